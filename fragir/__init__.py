@@ -1,0 +1,1 @@
+"""fragir: an IR for NVIDIA tensor cores."""
