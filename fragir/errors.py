@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_WIDTH = 160
+"""A longer source line is cut around the column that the error is about."""
 
-@dataclass
+
+@dataclass(eq=False)
 class FragirError(Exception):
     """An error in the user's input or environment.
 
@@ -26,11 +29,29 @@ class FragirError(Exception):
         parts = [self.file or "", *(str(n) for n in (self.line, self.col) if n is not None)]
         return ":".join(parts) if self.file or self.line else ""
 
+    @property
+    def sentence(self) -> str:
+        """The message and the hint, without the place, in one line."""
+        text = f"{self.message} ({self.hint})" if self.hint else self.message
+        return " ".join(text.split())
+
     def __str__(self) -> str:
-        head = f"{self.place}: {self.message}" if self.place else self.message
-        if self.hint:
-            head += f" ({self.hint})"
+        head = f"{self.place}: {self.sentence}" if self.place else self.sentence
         if self.source is None:
             return head
-        caret = "" if self.col is None else "\n  " + " " * (self.col - 1) + "^"
-        return f"{head}\n  {self.source}{caret}"
+        return "\n".join([head, *_excerpt(self.source, self.col)])
+
+
+def _excerpt(source: str, col: int | None) -> list[str]:
+    """The source line, printable and not too long, and a caret under column `col`."""
+    shown = "".join(
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in source
+    )
+    start = 0
+    if len(shown) > _WIDTH:
+        start = max(0, min((col or 1) - 1 - _WIDTH // 2, len(shown) - _WIDTH))
+        shown = shown[start : start + _WIDTH]
+    if col is None:
+        return [f"  {shown}"]
+    before = shown[: max(0, col - 1 - start)].ljust(col - 1 - start)
+    return [f"  {shown}", "  " + "".join("\t" if c == "\t" else " " for c in before) + "^"]

@@ -1,0 +1,147 @@
+"""Finds NVIDIA's command line tools: in an environment variable, a PyPI package, or PATH."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragir.errors import FragirError
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An executable of NVIDIA's and the version that it reports, as in `13.2.86`."""
+
+    path: Path
+    version: str
+    origin: str
+    """Where it was found: an environment variable, a package, or `PATH`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How to find one tool.
+
+    `variable` names the environment variable that overrides everything, `packages` the PyPI
+    packages that ship it, in order of preference, `hint` how to get it.
+    """
+
+    name: str
+    variable: str
+    packages: tuple[str, ...]
+    hint: str
+
+
+PTXAS = Wanted(
+    "ptxas",
+    "FRAGIR_PTXAS",
+    ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"),
+    "install it with `pip install nvidia-cuda-nvcc`, or set FRAGIR_PTXAS to its path",
+)
+NVDISASM = Wanted(
+    "nvdisasm",
+    "FRAGIR_NVDISASM",
+    ("nvidia-cuda-nvdisasm",),
+    "install it with `pip install 'fragir[disassembler]'`, or set FRAGIR_NVDISASM to its path",
+)
+
+
+def find(wanted: Wanted, version: str | None = None) -> Tool:
+    """The first tool found, or the first whose version starts with `version` (`12`, `12.9.86`).
+
+    Raises FragirError where there is none, or where the environment variable is set wrongly.
+    """
+    found: list[Tool] = []
+    for path, origin in _candidates(wanted):
+        tool = Tool(path, tool_version(path), origin)
+        if version is None or _matches(tool.version, version):
+            return tool
+        found.append(tool)
+    if version is None:
+        raise FragirError(f"{wanted.name} was not found", hint=wanted.hint)
+    others = ", ".join(tool.version for tool in found) or "none"
+    hint = wanted.hint
+    if wanted is PTXAS and version.split(".")[0] == "12":
+        hint = "install it with `pip install 'fragir[ptxas12]'`"
+    raise FragirError(f"{wanted.name} {version} was not found; found: {others}", hint=hint)
+
+
+def every(wanted: Wanted) -> list[Tool]:
+    """Every tool of this name that can be used, in the order in which `find` looks."""
+    return [Tool(path, tool_version(path), origin) for path, origin in _candidates(wanted)]
+
+
+def _matches(version: str, prefix: str) -> bool:
+    return version == prefix or version.startswith(prefix.rstrip(".") + ".")
+
+
+def _candidates(wanted: Wanted) -> Iterator[tuple[Path, str]]:
+    override = os.environ.get(wanted.variable)
+    if override:
+        path = Path(override)
+        if not (path.is_file() and os.access(path, os.X_OK)):
+            raise FragirError(
+                f"{wanted.variable} is set to `{override}`, which is no executable file",
+                hint=f"set it to the path of {wanted.name}, or unset it",
+            )
+        yield path, wanted.variable
+    seen: set[Path] = set()
+    for package in wanted.packages:
+        path = _in_package(package, wanted.name)
+        if path is not None and path not in seen:
+            seen.add(path)
+            yield path, package
+    on_path = shutil.which(wanted.name)
+    if on_path is not None and Path(on_path) not in seen:
+        yield Path(on_path), "PATH"
+
+
+@functools.cache
+def _in_package(package: str, name: str) -> Path | None:
+    """The executable that an installed package records among its files."""
+    from importlib.metadata import PackageNotFoundError, files
+
+    try:
+        recorded = files(package) or []
+    except PackageNotFoundError:
+        return None
+    for file in recorded:
+        if file.name in (name, f"{name}.exe") and file.parent.name == "bin":
+            path = Path(str(file.locate()))
+            if path.is_file():
+                return path
+    return None
+
+
+@functools.cache
+def tool_version(path: Path) -> str:
+    """The version that `path --version` reports, such as `13.2.86`."""
+    text = execute([str(path), "--version"]).stdout
+    match = re.search(r"\bV(\d+(?:\.\d+)+)", text)
+    if match is None:
+        raise FragirError(f"`{path} --version` reports no version", hint="is it NVIDIA's tool?")
+    return match[1]
+
+
+def execute(command: Sequence[str], *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs a command with its output captured; one that cannot be started is a FragirError."""
+    try:
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except OSError as error:
+        raise FragirError(
+            f"`{command[0]}` could not be started: {error.strerror or error}"
+        ) from error

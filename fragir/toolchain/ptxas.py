@@ -1,0 +1,189 @@
+"""ptxas, NVIDIA's assembler: PTX text in; a cubin, resource counts and warnings out."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fragir.errors import FragirError
+from fragir.toolchain import cubins
+from fragir.toolchain.find import PTXAS, Tool, execute, find
+
+
+@dataclass(frozen=True, slots=True)
+class EntryInfo:
+    """What one kernel takes, as ptxas reports it: registers a thread, the rest in bytes."""
+
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+    """Static shared memory; what is given at launch is not known here."""
+    stack: int
+    barriers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A cubin, what each of its entries takes, and the warnings of the assembler."""
+
+    cubin: bytes
+    entries: dict[str, EntryInfo]
+    warnings: list[tuple[str, str]]
+    """Pairs (code, message); the code is as in `C7510`, empty where ptxas gives none."""
+
+
+def assemble(
+    ptx: str,
+    target: str,
+    *,
+    version: str | None = None,
+    filename: str = "<ptx>",
+    cache: bool = True,
+) -> Assembled:
+    """Assembles PTX for `target` (`sm_90a`).
+
+    `version` chooses another ptxas than the first one found (`12.9`). `filename` is what errors
+    call the text. Unless `cache` is off, the result is taken from the cache of `cubins`.
+
+    Raises FragirError where ptxas is missing or refuses the text; with the line that it names.
+    """
+    tool = find(PTXAS, version)
+    key = cubins.key("ptxas", tool.version, target, ptx)
+    if cache and (kept := cubins.load(key)) is not None:
+        cubin, log = kept
+        return Assembled(cubin, _entries(log), _warnings(log))
+    cubin, log = _run(tool, ptx, target, filename)
+    if cache:
+        cubins.store(key, cubin, log)
+    return Assembled(cubin, _entries(log), _warnings(log))
+
+
+def targets(version: str | None = None) -> list[str]:
+    """The `sm_` targets that this ptxas assembles for."""
+    text = execute([str(find(PTXAS, version).path), "--help"]).stdout
+    start = text.find("--gpu-name")
+    end = text.find("\n\n", start)
+    return list(dict.fromkeys(re.findall(r"'(sm_\w+)'", text[start:end])))
+
+
+def _run(tool: Tool, ptx: str, target: str, filename: str) -> tuple[bytes, str]:
+    """The cubin and what ptxas printed."""
+    if not re.fullmatch(r"(sm|compute)_\w+", target) or target.startswith("compute"):
+        raise _unknown_target(tool, target)
+    with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
+        source, out = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_bytes(ptx.encode("utf-8", "surrogateescape"))
+        command = [str(tool.path), "-v", f"-arch={target}", source.name, "-o", out.name]
+        done = execute(command, cwd=Path(folder))
+        log = done.stdout + done.stderr
+        if done.returncode != 0 or not out.is_file():
+            if "is not defined for option 'gpu-name'" in log:
+                raise _unknown_target(tool, target)
+            raise _refusal(log, ptx, target, filename, done.returncode)
+        return out.read_bytes(), log
+
+
+def _unknown_target(tool: Tool, target: str) -> FragirError:
+    import difflib
+
+    known = targets(tool.version)
+    near = difflib.get_close_matches(target, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    return FragirError(f"ptxas {tool.version} knows no target `{target}`", hint=hint)
+
+
+# What ptxas prints -----------------------------------------------------------------------------
+
+_ERROR = re.compile(r"^ptxas (?:.*?, line (\d+); )?\s*(?:error|fatal)\s*: (.*)$", re.MULTILINE)
+_WARNING = re.compile(
+    r"^ptxas (?:(?:.*?, line (\d+); )?\s*warning\s*: (?:\((C\d+)\) )?|info\s*: \((C\d+)\) )(.*)$",
+    re.MULTILINE,
+)
+_COMPILING = re.compile(r"Compiling entry function '([^']+)' for")
+_PROPERTIES = re.compile(r"Function properties for '?([^'\s]+)'?")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_BARRIERS = re.compile(r"used (\d+) barriers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def _refusal(log: str, ptx: str, target: str, filename: str, code: int) -> FragirError:
+    """The first of ptxas's errors, with the PTX line that it names."""
+    errors = [(line, text) for line, text in _ERROR.findall(log) if "aborted due to" not in text]
+    if not errors:
+        last = (log.strip().splitlines() or [f"exit status {code}"])[-1]
+        return FragirError(f"ptxas failed: {last}", file=filename)
+    place, text = errors[0]
+    if not place and (named := re.search(r"on line (\d+)$", text)):
+        place = named[1]
+    if not place and text.startswith("PTX with .target"):
+        lines = ptx.splitlines()
+        place = next((str(n) for n, line in enumerate(lines, 1) if ".target" in line), "")
+    text = text.replace("near '': syntax error", "at the end of the text: it is cut off")
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    message = f"ptxas refuses this for {target}: {text.replace('kernel.ptx', filename)}{more}"
+    if not place:
+        return FragirError(message, file=filename)
+    line = int(place)
+    lines = ptx.split("\n")
+    source = (lines[line - 1].rstrip("\r") or None) if line <= len(lines) else None
+    return FragirError(message, filename, line, _column(text, source), source)
+
+
+def _column(message: str, source: str | None) -> int | None:
+    """The column of the word that the message quotes, if the line has it exactly once."""
+    quoted = re.search(r"'([^']+)'", message)
+    if source is None or quoted is None:
+        return None
+    found = [m.start() for m in re.finditer(re.escape(quoted[1]) + r"(?!\w)", source)]
+    return found[0] + 1 if len(found) == 1 else None
+
+
+def _warnings(log: str) -> list[tuple[str, str]]:
+    """Warnings, and the notes that carry a code: those say what ptxas serialised or added."""
+    found: list[tuple[str, str]] = []
+    for line, code, note, text in _WARNING.findall(log):
+        where = f"line {line}: " if line else ""
+        found.append((code or note, where + text.strip()))
+    return found
+
+
+def _entries(log: str) -> dict[str, EntryInfo]:
+    """What `-v` says of every entry function, in the order of the log.
+
+    A block is `Compiling entry function`, `Function properties for`, the stack line and the line
+    of registers; functions that are no entries have properties only.
+    """
+    properties: dict[str, tuple[int, int, int]] = {}
+    entries: dict[str, EntryInfo] = {}
+    used: dict[str, str] = {}
+    entry = function = None
+    for line in log.splitlines():
+        if match := _COMPILING.search(line):
+            entry = match[1]
+        elif match := _PROPERTIES.search(line):
+            function = match[1]
+        elif function is not None and (match := _STACK.search(line)):
+            properties[function] = int(match[1]), int(match[2]), int(match[3])
+        elif entry is not None and _REGISTERS.search(line):
+            used[entry] = line
+    for name, line in used.items():
+        stack, stores, loads = properties.get(name, (0, 0, 0))
+        entries[name] = EntryInfo(
+            registers=_number(_REGISTERS, line),
+            spill_stores=stores,
+            spill_loads=loads,
+            shared=_number(_SHARED, line),
+            stack=stack,
+            barriers=_number(_BARRIERS, line),
+        )
+    return entries
+
+
+def _number(pattern: re.Pattern[str], line: str) -> int:
+    """The number that the pattern finds in the line; ptxas leaves out what is 0."""
+    match = pattern.search(line)
+    return int(match[1]) if match else 0

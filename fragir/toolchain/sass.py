@@ -1,0 +1,44 @@
+"""nvdisasm: a cubin as SASS text, and how often each opcode stands in it."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from fragir.errors import FragirError
+from fragir.toolchain.find import NVDISASM, execute, find
+
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
+_SECTION = re.compile(r"^\.text\.(.+):$", re.MULTILINE)
+
+
+def disassemble(cubin: bytes, *, version: str | None = None) -> str:
+    """The SASS of a cubin, one `.text.NAME:` section a function.
+
+    Raises FragirError where nvdisasm is missing or cannot read the cubin.
+    """
+    tool = find(NVDISASM, version)
+    with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
+        Path(folder, "kernel.cubin").write_bytes(cubin)
+        done = execute([str(tool.path), "-c", "kernel.cubin"], cwd=Path(folder))
+    if done.returncode != 0:
+        said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
+        raise FragirError(f"nvdisasm {tool.version} cannot read this cubin: {said}")
+    return done.stdout
+
+
+def functions(sass: str) -> dict[str, str]:
+    """The text of every function, by name."""
+    parts = _SECTION.split(sass)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def opcodes(sass: str, *, full: bool = False) -> Counter[str]:
+    """How often each opcode stands in the text: `HMMA`, or with `full` `HMMA.16816.F32`.
+
+    Counts what is written, not what is executed; the padding after a kernel's end counts as `NOP`.
+    """
+    names = _INSTRUCTION.findall(sass)
+    return Counter(names if full else (name.split(".")[0] for name in names))
