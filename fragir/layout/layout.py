@@ -95,10 +95,9 @@ bits are `fragir.layout.linear`. What cannot be said as a layout is an error tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -476,7 +475,9 @@ class Layout:
         Without `dims` the number of strides decides: one `index`, two `row, col`, three
         `row, col, product`. Blanks are free; in `where`, `/1` may be left out.
         """
-        return _parse(text)
+        from fragir.layout.text import parse
+
+        return parse(text)
 
 
 def axis(name: str, *modes: tuple[int, Point]) -> Axis:
@@ -493,7 +494,7 @@ def layout(
     """A layout from its axes; without `dims` the number of strides decides as in `Layout.parse`."""
     if dims is None:
         rank = next((len(m.stride) for a in axes for m in a.modes), len(offset) or 2)
-        dims = _default_dims(rank)
+        dims = default_dims(rank)
     return Layout(axes, dims, offset, tuple(where))
 
 
@@ -512,7 +513,8 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
     return tuple(merged)
 
 
-def _default_dims(rank: int) -> tuple[str, ...]:
+def default_dims(rank: int) -> tuple[str, ...]:
+    """The names of the dimensions where none are given. Raises LayoutError beyond three."""
     if rank not in DEFAULT_DIMS:
         raise LayoutError(f"A layout of {rank} dimensions needs names for them: dims (...).")
     return DEFAULT_DIMS[rank]
@@ -520,75 +522,3 @@ def _default_dims(rank: int) -> tuple[str, ...]:
 
 def _tuple(values: Iterable[int | str]) -> str:
     return f"({','.join(map(str, values))})"
-
-
-_NUMBERS = r"(?:\(\s*\d+(?:\s*,\s*\d+)*\s*\)|\d+)"
-_MODE = re.compile(rf"\s*(\d+)\s*:\s*({_NUMBERS})")
-_AXIS = re.compile(r"\s*([A-Za-z_]\w*)\s*\[")
-_OFFSET = re.compile(rf"\s*offset\s*({_NUMBERS})")
-_DIMS = re.compile(r"\s*dims\s*\(\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*\)")
-_WHERE = re.compile(r"\s*where\b")
-_CONDITION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:/\s*(\d+))?\s*%\s*(\d+)\s*==\s*(\d+)")
-_AND = re.compile(r"\s*and\b")
-_CLOSE = re.compile(r"\s*\]")
-_WORD = re.compile(r"[\w']+")
-
-
-def _numbers(text: str) -> Point:
-    return tuple(int(number) for number in text.strip("()").split(","))
-
-
-@lru_cache(maxsize=4096)
-def _parse(text: str) -> Layout:
-    position = 0
-
-    def take(pattern: re.Pattern[str]) -> re.Match[str] | None:
-        nonlocal position
-        match = pattern.match(text, position)
-        if match is not None:
-            position = match.end()
-        return match
-
-    def expect(pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        match = take(pattern)
-        if match is None:
-            raise _syntax_error(text, position, what)
-        return match
-
-    axes: list[Axis] = []
-    while match := take(_AXIS):
-        modes: list[Mode] = []
-        while mode := take(_MODE):
-            modes.append(Mode(int(mode[1]), _numbers(mode[2])))
-        expect(_CLOSE, "a mode such as 4:(0,2), or ]")
-        axes.append(Axis(match[1], tuple(modes)))
-    offset: Point = ()
-    where: list[Condition] = []
-    dims: tuple[str, ...] | None = None
-    if match := take(_OFFSET):
-        offset = _numbers(match[1])
-    if take(_WHERE):
-        while True:
-            found = expect(_CONDITION, "a condition such as lane/2%4==0")
-            where.append(Condition(found[1], int(found[2] or 1), int(found[3]), int(found[4])))
-            if not take(_AND):
-                break
-    if match := take(_DIMS):
-        dims = tuple(name.strip() for name in match[1].split(","))
-    if text[position:].strip():
-        raise _syntax_error(text, position, "an axis such as lane [4:(0,2)], offset, where or dims")
-    return layout(*axes, dims=dims, offset=offset, where=where)
-
-
-def _syntax_error(text: str, position: int, expected: str) -> LayoutError:
-    position += len(text[position:]) - len(text[position:].lstrip())
-    word = _WORD.match(text, position)
-    found = repr(word[0] if word else text[position]) if position < len(text) else "the end"
-    before = text[:position]
-    start = before.rfind("\n") + 1
-    return LayoutError(
-        f"Expected {expected} in the layout, but found {found}.",
-        line=before.count("\n") + 1,
-        col=position - start + 1,
-        source=text[start:].split("\n", 1)[0],
-    )

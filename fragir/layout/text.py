@@ -1,0 +1,87 @@
+"""The text form of layouts; its grammar in a few regular expressions (no Lark: this is hot).
+
+layout    = axis* ["offset" numbers] ["where" condition ("and" condition)*] ["dims" (names)]
+axis      = name "[" mode* "]"
+mode      = size ":" numbers
+numbers   = n | "(" n ("," n)* ")"
+condition = name ["/" n] "%" n "==" n
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point, layout
+
+_NUMBERS = r"(?:\(\s*\d+(?:\s*,\s*\d+)*\s*\)|\d+)"
+_MODE = re.compile(rf"\s*(\d+)\s*:\s*({_NUMBERS})")
+_AXIS = re.compile(r"\s*([A-Za-z_]\w*)\s*\[")
+_OFFSET = re.compile(rf"\s*offset\s*({_NUMBERS})")
+_DIMS = re.compile(r"\s*dims\s*\(\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*\)")
+_WHERE = re.compile(r"\s*where\b")
+_CONDITION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:/\s*(\d+))?\s*%\s*(\d+)\s*==\s*(\d+)")
+_AND = re.compile(r"\s*and\b")
+_CLOSE = re.compile(r"\s*\]")
+_WORD = re.compile(r"[\w']+")
+
+
+def _numbers(text: str) -> Point:
+    return tuple(int(number) for number in text.strip("()").split(","))
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Layout:
+    """`Layout.parse`, remembered per text."""
+    position = 0
+
+    def take(pattern: re.Pattern[str]) -> re.Match[str] | None:
+        nonlocal position
+        match = pattern.match(text, position)
+        if match is not None:
+            position = match.end()
+        return match
+
+    def expect(pattern: re.Pattern[str], what: str) -> re.Match[str]:
+        match = take(pattern)
+        if match is None:
+            raise _syntax_error(text, position, what)
+        return match
+
+    axes: list[Axis] = []
+    while match := take(_AXIS):
+        modes: list[Mode] = []
+        while mode := take(_MODE):
+            modes.append(Mode(int(mode[1]), _numbers(mode[2])))
+        expect(_CLOSE, "a mode such as 4:(0,2), or ]")
+        axes.append(Axis(match[1], tuple(modes)))
+    offset: Point = ()
+    where: list[Condition] = []
+    dims: tuple[str, ...] | None = None
+    if match := take(_OFFSET):
+        offset = _numbers(match[1])
+    if take(_WHERE):
+        while True:
+            found = expect(_CONDITION, "a condition such as lane/2%4==0")
+            where.append(Condition(found[1], int(found[2] or 1), int(found[3]), int(found[4])))
+            if not take(_AND):
+                break
+    if match := take(_DIMS):
+        dims = tuple(name.strip() for name in match[1].split(","))
+    if text[position:].strip():
+        raise _syntax_error(text, position, "an axis such as lane [4:(0,2)], offset, where or dims")
+    return layout(*axes, dims=dims, offset=offset, where=where)
+
+
+def _syntax_error(text: str, position: int, expected: str) -> LayoutError:
+    position += len(text[position:]) - len(text[position:].lstrip())
+    word = _WORD.match(text, position)
+    found = repr(word[0] if word else text[position]) if position < len(text) else "the end"
+    before = text[:position]
+    start = before.rfind("\n") + 1
+    return LayoutError(
+        f"Expected {expected} in the layout, but found {found}.",
+        line=before.count("\n") + 1,
+        col=position - start + 1,
+        source=text[start:].split("\n", 1)[0],
+    )
