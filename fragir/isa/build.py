@@ -1,0 +1,61 @@
+"""Operands of the matrix instructions, shared by the families: one function an operand."""
+
+from __future__ import annotations
+
+from fragir.isa import elements, fragments
+from fragir.isa.model import Operand, RegisterClass, Registers
+from fragir.layout import Layout
+
+
+def fragment(
+    name: str, element: str, layout: Layout, shape: tuple[int, ...], container: int = 0
+) -> Operand:
+    """A fragment operand; its register count follows from its layout."""
+    per = elements.per_register(element, container)
+    count = max(1, layout.size("element") // per)
+    registers = Registers(
+        count, elements.register_type(element), "fragment", elements.accepts(element)
+    )
+    return Operand(name, registers, element, layout, shape)
+
+
+def descriptor(name: str, element: str, shape: tuple[int, ...]) -> Operand:
+    """A matrix in shared memory, named by a 64-bit descriptor."""
+    return Operand(
+        name, Registers(1, "b64", "descriptor", ("b64", "u64", "s64")), element, None, shape
+    )
+
+
+def word(
+    name: str,
+    cls: RegisterClass,
+    element: str,
+    layout: Layout,
+    shape: tuple[int, ...],
+    chunk: int,
+) -> Operand:
+    """One 32-bit register of metadata or scale factors."""
+    return Operand(
+        name,
+        Registers(1, "b32", cls, ("b32", "u32", "s32")),
+        element,
+        layout,
+        shape,
+        chunk,
+    )
+
+
+def scale_operands(blocks: int, element: str, k: int) -> tuple[Operand, Operand]:
+    """SFA and SFB with byte and thread selectors 0; a scale serves k / blocks elements."""
+    layout_a, layout_b = fragments.scale_a(blocks, 0, 0), fragments.scale_b(blocks, 0, 0)
+    return (
+        word("sfa", "scale", element, layout_a, (16, blocks), k // blocks),
+        word("sfb", "scale", element, layout_b, (blocks, 8), k // blocks),
+    )
+
+
+def mnk(shape: str) -> tuple[int, int, int]:
+    """(m, n, k) of "m16n8k16"; k is 0 in "m8n8"."""
+    m, _, rest = shape.removeprefix("m").partition("n")
+    n, _, k = rest.partition("k")
+    return int(m), int(n), int(k or 0)

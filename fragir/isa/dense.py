@@ -1,0 +1,224 @@
+"""`mma.sync`: dense matrix products of one warp (PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3).
+
+The table has one row for a group of shapes and types with the same registers rule, PTX version
+and targets; asked of ptxas 13.2 (12.9 for sm_70 and sm_72), which has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from fragir.isa import fragments, targets
+from fragir.isa.build import fragment, mnk, scale_operands
+from fragir.isa.elements import FLOAT8, FLOAT8_6_4, per_register
+from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
+from fragir.isa.spelling import aliases, mnemonic
+
+BLACKWELL_CONSUMER = ("sm_120a", "sm_120f", "sm_121a", "sm_121f")
+BLACKWELL_SERVER = ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
+
+EMPTY = "ptxas accepts it from sm_80 on and emits no instruction: D is left as it was"
+
+Signature = tuple[str, ...]  # D, A, B, C and, with block scales, the type of the scales
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Shapes and types that share versions and targets."""
+
+    shapes: tuple[str, ...]
+    types: tuple[Signature, ...]
+    version: str
+    targets: tuple[str, ...]
+    required: frozenset[str] = frozenset()
+    optional: tuple[str, ...] = ()
+    refused: str | None = None
+
+
+def _f(d: str, a: str, b: str = "", c: str = "") -> Signature:
+    return d, a, b or a, c or d
+
+
+def pairs(first: tuple[str, ...], d: tuple[str, ...]) -> tuple[Signature, ...]:
+    """Every signature with A and B any of `first` and C like D."""
+    return tuple((t, a, b, t) for t in d for a, b in product(first, repeat=2))
+
+
+F16 = (_f("f16", "f16"), _f("f32", "f16"))
+ROUNDINGS = ("rz", "rm", "rp")
+XOR, AND = frozenset(("xor", "popc")), frozenset(("and", "popc"))
+_sm80, _sm89, _sm90 = (targets.at_least(t) for t in ("sm_80", "sm_89", "sm_90"))
+_sm70, _sm75 = targets.at_least("sm_70"), targets.at_least("sm_75")
+
+
+def _scaled(kind: str, blocks: int) -> frozenset[str]:
+    return frozenset((f"kind::{kind}", "block_scale", f"scale_vec::{blocks}X"))
+
+
+F8F6F4 = frozenset(("kind::f8f6f4",))
+MX_TYPES = tuple((*t, "ue8m0") for t in pairs(FLOAT8_6_4, ("f32",)))
+MXF4_TYPES = (("f32", "e2m1", "e2m1", "f32", "ue8m0"),)
+NVF4_TYPES = (("f32", "e2m1", "e2m1", "f32", "ue4m3"),)
+
+_QUAD_F16 = (*F16, _f("f32", "f16", c="f16"))
+_F64 = (_f("f64", "f64"),)
+_INT8 = pairs(("s8", "u8"), ("s32",))
+_INT4 = pairs(("s4", "u4"), ("s32",))
+_B1 = (_f("s32", "b1"),)
+
+ROWS: tuple[Row, ...] = (
+    Row(("m8n8k4",), _QUAD_F16, "6.4", _sm70),
+    Row(("m8n8k4",), (_f("f32", "bf16"), _f("f32", "tf32")), "7.0", _sm80, refused=EMPTY),
+    Row(("m16n8k8",), F16, "6.5", _sm75),
+    Row(("m16n8k16",), F16, "7.0", _sm80),
+    Row(("m16n8k8", "m16n8k16"), (_f("f32", "bf16"),), "7.0", _sm80),
+    Row(("m16n8k4", "m16n8k8"), (_f("f32", "tf32"),), "7.0", _sm80),
+    Row(("m8n8k4",), _F64, "7.0", _sm80, optional=ROUNDINGS),
+    Row(("m16n8k4", "m16n8k8", "m16n8k16"), _F64, "7.8", _sm90, optional=ROUNDINGS),
+    Row(("m8n8k16",), _INT8, "6.5", _sm75, optional=("satfinite",)),
+    Row(("m16n8k16", "m16n8k32"), _INT8, "7.0", _sm80, optional=("satfinite",)),
+    Row(("m8n8k32",), _INT4, "6.5", _sm75, optional=("satfinite",)),
+    Row(("m16n8k32", "m16n8k64"), _INT4, "7.0", _sm80, optional=("satfinite",)),
+    Row(("m8n8k128",), _B1, "7.0", _sm75, XOR),
+    Row(("m8n8k128",), _B1, "7.1", _sm80, AND),
+    Row(("m16n8k128", "m16n8k256"), _B1, "7.0", _sm80, XOR),
+    Row(("m16n8k128", "m16n8k256"), _B1, "7.1", _sm80, AND),
+    Row(("m16n8k32",), pairs(FLOAT8, ("f32",)), "8.4", _sm89),
+    Row(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", _sm89),
+    Row(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", _sm89),
+    Row(("m16n8k32",), pairs(FLOAT8_6_4, ("f16", "f32")), "8.7", BLACKWELL_CONSUMER, F8F6F4),
+    Row(("m16n8k32",), MX_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf8f6f4", 1)),
+    Row(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4", 2)),
+    Row(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 2)),
+    Row(("m16n8k64",), NVF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
+    Row(("m16n8k64",), MXF4_TYPES, "9.1", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
+)
+
+LAYOUTS = (("row", "col"), ("row", "row"), ("col", "row"), ("col", "col"))
+
+
+def layouts_of(shape: str, types: Signature) -> tuple[tuple[str, str], ...]:
+    """The legal (A, B) storage orders: all four for the f16-like m8n8k4, else row.col."""
+    return LAYOUTS if shape == "m8n8k4" and types[1] != "f64" else LAYOUTS[:1]
+
+
+@cache
+def index() -> dict[tuple[str, Signature, frozenset[str]], Row]:
+    """(shape, types, required flags) -> its row."""
+    return {(s, t, row.required): row for row in ROWS for s in row.shapes for t in row.types}
+
+
+def forms() -> Iterator[Form]:
+    """Every canonical form of the family."""
+    for row in ROWS:
+        for shape, types in product(row.shapes, row.types):
+            for layouts in layouts_of(shape, types):
+                for extra in ((), *((flag,) for flag in row.optional)):
+                    yield Form("mma", shape, layouts, types, row.required | frozenset(extra))
+
+
+def resolve(form: Form) -> Instruction | None:
+    """The instruction of a canonical form; None where there is none."""
+    for extra in (frozenset[str](), *(frozenset((f,)) for f in ("satfinite", *ROUNDINGS))):
+        if not extra <= form.flags:
+            continue
+        row = index().get((form.shape, form.types, form.flags - extra))
+        if row is None or not extra <= frozenset(row.optional):
+            continue
+        if form.layouts in layouts_of(form.shape, form.types):
+            return _instruction(form, row)
+    return None
+
+
+def _instruction(form: Form, row: Row) -> Instruction:
+    shape = mnk(form.shape)
+    available = targets.versions(_targets(form, row), row.version)
+    lowering: dict[str, Lowering] = (
+        {} if row.refused else {target: _lowering(form, target) for target in available}
+    )
+    d, a, b, c, *scale = form.types
+    return Instruction(
+        mnemonic=mnemonic(form),
+        family="mma",
+        shape=shape,
+        types=Types(a, b, c, d, *scale),
+        operands=_operands(form, shape),
+        targets=available,
+        lowering=lowering,
+        form=form,
+        refused=row.refused,
+        aliases=aliases(form),
+    )
+
+
+def _targets(form: Form, row: Row) -> tuple[str, ...]:
+    return row.targets
+
+
+def container(form: Form, element: str) -> int:
+    """Bits an element of A or B takes: 8 for the narrow floats but in `.kind::mxf4*`."""
+    if element in FLOAT8_6_4:
+        return 4 if form.flags & {"kind::mxf4", "kind::mxf4nvf4"} else 8
+    return 0
+
+
+def scale_blocks(form: Form) -> int:
+    """Scale factors along K of one row: 1, 2 or 4; 0 without block scales."""
+    for blocks in (1, 2, 4):
+        if f"scale_vec::{blocks}X" in form.flags:
+            return blocks
+    return 0
+
+
+def _operands(form: Form, shape: tuple[int, int, int]) -> dict[str, Operand]:
+    m, n, k = shape
+    d, a, b, c, *scale = form.types
+    if form.shape == "m8n8k4" and a != "f64":
+        return _quad_pair_operands(form)
+    bits_a, bits_b = container(form, a), container(form, b)
+    layout_a = fragments.dense_a(m, k, per_register(a, bits_a))
+    layout_b = fragments.dense_b(k, per_register(b, bits_b))
+    layout_d = fragments.accumulator(m, n)
+    operands = [
+        fragment("a", a, layout_a, (m, k), bits_a),
+        fragment("b", b, layout_b, (k, n), bits_b),
+        fragment("c", c, layout_d, (m, n)),
+        fragment("d", d, layout_d, (m, n)),
+    ]
+    if scale:
+        operands += scale_operands(scale_blocks(form), scale[0], k)
+    return {operand.name: operand for operand in operands}
+
+
+def _quad_pair_operands(form: Form) -> dict[str, Operand]:
+    d, a, b, c = form.types
+    order_a, order_b = form.layouts
+    container_a = 16 if a != "tf32" else 0
+    operands = (
+        fragment("a", a, fragments.quad_pair_a(order_a), (8, 4, 4), container_a),
+        fragment("b", b, fragments.quad_pair_b(order_b), (4, 8, 4), container_a),
+        fragment("c", c, fragments.quad_pair_accumulator(c), (8, 8, 4)),
+        fragment("d", d, fragments.quad_pair_accumulator(d), (8, 8, 4)),
+    )
+    return {operand.name: operand for operand in operands}
+
+
+def _lowering(form: Form, target: str) -> Lowering:
+    """What ptxas makes of it, read off the machine code of ptxas 13.2."""
+    a, sm = form.types[1], targets.number(target)
+    if a == "f16" and form.shape == "m8n8k4":
+        return "native" if sm < 80 else "emulated"
+    if a in ("s4", "u4"):
+        return "native" if sm < 90 else "emulated"
+    if a == "b1":
+        if sm >= 100:
+            return "emulated"
+        return "split" if sm == 90 and "xor" in form.flags else "native"
+    if a in FLOAT8_6_4:
+        return "native" if sm == 89 or sm >= 120 else "emulated"
+    if a == "f64" and form.shape != "m8n8k4":
+        return "native" if sm == 90 else "split"
+    return "native"

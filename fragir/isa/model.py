@@ -1,0 +1,133 @@
+"""What an instruction is: plain frozen values, no behaviour beyond asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from fragir.errors import FragirError
+from fragir.layout import Layout
+
+Lowering = Literal["native", "emulated", "split"]
+RegisterClass = Literal["fragment", "descriptor", "metadata", "scale", "address"]
+
+
+class UnknownInstruction(FragirError):
+    """No such instruction. `.nearest` has the canonical mnemonics of the nearest legal ones."""
+
+    nearest: tuple[str, ...] = ()
+
+
+class Types(NamedTuple):
+    """Element types of the operands; empty where the instruction has no such operand."""
+
+    a: str = ""
+    b: str = ""
+    c: str = ""
+    d: str = ""
+    scale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """How an operand is held: `count` registers declared as `.type`.
+
+    `cls` says what they hold: a `fragment` of a matrix, a `descriptor` of shared memory, sparse
+    `metadata`, block `scale` factors, or an `address`. `accepts` lists every declared type that
+    ptxas takes there.
+    """
+
+    count: int
+    type: str
+    cls: RegisterClass = "fragment"
+    accepts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of an instruction.
+
+    `layout` maps (lane, element) to the matrix; None for a descriptor. Axis `element` counts
+    matrix elements from the lowest bits of the first register upwards, not registers.
+    `shape` is the matrix's extent in the dimensions of `layout`. `chunk` is how many elements
+    along K one slot stands for: 1, but 2, 4 or 8 for a nibble of sparse metadata, and the
+    block's length for a scale factor.
+    """
+
+    name: str
+    registers: Registers
+    element: str
+    layout: Layout | None
+    shape: tuple[int, ...]
+    chunk: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A mnemonic taken apart, independent of the order in which qualifiers were written.
+
+    `shape` is the token as written (m16n8k16, 16x64b, ...), `layouts` row/col in order, `types`
+    in order, `flags` everything else but sync, aligned and the state space.
+    """
+
+    family: str
+    shape: str
+    layouts: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    flags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One tensor-core or matrix-movement instruction of PTX.
+
+    `shape` is (m, n, k), or (rows, columns, matrices) for a matrix copy and (TMEM lanes, columns
+    of one repetition, repetitions) for tcgen05.ld and .st. `targets` maps a target to the lowest
+    PTX version there, `lowering` says what ptxas makes of it there: one machine instruction
+    (`native`), several tensor-core instructions of a smaller shape or another operation of the
+    same kind (`split`), or a routine of other instructions (`emulated`). `refused` is the reason
+    why it must not be emitted, although ptxas may take it. `tail` names the scalar operands after
+    the matrices, in PTX's order. `selectors` are the legal sparsity selectors.
+    """
+
+    mnemonic: str
+    family: str
+    shape: tuple[int, int, int]
+    types: Types
+    operands: Mapping[str, Operand]
+    targets: Mapping[str, str]
+    lowering: Mapping[str, Lowering]
+    form: Form
+    refused: str | None = None
+    selectors: tuple[int, ...] = ()
+    tail: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    note: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @cached_property
+    def warps(self) -> int:
+        """How many warps execute it together: 4 for wgmma, else 1."""
+        return 4 if self.family.startswith("wgmma") else 1
+
+    @property
+    def lanes(self) -> int:
+        """Threads that execute it together."""
+        return 32 * self.warps
+
+    def operand(self, name: str) -> Operand:
+        """The operand called `name`; an error that lists the names where there is none."""
+        try:
+            return self.operands[name]
+        except KeyError:
+            raise FragirError(
+                f"{self.mnemonic} has no operand {name!r}",
+                hint=f"it has {', '.join(self.operands)}",
+            ) from None
+
+    def with_operands(self, *changed: Operand) -> Instruction:
+        """The same instruction with some operands replaced or added."""
+        operands = {**self.operands, **{operand.name: operand for operand in changed}}
+        return replace(self, operands=operands)

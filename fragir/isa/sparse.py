@@ -1,0 +1,172 @@
+"""`mma.sp` and `mma.sp::ordered_metadata` (PTX ISA 9.2, section 9.7.14.6).
+
+A holds the kept elements, 16 x K/2; B is dense; E has a nibble for every chunk of a row of A:
+bits 1:0 name the first kept element (or pair) of the chunk, bits 3:2 the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from fragir.isa import fragments, targets
+from fragir.isa.build import fragment, mnk, scale_operands, word
+from fragir.isa.dense import BLACKWELL_CONSUMER, F8F6F4, Signature, container, pairs, scale_blocks
+from fragir.isa.elements import FLOAT8, FLOAT8_6_4, per_register
+from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
+from fragir.isa.spelling import aliases, mnemonic
+
+ORDERED = "mma.sp::ordered_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A shape and types; how the lanes spread metadata; the PTX version of either family.
+
+    `plain` is None where `mma.sp` without ordered metadata is refused.
+    """
+
+    shape: str
+    types: tuple[Signature, ...]
+    spread: int
+    selectors: tuple[int, ...]
+    plain: str | None
+    ordered: str
+    targets: tuple[str, ...]
+    required: frozenset[str] = frozenset()
+    optional: tuple[str, ...] = ()
+
+
+_sm80, _sm89 = targets.at_least("sm_80"), targets.at_least("sm_89")
+_EXACT = ("sm_120a", "sm_121a")
+_SAT = ("satfinite",)
+_HALF: tuple[Signature, ...] = (
+    ("f16", "f16", "f16", "f16"),
+    ("f32", "f16", "f16", "f32"),
+    ("f32", "bf16", "bf16", "f32"),
+)
+_TF32: tuple[Signature, ...] = (("f32", "tf32", "tf32", "f32"),)
+_INT8, _INT4 = pairs(("s8", "u8"), ("s32",)), pairs(("s4", "u4"), ("s32",))
+_MX = tuple((*t, "ue8m0") for t in pairs(FLOAT8_6_4, ("f32",)))
+_FP4: Signature = ("f32", "e2m1", "e2m1", "f32")
+_E8, _E4 = ((*_FP4, "ue8m0"),), ((*_FP4, "ue4m3"),)
+_MX8 = frozenset(("kind::mxf8f6f4", "block_scale", "scale_vec::1X"))
+_MX4 = frozenset(("kind::mxf4", "block_scale", "scale_vec::2X"))
+_NV2 = frozenset(("kind::mxf4nvf4", "block_scale", "scale_vec::2X"))
+_NV4 = frozenset(("kind::mxf4nvf4", "block_scale", "scale_vec::4X"))
+_FOUR, _TWO, _ONE = (0, 1, 2, 3), (0, 1), (0,)
+
+ROWS: tuple[Row, ...] = (
+    Row("m16n8k16", _HALF, 1, _FOUR, "7.1", "8.5", _sm80),
+    Row("m16n8k32", _HALF, 2, _TWO, "7.1", "8.5", _sm80),
+    Row("m16n8k8", _TF32, 1, _FOUR, "7.1", "8.5", _sm80),
+    Row("m16n8k16", _TF32, 2, _TWO, "7.1", "8.5", _sm80),
+    Row("m16n8k32", _INT8, 3, _TWO, "7.1", "8.5", _sm80, optional=_SAT),
+    Row("m16n8k64", _INT8, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
+    Row("m16n8k64", _INT4, 3, _TWO, "7.1", "8.5", _sm80, optional=_SAT),
+    Row("m16n8k128", _INT4, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
+    Row("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, "8.4", "8.5", _sm89),
+    Row("m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER),
+    Row(
+        "m16n8k64",
+        pairs(FLOAT8_6_4, ("f16", "f32")),
+        4,
+        _ONE,
+        None,
+        "8.7",
+        BLACKWELL_CONSUMER,
+        F8F6F4,
+    ),
+    Row("m16n8k64", _MX, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, _MX8),
+    Row("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _MX4),
+    Row("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _NV2),
+    Row("m16n8k128", _E4, 4, _ONE, None, "8.7", _EXACT, _NV4),
+    Row("m16n8k128", _E8, 4, _ONE, None, "9.1", _EXACT, _NV4),
+)
+
+
+@cache
+def index() -> dict[tuple[str, Signature, frozenset[str]], Row]:
+    """(shape, types, required flags) -> its row."""
+    return {(row.shape, t, row.required): row for row in ROWS for t in row.types}
+
+
+def forms() -> Iterator[Form]:
+    """Every canonical form of both families."""
+    for family, row in product(("mma.sp", ORDERED), ROWS):
+        if family == "mma.sp" and row.plain is None:
+            continue
+        for types in row.types:
+            for extra in ((), *((flag,) for flag in row.optional)):
+                flags = row.required | frozenset(extra)
+                yield Form(family, row.shape, ("row", "col"), types, flags)
+
+
+def resolve(form: Form) -> Instruction | None:
+    """The instruction of a canonical form; None where there is none."""
+    optional = form.flags & frozenset(_SAT)
+    row = index().get((form.shape, form.types, form.flags - optional))
+    if row is None or not optional <= frozenset(row.optional) or form.layouts != ("row", "col"):
+        return None
+    version = row.ordered if form.family == ORDERED else row.plain
+    if version is None:
+        return None
+    available = targets.versions(row.targets, version)
+    lowering: dict[str, Lowering] = {target: _lowering(form, target) for target in available}
+    d, a, b, c, *scale = form.types
+    return Instruction(
+        mnemonic=mnemonic(form),
+        family=form.family,
+        shape=mnk(form.shape),
+        types=Types(a, b, c, d, *scale),
+        operands=_operands(form, row),
+        targets=available,
+        lowering=lowering,
+        form=form,
+        selectors=row.selectors,
+        tail=("selector",),
+        aliases=aliases(form),
+    )
+
+
+def chunk_of(form: Form) -> int:
+    """Columns of A that one nibble of metadata describes: 2, 4 or 8."""
+    a = form.types[1]
+    if a == "tf32":
+        return 2
+    pairwise = a in ("s4", "u4") or container(form, a) == 4
+    return 8 if pairwise else 4
+
+
+def _operands(form: Form, row: Row) -> dict[str, Operand]:
+    m, n, k = mnk(form.shape)
+    d, a, b, c, *scale = form.types
+    bits_a, bits_b = container(form, a), container(form, b)
+    layout_a = fragments.dense_a(m, k // 2, per_register(a, bits_a))
+    layout_b = fragments.dense_b(k, per_register(b, bits_b))
+    layout_d = fragments.accumulator(m, n)
+    metadata, chunk = fragments.metadata(row.spread, 0), chunk_of(form)
+    operands = [
+        fragment("a", a, layout_a, (m, k // 2), bits_a),
+        fragment("b", b, layout_b, (k, n), bits_b),
+        fragment("c", c, layout_d, (m, n)),
+        fragment("d", d, layout_d, (m, n)),
+        word("e", "metadata", "b4", metadata, (m, k // chunk), chunk),
+    ]
+    if scale:
+        operands += scale_operands(scale_blocks(form), scale[0], k)
+    return {operand.name: operand for operand in operands}
+
+
+def _lowering(form: Form, target: str) -> Lowering:
+    """What ptxas makes of it, read off the machine code of ptxas 13.2."""
+    a, sm = form.types[1], targets.number(target)
+    if a in ("s4", "u4"):
+        return "native" if sm < 90 else "emulated"
+    if a in FLOAT8_6_4:
+        return "native" if sm == 89 or sm >= 120 else "emulated"
+    if form.family == "mma.sp" and a in ("f16", "s8", "u8") and sm >= 100:
+        return "emulated"  # sorts the metadata first
+    return "native"

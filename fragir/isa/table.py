@@ -1,0 +1,153 @@
+"""The instruction table: ask for one by its mnemonic, by what it does, or walk them all.
+
+Nothing is generated ahead: `lookup` takes the mnemonic apart and asks the rules of its family,
+so an answer costs some tens of microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from fragir.isa import copies, dense, sparse, spelling, tensor_memory, warpgroup
+from fragir.isa.model import Form, Instruction, UnknownInstruction
+
+Resolver = Callable[[Form], Instruction | None]
+
+_RESOLVE: dict[str, Resolver] = {
+    "mma": dense.resolve,
+    "mma.sp": sparse.resolve,
+    "mma.sp::ordered_metadata": sparse.resolve,
+    "wgmma": warpgroup.resolve,
+    "wgmma.sp": warpgroup.resolve,
+    "ldmatrix": copies.resolve,
+    "stmatrix": copies.resolve,
+    "movmatrix": copies.resolve,
+    "tcgen05.ld": tensor_memory.resolve,
+    "tcgen05.st": tensor_memory.resolve,
+    "tcgen05.ld.red": tensor_memory.resolve,
+}
+FAMILIES = tuple(_RESOLVE)
+_GENERATORS = (dense, sparse, warpgroup, copies, tensor_memory)
+
+_registered: dict[str, Instruction] = {}
+
+
+def lookup(mnemonic: str) -> Instruction:
+    """The instruction of a mnemonic in any spelling that ptxas takes.
+
+    Raises `UnknownInstruction`, which names the part that is wrong and the nearest legal
+    mnemonics.
+    """
+    own = _registered.get(mnemonic)
+    if own is not None:
+        return own
+    form = spelling.parse(mnemonic)
+    found = resolve(form) if form is not None else None
+    if found is None:
+        from fragir.isa.nearest import unknown
+
+        raise unknown(mnemonic, form)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _by_rule(form: Form) -> Instruction | None:
+    resolver = _RESOLVE.get(form.family)
+    return resolver(form) if resolver is not None else None
+
+
+def resolve(form: Form) -> Instruction | None:
+    """The instruction of a canonical form; None where there is none."""
+    if _registered:
+        own = _registered.get(spelling.mnemonic(form))
+        if own is not None:
+            return own
+    return _by_rule(form)
+
+
+def find(
+    family: str,
+    *,
+    shape: str | tuple[int, ...],
+    a: str = "",
+    b: str = "",
+    c: str = "",
+    d: str = "",
+    scale: str = "",
+    layouts: tuple[str, str] | None = None,
+    satfinite: bool = False,
+    kind: str = "",
+    scale_vec: str = "",
+    rounding: str = "",
+    operation: str = "",
+    num: int = 0,
+    trans: bool = False,
+    type: str = "",
+    packed: bool = False,
+) -> Instruction:
+    """The instruction of a family with these properties; `UnknownInstruction` if there is none.
+
+    `family` is one of `FAMILIES`, `shape` "m16n8k16" or (16, 8, 16). `b` defaults to `a`, `c` to
+    `d`. `layouts` are the storage orders of A and B (default row, col). `operation` is "xor" or
+    "and" (b1), "min" or "max" (tcgen05.ld.red), `scale_vec` "1X", "2X" or "4X", `kind` "f8f6f4",
+    "mxf4", ... Matrix copies take `num`, `trans` and `type`, tcgen05 `num`, `packed` and `type`.
+    """
+    token = shape if isinstance(shape, str) else _shape(shape)
+    flags = {flag for flag, on in (("satfinite", satfinite), ("trans", trans)) if on}
+    flags |= {text for text in (rounding, operation) if text}
+    if operation in ("xor", "and"):
+        flags.add("popc")
+    if kind:
+        flags.add(f"kind::{kind}")
+    if kind.startswith("mx"):
+        flags.add("block_scale")
+    if scale_vec:
+        flags.add(f"scale_vec::{scale_vec}")
+    if num:
+        flags.add(f"x{num}")
+    if packed:
+        flags.add("pack::16b" if family == "tcgen05.ld" else "unpack::16b")
+    types = (d, a, b or a) if family.startswith("wgmma") else (d, a, b or a, c or d)
+    types = tuple(t for t in (*types, scale, type) if t)
+    orders = (layouts or ("row", "col")) if family.startswith("mma") else ()
+    form = spelling.normal(Form(family, token, orders, types, frozenset(flags)))
+    found = resolve(form)
+    if found is None:
+        from fragir.isa.nearest import unknown
+
+        raise unknown(spelling.mnemonic(form), form)
+    return found
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "".join(f"{letter}{size}" for letter, size in zip("mnk", shape, strict=False))
+
+
+def instructions(*, target: str | None = None) -> Iterator[Instruction]:
+    """The whole table, registered instructions included; with `target` only what it has."""
+    for form in forms():
+        found = resolve(form)
+        if found is not None and (target is None or target in found.targets):
+            yield found
+    rules = {spelling.mnemonic(form) for form in forms()} if _registered else set[str]()
+    for mnemonic, found in _registered.items():
+        if mnemonic not in rules and (target is None or target in found.targets):
+            yield found
+
+
+def forms() -> Iterator[Form]:
+    """The canonical form of every instruction that the rules give."""
+    for family in _GENERATORS:
+        yield from family.forms()
+
+
+def register(instruction: Instruction) -> None:
+    """Add an instruction, or override the one with the same mnemonic, in this process."""
+    _registered[instruction.mnemonic] = instruction
+
+
+def unregister(mnemonic: str) -> None:
+    """Take back what `register` did; an error where nothing is registered."""
+    if _registered.pop(mnemonic, None) is None:
+        raise UnknownInstruction(f"{mnemonic!r} was not registered")
