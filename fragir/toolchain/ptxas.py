@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tempfile
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ from pathlib import Path
 
 from fragir.errors import FragirError
 from fragir.toolchain import cubins
-from fragir.toolchain.find import PTXAS, Tool, execute, find
+from fragir.toolchain.find import PTXAS, Tool, every, execute, find
+
+_ONLY_PTXAS_12 = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72")
+"""Targets that ptxas 12.9 assembles for and ptxas 13 does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +54,51 @@ def assemble(
 
     Raises FragirError where ptxas is missing or refuses the text; with the line that it names.
     """
-    tool = find(PTXAS, version)
+    tool = _choose(target, version)
     key = cubins.key("ptxas", tool.version, target, ptx)
-    if cache and (kept := cubins.load(key)) is not None:
-        cubin, log = kept
-        return Assembled(cubin, _entries(log), _warnings(log))
-    cubin, log = _run(tool, ptx, target, filename)
-    if cache:
-        cubins.store(key, cubin, log)
+    kept = cubins.load(key) if cache else None
+    if kept is None:
+        kept = _run(tool, ptx, target, filename)
+        if cache:
+            cubins.store(key, *kept)
+    cubin, log = kept
     return Assembled(cubin, _entries(log), _warnings(log))
 
 
-def targets(version: str | None = None) -> list[str]:
+def targets(version: str | None = None) -> tuple[str, ...]:
     """The `sm_` targets that this ptxas assembles for."""
-    text = execute([str(find(PTXAS, version).path), "--help"]).stdout
+    return _targets(find(PTXAS, version).path)
+
+
+@functools.cache
+def _targets(path: Path) -> tuple[str, ...]:
+    text = execute([str(path), "--help"]).stdout
     start = text.find("--gpu-name")
     end = text.find("\n\n", start)
-    return list(dict.fromkeys(re.findall(r"'(sm_\w+)'", text[start:end])))
+    return tuple(dict.fromkeys(re.findall(r"'(sm_\w+)'", text[start:end])))
+
+
+def _choose(target: str, version: str | None) -> Tool:
+    """The ptxas of that version, else the first that knows the target.
+
+    So `sm_70` finds ptxas 12 where it is installed beside 13, which has dropped it.
+    """
+    first = find(PTXAS, version)
+    for tool in [first] if version else [first, *every(PTXAS)]:
+        if target in _targets(tool.path):
+            return tool
+    import difflib
+
+    known = _targets(first.path)
+    near = difflib.get_close_matches(target, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    if target in _ONLY_PTXAS_12:
+        hint = "ptxas 12 does: `pip install 'fragir[ptxas12]'`"
+    raise FragirError(f"ptxas {first.version} knows no target `{target}`", hint=hint)
 
 
 def _run(tool: Tool, ptx: str, target: str, filename: str) -> tuple[bytes, str]:
     """The cubin and what ptxas printed."""
-    if not re.fullmatch(r"(sm|compute)_\w+", target) or target.startswith("compute"):
-        raise _unknown_target(tool, target)
     with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
         source, out = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_bytes(ptx.encode("utf-8", "surrogateescape"))
@@ -80,19 +106,8 @@ def _run(tool: Tool, ptx: str, target: str, filename: str) -> tuple[bytes, str]:
         done = execute(command, cwd=Path(folder))
         log = done.stdout + done.stderr
         if done.returncode != 0 or not out.is_file():
-            if "is not defined for option 'gpu-name'" in log:
-                raise _unknown_target(tool, target)
             raise _refusal(log, ptx, target, filename, done.returncode)
         return out.read_bytes(), log
-
-
-def _unknown_target(tool: Tool, target: str) -> FragirError:
-    import difflib
-
-    known = targets(tool.version)
-    near = difflib.get_close_matches(target, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-    return FragirError(f"ptxas {tool.version} knows no target `{target}`", hint=hint)
 
 
 # What ptxas prints -----------------------------------------------------------------------------
