@@ -1,0 +1,59 @@
+# `make help` lists what can be made. Needs git, python3 (3.11 or newer, with venv) and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+EXAMPLE ?= examples/gemm.py
+SOURCES := $(wildcard fragir dialects passes tests benchmarks examples)
+
+.PHONY: help run test check pytest package-check format constraints clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+run: $(VENV)/installed ## Install, then compile, assemble, run and check a GEMM
+	$(BIN)/python $(EXAMPLE)
+
+test: check pytest package-check ## Install, then all the checks that a change must pass
+
+check: $(VENV)/developed ## Lint, formatting and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/pyright
+
+pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
+	$(BIN)/python -m pytest -q -n auto
+
+package-check: $(VENV)/developed ## Build the package and try it in an empty environment
+	$(BIN)/python -m pytest -q -m packaging
+
+format: $(VENV)/developed ## Format the code and sort the imports
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+constraints: ## Write constraints.txt anew, with the newest versions
+	$(PYTHON) -m venv --clear build/constraints
+	build/constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[dev,gui]'
+	{ sed '/^#/!d' constraints.txt; \
+	  build/constraints/bin/python -m pip freeze --exclude fragir; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
+clean: ## Delete the environment and what was built
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment. A stamp says what was installed from the present pyproject.toml.
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "fragir needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[disassembler]'
+	@touch $@
+
+$(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/installed
