@@ -1,0 +1,57 @@
+"""The complement: what is missing to fill a tile.
+
+A fragment of two rows out of every four, in a tile of eight rows, is completed by the second pair
+of rows and by the second four:
+
+>>> from fragir.layout.layout import Layout
+>>> print(complement(Layout.parse("lane [2:1]"), (8,)))
+rest [4:2]
+>>> print(complement(Layout.parse("lane [2:1 2:4]"), (8,)))
+rest [2:2]
+>>> print(complement(Layout.parse("lane [2:(1,0)]"), (4, 3)))
+rest [2:(2,0) 3:(0,1)]
+
+The original together with its complement holds every element of the tile once (or as many times as
+the original is replicated).
+"""
+
+from __future__ import annotations
+
+from fragir.layout.digits import along, digits_of, unit
+from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
+
+
+def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
+    """The layout of one axis whose sum with `layout` covers the tile of this shape.
+
+    As in CuTe, modes of stride zero do not count. Unlike CuTe, sizes must divide: raises
+    LayoutError naming the mode that overlaps another one, does not divide the next stride or does
+    not divide the shape, or that moves along two dimensions at once. Offset and predicate must be
+    none.
+    """
+    if layout.offset or layout.where:
+        raise LayoutError(f"A layout with an offset or predicate has no complement: {layout}.")
+    if len(shape) != layout.rank:
+        raise LayoutError(f"The shape {shape} does not have {layout.rank} dimensions.")
+    digits = digits_of(layout, "No complement")
+    modes: list[Mode] = []
+    for dim, (name, extent) in enumerate(zip(layout.dims, shape, strict=True)):
+        covered = 1
+        gaps: list[Mode] = []
+        for digit in along(digits, dim):
+            if digit.stride % covered:
+                problem = "overlaps finer ones" if digit.stride < covered else "does not fit"
+                raise LayoutError(
+                    f"No complement: {digit} {problem}; along {name}, {covered} elements are "
+                    f"covered, which do not divide its stride."
+                )
+            gaps.append(Mode(digit.stride // covered, unit(dim, layout.rank, covered)))
+            covered = digit.stride * digit.size
+            if extent % covered:
+                raise LayoutError(
+                    f"No complement: {digit} covers {covered} along {name}, which does not divide "
+                    f"the extent {extent}."
+                )
+        gaps.append(Mode(extent // covered, unit(dim, layout.rank, covered)))
+        modes.extend(coalesced(gaps))
+    return Layout((Axis(axis, tuple(modes)),), layout.dims)

@@ -1,0 +1,98 @@
+"""From a function back to modes: the layout that is a given table, if any is.
+
+A layout's simplified form is unique, so it can be read off greedily. Along one axis the first mode
+has the stride f(1) - f(0), and its size is how long f goes on in this step; the rest of the modes
+are those of the function x -> f(size * x). What remains is to see that the sum of the axes is the
+whole function, point by point.
+
+>>> print(from_function({"lane": 8, "element": 6}, lambda at: (at[0] // 2, at[1] % 3 + at[0] % 2)))
+lane [2:(0,1) 4:(1,0)] element [3:(0,1) 2:(0,0)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point
+
+
+def from_function(
+    sizes: Mapping[str, int],
+    function: Callable[[Point], Point],
+    dims: tuple[str, ...] = ("row", "col"),
+) -> Layout:
+    """The layout with axes of these sizes that maps the coordinates `x` to `function(x)`.
+
+    Raises LayoutError naming the first slot for which no layout agrees with the function.
+    """
+    names = tuple(sizes)
+    zero = (0,) * len(names)
+    origin = function(zero)
+    axes: list[Axis] = []
+    for index, (name, size) in enumerate(sizes.items()):
+        points = [function((*zero[:index], x, *zero[index + 1 :])) for x in range(size)]
+        axes.append(Axis(name, _modes(name, points)))
+    layout = _build(axes, dims, origin, names)
+    # The sum over the axes, checked everywhere.
+    for slot, point in layout.slots():
+        wanted = function(slot)
+        if wanted != point:
+            place = ", ".join(f"{name} {x}" for name, x in zip(names, slot, strict=True))
+            raise LayoutError(
+                f"No layout is this function: at {place} it gives {wanted}, but its axes add up "
+                f"to {point}."
+            )
+    return layout
+
+
+def _build(
+    axes: Sequence[Axis], dims: tuple[str, ...], origin: Point, names: tuple[str, ...]
+) -> Layout:
+    if min(origin, default=0) < 0:
+        place = ", ".join(f"{name} 0" for name in names)
+        raise LayoutError(f"No layout is this function: at {place} it gives {origin}.")
+    return Layout(tuple(axes), dims, origin)
+
+
+def _modes(name: str, points: Sequence[Point]) -> tuple[Mode, ...]:
+    """The modes of one axis from the points along it."""
+    modes: list[Mode] = []
+    origin = points[0]
+    step = 1  # how far apart in the axis the coordinates are that are left to explain
+    while step < len(points):
+        stride = _difference(points[step], origin)
+        if min(stride, default=0) < 0:
+            raise LayoutError(
+                f"No layout is this function: from {name} 0 to {name} {step} it goes back, from "
+                f"{origin} to {points[step]}."
+            )
+        rest = len(points) // step
+        size = next(
+            (
+                x
+                for x in range(2, rest)
+                if _difference(points[x * step], origin) != tuple(x * s for s in stride)
+            ),
+            rest,
+        )
+        if rest % size:
+            raise LayoutError(
+                f"No layout is this function: along {name} the step {stride} ends at "
+                f"{name} {size * step}, which does not divide the size {len(points)}."
+            )
+        modes.append(Mode(size, stride))
+        step *= size
+    for x, (point, sum_) in enumerate(
+        zip(points, Axis(name, tuple(modes)).points(len(origin)), strict=True)
+    ):
+        if _difference(point, origin) != sum_:
+            expected = tuple(o + s for o, s in zip(origin, sum_, strict=True))
+            raise LayoutError(
+                f"No layout is this function: at {name} {x} it gives {point}, but the steps before "
+                f"add up to {expected}."
+            )
+    return tuple(modes)
+
+
+def _difference(a: Point, b: Point) -> Point:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
