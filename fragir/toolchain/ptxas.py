@@ -134,7 +134,7 @@ def _refusal(log: str, ptx: str, target: str, filename: str, code: int) -> Fragi
     place, text = errors[0]
     if not place and (named := re.search(r"on line (\d+)$", text)):
         place = named[1]
-    if not place and text.startswith("PTX with .target"):
+    if not place and ".target" in text:
         lines = ptx.splitlines()
         place = next((str(n) for n, line in enumerate(lines, 1) if ".target" in line), "")
     text = text.replace("near '': syntax error", "at the end of the text: it is cut off")

@@ -1,0 +1,41 @@
+"""`fragir assemble`: PTX to a cubin, with what ptxas says of it."""
+
+from __future__ import annotations
+
+import click
+
+from fragir.cli.common import command, json_option, note, print_json, print_table, target_option
+from fragir.cli.files import read_text, write_output
+
+
+@command()
+@click.argument("ptx", metavar="K.ptx")
+@target_option
+@click.option("-o", "--output", metavar="K.cubin", help="Write the cubin here.")
+@click.option("--ptxas", metavar="VERSION", help="Use this ptxas, as in 12.9.")
+@json_option
+def main(ptx: str, target: str, output: str | None, ptxas: str | None, as_json: bool) -> None:
+    """Assemble PTX with ptxas; show registers, spills and warnings of every kernel."""
+    from dataclasses import asdict
+
+    from fragir.toolchain.ptxas import assemble
+
+    name = "<stdin>" if ptx == "-" else ptx
+    result = assemble(read_text(ptx, "PTX"), target, version=ptxas, filename=name)
+    if output is not None:
+        write_output(output, result.cubin)
+    if as_json:
+        print_json(
+            {
+                "entries": {entry: asdict(info) for entry, info in result.entries.items()},
+                "warnings": [{"code": c, "message": m} for c, m in result.warnings],
+            }
+        )
+        return
+    for code, message in result.warnings:
+        note(f"warning: {code + ': ' if code else ''}{message}")
+    if output == "-":
+        return
+    columns = ["entry", "registers", "spill stores", "spill loads", "shared", "stack", "barriers"]
+    rows = [[entry, *asdict(info).values()] for entry, info in result.entries.items()]
+    print_table(columns, rows)

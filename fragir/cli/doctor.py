@@ -1,0 +1,123 @@
+"""`fragir doctor`: what is found on this machine, and how to get what is not."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from fragir.cli.common import FINDING, command, json_option, print_json, print_table
+from fragir.errors import FragirError
+
+REQUIRED = ("click", "lark", "numpy", "rich", "xdsl")
+OPTIONAL = ("cuda-bindings", "cuda-core", "ml-dtypes", "textual")
+
+
+@command()
+@json_option
+def main(as_json: bool) -> int | None:
+    """Show what fragir finds on this machine: tools, packages, GPU.
+
+    Exits with 1 where something is missing that compiling or assembling needs.
+    """
+    found = examine()
+    if as_json:
+        print_json(found)
+    else:
+        print_table(["what", "found", "where"], _rows(found))
+        for problem in found["problems"]:
+            print(f"problem: {problem}")
+    return FINDING if found["problems"] else None
+
+
+def examine() -> dict[str, Any]:
+    """The document of `fragir doctor --json`."""
+    import platform
+
+    from fragir.toolchain import cubins
+    from fragir.toolchain.find import NVDISASM, PTXAS
+
+    problems: list[str] = []
+    packages = {name: _version(name) for name in (*REQUIRED, *OPTIONAL)}
+    for name in REQUIRED:
+        if packages[name] is None:
+            problems.append(f"{name} is not installed (pip install {name})")
+    ptxas = _tools(PTXAS, problems, required=True)
+    nvdisasm = _tools(NVDISASM, problems, required=False)
+    gpu, reason = _gpu()
+    try:
+        state = cubins.state()
+        cache = {
+            "folder": None if state.folder is None else str(state.folder),
+            "files": state.files,
+            "bytes": state.size,
+            "limit": state.limit,
+        }
+    except FragirError as error:
+        problems.append(str(error))
+        cache = None
+    return {
+        "fragir": _version("fragir"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": packages,
+        "ptxas": ptxas,
+        "nvdisasm": nvdisasm,
+        "gpu": gpu,
+        "gpu_reason": reason,
+        "cache": cache,
+        "problems": problems,
+    }
+
+
+def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _tools(wanted: Any, problems: list[str], *, required: bool) -> list[dict[str, str]]:
+    from fragir.toolchain.find import every
+
+    try:
+        tools = every(wanted)
+    except FragirError as error:
+        problems.append(str(error))
+        return []
+    if required and not tools:
+        problems.append(f"{wanted.name} was not found ({wanted.hint})")
+    return [{"version": t.version, "path": str(t.path), "origin": t.origin} for t in tools]
+
+
+def _gpu() -> tuple[dict[str, object] | None, str | None]:
+    from dataclasses import asdict
+
+    from fragir.toolchain import driver
+
+    reason = driver.available()
+    if reason is not None:
+        return None, reason
+    return asdict(driver.gpu()), None
+
+
+def _rows(found: dict[str, Any]) -> list[list[str]]:
+    rows = [["fragir", found["fragir"] or "-", ""], ["python", found["python"], sys.executable]]
+    for name, version in found["packages"].items():
+        rows.append([name, version or "-", "" if version else "not installed"])
+    for name in ("ptxas", "nvdisasm"):
+        for tool in found[name]:
+            rows.append([name, tool["version"], f"{tool['path']} ({tool['origin']})"])
+        if not found[name]:
+            rows.append([name, "-", "not found"])
+    gpu, cache = found["gpu"], found["cache"]
+    if gpu is None:
+        rows.append(["GPU", "-", found["gpu_reason"]])
+    else:
+        memory = f"{gpu['memory'] / 2**30:.0f} GiB"
+        rows.append(["GPU", gpu["target"], f"{gpu['name']}, {memory}, CUDA {gpu['driver']}"])
+    if cache is not None:
+        size = f"{cache['bytes'] / 2**20:.1f} of {cache['limit'] >> 20} MiB"
+        rows.append(["cache", size, cache["folder"] or "switched off"])
+    return rows

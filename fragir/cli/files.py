@@ -1,0 +1,118 @@
+"""Reading and writing files: one clear line on failure, and never half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from fragir.cli.common import os_error
+from fragir.errors import FragirError
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's bytes; `-` is stdin."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise os_error(error, "read") from error
+    except ValueError as error:  # a NUL in the name
+        raise FragirError(f"cannot read this file: {error}", repr(path)) from error
+
+
+def read_text(path: str, what: str = "text") -> str:
+    """A file's text. Raises FragirError where it is binary; `what` is what was expected."""
+    data = read_bytes(path)
+    name = "<stdin>" if path == "-" else path
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise FragirError(f"this is a binary file, not {what}: byte {nul} is 0", file=name)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        col = error.start - data.rfind(b"\n", 0, error.start)
+        raise FragirError(f"this is not {what}: no UTF-8 here", name, line, col) from error
+
+
+def write_output(path: str | None, data: bytes | str) -> None:
+    """Writes a result: to stdout where `path` is None or `-`, else into a file, all or nothing.
+
+    Bytes are not written to a terminal.
+    """
+    if path is None or path == "-":
+        if isinstance(data, str):
+            sys.stdout.write(data)
+            sys.stdout.flush()
+            return
+        if sys.stdout.isatty():
+            raise FragirError("the result is binary", hint="name a file with -o")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    write_files({path: data})
+
+
+def write_files(contents: Mapping[str, bytes | str]) -> None:
+    """Replaces files, each atomically, after all of them could be written.
+
+    On failure the files are as they were. What is no regular file (`/dev/null`, a pipe) is
+    written to directly.
+    """
+    waiting: list[tuple[str, Path]] = []
+    direct: list[tuple[Path, bytes]] = []
+    try:
+        for name, data in contents.items():
+            raw = data.encode() if isinstance(data, str) else data
+            path = Path(os.path.realpath(name))
+            try:
+                if path.is_dir():
+                    raise FragirError("cannot write this file: it is a directory", name)
+                if path.exists() and not path.is_file():
+                    direct.append((path, raw))
+                else:
+                    waiting.append((_written_beside(path, raw), path))
+            except OSError as error:
+                error.filename = name
+                raise os_error(error, "write") from error
+        for temporary, path in waiting:
+            os.replace(temporary, path)
+        waiting.clear()
+        for path, raw in direct:
+            path.write_bytes(raw)
+    except OSError as error:
+        raise os_error(error, "write") from error
+    finally:
+        for temporary, _ in waiting:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _written_beside(path: Path, data: bytes) -> str:
+    """The name of a new file with this content, in the same folder, with the mode of `path`."""
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise PermissionError(13, "Permission denied", str(path))
+        mode = stat.S_IMODE(path.stat().st_mode)
+    else:
+        mask = os.umask(0)
+        os.umask(mask)
+        mode = 0o666 & ~mask
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+        os.chmod(temporary, mode)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return temporary

@@ -1,0 +1,86 @@
+"""The command `fragir`. A command's module is imported when the command is used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from fragir.cli.common import guarded
+
+COMMANDS = {
+    "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
+    "check": "Emulate a PTX kernel with every check on, under several schedules.",
+    "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
+    "emulate": "Run a PTX kernel on the CPU, to the bit.",
+}
+"""Name and help of every command. `fragir/cli/NAME.py` defines it as `main`."""
+
+
+class _Commands(click.Group):
+    """Knows the names and helps of the commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"fragir.cli.{cmd_name}")
+        found: click.Command = module.main
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            ctx.fail(f"There is no command `{args[0]}`.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"fragir {version('fragir')}")
+        ctx.exit()
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the version and leave.",
+)
+def commands() -> None:
+    """fragir compiles a matrix IR to PTX for NVIDIA tensor cores, and runs and checks PTX.
+
+    Every command has a --help of its own.
+    """
+
+
+def _run(argv: Sequence[str]) -> object:
+    return commands.main(list(argv), prog_name="fragir", standalone_mode=False)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code: 0 clean, 1 a finding or bad input, 2 usage."""
+    return guarded(_run, sys.argv[1:] if argv is None else argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
