@@ -1,0 +1,285 @@
+"""What it takes to get from one register layout to another.
+
+Both layouts have the axes element, lane and perhaps warp, and hold the same tile. (A lane axis of 64
+or more counts the threads of several warps, as the fragments of wgmma do.) `plan` compares
+them and says how far data must travel: nowhere, to another register of the same lane, to another
+lane of the warp, or to another warp; and for each destination slot where its element is read from.
+
+The accumulator of one `mma.m16n8` is, two columns a register, already the left half of the A
+operand of the next:
+
+>>> from fragir.layout.layout import Layout
+>>> c = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]")
+>>> a = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]")
+>>> plan(c, a).kind
+'identity'
+>>> swapped = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(0,8) 2:(8,0)]")
+>>> plan(c, swapped).kind, plan(c, swapped).permutation
+('registers', (0, 1, 4, 5, 2, 3, 6, 7))
+>>> by_rows = Layout.parse("lane [2:(0,8) 16:(1,0)] element [8:(0,1)]")
+>>> moved = plan(c, by_rows)
+>>> moved.kind, moved.source(lane=1, element=3)       # (0, 11) is with lane 1, element 5
+('warp', Slot(warp=0, lane=1, element=5))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
+
+Kind = Literal["identity", "registers", "warp", "block"]
+
+AXES = ("warp", "lane", "element")
+WARP = 32
+
+
+class Slot(NamedTuple):
+    """One register element of one lane of one warp."""
+
+    warp: int
+    lane: int
+    element: int
+
+
+Sources = tuple[tuple[tuple[Slot | None, ...], ...], ...]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How the elements travel from `src` to `dst`.
+
+    `kind` is the shortest way that does for all slots:
+
+    * `identity`: every slot already holds its element
+    * `registers`: every lane only renames its registers, all alike, as `permutation` says
+    * `warp`: within each warp, perhaps between lanes
+    * `block`: between warps
+    """
+
+    src: Layout
+    dst: Layout
+    kind: Kind
+    # For `identity` and `registers`: for every destination element the source element of the same
+    # lane, -1 where no lane holds anything at that position. Otherwise None.
+    permutation: tuple[int, ...] | None
+
+    @cached_property
+    def sources(self) -> Sources:
+        """`sources[warp][lane][element]` is where that destination slot is read from, or None."""
+        width = _width(self.src)
+        wanted = _points(self.dst, width)
+        if self.permutation is not None:
+            return _renamed_sources(wanted, self.permutation)
+        return _nearest_sources(_holders(self.src, width, _order(self.src, self.dst)), wanted)
+
+    def source(self, *, element: int, lane: int = 0, warp: int = 0) -> Slot | None:
+        """Where a destination slot's element is read from."""
+        return self.sources[warp][lane][element]
+
+    @cached_property
+    def moved(self) -> int:
+        """How many destination slots are read from another lane or warp."""
+        return sum(
+            slot is not None and (slot.warp, slot.lane) != (warp, lane)
+            for warp, lanes in enumerate(self.sources)
+            for lane, elements in enumerate(lanes)
+            for slot in elements
+        )
+
+
+@lru_cache(maxsize=256)
+def plan(src: Layout, dst: Layout) -> Conversion:
+    """The conversion between two register layouts of one tile.
+
+    Where the source holds an element several times, a copy in the same slot is preferred, then one
+    in the same lane, then one in the same warp, then the one fewest warps away; among these the
+    nearest lane (fewest by exclusive or) and the lowest element. Raises LayoutError for axes other
+    than element, lane and warp, for different numbers of lanes or warps, and for an element that
+    the destination wants and the source does not hold, naming it.
+    """
+    for layout in (src, dst):
+        other = [name for name in layout.names if name not in AXES]
+        if other:
+            raise LayoutError(f"A register layout has no axis {other[0]}: {layout}.")
+    if set(src.dims) != set(dst.dims):
+        raise LayoutError(
+            f"The dimensions ({', '.join(src.dims)}) and ({', '.join(dst.dims)}) differ."
+        )
+    width = _width(src)
+    if _width(dst) != width or _threads(src) != _threads(dst):
+        raise LayoutError(
+            f"The source is spread over {_threads(src)} lanes, {width} a warp, the destination "
+            f"over {_threads(dst)}, {_width(dst)} a warp."
+        )
+    order = _order(src, dst)
+    permutation = _renaming_by_modes(src, dst) if src.dims == dst.dims else None
+    if permutation is None:
+        holders, wanted = _holders(src, width, order), _points(dst, width)
+        permutation = _renaming(holders, wanted)
+        if permutation is None:
+            sources = _nearest_sources(holders, wanted)
+            conversion = Conversion(src, dst, _reach(sources), None)
+            conversion.__dict__["sources"] = sources  # what the cached property would compute
+            return conversion
+    same = permutation == tuple(range(_size(src, "element")))
+    return Conversion(src, dst, "identity" if same else "registers", permutation)
+
+
+def _order(src: Layout, dst: Layout) -> list[int]:
+    return [dst.dims.index(dim) for dim in src.dims]
+
+
+def _renaming_by_modes(src: Layout, dst: Layout) -> tuple[int, ...] | None:
+    """The renaming where all lanes start at the same points: without looking at every slot."""
+    if src.where or dst.where or src.origin != dst.origin:
+        return None
+    if _threads_axis(src) != _threads_axis(dst):
+        return None
+    held: dict[Point, int] = {}
+    for element, point in enumerate(_axis(src, "element").points(src.rank)):
+        held.setdefault(point, element)
+    mine = _axis(src, "element").points(src.rank)
+    renaming: list[int] = []
+    for element, point in enumerate(_axis(dst, "element").points(dst.rank)):
+        if point not in held:
+            return None
+        stays = element < len(mine) and mine[element] == point
+        renaming.append(element if stays else held[point])
+    return tuple(renaming)
+
+
+def _renamed_sources(
+    wanted: list[list[list[Point | None]]], permutation: tuple[int, ...]
+) -> Sources:
+    return tuple(
+        tuple(
+            tuple(
+                None if point is None else Slot(warp, lane, permutation[element])
+                for element, point in enumerate(elements)
+            )
+            for lane, elements in enumerate(lanes)
+        )
+        for warp, lanes in enumerate(wanted)
+    )
+
+
+def _nearest_sources(
+    holders: dict[Point, list[Slot]], wanted: list[list[list[Point | None]]]
+) -> Sources:
+    return tuple(
+        tuple(
+            tuple(
+                None if point is None else _nearest(holders, point, Slot(warp, lane, element))
+                for element, point in enumerate(elements)
+            )
+            for lane, elements in enumerate(lanes)
+        )
+        for warp, lanes in enumerate(wanted)
+    )
+
+
+def _reach(sources: Sources) -> Kind:
+    within = all(
+        slot is None or slot.warp == warp
+        for warp, lanes in enumerate(sources)
+        for elements in lanes
+        for slot in elements
+    )
+    return "warp" if within else "block"
+
+
+def _axis(layout: Layout, name: str) -> Axis:
+    return layout.axis(name) if name in layout.names else Axis(name)
+
+
+def _threads_axis(layout: Layout) -> tuple[Mode, ...]:
+    return coalesced((*_axis(layout, "lane").modes, *_axis(layout, "warp").modes))
+
+
+def _size(layout: Layout, name: str) -> int:
+    return layout.size(name) if name in layout.names else 1
+
+
+def _threads(layout: Layout) -> int:
+    return _size(layout, "warp") * _size(layout, "lane")
+
+
+def _width(layout: Layout) -> int:
+    """The lanes of a warp: a lane axis of several warps counts threads."""
+    lanes = _size(layout, "lane")
+    if lanes > WARP and lanes % WARP:
+        raise LayoutError(f"{lanes} lanes are no whole warps of {WARP}: {layout}.")
+    return min(lanes, WARP)
+
+
+def _slots(layout: Layout, width: int) -> Iterator[tuple[Slot, Point | None]]:
+    """Every slot with what it holds."""
+    where = [layout.names.index(name) if name in layout.names else None for name in AXES]
+    lanes = _size(layout, "lane")
+    for coordinates, point in layout.slots():
+        warp, lane, element = (0 if at is None else coordinates[at] for at in where)
+        if lanes != width:
+            warp, lane = divmod(warp * lanes + lane, width)
+        yield Slot(warp, lane, element), point
+
+
+def _holders(layout: Layout, width: int, order: list[int]) -> dict[Point, list[Slot]]:
+    """The slots of every point; the point's dimensions in the destination's order."""
+    back = [order.index(dim) for dim in range(len(order))]
+    holders: dict[Point, list[Slot]] = {}
+    for slot, point in _slots(layout, width):
+        if point is not None:
+            holders.setdefault(tuple(point[dim] for dim in back), []).append(slot)
+    return holders
+
+
+def _points(layout: Layout, width: int) -> list[list[list[Point | None]]]:
+    elements = _size(layout, "element")
+    table: list[list[list[Point | None]]] = [
+        [[None] * elements for _ in range(width)] for _ in range(_threads(layout) // width)
+    ]
+    for slot, point in _slots(layout, width):
+        table[slot.warp][slot.lane][slot.element] = point
+    return table
+
+
+def _renaming(
+    holders: dict[Point, list[Slot]], wanted: list[list[list[Point | None]]]
+) -> tuple[int, ...] | None:
+    """For every destination element one source element that has it in every lane; or None."""
+    renaming: list[int] = []
+    for element in range(len(wanted[0][0])):
+        common: set[int] | None = None
+        for warp, lanes in enumerate(wanted):
+            for lane, elements in enumerate(lanes):
+                point = elements[element]
+                if point is None:
+                    continue
+                here = {s.element for s in holders.get(point, ()) if s[:2] == (warp, lane)}
+                common = here if common is None else common & here
+                if not common:
+                    return None
+        if common is None:
+            renaming.append(-1)
+        else:
+            renaming.append(element if element in common else min(common))
+    return tuple(renaming)
+
+
+def _nearest(holders: dict[Point, list[Slot]], point: Point, at: Slot) -> Slot:
+    slots = holders.get(point)
+    if not slots:
+        raise LayoutError(f"The destination wants element {point}, which the source does not hold.")
+    if len(slots) == 1:
+        return slots[0]
+
+    def distance(slot: Slot) -> tuple[int, int, bool, int]:
+        # The number of lanes by which shfl.bfly would have to reach.
+        apart = slot.lane ^ at.lane
+        return abs(slot.warp - at.warp), apart, slot.element != at.element, slot.element
+
+    return min(slots, key=distance)

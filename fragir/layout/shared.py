@@ -1,0 +1,192 @@
+"""Shared memory: where an element of a tile stands, and which banks an access touches.
+
+A shared-memory layout is a layout from (row, col) to a byte, followed by a swizzle: an exclusive or
+of some address bits into lower ones. `Swizzle(bits, base, shift)` is CuTe's: of the bits from
+base + shift up, `bits` many are added (xor) to those from base up. A tile with rows of 128 bytes of
+f16, as TMA writes it with the 128-byte swizzle:
+
+>>> from fragir.layout.layout import Layout
+>>> tile = SharedLayout(Layout.parse("row [8:128] col [64:2] dims (byte)"), swizzle_of(128))
+>>> tile(row=0, col=8), tile(row=3, col=8)
+(16, 416)
+>>> print(tile)
+row [8:128] col [64:2] dims (byte) swizzle (3,4,3)
+>>> SharedLayout.parse(str(tile)) == tile
+True
+
+Why swizzle: `ldmatrix` reads eight rows of 16 bytes at once. Without, they all stand in the same
+four banks:
+
+>>> rows = [tile(row=r, col=0) for r in range(8)]
+>>> conflicts(rows, 16), conflicts([r * 128 for r in range(8)], 16)
+(0, 7)
+
+Offsets are relative to the tile; the hardware swizzles the final shared-memory address (PTX ISA
+9.2, section 5.5.7 on TMA's swizzle modes and section 9.7.15.5 on wgmma), so the tile must begin at
+a multiple of `Swizzle.period` bytes for both to agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fragir.layout.compose import compose
+from fragir.layout.layout import Layout, LayoutError
+
+BANKS = 32
+BANK_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Swizzle:
+    """address ^= (address >> shift) & mask, with mask = `bits` ones from bit `base` up.
+
+    As in CuTe; a negative shift moves bits up instead of down. Raises LayoutError where the two
+    groups of bits overlap (then it is no exclusive or of *other* bits and not its own inverse).
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        if self.bits < 0 or self.base < 0 or abs(self.shift) < self.bits:
+            raise LayoutError(f"{self} moves bits onto themselves.")
+
+    def __call__(self, address: int) -> int:
+        down = max(self.shift, 0)
+        up = max(-self.shift, 0)
+        moved = (address >> down) << up
+        low = self.base + up
+        return address ^ (moved & (((1 << self.bits) - 1) << low))
+
+    @property
+    def period(self) -> int:
+        """The number of bytes after which the pattern repeats (what a tile must be aligned to)."""
+        return 1 << (self.base + abs(self.shift) + self.bits) if self.bits else 1
+
+    def __str__(self) -> str:
+        return f"swizzle ({self.bits},{self.base},{self.shift})"
+
+
+NO_SWIZZLE = Swizzle(0, 4, 3)
+
+# The swizzle modes of TMA and wgmma by the width in bytes of what they permute:
+# address ^= ((address >> 7) & (W - 1)) << 4 with W = width / 16 chunks of 16 bytes.
+SWIZZLES: dict[int, Swizzle] = {
+    0: NO_SWIZZLE,
+    32: Swizzle(1, 4, 3),
+    64: Swizzle(2, 4, 3),
+    128: Swizzle(3, 4, 3),
+}
+
+
+def swizzle_of(width: int) -> Swizzle:
+    """The swizzle mode of 0 (none), 32, 64 or 128 bytes. Raises LayoutError for other widths."""
+    if width not in SWIZZLES:
+        raise LayoutError(f"There is no {width}-byte swizzle; there are 0, 32, 64 and 128.")
+    return SWIZZLES[width]
+
+
+@dataclass(frozen=True)
+class SharedLayout:
+    """A layout with one dimension (bytes) followed by a swizzle of the offset."""
+
+    layout: Layout
+    swizzle: Swizzle = NO_SWIZZLE
+
+    def __post_init__(self) -> None:
+        if self.layout.rank != 1:
+            raise LayoutError(f"A shared-memory layout has one dimension, bytes: {self.layout}.")
+
+    def __call__(self, **coordinates: int) -> int:
+        """The byte offset of an element. Raises LayoutError for coordinates outside of the tile."""
+        point = self.layout(**coordinates)
+        if point is None:
+            raise LayoutError(f"{coordinates} holds nothing in {self.layout}.")
+        return self.swizzle(point[0])
+
+    @property
+    def size(self) -> int:
+        """The unswizzled offset of the last element, plus one."""
+        return self.layout.shape[0]
+
+    def compose(self, inner: Layout) -> SharedLayout:
+        """Where each slot's element stands: `inner` maps hardware coordinates to (row, col)."""
+        return SharedLayout(compose(self.layout, inner), self.swizzle)
+
+    def offsets(self) -> list[int]:
+        """The offset of every slot, in the order of `Layout.slots`; slots without one left out."""
+        return [self.swizzle(point[0]) for _, point in self.layout.slots() if point is not None]
+
+    def __str__(self) -> str:
+        return f"{self.layout} {self.swizzle}" if self.swizzle.bits else str(self.layout)
+
+    @staticmethod
+    def parse(text: str) -> SharedLayout:
+        """The layout of a text as `str` prints it. Raises LayoutError."""
+        match = re.fullmatch(r"(.*?)\s*swizzle\s*\((\d+),\s*(\d+),\s*(-?\d+)\)\s*", text, re.S)
+        if match is None:
+            return SharedLayout(Layout.parse(text))
+        bits, base, shift = (int(match[i]) for i in (2, 3, 4))
+        return SharedLayout(Layout.parse(match[1]), Swizzle(bits, base, shift))
+
+
+def banks(address: int, width: int = BANK_BYTES) -> range:
+    """The banks that an access of `width` bytes touches, without wrapping around.
+
+    >>> list(banks(130, 2)), list(banks(256 + 16, 16))
+    ([0], [4, 5, 6, 7])
+    """
+    first = address // BANK_BYTES % BANKS
+    return range(first, first + (address % BANK_BYTES + width + BANK_BYTES - 1) // BANK_BYTES)
+
+
+def wavefronts(addresses: Iterable[int], width: int) -> int:
+    """How many passes over the banks a warp's access takes.
+
+    `addresses` are the byte addresses of the active lanes, lane 0 first; `width` is 1, 2, 4, 8 or
+    16 bytes a lane. There are 32 banks of 4 bytes. Lanes that want the same word share it. Accesses
+    of 8 bytes go by half warps, those of 16 bytes by quarter warps, as NVIDIA's programming guide
+    and profiler documentation describe. Raises LayoutError for another width or a misaligned
+    address.
+    """
+    if width not in (1, 2, 4, 8, 16):
+        raise LayoutError(f"A lane accesses 1, 2, 4, 8 or 16 bytes, not {width}.")
+    addresses = list(addresses)
+    lanes = {8: 16, 16: 8}.get(width, 32)
+    return sum(
+        _passes(addresses[start : start + lanes], width)
+        for start in range(0, len(addresses), lanes)
+    )
+
+
+def conflicts(addresses: Iterable[int], width: int) -> int:
+    """The passes beyond those that an access of this many lanes and this width takes at best.
+
+    >>> conflicts([4 * lane for lane in range(32)], 4), conflicts([128] * 32, 4)
+    (0, 0)
+    >>> conflicts([8 * lane for lane in range(32)], 4), conflicts([128 * n for n in range(32)], 4)
+    (1, 31)
+    """
+    addresses = list(addresses)
+    lanes = {8: 16, 16: 8}.get(width, 32)
+    return wavefronts(addresses, width) - -(-len(addresses) // lanes)
+
+
+def _passes(addresses: list[int], width: int) -> int:
+    words: dict[int, set[int]] = {}
+    for address in addresses:
+        if address % width:
+            raise LayoutError(f"Address {address} is not a multiple of the access width {width}.")
+        for word in range(address // BANK_BYTES, (address + width - 1) // BANK_BYTES + 1):
+            words.setdefault(word % BANKS, set()).add(word)
+    return max((len(wanted) for wanted in words.values()), default=0)
+
+
+def row_major(rows: int, cols: int, bytes_: int, pitch: int | None = None) -> Layout:
+    """A plain tile: rows of `pitch` bytes (the row's own length if not given)."""
+    stride = cols * bytes_ if pitch is None else pitch
+    return Layout.parse(f"row [{rows}:{stride}] col [{cols}:{bytes_}] dims (byte)")
