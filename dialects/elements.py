@@ -1,0 +1,68 @@
+"""Element types: the names of the PTX ISA and the types of xDSL that stand for them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatTF32Type,
+    IndexType,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, TypeAttribute
+
+# One row a type: PTX name, xDSL type, bits of one element in memory and in a register.
+# A signless i8 is s8: PTX multiplies two's complement unless it is told otherwise.
+_ROWS: tuple[tuple[str, TypeAttribute, int], ...] = (
+    ("f16", Float16Type(), 16),
+    ("bf16", BFloat16Type(), 16),
+    ("tf32", FloatTF32Type(), 32),
+    ("f32", Float32Type(), 32),
+    ("f64", Float64Type(), 64),
+    ("e4m3", Float8E4M3FNType(), 8),
+    ("e5m2", Float8E5M2Type(), 8),
+    ("s8", IntegerType(8), 8),
+    ("s8", IntegerType(8, Signedness.SIGNED), 8),
+    ("u8", IntegerType(8, Signedness.UNSIGNED), 8),
+    ("s16", IntegerType(16), 16),
+    ("s32", IntegerType(32), 32),
+    ("s32", IntegerType(32, Signedness.SIGNED), 32),
+    ("u32", IntegerType(32, Signedness.UNSIGNED), 32),
+    ("s64", IntegerType(64), 64),
+    ("pred", IntegerType(1), 1),
+    ("s32", IndexType(), 32),  # index is 32 bits wide on the device
+)
+_NAME: dict[Attribute, str] = {type_: name for name, type_, _ in _ROWS}
+_BITS: dict[Attribute, int] = {type_: bits for _, type_, bits in _ROWS}
+_TYPE: dict[str, TypeAttribute] = {name: type_ for name, type_, _ in reversed(_ROWS)}
+
+# types a tile may have
+TILE_ELEMENTS = frozenset(
+    type_ for name, type_, _ in _ROWS if name not in ("pred", "s16", "s64") and type_ != IndexType()
+)
+FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"})
+
+
+def element_name(type_: Attribute) -> str:
+    """The PTX name (`f16`, `s8`, ...) of an xDSL scalar type; KeyError for any other type."""
+    return _NAME[type_]
+
+
+def element_bits(type_: Attribute) -> int:
+    """Bits that one element takes in memory and in a packed register."""
+    return _BITS[type_]
+
+
+def element_type(name: str) -> TypeAttribute:
+    """The xDSL type for a PTX element name."""
+    return _TYPE[name]
+
+
+def is_element(type_: Attribute) -> bool:
+    """Whether a tile may hold elements of this type."""
+    return type_ in TILE_ELEMENTS

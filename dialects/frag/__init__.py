@@ -1,0 +1,100 @@
+"""The `frag` dialect: matrices as tiles, with and without a layout.
+
+Matrix level: `frag.matmul` on memory. Tile level: `!frag.tile`s that the threads of a block hold,
+loaded, multiplied (`frag.mma`, `frag.wgmma`), mapped, cast, converted and stored, and copies
+between global and shared memory. A tile without a layout says what is computed; the pass
+`frag-place` gives every tile the layout that its instruction demands.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from fragir.dialects.frag.attributes import (
+    ExplicitLayoutAttr,
+    Extent,
+    GridAttr,
+    LayoutAttr,
+    MmaFragment,
+    MmaLayoutAttr,
+    SharedAttr,
+    sizes_of,
+)
+from fragir.dialects.frag.matmul import MatmulOp
+from fragir.dialects.frag.memory import (
+    BarrierOp,
+    BlockIdOp,
+    CommitOp,
+    CopyOp,
+    Dimension,
+    DimensionAttr,
+    ViewOp,
+    WaitOp,
+)
+from fragir.dialects.frag.tiles import (
+    CastOp,
+    ConvertOp,
+    FillOp,
+    LoadOp,
+    MapOp,
+    MmaOp,
+    StoreOp,
+    WgmmaOp,
+    YieldOp,
+)
+from fragir.dialects.frag.types import TileType, is_shared
+
+Frag = Dialect(
+    "frag",
+    [
+        BarrierOp,
+        BlockIdOp,
+        CastOp,
+        CommitOp,
+        ConvertOp,
+        CopyOp,
+        FillOp,
+        LoadOp,
+        MapOp,
+        MatmulOp,
+        MmaOp,
+        StoreOp,
+        ViewOp,
+        WaitOp,
+        WgmmaOp,
+        YieldOp,
+    ],
+    [DimensionAttr, ExplicitLayoutAttr, GridAttr, MmaLayoutAttr, SharedAttr, TileType],
+)
+
+__all__ = [
+    "BarrierOp",
+    "BlockIdOp",
+    "CastOp",
+    "CommitOp",
+    "ConvertOp",
+    "CopyOp",
+    "Dimension",
+    "DimensionAttr",
+    "ExplicitLayoutAttr",
+    "Extent",
+    "FillOp",
+    "Frag",
+    "GridAttr",
+    "LayoutAttr",
+    "LoadOp",
+    "MapOp",
+    "MatmulOp",
+    "MmaFragment",
+    "MmaLayoutAttr",
+    "MmaOp",
+    "SharedAttr",
+    "StoreOp",
+    "TileType",
+    "ViewOp",
+    "WaitOp",
+    "WgmmaOp",
+    "YieldOp",
+    "is_shared",
+    "sizes_of",
+]

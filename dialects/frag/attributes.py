@@ -1,0 +1,252 @@
+"""Layouts, memory spaces and grids as attributes of the `frag` dialect.
+
+A tile's layout says which lane holds which element in which register. Two forms:
+
+* `#frag.mma<m16n8k16.f16, a, warps = [2, 2]>`: the fragment that an instruction demands, repeated
+  over the tile and spread over warps. `warps = [wm, wn]` cuts the result C of the product into
+  wm x wn equal blocks, one a warp; warp w owns block (w mod wm, w div wm). A is the same in the wn
+  warps of one block row, B in the wm warps of one block column. For wgmma the unit is the
+  warpgroup (4 warps, 64 rows) instead of the warp.
+* `#frag.layout<warp [...] lane [...] element [...]>`: any layout, written out.
+
+The name of the instruction is its shape and type of A: `m16n8k16.f16`, `m8n8k16.u8`,
+`m64n128k16.bf16`. `m8n8k4.f16` has four products a warp and needs more words: `.row` or `.col` for
+A and B, and for C and D the accumulator's type (`m8n8k4.f32`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
+from xdsl.ir import Attribute, Data, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from fragir import isa
+from fragir.dialects.frag.instructions import fragment_instruction
+from fragir.errors import FragirError
+from fragir.isa.tiling import tile_layout
+from fragir.layout import Layout
+
+SWIZZLES = (0, 32, 64, 128)  # bytes; 0: none. TMA and wgmma know these (PTX ISA 9.2, 5.5.7)
+
+
+@dataclass(frozen=True)
+class MmaFragment:
+    """An operand of an instruction, spread over warps (wgmma: warpgroups)."""
+
+    instruction: str
+    operand: str
+    warps: tuple[int, int] = (1, 1)
+
+    @property
+    def mnk(self) -> tuple[int, int, int]:
+        """The shape of one instruction."""
+        return _instruction(self.instruction, self.operand).shape
+
+    @property
+    def is_wgmma(self) -> bool:
+        return self.instruction.startswith("m64")
+
+    def resolve(self) -> isa.Operand:
+        """The operand of the instruction in the table; FragirError where there is none."""
+        return _instruction(self.instruction, self.operand).operands[self.operand]
+
+    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+        """The layout of a tile of this shape."""
+        return _tile_layout(self, rows, cols, products)
+
+
+@lru_cache(maxsize=None)
+def _instruction(name: str, operand: str) -> isa.Instruction:
+    return fragment_instruction(name, operand)
+
+
+@lru_cache(maxsize=1024)
+def _tile_layout(fragment: MmaFragment, rows: int, cols: int, products: int) -> Layout:
+    instruction = _instruction(fragment.instruction, fragment.operand)
+    shape = (rows, cols) if products == 1 else (rows, cols, products)
+    return tile_layout(instruction, fragment.operand, shape, fragment.warps)
+
+
+@irdl_attr_definition
+class MmaLayoutAttr(Data[MmaFragment]):
+    """The fragment of an operand of an mma or wgmma instruction."""
+
+    name = "frag.mma"
+
+    def verify(self) -> None:
+        try:
+            self.data.resolve()
+        except FragirError as error:
+            raise VerifyException(str(error)) from error
+
+    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+        """The layout of a tile; FragirError where the shape does not fit."""
+        return self.data.layout(rows, cols, products)
+
+    @property
+    def chunk(self) -> int:
+        """Elements that one lane holds of one instruction's operand."""
+        layout = self.data.resolve().layout
+        assert layout is not None
+        return layout.size("element")
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> MmaFragment:
+        with parser.in_angle_brackets():
+            name = parser.parse_identifier(" like m16n8k16.f16")
+            parser.parse_punctuation(",")
+            operand = parser.parse_identifier(": a, b or c")
+            warps = [1, 1]
+            if parser.parse_optional_punctuation(","):
+                parser.parse_keyword("warps")
+                parser.parse_punctuation("=")
+                warps = parser.parse_comma_separated_list(
+                    parser.Delimiter.SQUARE, parser.parse_integer
+                )
+                if len(warps) != 2 or min(warps) < 1:
+                    parser.raise_error("warps takes two positive numbers: rows, columns")
+        return MmaFragment(name, operand, (warps[0], warps[1]))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.data.instruction}, {self.data.operand}")
+            if self.data.warps != (1, 1):
+                printer.print_string(f", warps = [{self.data.warps[0]}, {self.data.warps[1]}]")
+
+
+@irdl_attr_definition
+class ExplicitLayoutAttr(Data[Layout]):
+    """Any layout, written out as in `fragir.layout`."""
+
+    name = "frag.layout"
+
+    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+        """The layout itself; FragirError where it does not have the tile's shape."""
+        wanted = (rows, cols) if products == 1 else (rows, cols, products)
+        if self.data.shape != wanted:
+            raise FragirError(
+                f"the layout covers {'x'.join(map(str, self.data.shape))}, "
+                f"the tile is {'x'.join(map(str, wanted))}"
+            )
+        return self.data
+
+    @property
+    def chunk(self) -> int:
+        """All elements of a lane: an explicit layout has no smaller unit."""
+        return self.data.size("element")
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        with parser.in_angle_brackets():
+            text = parser.parse_str_literal("the layout's text in quotes")
+        try:
+            return Layout.parse(text)
+        except FragirError as error:
+            parser.raise_error(str(error))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(str(self.data))
+
+
+LayoutAttr = MmaLayoutAttr | ExplicitLayoutAttr
+
+
+@irdl_attr_definition
+class SharedAttr(ParametrizedAttribute):
+    """Shared memory, as a memref's memory space: `memref<64x64xf16, #frag.shared<swizzle = 128>>`.
+
+    The last two dimensions form a matrix. Without a swizzle it lies row after row. With a swizzle
+    of W bytes its columns are cut into panels of W bytes; a panel is rows x W bytes, and within a
+    panel bits 4.. of the address are XORed with bits 7.. (PTX ISA 9.2, section 5.5.7), which is
+    what wgmma and TMA expect and what frees ldmatrix from bank conflicts.
+    """
+
+    name = "frag.shared"
+    swizzle: IntAttr
+
+    def __init__(self, swizzle: int | IntAttr = 0):
+        super().__init__(IntAttr(swizzle) if isinstance(swizzle, int) else swizzle)
+
+    def verify(self) -> None:
+        if self.swizzle.data not in SWIZZLES:
+            raise VerifyException(f"swizzle is one of 0, 32, 64, 128, not {self.swizzle.data}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        if not parser.parse_optional_punctuation("<"):
+            return [IntAttr(0)]
+        parser.parse_keyword("swizzle")
+        parser.parse_punctuation("=")
+        swizzle = parser.parse_integer()
+        parser.parse_punctuation(">")
+        return [IntAttr(swizzle)]
+
+    def print_parameters(self, printer: Printer) -> None:
+        if self.swizzle.data:
+            printer.print_string(f"<swizzle = {self.swizzle.data}>")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """One dimension of a grid: a number, or a named size divided by a tile and rounded up."""
+
+    size: int | str
+    divisor: int = 1
+
+    def evaluate(self, sizes: dict[str, int]) -> int:
+        """The number of blocks; KeyError where the size is not in `sizes`."""
+        size = self.size if isinstance(self.size, int) else sizes[self.size]
+        return -(-size // self.divisor)
+
+    def __str__(self) -> str:
+        return str(self.size) if self.divisor == 1 else f"{self.size} by {self.divisor}"
+
+
+@irdl_attr_definition
+class GridAttr(Data[tuple[Extent, ...]]):
+    """How many blocks to launch: `#frag.grid<n by 128, m by 128>`, n / 128 rounded up and so on.
+
+    Names are the sizes that the arguments' `frag.sizes` give to dynamic dimensions.
+    """
+
+    name = "frag.grid"
+
+    def evaluate(self, sizes: dict[str, int]) -> tuple[int, int, int]:
+        """Blocks along x, y and z."""
+        x, y, z = (*(extent.evaluate(sizes) for extent in self.data), 1, 1)[:3]
+        return x, y, z
+
+    def verify(self) -> None:
+        if not 1 <= len(self.data) <= 3:
+            raise VerifyException("a grid has one to three dimensions")
+        if any(extent.divisor < 1 for extent in self.data):
+            raise VerifyException("a grid's divisors are positive")
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Extent, ...]:
+        def extent() -> Extent:
+            size = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            name = None if size is not None else parser.parse_identifier("a number or a size")
+            # `/` starts a comment in MLIR, so the divisor follows a keyword
+            divisor = parser.parse_integer() if parser.parse_optional_keyword("by") else 1
+            return Extent(size if size is not None else str(name), divisor)
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, extent))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(map(str, self.data)))
+
+
+def sizes_of(attribute: Attribute | None) -> tuple[str, ...]:
+    """The names in an argument's `frag.sizes = ["m", "k"]`; () without one."""
+    if not isinstance(attribute, ArrayAttr):
+        return ()
+    return tuple(a.data for a in attribute.data if isinstance(a, StringAttr))

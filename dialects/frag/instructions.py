@@ -1,0 +1,252 @@
+"""Which instruction multiplies which tiles: short names, the choice, and why there is none."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Attribute
+
+from fragir import isa
+from fragir.dialects.elements import element_name
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.dialects.frag.types import TileType
+
+# Shapes of mma.sync to try for each type of A, the largest K first: fewer instructions.
+SHAPES: dict[str, tuple[str, ...]] = {
+    "f16": ("m16n8k16", "m16n8k8"),
+    "bf16": ("m16n8k16", "m16n8k8"),
+    "tf32": ("m16n8k8", "m16n8k4"),
+    "f64": ("m8n8k4",),
+    "s8": ("m16n8k32", "m16n8k16", "m8n8k16"),
+    "u8": ("m16n8k32", "m16n8k16", "m8n8k16"),
+    "e4m3": ("m16n8k32", "m16n8k16"),
+    "e5m2": ("m16n8k32", "m16n8k16"),
+}
+# Accumulators of each type of A, the usual one first.
+ACCUMULATORS: dict[str, tuple[str, ...]] = {
+    "f16": ("f32", "f16"),
+    "bf16": ("f32",),
+    "tf32": ("f32",),
+    "f64": ("f64",),
+    "s8": ("s32",),
+    "u8": ("s32",),
+    "e4m3": ("f32", "f16"),
+    "e5m2": ("f32", "f16"),
+}
+WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
+QUAD = "m8n8k4"  # with f16: four products a warp
+_NAME = re.compile(r"(m(\d+)n(\d+)k(\d+))\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")
+
+
+def mma(
+    shape: str, a: str, b: str, c: str, d: str, layouts: tuple[str, str] = ("row", "col")
+) -> isa.Instruction:
+    """The mma.sync of this shape and these element types."""
+    return isa.lookup(f"mma.sync.aligned.{shape}.{layouts[0]}.{layouts[1]}.{d}.{a}.{b}.{c}")
+
+
+def wgmma(n: int, a: str, b: str, d: str) -> isa.Instruction:
+    """The wgmma with N = n of these element types."""
+    return isa.lookup(f"wgmma.mma_async.sync.aligned.m64n{n}k{WGMMA_K[a]}.{d}.{a}.{b}")
+
+
+def parse_name(name: str) -> tuple[str, str, tuple[str, ...]]:
+    """`m8n8k4.f16.row.col` as (shape, type, storage orders)."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise FragirError(
+            f"'{name}' names no instruction", hint="write shape and type, as in m16n8k16.f16"
+        )
+    return match[1], match[5], tuple(word for word in match.groups()[5:] if word)
+
+
+@lru_cache(maxsize=None)
+def fragment_instruction(name: str, operand: str) -> isa.Instruction:
+    """The instruction whose operand the layout `#frag.mma<name, operand>` means."""
+    if operand not in ("a", "b", "c"):
+        raise FragirError(f"no operand '{operand}'", hint="write a, b or c (d has c's layout)")
+    shape, type_, orders = parse_name(name)
+    if shape.startswith("m64"):
+        if type_ not in WGMMA_K:
+            raise FragirError(f"no wgmma multiplies {type_}", hint=f"it takes {', '.join(WGMMA_K)}")
+        instruction = wgmma(int(shape[4 : shape.index("k")]), type_, type_, ACCUMULATORS[type_][0])
+        if shape != _shape_name(instruction):
+            raise FragirError(f"wgmma of {type_} has k{WGMMA_K[type_]}, not {shape}")
+        if operand == "b":
+            raise FragirError("wgmma's B lies in shared memory and has no layout over lanes")
+        return instruction
+    if shape == QUAD and operand == "c" and type_ in ("f16", "f32"):
+        return mma(QUAD, "f16", "f16", type_, type_)
+    if type_ not in SHAPES:
+        raise FragirError(f"no mma multiplies {type_}", hint=f"it takes {', '.join(SHAPES)}")
+    accumulator = ACCUMULATORS[type_][0]
+    if shape != QUAD or type_ == "f64":
+        if orders:
+            raise FragirError(f"{name}: only m8n8k4.f16 has a choice of row and col")
+        return mma(shape, type_, type_, accumulator, accumulator)
+    if len(orders) != 1:
+        raise FragirError(f"{name}: write m8n8k4.f16.row or m8n8k4.f16.col for operand {operand}")
+    layouts = (orders[0], "col") if operand == "a" else ("row", orders[0])
+    return mma(QUAD, "f16", "f16", "f32", "f32", layouts)
+
+
+def operand_name(name: str, operand: str, accumulator: str) -> str:
+    """The name in the layout of one operand of the instruction called `name`."""
+    shape, type_, orders = parse_name(name)
+    if shape != QUAD or type_ == "f64":
+        return f"{shape}.{type_}"
+    if operand == "c":
+        return f"{shape}.{accumulator}"
+    return f"{shape}.f16.{orders[0 if operand == 'a' else 1]}"
+
+
+def accumulator_of(a: str, b: str, wanted: str | None) -> str:
+    """The type in which products of a and b are summed; FragirError if there is no such mma."""
+    pair = {a, b}
+    mixable = len(pair) == 1 or pair <= {"s8", "u8"} or pair <= {"e4m3", "e5m2"}
+    if a not in ACCUMULATORS or not mixable:
+        known = ", ".join(ACCUMULATORS)
+        raise FragirError(
+            f"no instruction multiplies {a} by {b}",
+            hint=f"cast one of them; there is {known}, each by itself, signs and 8-bit floats mixed",
+        )
+    if wanted is None:
+        return ACCUMULATORS[a][0]
+    if wanted not in ACCUMULATORS[a]:
+        raise FragirError(
+            f"products of {a} cannot be summed in {wanted}",
+            hint=f"accumulate in {' or '.join(ACCUMULATORS[a])}",
+        )
+    return wanted
+
+
+def choose(a: TileType, b: TileType, c: TileType, d: TileType, using: str | None) -> str:
+    """The short name of the mma.sync for these tiles: from their layouts, `using`, or the best.
+
+    FragirError, with what to write instead, where no instruction fits.
+    """
+    types = a.element, b.element, c.element, d.element
+    name = using or _placed_name(a, b)
+    if name is not None:
+        shape, type_, orders = parse_name(name)
+        if type_ != types[0]:
+            raise FragirError(f"{name} multiplies {type_}, but A holds {types[0]}")
+        _check_fit(shape, a, c, name)
+        _lookup(shape, types, orders)
+        return name
+    accumulator_of(types[0], types[1], None)
+    if a.products.data > 1:
+        if a.products.data != 4 or types[0] != "f16":
+            raise FragirError(
+                f"no instruction forms {a.products.data} products of {types[0]} at once",
+                hint="m8n8k4 of f16 forms four",
+            )
+        _check_fit(QUAD, a, c, QUAD)
+        _lookup(QUAD, types, ("row", "col"))
+        return f"{QUAD}.f16.row.col"
+    shapes = SHAPES[types[0]]
+    fitting = [shape for shape in shapes if _fits(shape, a, c)]
+    if not fitting:
+        m, n, k = c.rows.data, c.cols.data, a.cols.data
+        raise FragirError(
+            f"no mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
+            hint=f"make the tile a multiple of {' or '.join(shapes)}",
+        )
+    _lookup(fitting[0], types, ())
+    return f"{fitting[0]}.{types[0]}"
+
+
+def instruction_of(name: str, a: str, b: str, c: str, d: str) -> isa.Instruction:
+    """The mma.sync that the short name means for these element types."""
+    shape, _, orders = parse_name(name)
+    return _lookup(shape, (a, b, c, d), orders)
+
+
+def _placed_name(a: TileType, b: TileType) -> str | None:
+    from fragir.dialects.frag.attributes import MmaLayoutAttr
+
+    first, second = a.placement, b.placement
+    if not isinstance(first, MmaLayoutAttr):
+        return None
+    name = first.data.instruction
+    if parse_name(name)[2] and isinstance(second, MmaLayoutAttr):
+        name += "." + ".".join(parse_name(second.data.instruction)[2])
+    return name
+
+
+def _lookup(shape: str, types: tuple[str, ...], orders: tuple[str, ...]) -> isa.Instruction:
+    a, b, c, d = types
+    layouts = (orders[0], orders[1]) if len(orders) == 2 else ("row", "col")
+    try:
+        instruction = mma(shape, a, b, c, d, layouts)
+    except FragirError as error:
+        known = " or ".join(ACCUMULATORS.get(a, ()))
+        raise FragirError(
+            f"there is no {shape} of {a} x {b} + {c} -> {d}",
+            hint=f"products of {a} are summed in {known}" if known else None,
+        ) from error
+    if instruction.refused:
+        raise FragirError(f"{instruction.mnemonic}: {instruction.refused}")
+    return instruction
+
+
+def _shape_name(instruction: isa.Instruction) -> str:
+    return "m{}n{}k{}".format(*instruction.shape)
+
+
+def _fits(shape: str, a: TileType, c: TileType) -> bool:
+    m, n, k = map(int, re.findall(r"\d+", shape))
+    return c.rows.data % m == 0 and c.cols.data % n == 0 and a.cols.data % k == 0
+
+
+def _check_fit(shape: str, a: TileType, c: TileType, name: str) -> None:
+    if not _fits(shape, a, c):
+        raise FragirError(
+            f"{name} does not divide the tiles: M x N x K is "
+            f"{c.rows.data}x{c.cols.data}x{a.cols.data}",
+            hint=f"make the tile a multiple of {shape}",
+        )
+
+
+def check_wgmma(a: Attribute, b: Attribute, c: TileType, k: int) -> None:
+    """FragirError unless wgmma multiplies these types into tile c."""
+    first, second = element_name(a), element_name(b)
+    accumulator_of(first, second, c.element)
+    if first not in WGMMA_K:
+        raise FragirError(f"wgmma does not multiply {first}", hint=f"only {', '.join(WGMMA_K)}")
+    if k % WGMMA_K[first]:
+        raise FragirError(f"K = {k} is no multiple of {WGMMA_K[first]}, wgmma's K for {first}")
+    if c.rows.data % 64:
+        raise FragirError(f"C has {c.rows.data} rows; a warpgroup computes 64 at a time")
+    wgmma_n(c, first)
+
+
+def wgmma_n(c: TileType, a: str) -> int:
+    """N of one wgmma for a tile of C: all columns of a warpgroup where that is legal."""
+    from fragir.dialects.frag.attributes import MmaLayoutAttr
+
+    if isinstance(c.placement, MmaLayoutAttr):
+        return c.placement.data.mnk[1]
+    return largest_n(c.cols.data, a)
+
+
+def largest_n(cols: int, a: str) -> int:
+    """The largest N of a wgmma on type `a` that divides `cols`; FragirError without one."""
+    for n in range(256, 0, -8):
+        if cols % n == 0 and is_wgmma_n(n, a):
+            return n
+    raise FragirError(f"{cols} columns are no multiple of 8, wgmma's smallest N")
+
+
+@lru_cache(maxsize=None)
+def is_wgmma_n(n: int, a: str) -> bool:
+    """Whether wgmma has this N for type `a` (every multiple of 8 up to 256; integers skip some)."""
+    try:
+        wgmma(n, a, a, ACCUMULATORS[a][0])
+    except FragirError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""`frag.matmul`: a whole matrix product on memory, with what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, MemRefType, UnitAttr, i64
+from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_attr_def,
+    opt_prop_def,
+    opt_region_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.elements import element_name, element_type, is_element
+from fragir.dialects.frag.instructions import accumulator_of
+from fragir.dialects.frag.tiles import YieldOp, check_elementwise
+from fragir.errors import FragirError
+
+
+@irdl_op_definition
+class MatmulOp(IRDLOperation):
+    """`C = epilogue(A B)` on memory, of any size, also dynamic.
+
+    `transposed` after A or B: memory holds the transposed matrix (K x M, or N x K). The sum is
+    formed in `accumulate` (f32 for f16, bf16, tf32 and 8-bit floats; i32 for 8-bit integers; f64
+    for f64; f16 may be asked for with f16). The epilogue's region gets, for one element: the sum,
+    the old value of C, and one value of each operand after `with`, which is broadcast like in
+    numpy: a memref<N> is one value a column, a memref<Mx1> one a row. Without an epilogue the sum
+    is rounded to C's type.
+
+    `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
+    override what the compiler chooses.
+    """
+
+    name = "frag.matmul"
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    c = operand_def(MemRefType)
+    extra = var_operand_def(MemRefType)
+    a_transposed = opt_prop_def(UnitAttr)
+    b_transposed = opt_prop_def(UnitAttr)
+    accumulate = opt_prop_def(AnyAttr())
+    tile = opt_attr_def(DenseArrayBase.constr(i64))
+    warps = opt_attr_def(DenseArrayBase.constr(i64))
+    stages = opt_attr_def(IntegerAttr.constr(i64))
+    epilogue = opt_region_def("single_block")
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `into` $c"
+        " (`accumulate` $accumulate^)? (`with` $extra^)? attr-dict"
+        " `:` type($a) `,` type($b) `into` type($c) (`with` type($extra)^)?"
+        " (`epilogue` $epilogue^)?"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        *,
+        extra: Sequence[SSAValue | Operation] = (),
+        a_transposed: bool = False,
+        b_transposed: bool = False,
+        accumulate: Attribute | None = None,
+        epilogue: Region | None = None,
+    ):
+        super().__init__(
+            operands=[a, b, c, extra],
+            properties={
+                "a_transposed": UnitAttr() if a_transposed else None,
+                "b_transposed": UnitAttr() if b_transposed else None,
+                "accumulate": accumulate,
+            },
+            regions=[[] if epilogue is None else [epilogue]],
+        )
+
+    def memories(self) -> tuple[MemRefType, MemRefType, MemRefType]:
+        """The types of A, B and C in memory."""
+        a, b, c = self.a.type, self.b.type, self.c.type
+        assert isinstance(a, MemRefType)
+        assert isinstance(b, MemRefType)
+        assert isinstance(c, MemRefType)
+        return a, b, c
+
+    def accumulator(self) -> Attribute:
+        """The type the sum is formed in; FragirError where no instruction multiplies these."""
+        a, b, _ = self.memories()
+        wanted = None if self.accumulate is None else element_name(self.accumulate)
+        return element_type(
+            accumulator_of(element_name(a.element_type), element_name(b.element_type), wanted)
+        )
+
+    def sizes(self) -> tuple[int | None, int | None, int | None]:
+        """M, N and K as far as they are static; VerifyException where operands disagree."""
+        shapes = [memory.get_shape() for memory in self.memories()]
+        for name, memory, shape in zip("ABC", self.memories(), shapes, strict=True):
+            if len(shape) != 2:
+                raise VerifyException(f"frag.matmul: {name} is {memory}, it must be a matrix")
+        (m, k), (k2, n), (m2, n2) = (
+            shapes[0][::-1] if self.a_transposed else shapes[0],
+            shapes[1][::-1] if self.b_transposed else shapes[1],
+            shapes[2],
+        )
+        return _same("M", m, m2), _same("N", n, n2), _same("K", k, k2)
+
+    def verify_(self) -> None:
+        m, n, _ = self.sizes()
+        for memory in self.memories():
+            if not is_element(memory.element_type):
+                raise VerifyException(f"frag.matmul: no instruction takes {memory.element_type}")
+        try:
+            accumulator = self.accumulator()
+        except FragirError as error:
+            raise VerifyException(f"frag.matmul: {error}") from error
+        except KeyError as error:
+            raise VerifyException(
+                f"frag.matmul: nothing accumulates in {self.accumulate}; write f16, f32, f64 or i32"
+            ) from error
+        c = self.memories()[2]
+        for memory in self.extra.types:
+            assert isinstance(memory, MemRefType)
+            _check_broadcast(memory, m, n)
+        if self.epilogue is None:
+            if self.extra:
+                raise VerifyException("frag.matmul: `with` needs an epilogue that uses the operand")
+            return
+        extra = [t.element_type for t in self.extra.types if isinstance(t, MemRefType)]
+        check_elementwise(
+            self.name, self.epilogue.block, [accumulator, c.element_type, *extra]
+        )
+        last = self.epilogue.block.last_op
+        assert isinstance(last, YieldOp)
+        if last.value.type != c.element_type:
+            raise VerifyException(
+                f"frag.matmul: the epilogue yields {last.value.type}, C holds {c.element_type}"
+            )
+
+
+def _same(name: str, first: int, second: int) -> int | None:
+    if DYNAMIC_INDEX in (first, second):
+        known = [size for size in (first, second) if size != DYNAMIC_INDEX]
+        return known[0] if known else None
+    if first != second:
+        raise VerifyException(
+            f"frag.matmul: {name} is {first} in one operand and {second} in another; write "
+            "`transposed` after an operand that memory holds the other way round"
+        )
+    return first
+
+
+def _check_broadcast(memory: MemRefType, m: int | None, n: int | None) -> None:
+    shape = memory.get_shape()
+    fits = len(shape) in (1, 2) and all(
+        size in (1, DYNAMIC_INDEX) or whole in (None, size)
+        for size, whole in zip(reversed(shape), (n, m), strict=False)
+    )
+    if not fits:
+        raise VerifyException(
+            f"frag.matmul: {memory} cannot be broadcast to {m or '?'}x{n or '?'}; write memref<N>, "
+            "memref<1xN>, memref<Mx1> or memref<MxN>"
+        )

@@ -1,0 +1,222 @@
+"""Memory and threads at tile level: copies into shared memory, waits, barriers, block ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    UnitAttr,
+    i64,
+)
+from xdsl.dialects.utils import DynamicIndexList, EnumAttribute
+from xdsl.ir import Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from fragir.dialects.frag.tiles import Index, join_indices, split_indices
+from fragir.dialects.frag.types import is_shared
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """All threads together copy a matrix from global into shared memory.
+
+    It covers the last two dimensions of `target` from the given indices of `source` on.
+    `masked`: what lies outside the source is written as zero. `async`: the copy (cp.async, where
+    alignment allows it) belongs to the next `frag.commit` and is complete after a `frag.wait` and
+    a `frag.barrier`; without it, after a `frag.barrier`.
+    """
+
+    name = "frag.copy"
+    source = operand_def(MemRefType)
+    source_indices = var_operand_def(IndexType)
+    target = operand_def(MemRefType)
+    target_indices = var_operand_def(IndexType)
+    static_source_indices = prop_def(DenseArrayBase.constr(i64))
+    static_target_indices = prop_def(DenseArrayBase.constr(i64))
+    masked = opt_prop_def(UnitAttr)
+    is_async = opt_prop_def(UnitAttr, prop_name="async")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    custom_directives = (DynamicIndexList,)
+    assembly_format = (
+        "(`async` $async^)? $source `` custom<DynamicIndexList>($source_indices,"
+        " $static_source_indices) `to` $target `` custom<DynamicIndexList>($target_indices,"
+        " $static_target_indices) (`masked` $masked^)? attr-dict"
+        " `:` type($source) `to` type($target)"
+    )
+
+    def __init__(
+        self,
+        source: SSAValue | Operation,
+        source_indices: Sequence[Index],
+        target: SSAValue | Operation,
+        target_indices: Sequence[Index],
+        *,
+        masked: bool = False,
+        is_async: bool = False,
+    ):
+        dynamic_source, static_source = split_indices(source_indices)
+        dynamic_target, static_target = split_indices(target_indices)
+        super().__init__(
+            operands=[source, dynamic_source, target, dynamic_target],
+            properties={
+                "static_source_indices": static_source,
+                "static_target_indices": static_target,
+                "masked": UnitAttr() if masked else None,
+                "async": UnitAttr() if is_async else None,
+            },
+        )
+
+    def all_source_indices(self) -> list[int | SSAValue]:
+        """One index a dimension of the source."""
+        return join_indices(self.source_indices, self.static_source_indices)
+
+    def all_target_indices(self) -> list[int | SSAValue]:
+        """One index for every leading dimension of the target, which is a stack of matrices."""
+        return join_indices(self.target_indices, self.static_target_indices)
+
+    def verify_(self) -> None:
+        source, target = self.source.type, self.target.type
+        assert isinstance(source, MemRefType)
+        assert isinstance(target, MemRefType)
+        if is_shared(source) or not is_shared(target):
+            raise VerifyException("frag.copy copies from global memory to #frag.shared memory")
+        if source.element_type != target.element_type:
+            raise VerifyException(
+                f"frag.copy: source holds {source.element_type}, target {target.element_type}"
+            )
+        if len(source.get_shape()) < 2 or len(target.get_shape()) < 2:
+            raise VerifyException("frag.copy: source and target have two dimensions or more")
+        if len(self.static_source_indices) != len(source.get_shape()):
+            raise VerifyException("frag.copy: give one index for every dimension of the source")
+        if len(self.static_target_indices) != len(target.get_shape()) - 2:
+            raise VerifyException(
+                "frag.copy: give one index for every dimension of the target but the last two, "
+                "which are filled whole"
+            )
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """One matrix of a stack in shared memory: the last two dimensions at the given indices."""
+
+    name = "frag.view"
+    memory = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    static_indices = prop_def(DenseArrayBase.constr(i64))
+    matrix = result_def(MemRefType)
+    traits = traits_def(Pure())
+    custom_directives = (DynamicIndexList,)
+    assembly_format = (
+        "$memory `` custom<DynamicIndexList>($indices, $static_indices) attr-dict"
+        " `:` type($memory) `->` type($matrix)"
+    )
+
+    def __init__(self, memory: SSAValue | Operation, indices: Sequence[Index]):
+        dynamic, static = split_indices(indices)
+        stack = SSAValue.get(memory, type=MemRefType).type
+        matrix = MemRefType(
+            stack.element_type, stack.get_shape()[-2:], stack.layout, stack.memory_space
+        )
+        super().__init__(
+            operands=[memory, dynamic],
+            properties={"static_indices": static},
+            result_types=[matrix],
+        )
+
+    def all_indices(self) -> list[int | SSAValue]:
+        """One index for every leading dimension."""
+        return join_indices(self.indices, self.static_indices)
+
+    def verify_(self) -> None:
+        memory = self.memory.type
+        assert isinstance(memory, MemRefType)
+        matrix = self.matrix.type
+        if not is_shared(memory) or memory.memory_space != matrix.memory_space:
+            raise VerifyException("frag.view looks at #frag.shared memory")
+        if matrix.get_shape() != memory.get_shape()[-2:]:
+            raise VerifyException(f"frag.view: {matrix} is not the last two dimensions of {memory}")
+        if len(self.static_indices) != len(memory.get_shape()) - 2:
+            raise VerifyException("frag.view: give one index for every dimension but the last two")
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """Closes a group of asynchronous copies (cp.async.commit_group)."""
+
+    name = "frag.commit"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class WaitOp(IRDLOperation):
+    """Waits until at most `pending` of this thread's newest groups of copies are under way."""
+
+    name = "frag.wait"
+    pending = prop_def(IntegerAttr.constr(i64))
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$pending attr-dict"
+
+    def __init__(self, pending: int):
+        super().__init__(properties={"pending": IntegerAttr(pending, i64)})
+
+    def verify_(self) -> None:
+        if self.pending.value.data < 0:
+            raise VerifyException("frag.wait takes a number of groups, 0 or more")
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """All threads of the block wait for each other; shared memory is then seen by all."""
+
+    name = "frag.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+
+class Dimension(StrEnum):
+    X = "x"
+    Y = "y"
+    Z = "z"
+
+
+@irdl_attr_definition
+class DimensionAttr(EnumAttribute[Dimension], SpacedOpaqueSyntaxAttribute):
+    """x, y or z of the grid."""
+
+    name = "frag.dimension"
+
+
+@irdl_op_definition
+class BlockIdOp(IRDLOperation):
+    """The block's place in the grid. (gpu.block_id has no readable syntax and is not pure.)"""
+
+    name = "frag.block_id"
+    dimension = prop_def(DimensionAttr)
+    result = result_def(IndexType)
+    traits = traits_def(NoMemoryEffect(), Pure())
+    assembly_format = "$dimension attr-dict"
+
+    def __init__(self, dimension: Dimension):
+        super().__init__(
+            properties={"dimension": DimensionAttr(dimension)}, result_types=[IndexType()]
+        )

@@ -1,0 +1,452 @@
+"""Operations on whole tiles: fill, load, store, multiply, convert, cast, map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.dialects.utils import DynamicIndexList
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AnyInt,
+    BaseAttr,
+    IntVarConstraint,
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import (
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    NoMemoryEffect,
+    Pure,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.frag.instructions import check_wgmma, choose
+from fragir.dialects.frag.types import TileType, is_shared
+from fragir.errors import FragirError
+
+Index = int | SSAValue | Operation
+
+
+def split_indices(indices: Sequence[Index]) -> tuple[list[SSAValue], DenseArrayBase]:
+    """The operands and the static list that `custom<DynamicIndexList>` prints as `[%i, 0]`."""
+    dynamic = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
+    static = [i if isinstance(i, int) else DYNAMIC_INDEX for i in indices]
+    return dynamic, DenseArrayBase.from_list(i64, static)
+
+
+def join_indices(dynamic: Sequence[SSAValue], static: DenseArrayBase) -> list[int | SSAValue]:
+    """Every index of `[%i, 0]` in order, constants as numbers."""
+    values = iter(dynamic)
+    return [next(values) if n == DYNAMIC_INDEX else int(n) for n in static.get_values()]
+
+
+def check_access(
+    op: Operation, memory: MemRefType[Attribute], tile: TileType, indices: int, transposed: bool
+) -> None:
+    """Whether a tile fits into a memref at that many indices; VerifyException with a way out."""
+    rank, wanted = len(memory.get_shape()), len(tile.shape)
+    if indices != rank:
+        raise VerifyException(
+            f"{op.name}: {memory} takes {rank} indices, one a dimension, but {indices} are given"
+        )
+    if rank < wanted:
+        raise VerifyException(f"{op.name}: a {wanted}-dimensional tile needs as many of {memory}")
+    if memory.element_type != tile.element_type:
+        raise VerifyException(
+            f"{op.name}: the memory holds {memory.element_type}, the tile {tile.element_type}; "
+            "load what is there and use frag.cast"
+        )
+    if transposed and wanted != 2:
+        raise VerifyException(f"{op.name}: only a tile of two dimensions can be transposed")
+
+
+@irdl_op_definition
+class FillOp(IRDLOperation):
+    """A tile whose elements all have one value."""
+
+    name = "frag.fill"
+    _T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(_T)
+    tile = result_def(TileType.constr(element_type=_T))
+    traits = traits_def(Pure())
+    assembly_format = "$value attr-dict `:` type($tile)"
+
+    def __init__(self, value: SSAValue | Operation, tile: TileType):
+        super().__init__(operands=[value], result_types=[tile])
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """Reads a tile from global or shared memory; the indices are those of its first element.
+
+    The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
+    matrix, so that the tile's element (r, c) stands at [i + c, j + r]. `masked`: elements outside
+    the memory's shape read as zero; without it they must not exist.
+    """
+
+    name = "frag.load"
+    memory = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    static_indices = prop_def(DenseArrayBase.constr(i64))
+    transposed = opt_prop_def(UnitAttr)
+    masked = opt_prop_def(UnitAttr)
+    tile = result_def(TileType)
+    traits = traits_def(MemoryReadEffect())
+    custom_directives = (DynamicIndexList,)
+    assembly_format = (
+        "$memory `` custom<DynamicIndexList>($indices, $static_indices)"
+        " (`transposed` $transposed^)? (`masked` $masked^)? attr-dict"
+        " `:` type($memory) `->` type($tile)"
+    )
+
+    def __init__(
+        self,
+        memory: SSAValue | Operation,
+        indices: Sequence[Index],
+        tile: TileType,
+        *,
+        transposed: bool = False,
+        masked: bool = False,
+    ):
+        dynamic, static = split_indices(indices)
+        super().__init__(
+            operands=[memory, dynamic],
+            properties={
+                "static_indices": static,
+                "transposed": UnitAttr() if transposed else None,
+                "masked": UnitAttr() if masked else None,
+            },
+            result_types=[tile],
+        )
+
+    def all_indices(self) -> list[int | SSAValue]:
+        """One index a dimension of the memory, constants as numbers."""
+        return join_indices(self.indices, self.static_indices)
+
+    def verify_(self) -> None:
+        memory, tile = self.memory.type, self.tile.type
+        assert isinstance(memory, MemRefType)
+        check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Writes a tile to global or shared memory; words as in `frag.load`."""
+
+    name = "frag.store"
+    tile = operand_def(TileType)
+    memory = operand_def(MemRefType)
+    indices = var_operand_def(IndexType)
+    static_indices = prop_def(DenseArrayBase.constr(i64))
+    transposed = opt_prop_def(UnitAttr)
+    masked = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryWriteEffect())
+    custom_directives = (DynamicIndexList,)
+    assembly_format = (
+        "$tile `,` $memory `` custom<DynamicIndexList>($indices, $static_indices)"
+        " (`transposed` $transposed^)? (`masked` $masked^)? attr-dict"
+        " `:` type($tile) `,` type($memory)"
+    )
+
+    def __init__(
+        self,
+        tile: SSAValue | Operation,
+        memory: SSAValue | Operation,
+        indices: Sequence[Index],
+        *,
+        transposed: bool = False,
+        masked: bool = False,
+    ):
+        dynamic, static = split_indices(indices)
+        super().__init__(
+            operands=[tile, memory, dynamic],
+            properties={
+                "static_indices": static,
+                "transposed": UnitAttr() if transposed else None,
+                "masked": UnitAttr() if masked else None,
+            },
+        )
+
+    def all_indices(self) -> list[int | SSAValue]:
+        """One index a dimension of the memory, constants as numbers."""
+        return join_indices(self.indices, self.static_indices)
+
+    def verify_(self) -> None:
+        memory, tile = self.memory.type, self.tile.type
+        assert isinstance(memory, MemRefType)
+        assert isinstance(tile, TileType)
+        check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
+
+
+@irdl_op_definition
+class MmaOp(IRDLOperation):
+    """`d = a b + c` on tiles of any multiple of an mma.sync's shape, over the warps of a block.
+
+    The instruction is that of the tiles' layouts, else the one named by `using` (like
+    "m16n8k8.f16"), else the largest that fits shape and types.
+    PTX ISA 9.2, section 9.7.14.5.
+    """
+
+    name = "frag.mma"
+    _M: ClassVar = IntVarConstraint("M", AnyInt())
+    _N: ClassVar = IntVarConstraint("N", AnyInt())
+    _K: ClassVar = IntVarConstraint("K", AnyInt())
+    _P: ClassVar = IntVarConstraint("P", AnyInt())
+    a = operand_def(TileType.constr(_M, _K, _P))
+    b = operand_def(TileType.constr(_K, _N, _P))
+    c = operand_def(TileType.constr(_M, _N, _P))
+    using = opt_prop_def(StringAttr)
+    d = result_def(TileType.constr(_M, _N, _P))
+    # no memory, but not Pure: a collective operation must not be hoisted out of control flow
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = (
+        "$a `,` $b `,` $c (`using` $using^)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) `->` type($d)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        d: TileType | None = None,
+        *,
+        using: str | None = None,
+    ):
+        super().__init__(
+            operands=[a, b, c],
+            properties={"using": None if using is None else StringAttr(using)},
+            result_types=[d or SSAValue.get(c).type],
+        )
+
+    def tile_types(self) -> tuple[TileType, TileType, TileType, TileType]:
+        """The types of a, b, c and d."""
+        a, b, c = self.a.type, self.b.type, self.c.type
+        assert isinstance(a, TileType)
+        assert isinstance(b, TileType)
+        assert isinstance(c, TileType)
+        return a, b, c, self.d.type
+
+    def instruction_name(self) -> str:
+        """The short name of the instruction this becomes; FragirError where there is none."""
+        a, b, c, d = self.tile_types()
+        return choose(a, b, c, d, None if self.using is None else self.using.data)
+
+    def verify_(self) -> None:
+        try:
+            self.instruction_name()
+        except FragirError as error:
+            raise VerifyException(f"frag.mma: {error}") from error
+
+
+@irdl_op_definition
+class WgmmaOp(IRDLOperation):
+    """`d = a b + c` by warpgroups (wgmma): b, and a unless it is a tile, lie in shared memory.
+
+    In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
+    It must be swizzled, complete and visible to all (frag.wait, frag.barrier) beforehand.
+    The result is there when the operation is done. PTX ISA 9.2, section 9.7.15.
+    """
+
+    name = "frag.wgmma"
+    _C: ClassVar = VarConstraint("C", BaseAttr(TileType))
+    a = operand_def(BaseAttr(TileType) | BaseAttr(MemRefType))
+    b = operand_def(MemRefType)
+    c = operand_def(_C)
+    a_transposed = opt_prop_def(UnitAttr)
+    b_transposed = opt_prop_def(UnitAttr)
+    d = result_def(_C)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `,` $c attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        *,
+        a_transposed: bool = False,
+        b_transposed: bool = False,
+    ):
+        super().__init__(
+            operands=[a, b, c],
+            properties={
+                "a_transposed": UnitAttr() if a_transposed else None,
+                "b_transposed": UnitAttr() if b_transposed else None,
+            },
+            result_types=[SSAValue.get(c).type],
+        )
+
+    def shapes(self) -> tuple[int, int, int]:
+        """(M, N, K) of the whole product; VerifyException where the operands disagree."""
+        c = self.d.type
+        assert isinstance(c, TileType)
+        m, n = c.rows.data, c.cols.data
+        a, b = _matrix(self.a, self.a_transposed), _matrix(self.b, self.b_transposed)
+        if a[0] != m or b[1] != n or a[1] != b[0]:
+            raise VerifyException(
+                f"frag.wgmma: {a[0]}x{a[1]} times {b[0]}x{b[1]} is not {m}x{n}; "
+                "write `transposed` after an operand that memory holds the other way round"
+            )
+        return m, n, a[1]
+
+    def verify_(self) -> None:
+        _, _, k = self.shapes()
+        a, b, c = self.a.type, self.b.type, self.d.type
+        assert isinstance(b, MemRefType)
+        assert isinstance(c, TileType)
+        for name, operand in (("a", a), ("b", b)):
+            if isinstance(operand, MemRefType) and not is_shared(operand):
+                raise VerifyException(
+                    f"frag.wgmma: {name} lies in {operand}; wgmma reads shared memory only, so "
+                    "copy it to a memref in #frag.shared<swizzle = ...> first"
+                )
+        if isinstance(a, TileType) and self.a_transposed:
+            raise VerifyException("frag.wgmma: a tile in registers cannot be transposed")
+        assert isinstance(a, TileType | MemRefType)
+        try:
+            check_wgmma(a.element_type, b.element_type, c, k)
+        except FragirError as error:
+            raise VerifyException(f"frag.wgmma: {error}") from error
+
+
+def _matrix(operand: SSAValue, transposed: UnitAttr | None) -> tuple[int, int]:
+    type_ = operand.type
+    if isinstance(type_, TileType):
+        return type_.rows.data, type_.cols.data
+    assert isinstance(type_, MemRefType)
+    shape = type_.get_shape()
+    if len(shape) != 2:
+        raise VerifyException(
+            f"frag.wgmma: {type_} is no matrix; pick one of a stack with frag.view"
+        )
+    return (shape[1], shape[0]) if transposed else (shape[0], shape[1])
+
+
+@irdl_op_definition
+class ConvertOp(IRDLOperation):
+    """The same tile in another layout: moves elements between registers, lanes and warps."""
+
+    name = "frag.convert"
+    _M: ClassVar = IntVarConstraint("M", AnyInt())
+    _N: ClassVar = IntVarConstraint("N", AnyInt())
+    _P: ClassVar = IntVarConstraint("P", AnyInt())
+    _T: ClassVar = VarConstraint("T", AnyAttr())
+    source = operand_def(TileType.constr(_M, _N, _P, _T))
+    result = result_def(TileType.constr(_M, _N, _P, _T))
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue | Operation, result: TileType):
+        super().__init__(operands=[source], result_types=[result])
+
+
+@irdl_op_definition
+class CastOp(IRDLOperation):
+    """The same tile with elements of another type, rounded to nearest even; layout unchanged."""
+
+    name = "frag.cast"
+    _M: ClassVar = IntVarConstraint("M", AnyInt())
+    _N: ClassVar = IntVarConstraint("N", AnyInt())
+    _P: ClassVar = IntVarConstraint("P", AnyInt())
+    _L: ClassVar = VarConstraint("L", AnyAttr())
+    source = operand_def(TileType.constr(_M, _N, _P, None, _L))
+    result = result_def(TileType.constr(_M, _N, _P, None, _L))
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue | Operation, result: TileType):
+        super().__init__(operands=[source], result_types=[result])
+
+
+@irdl_op_definition
+class MapOp(IRDLOperation):
+    """Applies scalar operations to every element: the region gets one element of each tile.
+
+    All tiles have one shape and one layout. Besides its arguments the region may use scalars
+    defined outside.
+    """
+
+    name = "frag.map"
+    _M: ClassVar = IntVarConstraint("M", AnyInt())
+    _N: ClassVar = IntVarConstraint("N", AnyInt())
+    _P: ClassVar = IntVarConstraint("P", AnyInt())
+    _L: ClassVar = VarConstraint("L", AnyAttr())
+    tiles = var_operand_def(TileType)
+    body = region_def("single_block")
+    result = result_def(TileType)
+    traits = traits_def(Pure())
+    assembly_format = "$tiles attr-dict `:` type($tiles) `->` type($result) $body"
+
+    def __init__(self, tiles: Sequence[SSAValue | Operation], body: Region, result: TileType):
+        super().__init__(operands=[tiles], regions=[body], result_types=[result])
+
+    def verify_(self) -> None:
+        wanted = self.result.type
+        for tile in self.tiles:
+            assert isinstance(tile.type, TileType)
+            if tile.type.shape != wanted.shape or tile.type.layout != wanted.layout:
+                raise VerifyException(
+                    f"frag.map: {tile.type} and the result {wanted} differ in shape or layout"
+                )
+        check_elementwise(self.name, self.body.block, [_element(t) for t in self.tiles])
+        last = self.body.block.last_op
+        assert isinstance(last, YieldOp)
+        if last.value.type != wanted.element_type:
+            raise VerifyException(
+                f"frag.map yields {last.value.type}, its result holds {wanted.element_type}"
+            )
+
+
+def _element(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, TileType)
+    return value.type.element_type
+
+
+def check_elementwise(name: str, block: Block, expected: Sequence[Attribute]) -> None:
+    """Whether a region takes scalars of these types and ends in frag.yield."""
+    found = [argument.type for argument in block.args]
+    if found != list(expected):
+        raise VerifyException(
+            f"{name}: the region takes ({', '.join(map(str, found))}), "
+            f"it needs ({', '.join(map(str, expected))})"
+        )
+    if not isinstance(block.last_op, YieldOp):
+        raise VerifyException(f"{name}: the region must end in frag.yield")
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The value of an elementwise region for one element."""
+
+    name = "frag.yield"
+    value = operand_def()
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "$value attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue | Operation):
+        super().__init__(operands=[value])

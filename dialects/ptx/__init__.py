@@ -1,0 +1,112 @@
+"""The `ptx` dialect: what one lane does.
+
+Scalars and register vectors (`vector<8xf16>` is four 32-bit registers, elements packed lowest
+first), `arith`, `math` and `scf` for what every machine has, and the operations below for what
+only a GPU has. One operation is one PTX instruction, or the same instruction once per register of
+its vector operands. `index` is 32 bits wide.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from fragir.dialects.ptx.memory import (
+    AlignedOp,
+    CpAsyncOp,
+    LdmatrixOp,
+    LoadOp,
+    OffsetOp,
+    SharedOp,
+    StmatrixOp,
+    StoreOp,
+    SyncOp,
+)
+from fragir.dialects.ptx.registers import (
+    BitcastOp,
+    ConcatOp,
+    MovmatrixOp,
+    PackOp,
+    ShuffleOp,
+    SliceOp,
+    SpecialOp,
+    SplatOp,
+    UnpackOp,
+)
+from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, WgmmaOp, WgmmaWaitOp
+from fragir.dialects.ptx.types import (
+    GLOBAL,
+    SHARED,
+    PointerType,
+    Space,
+    SpaceAttr,
+    bits,
+    length,
+    register_bits,
+    registers,
+    scalar_type,
+)
+
+Ptx = Dialect(
+    "ptx",
+    [
+        AlignedOp,
+        BitcastOp,
+        ConcatOp,
+        CpAsyncOp,
+        DescriptorOp,
+        LdmatrixOp,
+        LoadOp,
+        MmaOp,
+        MovmatrixOp,
+        OffsetOp,
+        PackOp,
+        SharedOp,
+        ShuffleOp,
+        SliceOp,
+        SpecialOp,
+        SplatOp,
+        StmatrixOp,
+        StoreOp,
+        SyncOp,
+        UnpackOp,
+        WgmmaOp,
+        WgmmaWaitOp,
+    ],
+    [PointerType, SpaceAttr],
+)
+
+__all__ = [
+    "GLOBAL",
+    "SHARED",
+    "AlignedOp",
+    "BitcastOp",
+    "ConcatOp",
+    "CpAsyncOp",
+    "DescriptorOp",
+    "LdmatrixOp",
+    "LoadOp",
+    "MmaOp",
+    "MovmatrixOp",
+    "OffsetOp",
+    "PackOp",
+    "PointerType",
+    "Ptx",
+    "SharedOp",
+    "ShuffleOp",
+    "SliceOp",
+    "Space",
+    "SpaceAttr",
+    "SpecialOp",
+    "SplatOp",
+    "StmatrixOp",
+    "StoreOp",
+    "SyncOp",
+    "UnpackOp",
+    "WgmmaOp",
+    "WgmmaWaitOp",
+    "bits",
+    "length",
+    "register_bits",
+    "registers",
+    "scalar_type",
+]

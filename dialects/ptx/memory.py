@@ -1,0 +1,325 @@
+"""Memory at lane level: pointers, loads, stores, matrix copies, asynchronous copies."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, UnitAttr, VectorType, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.ptx.types import SHARED, PointerType, bits, length, registers
+
+WIDTHS = (8, 16, 32, 64, 128)  # bits of one access (PTX ISA 9.2, section 9.7.9.8)
+
+
+@irdl_op_definition
+class SharedOp(IRDLOperation):
+    """Shared memory of the block: `bytes` of it, 1024-aligned for swizzles.
+
+    All such operations of a kernel form one array, in order; beyond 48 KiB it is dynamic shared
+    memory, which the launch must give.
+    """
+
+    name = "ptx.shared"
+    bytes = prop_def(IntegerAttr.constr(i64))
+    pointer = result_def(PointerType)
+    traits = traits_def(Pure())
+    assembly_format = "$bytes attr-dict `:` type($pointer)"
+
+    def __init__(self, bytes: int):
+        super().__init__(properties={"bytes": IntegerAttr(bytes, i64)}, result_types=[SHARED])
+
+
+@irdl_op_definition
+class OffsetOp(IRDLOperation):
+    """`pointer + index * stride` in bytes; the stride is a number or a value."""
+
+    name = "ptx.offset"
+    pointer = operand_def(PointerType)
+    index = operand_def(IndexType)
+    stride = opt_operand_def(IndexType)
+    scale = prop_def(IntegerAttr.constr(i64))
+    result = result_def(PointerType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$pointer `,` $index `*` $scale (`*` $stride^)? attr-dict `:` type($pointer)"
+        " `->` type($result)"
+    )
+
+    def __init__(
+        self, pointer: SSAValue, index: SSAValue, scale: int = 1, stride: SSAValue | None = None
+    ):
+        super().__init__(
+            operands=[pointer, index, stride],
+            properties={"scale": IntegerAttr(scale, i64)},
+            result_types=[pointer.type],
+        )
+
+    def verify_(self) -> None:
+        if self.stride is not None and self.scale.value.data != 1:
+            raise VerifyException("ptx.offset: with a stride in bytes the scale is 1")
+
+
+@irdl_op_definition
+class AlignedOp(IRDLOperation):
+    """Whether a pointer is a multiple of `bytes`."""
+
+    name = "ptx.is_aligned"
+    pointer = operand_def(PointerType)
+    bytes = prop_def(IntegerAttr.constr(i64))
+    result = result_def(i1)
+    traits = traits_def(Pure())
+    assembly_format = "$pointer `,` $bytes attr-dict `:` type($pointer)"
+
+    def __init__(self, pointer: SSAValue, bytes: int):
+        super().__init__(
+            operands=[pointer], properties={"bytes": IntegerAttr(bytes, i64)}, result_types=[i1]
+        )
+
+
+def _check_width(op: Operation, type_: Attribute) -> None:
+    width = length(type_) * bits(type_)
+    if width not in WIDTHS:
+        raise VerifyException(f"{op.name}: {type_} has {width} bits; an access has one of {WIDTHS}")
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """`ld`: reads a scalar or a vector of up to 16 bytes at pointer + offset.
+
+    With `if` it reads only where the predicate holds, and is `else` elsewhere.
+    PTX ISA 9.2, section 9.7.9.8.
+    """
+
+    name = "ptx.load"
+    pointer = operand_def(PointerType)
+    predicate = opt_operand_def(i1)
+    otherwise = opt_operand_def(AnyAttr())
+    offset = prop_def(IntegerAttr.constr(i64))
+    value = result_def(AnyAttr())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$pointer `[` $offset `]` (`if` $predicate^ `else` $otherwise)? attr-dict"
+        " `:` type($pointer) (`,` type($otherwise)^)? `->` type($value)"
+    )
+
+    def __init__(
+        self,
+        pointer: SSAValue,
+        offset: int,
+        type_: Attribute,
+        predicate: SSAValue | None = None,
+        otherwise: SSAValue | None = None,
+    ):
+        super().__init__(
+            operands=[pointer, predicate, otherwise],
+            properties={"offset": IntegerAttr(offset, i64)},
+            result_types=[type_],
+        )
+
+    def verify_(self) -> None:
+        _check_width(self, self.value.type)
+        if (self.predicate is None) != (self.otherwise is None):
+            raise VerifyException("ptx.load: `if` and `else` go together")
+        if self.otherwise is not None and self.otherwise.type != self.value.type:
+            raise VerifyException("ptx.load: `else` has the type that is loaded")
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """`st`: writes a scalar or a vector of up to 16 bytes, where the predicate holds.
+
+    PTX ISA 9.2, section 9.7.9.11.
+    """
+
+    name = "ptx.store"
+    value = operand_def(AnyAttr())
+    pointer = operand_def(PointerType)
+    predicate = opt_operand_def(i1)
+    offset = prop_def(IntegerAttr.constr(i64))
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$value `,` $pointer `[` $offset `]` (`if` $predicate^)? attr-dict"
+        " `:` type($value) `,` type($pointer)"
+    )
+
+    def __init__(
+        self, value: SSAValue, pointer: SSAValue, offset: int, predicate: SSAValue | None = None
+    ):
+        super().__init__(
+            operands=[value, pointer, predicate], properties={"offset": IntegerAttr(offset, i64)}
+        )
+
+    def verify_(self) -> None:
+        _check_width(self, self.value.type)
+
+
+@irdl_op_definition
+class LdmatrixOp(IRDLOperation):
+    """`ldmatrix.m8n8`: one 8x8 matrix of 16-bit elements a result register.
+
+    PTX ISA 9.2, section 9.7.14.5.15.
+    """
+
+    name = "ptx.ldmatrix"
+    pointer = operand_def(SHARED)
+    offset = prop_def(IntegerAttr.constr(i64))
+    transposed = opt_prop_def(UnitAttr)
+    value = result_def(VectorType)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$pointer `[` $offset `]` (`transposed` $transposed^)? attr-dict `:` type($value)"
+    )
+
+    def __init__(self, pointer: SSAValue, offset: int, type_: VectorType, transposed: bool):
+        super().__init__(
+            operands=[pointer],
+            properties={
+                "offset": IntegerAttr(offset, i64),
+                "transposed": UnitAttr() if transposed else None,
+            },
+            result_types=[type_],
+        )
+
+    def verify_(self) -> None:
+        if registers(self.value.type) not in (1, 2, 4):
+            raise VerifyException("ptx.ldmatrix loads 1, 2 or 4 registers")
+
+
+@irdl_op_definition
+class StmatrixOp(IRDLOperation):
+    """`stmatrix.m8n8`: writes one 8x8 matrix of 16-bit elements from every register (sm_90).
+
+    PTX ISA 9.2, section 9.7.14.5.16.
+    """
+
+    name = "ptx.stmatrix"
+    value = operand_def(VectorType)
+    pointer = operand_def(SHARED)
+    offset = prop_def(IntegerAttr.constr(i64))
+    transposed = opt_prop_def(UnitAttr)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$value `,` $pointer `[` $offset `]` (`transposed` $transposed^)? attr-dict"
+        " `:` type($value)"
+    )
+
+    def __init__(self, value: SSAValue, pointer: SSAValue, offset: int, transposed: bool):
+        super().__init__(
+            operands=[value, pointer],
+            properties={
+                "offset": IntegerAttr(offset, i64),
+                "transposed": UnitAttr() if transposed else None,
+            },
+        )
+
+    def verify_(self) -> None:
+        if registers(self.value.type) not in (1, 2, 4):
+            raise VerifyException("ptx.stmatrix stores 1, 2 or 4 registers")
+
+
+@irdl_op_definition
+class CpAsyncOp(IRDLOperation):
+    """`cp.async`: copies `bytes` (4, 8 or 16) from global to shared memory in the background.
+
+    With `if`, where the predicate does not hold the target is filled with zeros.
+    PTX ISA 9.2, section 9.7.9.25.3.
+    """
+
+    name = "ptx.cp_async"
+    target = operand_def(SHARED)
+    source = operand_def(PointerType)
+    predicate = opt_operand_def(i1)
+    target_offset = prop_def(IntegerAttr.constr(i64))
+    source_offset = prop_def(IntegerAttr.constr(i64))
+    bytes = prop_def(IntegerAttr.constr(i64))
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$target `[` $target_offset `]` `,` $source `[` $source_offset `]` `,` $bytes"
+        " (`if` $predicate^)? attr-dict `:` type($source)"
+    )
+
+    def __init__(
+        self,
+        target: SSAValue,
+        target_offset: int,
+        source: SSAValue,
+        source_offset: int,
+        bytes: int,
+        predicate: SSAValue | None = None,
+    ):
+        super().__init__(
+            operands=[target, source, predicate],
+            properties={
+                "target_offset": IntegerAttr(target_offset, i64),
+                "source_offset": IntegerAttr(source_offset, i64),
+                "bytes": IntegerAttr(bytes, i64),
+            },
+        )
+
+    def verify_(self) -> None:
+        if self.bytes.value.data not in (4, 8, 16):
+            raise VerifyException("ptx.cp_async copies 4, 8 or 16 bytes")
+
+
+@irdl_op_definition
+class SyncOp(IRDLOperation):
+    """An instruction that orders memory or threads and has no operands but one number.
+
+    `ptx.sync "cp.async.wait_group" 1`, `ptx.sync "bar.sync" 0`, `ptx.sync "fence.proxy.async"`.
+    """
+
+    name = "ptx.sync"
+    instruction = prop_def(StringAttr)
+    number = opt_prop_def(IntegerAttr.constr(i64))
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$instruction ($number^)? attr-dict"
+
+    def __init__(self, instruction: str, number: int | None = None):
+        super().__init__(
+            properties={
+                "instruction": StringAttr(instruction),
+                "number": None if number is None else IntegerAttr(number, i64),
+            }
+        )
+
+    def verify_(self) -> None:
+        if self.instruction.data not in SYNCS:
+            raise VerifyException(
+                f"ptx.sync: '{self.instruction.data}' is none of {', '.join(SYNCS)}"
+            )
+        if (self.number is None) == SYNCS[self.instruction.data]:
+            raise VerifyException(
+                f"ptx.sync: {self.instruction.data} takes "
+                f"{'a' if SYNCS[self.instruction.data] else 'no'} number"
+            )
+
+
+# instruction -> whether a number follows
+SYNCS: dict[str, bool] = {
+    "bar.sync": True,
+    "bar.warp.sync": True,
+    "cp.async.commit_group": False,
+    "cp.async.wait_group": True,
+    "cp.async.wait_all": False,
+    "fence.proxy.async": False,
+    "fence.proxy.async.shared::cta": False,
+    "membar.cta": False,
+    "wgmma.fence.sync.aligned": False,
+    "wgmma.commit_group.sync.aligned": False,
+    "wgmma.wait_group.sync.aligned": True,
+}
+

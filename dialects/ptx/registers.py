@@ -1,0 +1,228 @@
+"""Registers at lane level: special registers, and naming parts of register vectors.
+
+slice, concat, splat and bitcast cost nothing where whole registers are meant; pack and unpack
+move 8- and 16-bit elements between registers of their own and packed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, VectorType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.ptx.types import bits, length, scalar_type
+
+SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
+
+
+@irdl_op_definition
+class SpecialOp(IRDLOperation):
+    """A special register (PTX ISA 9.2, section 10), such as `ptx.special "tid.x"`."""
+
+    name = "ptx.special"
+    register = prop_def(StringAttr)
+    value = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$register attr-dict"
+
+    def __init__(self, register: str):
+        super().__init__(
+            properties={"register": StringAttr(register)}, result_types=[IndexType()]
+        )
+
+    def verify_(self) -> None:
+        if self.register.data not in SPECIALS:
+            raise VerifyException(
+                f"ptx.special: '{self.register.data}' is none of {', '.join(SPECIALS)}"
+            )
+
+
+@irdl_op_definition
+class SliceOp(IRDLOperation):
+    """Whole registers of a vector: its elements from `first` on, as many as the result has."""
+
+    name = "ptx.slice"
+    source = operand_def(VectorType)
+    first = prop_def(IntegerAttr.constr(i64))
+    result = result_def(AnyAttr())
+    traits = traits_def(Pure())
+    assembly_format = "$source `[` $first `]` attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, first: int, result: Attribute):
+        super().__init__(
+            operands=[source],
+            properties={"first": IntegerAttr(first, i64)},
+            result_types=[result],
+        )
+
+    def verify_(self) -> None:
+        source, result = self.source.type, self.result.type
+        if scalar_type(source) != scalar_type(result):
+            raise VerifyException("ptx.slice: source and result hold elements of one type")
+        first, width = self.first.value.data, bits(source)
+        if first < 0 or first + length(result) > length(source):
+            raise VerifyException(f"ptx.slice: {source} has no elements {first}..")
+        if width < 32 and (first * width % 32 or length(result) * width % 32):
+            raise VerifyException("ptx.slice takes whole registers; ptx.unpack splits them")
+
+
+@irdl_op_definition
+class ConcatOp(IRDLOperation):
+    """The registers of several values, one after the other."""
+
+    name = "ptx.concat"
+    parts = var_operand_def(AnyAttr())
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = "$parts attr-dict `:` type($parts) `->` type($result)"
+
+    def __init__(self, parts: Sequence[SSAValue]):
+        scalar = scalar_type(parts[0].type)
+        total = sum(length(part.type) for part in parts)
+        super().__init__(operands=[parts], result_types=[VectorType(scalar, [total])])
+
+    def verify_(self) -> None:
+        scalar = scalar_type(self.result.type)
+        if any(scalar_type(part.type) != scalar for part in self.parts):
+            raise VerifyException("ptx.concat: all parts hold elements of the result's type")
+        if sum(length(part.type) for part in self.parts) != length(self.result.type):
+            raise VerifyException("ptx.concat: the parts do not add up to the result")
+        if bits(scalar) < 32 and any(length(p.type) * bits(scalar) % 32 for p in self.parts):
+            raise VerifyException("ptx.concat takes whole registers; ptx.pack fills them")
+
+
+@irdl_op_definition
+class SplatOp(IRDLOperation):
+    """A vector whose elements are all one scalar."""
+
+    name = "ptx.splat"
+    scalar = operand_def(AnyAttr())
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = "$scalar attr-dict `:` type($scalar) `->` type($result)"
+
+    def __init__(self, scalar: SSAValue, count: int):
+        super().__init__(operands=[scalar], result_types=[VectorType(scalar.type, [count])])
+
+    def verify_(self) -> None:
+        if self.scalar.type != scalar_type(self.result.type):
+            raise VerifyException("ptx.splat: the vector holds elements of the scalar's type")
+
+
+@irdl_op_definition
+class PackOp(IRDLOperation):
+    """A vector from scalars, the first in the lowest bits."""
+
+    name = "ptx.pack"
+    scalars = var_operand_def(AnyAttr())
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = "$scalars attr-dict `:` type($scalars) `->` type($result)"
+
+    def __init__(self, scalars: Sequence[SSAValue]):
+        super().__init__(
+            operands=[scalars], result_types=[VectorType(scalars[0].type, [len(scalars)])]
+        )
+
+    def verify_(self) -> None:
+        element = scalar_type(self.result.type)
+        if any(s.type != element for s in self.scalars):
+            raise VerifyException("ptx.pack: all scalars have the vector's element type")
+        if len(self.scalars) != length(self.result.type):
+            raise VerifyException("ptx.pack: one scalar for every element")
+
+
+@irdl_op_definition
+class UnpackOp(IRDLOperation):
+    """The elements of a vector as scalars."""
+
+    name = "ptx.unpack"
+    source = operand_def(VectorType)
+    scalars = var_result_def(AnyAttr())
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($scalars)"
+
+    def __init__(self, source: SSAValue):
+        scalar = scalar_type(source.type)
+        super().__init__(operands=[source], result_types=[[scalar] * length(source.type)])
+
+    def verify_(self) -> None:
+        element = scalar_type(self.source.type)
+        if any(s.type != element for s in self.scalars):
+            raise VerifyException("ptx.unpack: all scalars have the vector's element type")
+        if len(self.scalars) != length(self.source.type):
+            raise VerifyException("ptx.unpack: one scalar for every element")
+
+
+@irdl_op_definition
+class BitcastOp(IRDLOperation):
+    """The same registers, read as another type of the same size."""
+
+    name = "ptx.bitcast"
+    source = operand_def(AnyAttr())
+    result = result_def(AnyAttr())
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, result: Attribute):
+        super().__init__(operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        source, result = self.source.type, self.result.type
+        if length(source) * bits(source) != length(result) * bits(result):
+            raise VerifyException(f"ptx.bitcast: {source} and {result} differ in size")
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """`shfl.sync.idx.b32`: every register of `value` as the lane `source` holds it.
+
+    All 32 lanes take part. PTX ISA 9.2, section 9.7.9.6.
+    """
+
+    name = "ptx.shuffle"
+    value = operand_def(AnyAttr())
+    source = operand_def(IndexType)
+    result = result_def(AnyAttr())
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = "$value `,` $source attr-dict `:` type($value) `->` type($result)"
+
+    def __init__(self, value: SSAValue, source: SSAValue):
+        super().__init__(operands=[value, source], result_types=[value.type])
+
+    def verify_(self) -> None:
+        if self.value.type != self.result.type or bits(self.value.type) * length(
+            self.value.type
+        ) % 32:
+            raise VerifyException("ptx.shuffle moves whole 32-bit registers")
+
+
+@irdl_op_definition
+class MovmatrixOp(IRDLOperation):
+    """`movmatrix.m8n8.trans.b16`: transposes the 8x8 matrix in each register.
+
+    PTX ISA 9.2, section 9.7.14.5.17.
+    """
+
+    name = "ptx.movmatrix"
+    value = operand_def(VectorType)
+    result = result_def(VectorType)
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = "$value attr-dict `:` type($value) `->` type($result)"
+
+    def __init__(self, value: SSAValue):
+        super().__init__(operands=[value], result_types=[value.type])

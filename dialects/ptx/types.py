@@ -1,0 +1,98 @@
+"""Types of the lane level: pointers, and how values are held in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, VectorType
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.str_enum import StrEnum
+
+from fragir.dialects.elements import element_bits
+
+
+class Space(StrEnum):
+    """A state space of PTX (PTX ISA 9.2, section 5.1)."""
+
+    GLOBAL = "global"
+    SHARED = "shared"
+
+
+@irdl_attr_definition
+class SpaceAttr(EnumAttribute[Space], SpacedOpaqueSyntaxAttribute):
+    """The state space a pointer points to."""
+
+    name = "ptx.space"
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """An address: 64 bits in global memory, 32 bits in shared memory. `!ptx.ptr<global>`."""
+
+    name = "ptx.ptr"
+    space: SpaceAttr
+
+    def __init__(self, space: Space | SpaceAttr):
+        super().__init__(SpaceAttr(space) if isinstance(space, Space) else space)
+
+    @property
+    def is_shared(self) -> bool:
+        return self.space.data == Space.SHARED
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return [SpaceAttr(parser.parse_str_enum(Space))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.space.data.value)
+
+
+GLOBAL = PointerType(Space.GLOBAL)
+SHARED = PointerType(Space.SHARED)
+
+
+def scalar_type(type_: Attribute) -> Attribute:
+    """The element type of a vector; any other type is its own."""
+    if isinstance(type_, VectorType):
+        element: Attribute = type_.element_type
+        return element
+    return type_
+
+
+def length(type_: Attribute) -> int:
+    """The number of elements of a vector, 1 for a scalar."""
+    return type_.element_count() if isinstance(type_, VectorType) else 1
+
+
+def bits(type_: Attribute) -> int:
+    """Bits of one element; 64 or 32 for a pointer, 1 for a predicate, 32 for an index."""
+    scalar = scalar_type(type_)
+    if isinstance(scalar, PointerType):
+        return 32 if scalar.is_shared else 64
+    if isinstance(scalar, IndexType):
+        return 32
+    return element_bits(scalar)
+
+
+def register_bits(type_: Attribute) -> int:
+    """Bits of the registers that hold a value: small elements of a vector are packed in 32."""
+    width = bits(type_)
+    if width == 1:
+        return 1
+    if isinstance(type_, VectorType):
+        return max(32, width)
+    return max(16, width)
+
+
+def registers(type_: Attribute) -> int:
+    """How many registers hold a value; a vector's small elements are packed, lowest first."""
+    width = bits(type_)
+    if not isinstance(type_, VectorType) or width == 1:
+        return length(type_)
+    return -(-length(type_) * width // register_bits(type_))
