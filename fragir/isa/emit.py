@@ -1,0 +1,290 @@
+"""The smallest complete PTX module that uses an instruction: a probe kernel.
+
+The kernel has one pointer for every operand, in the order of the operand names in
+`parameters`. Fragments lie in memory lane by lane, a lane's registers in order. A matrix in
+shared memory is passed as its image, which the kernel copies; descriptors are those of K-major
+operands without swizzle, core matrices of the same 8 rows next to each other. Addresses of
+matrix copies go up by 16 bytes a lane. D is written back; for `stmatrix` the shared memory is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fragir.errors import FragirError
+from fragir.isa import elements
+from fragir.isa.model import Instruction, Operand, Registers
+from fragir.isa.targets import known, newest
+
+# The zero-swizzle K-major descriptor: 8 rows x 16 bytes is a core matrix of 128 bytes.
+_CORE = 128
+_TENSOR_COLUMNS = 512
+
+
+def emit_ptx(instruction: Instruction, target: str, a: str = "registers") -> str:
+    """A module for `target` with one kernel, `probe`; `a` is "registers" or "descriptor" (wgmma).
+
+    Errors where the target does not have the instruction, or it must not be emitted.
+    """
+    return emit_module([(instruction, a)], target)
+
+
+def emit_module(
+    wanted: Iterable[tuple[Instruction, str]], target: str, version: str | None = None
+) -> str:
+    """One module with a kernel for each instruction: `probe`, or `probe_0`, `probe_1`, ...
+
+    `.version` is the lowest that all of them allow, unless given.
+    """
+    known(target)
+    chosen = list(wanted)
+    for instruction, _ in chosen:
+        check(instruction, target)
+    lowest = version or newest(i.targets[target] for i, _ in chosen)
+    names = ["probe"] if len(chosen) == 1 else [f"probe_{i}" for i in range(len(chosen))]
+    kernels = [kernel(i, a, name) for (i, a), name in zip(chosen, names, strict=True)]
+    return "\n".join((f".version {lowest}\n.target {target}\n.address_size 64\n", *kernels))
+
+
+def check(instruction: Instruction, target: str) -> None:
+    """An error where `instruction` must not be emitted for `target`."""
+    if instruction.refused:
+        raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")
+    if target not in instruction.targets:
+        raise FragirError(
+            f"{instruction.mnemonic} does not exist on {target}",
+            hint=f"it does on {', '.join(instruction.targets)}",
+        )
+
+
+def parameters(instruction: Instruction, a: str = "registers") -> tuple[str, ...]:
+    """The operands whose pointers the probe kernel takes, in order."""
+    if instruction.family == "ldmatrix":
+        return ("shared", "registers")
+    if instruction.family == "stmatrix":
+        return ("registers", "shared")
+    names = [name for name in instruction.operands if name not in ("a-shared", "address")]
+    if a == "descriptor":
+        names[names.index("a")] = "a-shared"
+    return tuple(names)
+
+
+def kernel(instruction: Instruction, a: str = "registers", name: str = "probe") -> str:
+    """The text of the probe kernel alone, whatever the target."""
+    if a not in (instruction.variants or ("registers",)):
+        raise FragirError(f"{instruction.mnemonic} has no form with A as {a!r}")
+    names = parameters(instruction, a)
+    pointers = ",\n".join(f"\t.param .u64 {name}_{_word(n)}" for n in names)
+    body = "".join(f"\t{line}\n" for line in _body(instruction, a, name, names))
+    return f".visible .entry {name}(\n{pointers}\n)\n{{\n{body}\tret;\n}}\n"
+
+
+def _body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) -> Iterator[str]:
+    yield ".reg .pred %p;"
+    yield ".reg .b32 %thread, %at, %word, %address;"
+    yield ".reg .b64 %base, %offset;"
+    if instruction.family.startswith("wgmma"):
+        yield from _warpgroup(instruction, a, name, names)
+    elif instruction.family.startswith("tcgen05"):
+        yield from _tensor_memory(instruction, name)
+    elif instruction.family in ("ldmatrix", "stmatrix"):
+        yield from _matrix_copy(instruction, name)
+    else:
+        yield from _warp(instruction, name, names)
+
+
+def _warp(instruction: Instruction, name: str, names: tuple[str, ...]) -> Iterator[str]:
+    operands = [instruction.operands[n] for n in names]
+    yield from (_declare(operand) for operand in operands)
+    yield "mov.u32 %thread, %tid.x;"
+    for operand in operands:
+        if operand.name != "d":
+            yield from _move(operand, name, "ld")
+    if instruction.family == "movmatrix":
+        yield f"{instruction.mnemonic} %d0, %a0;"
+    else:
+        extra = ["%e0", str(instruction.selectors[0])] if "e" in names else []
+        extra += ["%sfa0", "{0, 0}", "%sfb0", "{0, 0}"] if "sfa" in names else []
+        vectors = [_vector(instruction.operands[n]) for n in ("d", "a", "b", "c")]
+        yield f"{instruction.mnemonic} {', '.join((*vectors, *extra))};"
+    yield from _move(instruction.operands["d"], name, "st")
+
+
+def _warpgroup(
+    instruction: Instruction, a: str, name: str, names: tuple[str, ...]
+) -> Iterator[str]:
+    held = [instruction.operands[n] for n in names if n not in ("a-shared", "b", "c")]
+    yield from (_declare(operand) for operand in held)
+    yield "mov.u32 %thread, %tid.x;"
+    shared = [instruction.operands[n] for n in names if n in ("a-shared", "b")]
+    for operand in shared:
+        size = image_bytes(operand)
+        yield f".shared .align 128 .b8 {name}_{_word(operand.name)}_image[{size}];"
+        yield f".reg .b64 %{_word(operand.name)};"
+        yield from _copy_in(operand.name, name, size, 128)
+        yield from _descriptor(operand, name)
+    for operand in held:
+        source = "c" if operand.name == "d" else operand.name
+        yield from _move(operand, name, "ld", source)
+    vector_a = "%a_shared" if a == "descriptor" else _vector(instruction.operands["a"])
+    words = [_vector(instruction.operands["d"]), vector_a, "%b"]
+    if "e" in names:
+        words += ["%e0", str(instruction.selectors[0])]
+    yield "fence.proxy.async;"
+    yield "bar.sync 0;"
+    yield "wgmma.fence.sync.aligned;"
+    words += [_TAIL[what] for what in instruction.tail if a != "registers" or what != "imm-trans-a"]
+    yield f"{instruction.mnemonic} {', '.join(words)};"
+    yield "wgmma.commit_group.sync.aligned;"
+    yield "wgmma.wait_group.sync.aligned 0;"
+    yield from _move(instruction.operands["d"], name, "st")
+
+
+_TAIL = {
+    "scale-d": "1",
+    "imm-scale-a": "1",
+    "imm-scale-b": "1",
+    "imm-trans-a": "0",
+    "imm-trans-b": "0",
+}
+
+
+def image_bytes(operand: Operand) -> int:
+    """Bytes of a matrix in shared memory."""
+    rows, cols = operand.shape
+    return rows * cols * elements.BITS[operand.element] // 8
+
+
+def _descriptor(operand: Operand, name: str) -> Iterator[str]:
+    """K-major, no swizzle: LBO to the next 16 bytes of K, SBO to the next 8 rows."""
+    k = operand.shape[0] if operand.name == "b" else operand.shape[1]
+    row_bytes = k * elements.BITS[operand.element] // 8
+    strides = (_CORE >> 4) << 16 | (row_bytes // 16 * _CORE >> 4) << 32
+    word = f"%{_word(operand.name)}"
+    yield f"mov.u32 %address, {name}_{_word(operand.name)}_image;"
+    yield "and.b32 %address, %address, 0x3FFFF;"
+    yield "shr.u32 %address, %address, 4;"
+    yield f"cvt.u64.u32 {word}, %address;"
+    yield f"or.b64 {word}, {word}, {strides:#x};"
+
+
+def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
+    registers = instruction.operands["registers"]
+    yield _declare(registers)
+    yield f".shared .align 128 .b8 {name}_shared_image[512];"
+    yield "mov.u32 %thread, %tid.x;"
+    if instruction.family == "ldmatrix":
+        yield from _copy_in("shared", name, 512, 32)
+        yield "bar.sync 0;"
+    yield f"mov.u32 %address, {name}_shared_image;"
+    yield "mad.lo.u32 %address, %thread, 16, %address;"
+    head, _, last = instruction.mnemonic.rpartition("." + instruction.types.a)
+    opcode = f"{head}.shared.{instruction.types.a}{last}"
+    if instruction.family == "ldmatrix":
+        yield f"{opcode} {_vector(registers)}, [%address];"
+        yield from _move(registers, name, "st")
+    else:
+        yield from _move(registers, name, "ld")
+        yield f"{opcode} [%address], {_vector(registers)};"
+        yield "bar.sync 0;"
+        yield from _copy_out("shared", name, 512, 32)
+
+
+def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
+    registers = instruction.operands["registers"]
+    reduced = instruction.operands.get("reduced")
+    yield _declare(registers)
+    if reduced is not None:
+        yield _declare(reduced)
+    yield f".shared .align 4 .b32 {name}_allocated;"
+    yield "mov.u32 %thread, %tid.x;"
+    yield (
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
+        f"[{name}_allocated], {_TENSOR_COLUMNS};"
+    )
+    yield "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+    yield f"ld.shared.b32 %address, [{name}_allocated];"
+    offset = ", 0" if instruction.tail else ""
+    if instruction.family == "tcgen05.st":
+        yield from _move(registers, name, "ld")
+        yield f"{instruction.mnemonic} [%address]{offset}, {_vector(registers)};"
+        yield "tcgen05.wait::st.sync.aligned;"
+    else:
+        also = ", %reduced0" if reduced is not None else ""
+        yield f"{instruction.mnemonic} {_vector(registers)}{also}, [%address]{offset};"
+        yield "tcgen05.wait::ld.sync.aligned;"
+        yield from _move(registers, name, "st")
+        if reduced is not None:
+            yield from _move(reduced, name, "st")
+    yield f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 %address, {_TENSOR_COLUMNS};"
+
+
+def _word(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _declare(operand: Operand) -> str:
+    return f".reg .{operand.registers.type} %{operand.name}<{operand.registers.count}>;"
+
+
+def _vector(operand: Operand) -> str:
+    held = ", ".join(f"%{operand.name}{i}" for i in range(operand.registers.count))
+    return f"{{{held}}}"
+
+
+def register_bytes(registers: Registers) -> int:
+    """Bytes of one register: 8 for the 64-bit types, else 4."""
+    return 8 if registers.type.endswith("64") else 4
+
+
+def _move(operand: Operand, name: str, what: str, parameter: str = "") -> Iterator[str]:
+    """Load or store a lane's registers from or to `parameter` (the operand's own by default)."""
+    size = register_bytes(operand.registers)
+    yield from _base(parameter or operand.name, name)
+    yield f"mul.wide.u32 %offset, %thread, {size * operand.registers.count};"
+    yield "add.s64 %base, %base, %offset;"
+    for i in range(operand.registers.count):
+        place, register = f"[%base+{i * size}]", f"%{operand.name}{i}"
+        words = (register, place) if what == "ld" else (place, register)
+        yield f"{what}.global.{operand.registers.type} {', '.join(words)};"
+
+
+def _base(parameter: str, name: str) -> Iterator[str]:
+    yield f"ld.param.u64 %base, [{name}_{_word(parameter)}];"
+    yield "cvta.to.global.u64 %base, %base;"
+
+
+def _copy_in(what: str, name: str, size: int, threads: int) -> Iterator[str]:
+    yield from _copy(what, name, size, threads)
+    yield "ld.global.b32 %word, [%base];"
+    yield "st.shared.b32 [%address], %word;"
+    yield from _again(f"{name}_{_word(what)}", size, threads)
+
+
+def _copy_out(what: str, name: str, size: int, threads: int) -> Iterator[str]:
+    yield from _copy(what, name, size, threads)
+    yield "ld.shared.b32 %word, [%address];"
+    yield "st.global.b32 [%base], %word;"
+    yield from _again(f"{name}_{_word(what)}", size, threads)
+
+
+def _copy(what: str, name: str, size: int, threads: int) -> Iterator[str]:
+    """The head of a loop over the words of an image, one word a thread and round."""
+    yield from _base(what, name)
+    yield f"mov.u32 %address, {name}_{_word(what)}_image;"
+    yield "shl.b32 %at, %thread, 2;"
+    yield "cvt.u64.u32 %offset, %at;"
+    yield "add.s64 %base, %base, %offset;"
+    yield "add.u32 %address, %address, %at;"
+    yield f"{name}_{_word(what)}_next:"
+    yield f"setp.ge.u32 %p, %at, {size};"
+    yield f"@%p bra {name}_{_word(what)}_done;"
+
+
+def _again(label: str, size: int, threads: int) -> Iterator[str]:
+    step = 4 * threads
+    yield f"add.u32 %at, %at, {step};"
+    yield f"add.s64 %base, %base, {step};"
+    yield f"add.u32 %address, %address, {step};"
+    yield f"bra {label}_next;"
+    yield f"{label}_done:"
