@@ -1,0 +1,129 @@
+"""`fragir check`: runs a PTX kernel with every check on, under several schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fragir.cli.common import FINDING, Progress, command, json_option, print_json, print_table
+from fragir.cli.launch import (
+    FINDING_COLUMNS,
+    Asynchrony,
+    Launch,
+    emulate,
+    finding_json,
+    finding_row,
+    launch_options,
+    load,
+    read_module,
+)
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.cli.arguments import Loaded
+    from fragir.ptx import Module
+
+STOPPED = "stopped"
+DEPENDS = "schedule-dependent"
+KINDS = {
+    STOPPED: "the kernel could not go on: an access out of bounds, a deadlock, ...",
+    DEPENDS: "two legal schedules give different results",
+}
+"""Kinds of findings that are made here; `fragir.emulator.report.KINDS` has the others."""
+
+
+@command()
+@launch_options
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Random schedules to try beside the regular ones.",
+)
+@json_option
+def main(seeds: int, as_json: bool, **options: Any) -> int | None:
+    """Emulate a PTX kernel with every check on, under several schedules.
+
+    The first schedule is the regular one, with asynchronous work retiring as late as it may;
+    then as early as it may; then random ones. No file is written.
+    """
+    launch = Launch(**options)
+    module, arguments = read_module(launch), load(launch)
+    findings, instructions = examine(launch, module, arguments, seeds)
+    if as_json:
+        print_json({"findings": findings, "instructions": instructions})
+    elif findings:
+        print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
+    else:
+        print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
+    return FINDING if findings else None
+
+
+def examine(
+    launch: Launch, module: Module, arguments: Loaded, seeds: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The findings of all runs, each once, and the warp instructions of the first."""
+    from fragir.emulator import EmulationError
+
+    runs: list[tuple[int | None, Asynchrony]] = [(None, "late"), (None, "early")]
+    for seed in range(1, seeds + 1):
+        runs.append((seed, "random"))
+    findings: dict[tuple[Any, ...], dict[str, Any]] = {}
+    instructions, first = 0, None
+    with Progress("checking") as progress:
+        for index, (schedule, asynchrony) in enumerate(runs):
+            values = arguments.values()
+            try:
+                result = emulate(
+                    launch, module, values, check=True, schedule=schedule, asynchrony=asynchrony
+                )
+            except EmulationError as error:
+                found = [_stopped(error)]
+            else:
+                found = [finding_json(finding) for finding in result.findings]
+                if first is None:
+                    instructions, first = result.statistics.total, arguments.results(values)
+                elif first != (results := arguments.results(values)):
+                    found.append(_depends(launch, first, results, schedule, asynchrony))
+            for finding in found:
+                key = tuple(finding[k] for k in ("kind", "file", "line", "col"))
+                findings.setdefault(key, finding)
+            progress((index + 1) / len(runs))
+    return list(findings.values()), instructions
+
+
+def _stopped(error: FragirError) -> dict[str, Any]:
+    return {
+        "kind": STOPPED,
+        "message": error.sentence,
+        "file": error.file,
+        "line": error.line,
+        "col": error.col,
+        "warp": getattr(error, "warp", None),
+        "lane": getattr(error, "lane", None),
+        "address": getattr(error, "address", None),
+    }
+
+
+def _depends(
+    launch: Launch,
+    first: dict[str, bytes],
+    other: dict[str, bytes],
+    schedule: int | None,
+    asynchrony: Asynchrony,
+) -> dict[str, Any]:
+    names = ", ".join(name for name in first if first[name] != other[name])
+    way = f"schedule {schedule}, " if schedule is not None else ""
+    return {
+        "kind": DEPENDS,
+        "message": f"{names} differs between the regular schedule and {way}async {asynchrony}",
+        "file": launch.ptx,
+        "line": None,
+        "col": None,
+        "warp": None,
+        "lane": None,
+        "address": None,
+    }

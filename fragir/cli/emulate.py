@@ -1,0 +1,96 @@
+"""`fragir emulate`: runs a PTX kernel on the CPU."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from fragir.cli.common import (
+    FINDING,
+    Progress,
+    command,
+    json_option,
+    note,
+    print_json,
+    print_table,
+)
+from fragir.cli.files import write_files
+from fragir.cli.launch import (
+    FINDING_COLUMNS,
+    Asynchrony,
+    Launch,
+    emulate,
+    finding_json,
+    finding_row,
+    launch_options,
+    load,
+    read_module,
+)
+
+
+@command()
+@launch_options
+@click.option("--check", is_flag=True, help="Look for races, missing waits and the like.")
+@click.option("--schedule", type=int, metavar="SEED", help="Permute the order of the warps.")
+@click.option(
+    "--async",
+    "asynchrony",
+    type=click.Choice(["late", "early", "random"]),
+    default="late",
+    show_default=True,
+    help="When asynchronous copies and wgmma retire.",
+)
+@click.option("--trace", is_flag=True, help="Print every instruction on stderr.")
+@json_option
+def main(
+    check: bool,
+    schedule: int | None,
+    asynchrony: Asynchrony,
+    trace: bool,
+    as_json: bool,
+    **options: Any,
+) -> int | None:
+    """Run a PTX kernel on the CPU, to the bit.
+
+    Files given as out: and inout: are replaced once the kernel has ended without a finding.
+    """
+    launch = Launch(**options)
+    module, arguments = read_module(launch), load(launch)
+    values = arguments.values()
+    with Progress("emulating") as progress:
+        result = emulate(
+            launch,
+            module,
+            values,
+            check=check,
+            schedule=schedule,
+            asynchrony=asynchrony,
+            trace=sys.stderr if trace else None,
+            progress=progress,
+        )
+    findings = [finding_json(finding) for finding in result.findings]
+    contents = {} if findings else arguments.results(values)
+    write_files(contents)
+    counts = result.statistics
+    if as_json:
+        print_json(
+            {
+                "instructions": counts.total,
+                "opcodes": dict(counts.instructions),
+                "mma": counts.mma,
+                "loaded": dict(counts.loaded),
+                "stored": dict(counts.stored),
+                "seconds": counts.seconds,
+                "findings": findings,
+                "written": list(contents),
+            }
+        )
+    else:
+        print(f"{counts.total} warp instructions, {counts.mma} of them on the tensor cores")
+        if findings:
+            print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
+        for name in contents:
+            note(f"wrote {name}")
+    return FINDING if findings else None

@@ -1,0 +1,156 @@
+"""What `emulate` and `check` share: the options of a launch, and the run on the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
+
+import click
+
+from fragir.cli.arguments import Argument, Loaded, read_arguments
+from fragir.cli.files import read_text
+
+if TYPE_CHECKING:
+    from fragir.emulator import Report
+    from fragir.ptx import Module
+
+F = TypeVar("F", bound=Callable[..., Any])
+Asynchrony = Literal["late", "early", "random"]
+
+
+def read_extent(
+    _context: click.Context, _parameter: click.Parameter, value: str
+) -> tuple[int, int, int]:
+    """A callback for `X[,Y[,Z]]`: a number of blocks or threads in every direction."""
+    parts = value.split(",")
+    if not 1 <= len(parts) <= 3 or not all(p.isascii() and p.isdigit() for p in parts):
+        raise click.BadParameter(f"`{value}` is not of the form X[,Y[,Z]]")
+    x, y, z = (*map(int, parts), 1, 1, 1)[:3]
+    if min(x, y, z) < 1:
+        raise click.BadParameter(f"`{value}` has a 0")
+    return x, y, z
+
+
+def _extent(name: str, default: str, text: str) -> Callable[[F], F]:
+    return click.option(
+        name,
+        default=default,
+        show_default=True,
+        callback=read_extent,
+        metavar="X[,Y[,Z]]",
+        help=text,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel and how it is launched, as read from the command line."""
+
+    ptx: str
+    entry: str | None
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    args: tuple[Argument, ...]
+    target: str | None
+
+
+def launch_options(function: F) -> F:
+    """Adds the options that make a `Launch`; the function gets them by its field names."""
+    options: list[Callable[[F], F]] = [
+        click.argument("ptx", metavar="K.ptx"),
+        click.option("--entry", metavar="NAME", help="The kernel; needed if there are several."),
+        _extent("--grid", "1", "Blocks."),
+        _extent("--block", "32", "Threads a block."),
+        _extent("--cluster", "1", "Blocks a cluster."),
+        click.option(
+            "--shared",
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="BYTES",
+            help="Dynamic shared memory.",
+        ),
+        click.option(
+            "--arg",
+            "args",
+            multiple=True,
+            callback=read_arguments,
+            metavar="KIND:VALUE",
+            help="An argument, in the order of the parameters: in:FILE.npy, out:FILE.npy,"
+            " inout:FILE.npy, s8..s64:, u8..u64:, b8..b64:HEX, f16:, bf16:, f32:, f64:,"
+            " bytes:HEX, bytes:@FILE, null.",
+        ),
+        click.option(
+            "--target", metavar="SM", help="The machine it runs on; the file's .target if absent."
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def read_module(launch: Launch) -> Module:
+    """The PTX file as a tree."""
+    from fragir.ptx import parse
+
+    name = "<stdin>" if launch.ptx == "-" else launch.ptx
+    return parse(read_text(launch.ptx, "PTX"), name)
+
+
+def emulate(
+    launch: Launch,
+    module: Module,
+    values: Sequence[Any],
+    *,
+    check: bool,
+    schedule: int | None,
+    asynchrony: Asynchrony,
+    trace: TextIO | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Report:
+    """One run; the arrays among `values` are changed in place."""
+    from fragir.emulator import run
+
+    return run(
+        module,
+        launch.entry,
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        shared=launch.shared,
+        arguments=values,
+        target=launch.target,
+        check=check,
+        schedule=schedule,
+        asynchrony=asynchrony,
+        trace=trace,
+        progress=progress,
+    )
+
+
+def load(launch: Launch) -> Loaded:
+    """The arguments with their files read."""
+    return Loaded(launch.args)
+
+
+def finding_json(finding: Any) -> dict[str, Any]:
+    """A finding of the emulator as the document of `check` shows it."""
+    return asdict(finding)
+
+
+FINDING_COLUMNS = ("kind", "place", "warp", "lane", "address", "message")
+
+
+def finding_row(finding: dict[str, Any]) -> list[str]:
+    place = ":".join(str(finding[k]) for k in ("file", "line", "col") if finding[k] is not None)
+    address = finding["address"]
+    return [
+        finding["kind"],
+        place,
+        "" if finding["warp"] is None else str(finding["warp"]),
+        "" if finding["lane"] is None else str(finding["lane"]),
+        "" if address is None else f"{address:#x}",
+        finding["message"],
+    ]
