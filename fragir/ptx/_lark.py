@@ -1,0 +1,89 @@
+"""The only place that touches Lark: its parser over `grammar.lark`, its terminals, its errors."""
+
+from __future__ import annotations
+
+import re
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import lark
+from lark.utils import TextSlice
+
+from fragir.ptx.build import Build, Refused
+
+STARTS = (
+    "module",
+    "item",
+    "statement",
+    "operands",
+    "function_head",
+    "linked_declaration",
+    "section_body",
+)
+
+
+MAX_STATEMENT = 1 << 23  # characters
+
+
+class Unexpected(Exception):
+    """The text departs from the grammar at offset `at`; `expected` are names of terminals."""
+
+    def __init__(self, at: int, expected: frozenset[str]):
+        super().__init__(at, expected)
+        self.at = at
+        self.expected = expected
+
+
+class Comments(threading.local):
+    """The comments that the lexer passed over during a parse of this thread."""
+
+    found: list[tuple[int, str]]
+
+    def __init__(self) -> None:
+        self.found = []
+
+    def add(self, token: Any) -> Any:
+        self.found.append((int(token.start_pos), str(token)))
+        return token
+
+
+class Grammar(NamedTuple):
+    parser: lark.Lark
+    terminals: dict[str, str]  # name -> regular expression, to be compiled with re.ASCII
+    comments: Comments
+
+
+@cache
+def grammar() -> Grammar:
+    """The parser, made once in a process (some 0.1 s)."""
+    text = Path(__file__).with_name("grammar.lark").read_text("utf-8")
+    comments = Comments()
+    parser = lark.Lark(
+        text,
+        parser="lalr",
+        lexer="contextual",
+        start=list(STARTS),
+        transformer=cast(Any, Build()),  # Lark takes any object with a method per rule
+        lexer_callbacks={"COMMENT": comments.add},
+        g_regex_flags=re.ASCII,
+    )
+    terminals = {t.name: t.pattern.to_regexp() for t in parser.terminals}
+    return Grammar(parser, terminals, comments)
+
+
+def parse(text: str, start: str, begin: int = 0, end: int | None = None) -> Any:
+    """What `Build` makes of text[begin:end] as a `start`; offsets count from the start of text."""
+    stop = len(text) if end is None else end
+    if start != "module" and stop - begin > MAX_STATEMENT:
+        raise Refused(f"a statement of more than {MAX_STATEMENT} characters", begin)
+    parser: Any = grammar().parser  # its annotations know trees only, not a transformer's results
+    try:
+        return parser.parse(TextSlice(text, begin, stop), start=start)
+    except lark.UnexpectedCharacters as error:
+        raise Unexpected(error.pos_in_stream or 0, frozenset(error.allowed)) from None
+    except lark.UnexpectedToken as error:
+        token: Any = error.token
+        at = stop if token.type == "$END" else int(token.start_pos)
+        raise Unexpected(at, frozenset(error.accepts or error.expected)) from None

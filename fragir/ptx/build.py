@@ -1,0 +1,329 @@
+"""From the grammar's rules to tree nodes: one method per rule of `grammar.lark`.
+
+Lark calls a method with the list of the rule's children: tokens (which are strings with a
+`start_pos`), what other methods made, and None for each optional part that is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fragir.ptx import tree
+from fragir.ptx.tree import Name, Operand, Sink
+from fragir.ptx.walk import children as below
+
+MAX_DEPTH = 64  # of blocks in blocks, and of an operand's parts in each other
+
+# Operators of constant expressions, weakest first (section 4.5.5).
+_LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
+PRECEDENCE = {op: level for level, ops in enumerate(_LEVELS) for op in ops.split()}
+
+
+class Refused(Exception):
+    """The text fits the grammar but breaks a limit of the reader."""
+
+    def __init__(self, message: str, at: int):
+        super().__init__(message)
+        self.message = message
+        self.at = at
+
+
+Children = list[Any]
+
+
+def too_large(text: str) -> bool:
+    """Whether an integer literal exceeds 64 bits, which no type of PTX holds (section 4.5.1)."""
+    if text[0] != "0" and len(text) > 21:
+        return True
+    return tree.Integer(text).value >> 64 != 0
+
+
+def check_depth(nodes: Sequence[Any]) -> None:
+    """Refuse operands nested deeper than `MAX_DEPTH`: later stages recurse over trees."""
+    level = [x for x in nodes if x is not None]
+    for _ in range(MAX_DEPTH):
+        level = [x for node in level for x in below(node)]
+        if not level:
+            return
+    raise Refused(f"an operand nested deeper than {MAX_DEPTH}", level[0].at)
+
+
+def _name(token: Any) -> Name:
+    return Name(str(token), token.start_pos)
+
+
+def _integer(token: Any) -> tree.Integer | None:
+    return None if token is None else tree.Integer(str(token), token.start_pos)
+
+
+class Build:
+    # ------------------------------------------------------------------ terminals
+    def INTEGER(self, token: Any) -> Any:
+        if too_large(token):
+            raise Refused("an integer literal of more than 64 bits", token.start_pos)
+        return token
+
+    # ------------------------------------------------------------------ module
+    def module(self, items: Children) -> tuple[tree.Item, ...]:
+        return tuple(items)
+
+    def version(self, c: Children) -> tree.Version:
+        return tree.Version(str(c[1]), c[0].start_pos)
+
+    def target(self, c: Children) -> tree.Target:
+        return tree.Target(tuple(map(str, c[1:])), c[0].start_pos)
+
+    def address_size(self, c: Children) -> tree.AddressSize:
+        return tree.AddressSize(tree.Integer(str(c[1]), c[1].start_pos), c[0].start_pos)
+
+    def file(self, c: Children) -> tree.File:
+        index, path = tree.Integer(str(c[1]), c[1].start_pos), self.string(c[2:3])
+        return tree.File(index, path, _integer(c[3]), _integer(c[4]), c[0].start_pos)
+
+    def section(self, c: Children) -> tree.Section:
+        return tree.Section(str(c[1]), c[2][1:-1], c[0].start_pos)
+
+    def alias(self, c: Children) -> tree.Alias:
+        return tree.Alias(_name(c[1]), _name(c[2]), c[0].start_pos)
+
+    def pragma(self, c: Children) -> tree.Pragma:
+        return tree.Pragma(tuple(c[1:]), c[0].start_pos)
+
+    def string(self, c: Children) -> tree.String:
+        return tree.String(str(c[0]), c[0].start_pos)
+
+    # ------------------------------------------------------------------ declarations
+    def linkage(self, tokens: Children) -> Children:
+        return tokens
+
+    def linked_declaration(self, c: Children) -> tree.Declaration:
+        return self._declaration(c[0], c[1])
+
+    def declaration(self, c: Children) -> tree.Declaration:
+        return self._declaration([], c[0])
+
+    def declaration_body(self, c: Children) -> Children:
+        return [c[0], None, c[1:]]
+
+    def parameter(self, c: Children) -> tree.Declaration:
+        return self._declaration([], [c[0], c[1], c[2:]])
+
+    def _declaration(self, linkage: Children, body: Children) -> tree.Declaration:
+        storage, pointer, variables = body
+        space, *qualifiers, vector, type = storage
+        aligns = [x for x in qualifiers if isinstance(x, tree.Integer)]
+        if len(aligns) > 1:
+            raise Refused("a second .align", aligns[1].at)
+        return tree.Declaration(
+            tuple(x[1:] for x in linkage),
+            space[1:],
+            aligns[0] if aligns else None,
+            vector and vector[1:],
+            type[1:],
+            tuple(variables),
+            tuple(x for x in qualifiers if not isinstance(x, tree.Integer)),
+            pointer,
+            (linkage[0] if linkage else space).start_pos,
+        )
+
+    def storage(self, c: Children) -> Children:
+        return c
+
+    def align(self, c: Children) -> tree.Integer:
+        return tree.Integer(str(c[1]), c[1].start_pos)
+
+    def attribute(self, c: Children) -> tree.Attribute:
+        values = tuple(x for x in c[2:] if x is not None)
+        check_depth(values)
+        return tree.Attribute(c[1][1:], values, c[0].start_pos)
+
+    def pointer(self, c: Children) -> tree.Pointer:
+        return tree.Pointer(c[1] and c[1][1:], c[2], c[0].start_pos)
+
+    def variable(self, c: Children) -> tree.Variable:
+        name, count, *dimensions, initializer = c
+        check_depth((*(x for (x,) in dimensions), initializer))
+        return tree.Variable(
+            _name(name),
+            _integer(count),
+            tuple(x for (x,) in dimensions),
+            initializer,
+            name.start_pos,
+        )
+
+    def dimension(self, c: Children) -> Children:
+        return c
+
+    # ------------------------------------------------------------------ functions
+    def function(self, c: Children) -> tree.Function:
+        return make_function(c[0], c[1] if len(c) > 1 else None)
+
+    def function_head(self, c: Children) -> Children:
+        return c
+
+    def parameters(self, c: Children) -> tuple[tree.Declaration, ...]:
+        return tuple(x for x in c if x is not None)
+
+    def function_directive(self, c: Children) -> tree.FunctionDirective:
+        values = tuple(x for x in c[1:] if x is not None)
+        check_depth(values)
+        return tree.FunctionDirective(c[0][1:], values, c[0].start_pos)
+
+    def block(self, c: Children) -> tree.Block:
+        return tree.Block(tuple(c[1:-1]), c[0].start_pos, c[-1].start_pos)
+
+    # ------------------------------------------------------------------ statements
+    def label(self, c: Children) -> tree.Label:
+        return tree.Label(_name(c[0]), c[0].start_pos)
+
+    def instruction(self, c: Children) -> tree.Instruction:
+        guard, opcode, *modifiers, operands = c
+        words = [str(opcode)]
+        for token in modifiers:
+            words += token[1:].split(".")
+        at = opcode.start_pos if guard is None else guard.at
+        return tree.Instruction(guard, tuple(words), operands or (), at)
+
+    def guard(self, c: Children) -> tree.Guard:
+        return tree.Guard(_name(c[2]), c[1] is not None, c[0].start_pos)
+
+    def loc(self, c: Children) -> tree.Loc:
+        _, file, line, column, _, function, _, offset, _, *inlined = c
+        return tree.Loc(
+            tree.Integer(str(file), file.start_pos),
+            tree.Integer(str(line), line.start_pos),
+            tree.Integer(str(column), column.start_pos),
+            function and _name(function),
+            _integer(offset),
+            (
+                tree.Integer(str(inlined[0]), inlined[0].start_pos),
+                tree.Integer(str(inlined[1]), inlined[1].start_pos),
+                tree.Integer(str(inlined[2]), inlined[2].start_pos),
+            )
+            if inlined[0] is not None
+            else None,
+            c[0].start_pos,
+        )
+
+    def branch_targets(self, c: Children) -> tree.BranchTargets:
+        return tree.BranchTargets(tuple(map(_name, c[1:])), c[0].start_pos)
+
+    def call_targets(self, c: Children) -> tree.CallTargets:
+        return tree.CallTargets(tuple(map(_name, c[1:])), c[0].start_pos)
+
+    def call_prototype(self, c: Children) -> tree.CallPrototype:
+        at, returns, token, parameters, *directives = c
+        name = _name(token)
+        if name.text == "_":
+            name = Sink(name.at)
+        return tree.CallPrototype(
+            returns or (), name, parameters or (), tuple(directives), at.start_pos
+        )
+
+    # ------------------------------------------------------------------ operands
+    def operands(self, c: Children) -> tuple[Operand, ...]:
+        check_depth(c)
+        return tuple(c)
+
+    def vector(self, c: Children) -> tree.Vector:
+        return tree.Vector(tuple(x for x in c[1:-1] if x is not None), c[0].start_pos)
+
+    def address(self, c: Children) -> tree.Address:
+        bracket, base, plus, offset, rest = c
+        del plus
+        return tree.Address(base, offset, rest or (), bracket.start_pos)
+
+    # ------------------------------------------------------------------ constant expressions
+    def conditional(self, c: Children) -> tree.Conditional:
+        return tree.Conditional(c[0], c[1], c[2], c[0].at)
+
+    def chain(self, c: Children) -> Operand:
+        if len(c) == 3 and c[1] == "|":
+            first, _, second = c
+            if isinstance(first, Name | Sink) and isinstance(second, Name | Sink):
+                return tree.Pair(first, second, first.at)
+        if len(c) > 2 * MAX_DEPTH:
+            raise Refused(f"more than {MAX_DEPTH} operators in one expression", c[0].at)
+        operands, operators = [c[0]], list[str]()
+
+        def reduce() -> None:
+            right, left = operands.pop(), operands.pop()
+            operands.append(tree.Binary(operators.pop(), left, right, left.at))
+
+        for operator, term in zip(c[1::2], c[2::2], strict=True):
+            while operators and PRECEDENCE[operators[-1]] >= PRECEDENCE[operator]:
+                reduce()
+            operators.append(str(operator))
+            operands.append(term)
+        while operators:
+            reduce()
+        return operands[0]
+
+    def unary(self, c: Children) -> tree.Unary:
+        return tree.Unary(str(c[0]), c[1], c[0].start_pos)
+
+    def cast(self, c: Children) -> tree.Cast:
+        return tree.Cast(c[1][1:], c[2], c[0].start_pos)
+
+    def name(self, c: Children) -> Name:
+        return _name(c[0])
+
+    def sink(self, c: Children) -> Sink:
+        return Sink(c[0].start_pos)
+
+    def integer(self, c: Children) -> tree.Integer:
+        return tree.Integer(str(c[0]), c[0].start_pos)
+
+    def float(self, c: Children) -> tree.Float:
+        return tree.Float(str(c[0]), c[0].start_pos)
+
+    def component(self, c: Children) -> tree.Component:
+        return tree.Component(_name(c[0]), c[1][1:], c[0].start_pos)
+
+    def parens(self, c: Children) -> tree.Parens:
+        return tree.Parens(tuple(x for x in c[1:] if x is not None), c[0].start_pos)
+
+    def index(self, c: Children) -> tree.Index:
+        return tree.Index(_name(c[0]), c[1], c[0].start_pos)
+
+    def apply(self, c: Children) -> tree.Apply:
+        token = c[0]
+        function = (
+            tree.Integer(str(token), token.start_pos) if token[:1].isdigit() else _name(token)
+        )
+        return tree.Apply(function, c[1], token.start_pos)
+
+    # ------------------------------------------------------------------ sections
+    def section_body(self, c: Children) -> tuple[tree.Label | tree.SectionData, ...]:
+        return tuple(c)
+
+    def section_label(self, c: Children) -> tree.Label:
+        return self.label(c)
+
+    def section_data(self, c: Children) -> tree.SectionData:
+        check_depth(c[1:])
+        return tree.SectionData(c[0][1:], tuple(c[1:]), c[0].start_pos)
+
+    def section_name(self, c: Children) -> tree.SectionName:
+        return tree.SectionName(str(c[0]), _integer(c[2]), c[0].start_pos)
+
+
+def make_function(head: Children, body: tree.Block | None) -> tree.Function:
+    """A function of what `function_head` read."""
+    linkage, kind, *rest = head
+    position = 0
+    while isinstance(rest[position], tree.Attribute):
+        position += 1
+    returns, name, parameters, *directives = rest[position:]
+    return tree.Function(
+        tuple(x[1:] for x in linkage),
+        kind[1:],
+        _name(name),
+        returns or (),
+        parameters or (),
+        tuple(directives),
+        body,
+        tuple(rest[:position]),
+        (linkage[0] if linkage else kind).start_pos,
+    )

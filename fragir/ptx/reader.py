@@ -1,0 +1,314 @@
+"""Reading PTX text into a syntax tree.
+
+`parse` cuts the text into statements with one regular expression and reads each through the cache
+of statement shapes (`fragir.ptx.shapes`). `cache=False` gives the whole text to Lark; both ways
+give the same trees and refuse the same texts, the second some five times slower.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache as cached
+from typing import Any, NamedTuple, NoReturn
+
+from fragir.errors import FragirError
+from fragir.ptx import _lark, tree
+from fragir.ptx.build import MAX_DEPTH, Refused, make_function
+from fragir.ptx.comments import Comments, place_comments, strip_comments
+from fragir.ptx.expected import describe
+from fragir.ptx.shapes import Classes, shapes
+from fragir.ptx.tree import Module, Source
+
+MAX_TEXT = 1 << 26  # characters: trees take some 30 times the space of their text
+
+
+@dataclass
+class PtxSyntaxError(FragirError):
+    """PTX text that cannot be read; `expected` names what could have stood at the place."""
+
+    expected: tuple[str, ...] = ()
+
+
+def parse(text: str, filename: str = "<ptx>", *, cache: bool = True) -> Module:
+    """The syntax tree of a PTX text. Raises PtxSyntaxError, and nothing else, if it has none."""
+    source = Source(text, filename)
+    if len(text) > MAX_TEXT:
+        raise PtxSyntaxError(
+            f"the text has {len(text)} characters, the reader takes at most {MAX_TEXT}",
+            filename,
+            hint="set fragir.ptx.reader.MAX_TEXT to take more",
+        )
+    try:
+        if not cache:
+            return _parse_plainly(text, source)
+        clean, comments = strip_comments(text)
+        try:
+            return Module(_Reader(text, clean, comments).module(), source)
+        except _Narrow:
+            return _parse_plainly(text, source)
+    except _lark.Unexpected as error:
+        _raise(source, error.at, error.expected)
+    except Refused as error:
+        raise _error(source, error.at, error.message) from None
+
+
+def expand_section(section: tree.Section) -> tree.Section:
+    """The section with its body read: labels, data and comments in place of text.
+
+    Positions within count from the start of the section's body.
+    """
+    body = section.body
+    if not isinstance(body, str):
+        return section
+    source = Source(body, f"<section {section.name}>")
+    try:
+        clean, comments = strip_comments(body)
+        lines = _lark.parse(clean, "section_body")
+    except _lark.Unexpected as error:
+        _raise(source, error.at, error.expected)
+    except Refused as error:
+        raise _error(source, error.at, error.message) from None
+    return replace(section, body=place_comments(lines, Comments(body, comments)))
+
+
+def _parse_plainly(text: str, source: Source) -> Module:
+    """Lark over the whole text: the twin that tests hold the quick way against."""
+    comments = _lark.grammar().comments
+    comments.found = []
+    try:
+        items = _lark.parse(text, "module")
+        found = comments.found
+    finally:
+        comments.found = []
+    for item in items:
+        if isinstance(item, tree.Function) and item.body is not None:
+            _check_blocks(item.body)
+    return Module(place_comments(items, Comments(text, found)), source)
+
+
+def _check_blocks(body: tree.Block) -> None:
+    level = [body]
+    for _ in range(MAX_DEPTH):
+        level = [x for block in level for x in block.items if isinstance(x, tree.Block)]
+        if not level:
+            return
+    raise _too_deep(level[0].at)
+
+
+def _too_deep(at: int) -> Refused:
+    return Refused(f"blocks nested deeper than {MAX_DEPTH}", at)
+
+
+def _error(source: Source, at: int, message: str, expected: tuple[str, ...] = ()) -> PtxSyntaxError:
+    line, col = source.place(at)
+    shown = source.line(line)
+    if len(shown) > 200:  # a window of a very long line
+        begin = max(0, col - 100)
+        shown, col = shown[begin : begin + 200], col - begin
+    shown = "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in shown)
+    error = PtxSyntaxError(message, source.filename, line, col, shown, expected=expected)
+    return error
+
+
+def _raise(source: Source, at: int, terminals: frozenset[str]) -> NoReturn:
+    expected = describe(terminals)
+    text = source.text
+    rest = text[at : at + 60]
+    if not rest:
+        found = "the end of the text"
+    else:
+        word = re.match(r"[\w$%.]+|.", rest, re.ASCII | re.DOTALL)
+        found = repr(word.group()) if word else repr(rest[0])
+    if rest.startswith("/*"):
+        raise _error(source, at, "a comment without an end", ("'*/'",)) from None
+    message = f"unexpected {found}"
+    if expected:
+        message += ", expected " + (
+            expected[0] if len(expected) == 1 else f"{', '.join(expected[:-1])} or {expected[-1]}"
+        )
+    raise _error(source, at, message, expected) from None
+
+
+# ------------------------------------------------------------------ the quick way
+
+
+class _Cutter(NamedTuple):
+    """Regular expressions that cut a text without comments into pieces.
+
+    Every alternative ends in a group of its own, so that `lastindex` says which one it was.
+    """
+
+    statement: re.Pattern[str]
+    item: re.Pattern[str]
+
+
+# groups of `statement`
+_AT, _BANG, _GUARD, _OPCODE, _OPERANDS, _DIRECTIVE, _LABEL, _OPEN, _CLOSE = range(1, 10)
+# groups of `item`
+_DECLARATION, _HEAD, _LINE, _SECTION, _LAST = range(1, 6)
+
+
+@cached
+def _cutter() -> _Cutter:
+    terminals = _lark.grammar().terminals
+    name, opcode, string = terminals["NAME"], terminals["OPCODE"], terminals["STRING"]
+    modifiers, section = terminals["MODIFIERS"], terminals["SECTION_BODY"]
+    w = r"[ \t\r\n\f\v]*+"
+    to_end = rf'[^;"]*+(?:{string}[^;"]*+)*+;'
+    loc = (
+        rf"\.loc(?![\w$])(?:{w}\d++){{3}}"
+        rf"(?:{w},{w}function_name{w}{name}(?:{w}\+{w}\d++)?+)?+"
+        rf"(?:{w},{w}inlined_at(?:{w}\d++){{3}})?+"
+    )
+    statement = (
+        rf"{w}(?:(?:(@){w}(!)?+{w}({name}){w})?+({opcode}(?:{modifiers})?+)(?!{w}:)([^;\"]*+);"
+        rf"|({loc}|\.(?!(?:loc|file|section)(?![\w$]))[a-z]{to_end})"
+        rf"|({name}|{opcode}){w}:|(\{{)|(\}})|(\Z)|(.))"
+    )
+    pragma = rf"\.pragma(?![\w$]){w}{string}(?:{w},{w}{string})*+{w};"
+    item = (
+        rf"{w}(?:((?:{terminals['LINKAGE']}{w})*+"
+        rf"(?:{terminals['SPACE']}{to_end}|\.(?:pragma|alias)(?![\w$]){to_end}))"
+        rf"|((?:{terminals['LINKAGE']}{w})*+{terminals['KIND']}"
+        rf'(?:[^;{{}}".]++|{pragma}|\.(?!pragma(?![\w$])))*+(?=[;{{]))'
+        rf"|(\.(?:version|target|address_size|file)(?![\w$])(?:[^.{{}};\"]|{string}|\.(?=\d))*+)"
+        rf"|(\.section(?![\w$]){w}{terminals['SECTION_NAME']}{w}{section})"
+        rf"|(\Z))"
+    )
+    return _Cutter(re.compile(statement, re.ASCII | re.DOTALL), re.compile(item, re.ASCII))
+
+
+class _Narrow(Exception):
+    """The cutter refuses what the grammar takes."""
+
+
+class _Reader:
+    """One text being read. `clean` is the text with equally long blanks for comments."""
+
+    def __init__(self, text: str, clean: str, comments: list[tuple[int, str]]):
+        self.text = text
+        self.clean = clean
+        self.comments = Comments(text, comments)
+        self.classes = Classes()
+        self.opcodes: dict[str, tuple[str, ...]] = {}
+
+    def fail(self, start: str, at: int) -> NoReturn:
+        """Raise what Lark says of the text from `at` on, which the cutter takes for no `start`."""
+        end = min(len(self.clean), at + _lark.MAX_STATEMENT)
+        try:
+            _lark.parse(self.clean, start, at, end)
+        except _lark.Unexpected as error:
+            if "$END" not in error.expected:
+                raise
+        raise _Narrow
+
+    def module(self) -> tuple[tree.Item, ...]:
+        clean, comments = self.clean, self.comments
+        match = _cutter().item.match
+        items: list[Any] = []
+        at = 0
+        while True:
+            m = match(clean, at)
+            if m is None:
+                self.fail("module", at)
+            kind = m.lastindex
+            assert kind is not None
+            at, end = m.span(kind)
+            comments.before(at, items)
+            if kind == _DECLARATION:
+                start = "item" if clean.startswith((".pragma", ".alias"), at) else None
+                if start:
+                    items.append(_lark.parse(clean, start, at, end))
+                else:
+                    items.append(shapes()["linked_declaration"].parse(clean, at, end, self.classes))
+            elif kind == _HEAD:
+                head = _lark.parse(clean, "function_head", at, end)
+                body = None
+                if clean[end] == "{":
+                    comments.before(end, items, alone=True)
+                    body = self.block(end)
+                    end = body.end
+                items.append(make_function(head, body))
+                end += 1
+            elif kind == _LAST:
+                comments.before(len(clean), items)
+                return tuple(items)
+            else:
+                items.append(_lark.parse(clean, "item", at, end))
+                if kind == _SECTION:
+                    section = items[-1]
+                    brace = clean.index("{", at)
+                    items[-1] = replace(section, body=self.text[brace + 1 : end - 1])
+                    comments.skip(end)
+            at = end
+
+    def block(self, brace: int) -> tree.Block:
+        """The block that opens at `brace`."""
+        clean, comments, classes, opcodes = self.clean, self.comments, self.classes, self.opcodes
+        operands_of = shapes()["operands"].parse
+        directive_of = shapes()["statement"].parse
+        outer: list[tuple[int, list[Any]]] = []
+        items: list[Any] = []
+        append = items.append
+        start = brace
+        upcoming = comments.next()
+        # the last alternative takes any character, so that the pieces cover the text
+        for m in _cutter().statement.finditer(clean, brace + 1):
+            kind = m.lastindex
+            if kind == _OPERANDS:
+                guard = None
+                if m[_AT]:
+                    at = m.start(_AT)
+                    guard = tree.Guard(
+                        tree.Name(m[_GUARD], m.start(_GUARD)), m[_BANG] is not None, at
+                    )
+                else:
+                    at = m.start(_OPCODE)
+                if at > upcoming:
+                    comments.before(at, items)
+                    upcoming = comments.next()
+                begin, end = m.span(_OPERANDS)
+                opcode = m[_OPCODE]
+                try:
+                    operands = (
+                        operands_of(clean, begin, end, classes)
+                        if begin < end and not clean[begin:end].isspace()
+                        else ()
+                    )
+                except _lark.Unexpected:
+                    # once more as a statement: modifiers apart from the opcode, or the error
+                    append(_lark.parse(clean, "statement", at, end + 1))
+                    continue
+                words = opcodes.get(opcode)
+                if words is None:
+                    words = opcodes[opcode] = tuple(opcode.split("."))
+                append(tree.Instruction(guard, words, operands, at))
+                continue
+            at, end = m.span(kind or 0)
+            if at > upcoming:
+                comments.before(at, items)
+                upcoming = comments.next()
+            if kind == _LABEL:
+                append(tree.Label(tree.Name(m[_LABEL], at), at))
+            elif kind == _DIRECTIVE:
+                append(directive_of(clean, at, end, classes))
+            elif kind == _OPEN:
+                outer.append((start, items))
+                if len(outer) >= MAX_DEPTH:
+                    raise _too_deep(at)
+                items = []
+                append = items.append
+                start = at
+            elif kind == _CLOSE:
+                block = tree.Block(tuple(items), start, at)
+                if not outer:
+                    return block
+                start, items = outer.pop()
+                append = items.append
+                append(block)
+            else:
+                break
+        else:
+            at = len(clean)
+        self.fail("statement", at)

@@ -1,0 +1,170 @@
+"""Statement shapes: Lark parses one statement of a kind, the others fill its slots.
+
+A *piece* of text (the operands of an instruction, a directive) is split into words and the glue
+between them. Its *shape* is the glue together with the class of every word: which of the
+grammar's own terminals match it whole. Two pieces of one shape give trees that differ in the
+words alone: every terminal of the grammar ends at a boundary of words, so that the lexer cuts
+both at the same places and gives both the same terminals. The first piece of a shape is parsed
+by Lark; its tree becomes a Python expression that builds the tree of the next piece from its
+words. What cannot be generalised that way (a token that is not one word) is left to Lark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+from fragir.ptx import _lark, tree
+from fragir.ptx.build import too_large
+from fragir.ptx.walk import NODE_FIELDS
+
+# Words of operands: an identifier with its component is one, `%tid.x`, and so is a decimal float.
+OPERAND_WORDS = re.compile(r"([\w$%]+(?:\.\w+)?)", re.ASCII)
+# Words of directives: those with a dot before them, such as `.reg`, belong to the glue.
+DIRECTIVE_WORDS = re.compile(r"((?<![\w.$%])[\w$%]+)", re.ASCII)
+
+MAX_WORDS = 400  # a longer piece (a table of numbers) is of a shape that does not come again
+MAX_SHAPES = 20_000  # in one process; then the cache starts anew
+
+Builder = Callable[[list[str], list[int]], Any]
+
+# Terminals whose text is free (their class is one letter), and those that are a fixed word.
+_FREE = {"NAME": "n", "SINK": "_", "INTEGER": "i", "FLOAT": "f"}
+_FIXED = {"FUNCTION_NAME": "F", "INLINED_AT": "I"}
+_LEAVES = (tree.Name, tree.Integer, tree.Float)
+
+
+class Classes(dict[str, str]):
+    """Word -> its class, worked out once for each distinct word; "?" where no terminal fits."""
+
+    def __init__(self) -> None:
+        terminals = _lark.grammar().terminals
+        self._full = [
+            (letter, re.compile(terminals[name], re.ASCII).fullmatch)
+            for name, letter in (_FREE | _FIXED).items()
+        ]
+        field = re.compile(terminals["FIELD"], re.ASCII)
+        self._field = field.fullmatch
+
+    def __missing__(self, word: str) -> str:
+        found = "".join(letter for letter, full in self._full if full(word))
+        if found == "i" and too_large(word):
+            found = "?"
+        if not found and "." in word:
+            head, _, tail = word.partition(".")
+            if self[head] == "n" and self._field("." + tail):
+                found = "n." + tail
+        self[word] = found = found or "?"
+        return found
+
+
+class NotRegular(Exception):
+    """The tree of this piece is no function of its words."""
+
+
+class Shapes:
+    """The shapes of one start symbol of the grammar."""
+
+    def __init__(self, start: str, words: re.Pattern[str]):
+        self.start = start
+        self.split = words.split
+        self.known: dict[tuple[str, ...], Builder] = {}
+
+    def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
+        """The same as `_lark.parse(text, start, begin, end)`."""
+        piece = text[begin:end]
+        if '"' in piece:
+            return _lark.parse(text, self.start, begin, end)
+        parts = self.split(piece)
+        offsets = list(accumulate(map(len, parts), initial=begin))
+        key = (" ".join(map(classes.__getitem__, parts[1::2])), *parts[::2])
+        builder = self.known.get(key)
+        if builder is not None:
+            return builder(parts, offsets)
+        made = _lark.parse(text, self.start, begin, end)
+        if len(parts) < 2 * MAX_WORDS and "?" not in key[0]:
+            try:
+                builder = generalise(made, parts, offsets)
+            except NotRegular:
+                return made
+            if len(self.known) > MAX_SHAPES:
+                self.known.clear()
+            self.known[key] = builder
+        return made
+
+
+@cache
+def shapes() -> dict[str, Shapes]:
+    """The shapes that this process has learnt, by start symbol."""
+    return {
+        "operands": Shapes("operands", OPERAND_WORDS),
+        "statement": Shapes("statement", DIRECTIVE_WORDS),
+        "linked_declaration": Shapes("linked_declaration", DIRECTIVE_WORDS),
+    }
+
+
+def forget() -> None:
+    """Forget all shapes (for measurements)."""
+    shapes.cache_clear()
+
+
+_ENVIRONMENT = {cls.__name__: cls for cls in NODE_FIELDS}
+_FIELDS = {cls: tuple(f.name for f in fields(cls)) for cls in NODE_FIELDS}
+
+
+def generalise(made: Any, parts: list[str], offsets: list[int]) -> Builder:
+    """A function from words and offsets to the tree that `made` is for these."""
+    words = {offsets[k]: k for k in range(1, len(parts), 2)}
+    claimed: set[int] = set()
+    starts = offsets[: len(parts)]
+
+    def position(at: int) -> str:
+        part = len(starts) - 1
+        while starts[part] > at or (part and starts[part] == at and not parts[part]):
+            part -= 1
+        beyond = at - starts[part]
+        return f"o[{part}]+{beyond}" if beyond else f"o[{part}]"
+
+    def leaf(node: Any) -> str:
+        part = words.get(node.at)
+        if part is None:
+            raise NotRegular
+        claimed.add(part)
+        rest = len(parts[part]) - len(node.text)
+        text = f"w[{part}]"
+        if rest:  # a name before its component
+            if not parts[part].startswith(node.text + "."):
+                raise NotRegular
+            text += f"[:-{rest}]"
+        elif parts[part] != node.text:
+            raise NotRegular
+        return f"{type(node).__name__}({text},o[{part}])"
+
+    def expression(value: Any) -> str:
+        if isinstance(value, _LEAVES):
+            return leaf(value)
+        if isinstance(value, tuple):
+            items: Any = value
+            return f"({''.join(expression(x) + ',' for x in items)})"
+        names = _FIELDS.get(type(value))
+        if names is None:
+            return repr(value)
+        if isinstance(value, tree.Sink):
+            if value.at not in words:
+                raise NotRegular
+            claimed.add(words[value.at])
+        inner = ",".join(
+            position(value.at) if name == "at" else expression(getattr(value, name))
+            for name in names
+        )
+        return f"{type(value).__name__}({inner})"
+
+    code = expression(made)
+    for part in range(1, len(parts), 2):
+        if part not in claimed and parts[part] not in ("function_name", "inlined_at"):
+            raise NotRegular
+    return eval(f"lambda w,o:{code}", _ENVIRONMENT)
