@@ -80,7 +80,7 @@ def _item(value: object, place: str) -> int | float:
     item: object = value.item()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
     if isinstance(item, int | float):
         return item
-    if isinstance(value, SupportsFloat):
+    if isinstance(value, SupportsFloat) and not isinstance(item, complex):
         return float(value)
     raise FragirError(f"{place} is {_name(value)}, the parameter needs a number")
 

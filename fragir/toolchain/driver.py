@@ -398,7 +398,9 @@ def _in_place(argument: object, place: str, stream: int) -> int:
         except ImportError as error:
             raise FragirError("NVIDIA's cuda-core is not installed", hint=_INSTALL) from error
     try:
-        view = utilities.StridedMemoryView(argument, stream_ptr=stream or _LEGACY_STREAM)
+        view_class = utilities.StridedMemoryView
+        look = getattr(view_class, "from_any_interface", view_class)  # older ones: the class itself
+        view = look(argument, stream_ptr=stream or _LEGACY_STREAM)
     except Exception as error:  # whatever the other package raises for its types
         raise FragirError(f"{place} cannot be used on the GPU: {error}") from error
     if not view.is_device_accessible:

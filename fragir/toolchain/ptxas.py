@@ -132,6 +132,11 @@ def _refusal(log: str, ptx: str, target: str, filename: str, code: int) -> Fragi
         last = (log.strip().splitlines() or [f"exit status {code}"])[-1]
         return FragirError(f"ptxas failed: {last}", file=filename)
     place, text = errors[0]
+    for other in errors:
+        # "Unknown symbol" says more than the "Illegal operand" that follows from it
+        if other[0] == place and other[1].startswith("Unknown"):
+            text = other[1]
+            break
     if not place and (named := re.search(r"on line (\d+)$", text)):
         place = named[1]
     if not place and ".target" in text:
