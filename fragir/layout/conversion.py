@@ -1,7 +1,7 @@
 """What it takes to get from one register layout to another.
 
-Both layouts have the axes element, lane and perhaps warp, and hold the same tile. (A lane axis of 64
-or more counts the threads of several warps, as the fragments of wgmma do.) `plan` compares
+Both layouts have the axes element, lane and perhaps warp, and hold the same tile. (A lane axis of
+64 or more counts the threads of several warps, as the fragments of wgmma do.) `plan` compares
 them and says how far data must travel: nowhere, to another register of the same lane, to another
 lane of the warp, or to another warp; and for each destination slot where its element is read from.
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fragir.layout.compose import compose
+from fragir.layout.condition import condition_for
 from fragir.layout.digits import Digit, along, digits_of
 from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point, coalesced
 
@@ -76,14 +77,9 @@ def _moved(condition: Condition, chosen: range, keep: bool) -> Condition | None:
     period = condition.divisor * condition.modulus
     if keep and chosen.step == 1 and chosen.start % period == 0:
         return condition
-    # Of the same form, with the start or the step taken out?
-    first = held.index(True)
-    run = next((n for n in range(1, len(held) - first) if not held[first + n]), len(held) - first)
-    for divisor in sorted({run, condition.divisor, max(1, condition.divisor // chosen.step)}):
-        for modulus in range(2, len(held) // divisor + 2):
-            candidate = Condition(condition.axis, divisor, modulus, first // divisor % modulus)
-            if [candidate(x) for x in range(len(held))] == held:
-                return candidate
+    candidate = condition_for(condition.axis, held)
+    if candidate is not None:
+        return candidate
     raise LayoutError(f"Condition {condition} cannot be said for {chosen} of its axis.")
 
 

@@ -76,9 +76,11 @@ def _modes(name: str, points: Sequence[Point]) -> tuple[Mode, ...]:
             rest,
         )
         if rest % size:
+            after = ", ".join(str(_difference(p, origin)) for p in points[size * step :: step][:2])
             raise LayoutError(
                 f"No layout is this function: along {name} the step {stride} ends at "
-                f"{name} {size * step}, which does not divide the size {len(points)}."
+                f"{name} {size * step}, which does not divide the size {len(points)}; "
+                f"from there on it goes to {after}."
             )
         modes.append(Mode(size, stride))
         step *= size
