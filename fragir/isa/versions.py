@@ -1,0 +1,364 @@
+"""The lowest PTX version and target of the instructions around the tensor cores.
+
+What a compiler for tensor cores emits besides them: copies, barriers, fences, conversions,
+arithmetic. A rule is an opcode with some of its qualifiers; it applies to every opcode that has
+these parts in this order among its own. All rules that apply count: the highest version, the
+intersection of the targets. Asked of ptxas 13.2, and 12.9 for sm_70 and sm_72; within the
+targets of `fragir.isa.targets`, so what is older than PTX 6.0 counts as 6.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from fragir.errors import FragirError
+from fragir.isa import table, targets
+from fragir.isa.dense import BLACKWELL_CONSUMER, BLACKWELL_SERVER
+
+# Available everywhere from PTX 6.0 on, as far as no rule below says otherwise.
+BASE = frozenset(
+    (
+        "abs add addc and atom bar barrier bfe bfi bfind bra brev brkpt call clz cnot copysign "
+        "cos cvt cvta div dp2a dp4a ex2 exit fence fma isspacep ld ldu lg2 lop3 mad mad24 madc "
+        "match max membar min mov mul mul24 neg not or pmevent popc prefetch prefetchu prmt rcp "
+        "red rem ret rsqrt sad selp set setp shf shfl shl shr sin slct sqrt st sub subc suld "
+        "sured sust tex testp tld4 trap txq vote xor"
+    ).split()
+)
+
+# Opcode and qualifiers, PTX version, lowest target or a name of EXACT, and a target that got it
+# in a later version than the others.
+_RULES = """
+activemask 6.2 sm_70
+nanosleep 6.2 sm_70
+alloca 7.3 sm_70
+stacksave 7.3 sm_70
+stackrestore 7.3 sm_70
+szext 7.6 sm_70
+bmsk 7.6 sm_70
+cvta.param 7.7 sm_70
+
+cp.async 7.0 sm_80
+cp.async.L2::cache_hint 7.4 sm_80
+cp.async.L2::64B 7.4 sm_80
+cp.async.L2::128B 7.4 sm_80
+cp.async.L2::256B 7.4 sm_80
+cp.async.ignore-src 7.5 sm_80
+cp.async.mbarrier 7.0 sm_80
+cp.async.mbarrier.shared::cta 7.8 sm_80
+cp.async.bulk 8.0 sm_90
+cp.async.bulk.shared::cta.global 8.6 sm_90
+cp.async.bulk.cta_group::1 8.6 server
+cp.async.bulk.cta_group::2 8.6 server
+cp.async.bulk.ignore_oob 9.2 sm_90
+cp.async.bulk.cp_mask 8.6 sm_100
+cp.reduce.async.bulk 8.0 sm_90
+prefetch.tensormap 8.0 sm_90
+tensormap.replace 8.3 exact
+discard 7.4 sm_80
+applypriority 7.4 sm_80
+createpolicy 7.4 sm_80
+
+mbarrier 7.0 sm_80
+mbarrier.shared::cta 7.8 sm_80
+mbarrier.shared::cluster 8.0 sm_90
+mbarrier.arrive.release 8.0 sm_80
+mbarrier.arrive.release.cluster 8.0 sm_90
+mbarrier.arrive.sink 7.1 sm_80
+mbarrier.arrive.count 7.8 sm_90
+mbarrier.arrive.expect_tx 8.0 sm_90
+mbarrier.expect_tx 8.0 sm_90
+mbarrier.complete_tx 8.0 sm_90
+mbarrier.test_wait.parity 7.1 sm_80
+mbarrier.test_wait.acquire 8.0 sm_80
+mbarrier.try_wait 7.8 sm_90
+mbarrier.try_wait.acquire 8.0 sm_90
+mbarrier.try_wait.relaxed 8.6 sm_90
+
+fence.cluster 7.8 sm_90
+fence.proxy 7.5 sm_70
+fence.proxy.async 8.0 sm_90
+fence.mbarrier_init 8.0 sm_90
+fence.proxy.tensormap::generic 8.3 sm_90
+fence.proxy.async::generic 8.6 sm_90
+
+setmaxnreg 8.0 exact
+griddepcontrol 7.8 sm_90
+elect.sync 8.0 sm_90
+redux.sync 7.0 sm_80
+redux.sync.f32 8.6 sm100
+barrier.cta 7.8 sm_70
+barrier.cluster 7.8 sm_90
+barrier.cluster.release 8.0 sm_90
+barrier.cluster.relaxed 8.0 sm_90
+barrier.cluster.acquire 8.0 sm_90
+mapa 7.8 sm_90
+getctarank 7.8 sm_90
+isspacep.shared::cta 7.8 sm_70
+isspacep.shared::cluster 7.8 sm_90
+%clusterid 7.8 sm_90
+%nclusterid 7.8 sm_90
+%cluster_ctaid 7.8 sm_90
+%cluster_nctaid 7.8 sm_90
+%cluster_ctarank 7.8 sm_90
+%cluster_nctarank 7.8 sm_90
+%is_explicit_cluster 7.8 sm_90
+
+wgmma.fence 8.0 hopper
+wgmma.commit_group 8.0 hopper
+wgmma.wait_group 8.0 hopper
+tcgen05.alloc 8.6 server
+tcgen05.dealloc 8.6 server
+tcgen05.relinquish_alloc_permit 8.6 server
+tcgen05.cp 8.6 server
+tcgen05.commit 8.6 server
+tcgen05.wait::ld 8.6 server
+tcgen05.wait::st 8.6 server
+tcgen05.fence::before_thread_sync 8.6 server
+tcgen05.fence::after_thread_sync 8.6 server
+tcgen05.shift 8.6 server
+tcgen05.mma 8.6 server
+
+ld.shared::cta 7.8 sm_70
+ld.shared::cluster 7.8 sm_90
+ld.cluster 7.8 sm_90
+ld.v8 8.8 sm_100
+ld.v4.b64 8.8 sm_100
+ld.v4.f64 8.8 sm_100
+ld.b128 8.3 sm_70
+ld.L1::evict_normal 7.4 sm_70
+ld.L1::evict_unchanged 7.4 sm_70
+ld.L1::evict_first 7.4 sm_70
+ld.L1::evict_last 7.4 sm_70
+ld.L1::no_allocate 7.4 sm_70
+ld.L2::64B 7.4 sm_75
+ld.L2::128B 7.4 sm_75
+ld.L2::256B 7.4 sm_80
+ld.L2::cache_hint 7.4 sm_80
+st.shared::cta 7.8 sm_70
+st.shared::cluster 7.8 sm_90
+st.cluster 7.8 sm_90
+st.v8 8.8 sm_100
+st.v4.b64 8.8 sm_100
+st.v4.f64 8.8 sm_100
+st.b128 8.3 sm_70
+st.L1::evict_normal 7.4 sm_70
+st.L1::evict_unchanged 7.4 sm_70
+st.L1::evict_first 7.4 sm_70
+st.L1::evict_last 7.4 sm_70
+st.L1::no_allocate 7.4 sm_70
+st.L2::cache_hint 7.4 sm_80
+st.async 8.1 sm_90
+red.async 8.1 sm_90
+red.shared::cta 7.8 sm_70
+red.shared::cluster 7.8 sm_90
+red.noftz.f16x2 6.2 sm_70
+red.noftz.f16 6.3 sm_70
+red.noftz.bf16 7.8 sm_90
+red.noftz.bf16x2 7.8 sm_90
+red.v2 8.1 sm_90
+red.v4 8.1 sm_90
+red.v8 8.1 sm_90
+atom.shared::cta 7.8 sm_70
+atom.shared::cluster 7.8 sm_90
+atom.noftz.f16x2 6.2 sm_70
+atom.noftz.f16 6.3 sm_70
+atom.noftz.bf16 7.8 sm_90
+atom.noftz.bf16x2 7.8 sm_90
+atom.v2 8.1 sm_90
+atom.v4 8.1 sm_90
+multimem 8.1 sm_90
+
+cvt.relu 7.0 sm_80
+cvt.satfinite.bf16.f32 8.1 sm_80
+cvt.satfinite.f16.f32 8.1 sm_70
+cvt.satfinite.tf32.f32 8.1 sm_80
+cvt.satfinite.f16x2.f32 8.1 sm_80
+cvt.satfinite.bf16x2.f32 8.1 sm_80
+cvt.f16x2.f32 7.0 sm_80
+cvt.bf16x2.f32 7.0 sm_80
+cvt.bf16.f32 7.0 sm_80
+cvt.f32.bf16 7.1 sm_80
+cvt.rna.tf32.f32 7.0 sm_80
+cvt.rn.tf32.f32 7.8 sm_90
+cvt.rz.tf32.f32 7.8 sm_90
+cvt.e4m3x2 7.8 sm_89 sm_89=8.1
+cvt.e5m2x2 7.8 sm_89 sm_89=8.1
+cvt.e4m3x2.bf16x2 9.1 blackwell
+cvt.e5m2x2.bf16x2 9.1 blackwell
+cvt.bf16x2.e4m3x2 9.2 blackwell
+cvt.bf16x2.e5m2x2 9.2 blackwell
+cvt.e3m2x2 8.6 blackwell
+cvt.e2m3x2 8.6 blackwell
+cvt.e2m1x2 8.6 blackwell
+cvt.ue8m0x2 8.6 blackwell
+cvt.pack 6.5 sm_72
+
+add.bf16 7.8 sm_90
+add.bf16x2 7.8 sm_90
+sub.bf16 7.8 sm_90
+sub.bf16x2 7.8 sm_90
+mul.bf16 7.8 sm_90
+mul.bf16x2 7.8 sm_90
+add.f32x2 8.6 sm_100
+sub.f32x2 8.6 sm_100
+mul.f32x2 8.6 sm_100
+fma.f32x2 8.6 sm_100
+fma.bf16 7.0 sm_80
+fma.bf16x2 7.0 sm_80
+fma.relu 7.0 sm_80
+fma.oob 8.1 sm_90
+abs.f16 6.5 sm_70
+abs.f16x2 6.5 sm_70
+abs.bf16 7.0 sm_80
+abs.bf16x2 7.0 sm_80
+neg.bf16 7.0 sm_80
+neg.bf16x2 7.0 sm_80
+add.s16x2 8.0 sm_90
+add.u16x2 8.0 sm_90
+setp.bf16 7.8 sm_90
+setp.bf16x2 7.8 sm_90
+set.bf16 7.8 sm_90
+set.bf16x2 7.8 sm_90
+ex2.f16 7.0 sm_75
+ex2.f16x2 7.0 sm_75
+ex2.bf16 7.8 sm_90
+ex2.bf16x2 7.8 sm_90
+tanh 7.0 sm_75
+tanh.bf16 7.8 sm_90
+tanh.bf16x2 7.8 sm_90
+"""
+
+_EXTREMES = """
+f16 7.0 sm_80
+f16x2 7.0 sm_80
+bf16 7.0 sm_80
+bf16x2 7.0 sm_80
+NaN 7.0 sm_80
+xorsign 7.2 sm_86
+relu 8.0 sm_90
+s16x2 8.0 sm_90
+u16x2 8.0 sm_90
+third 8.8 sm_100
+"""
+
+_INTEGERS = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
+_BF16_PARTNERS = ("f16", "f64", *_INTEGERS)
+
+EXACT: dict[str, tuple[str, ...]] = {
+    "hopper": ("sm_90a",),
+    "server": BLACKWELL_SERVER,
+    "sm100": ("sm_100a", "sm_100f", "sm_103a", "sm_103f"),
+    "exact": tuple(t for t in targets.TARGETS if targets.suffix(t)),
+    "blackwell": (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER),
+}
+
+
+_TENSOR = ("mma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "movmatrix")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What an instruction needs: the lowest PTX version that knows it, and one of `targets`.
+
+    `later` lists targets that got it in a later version than `version`.
+    """
+
+    version: str
+    targets: tuple[str, ...]
+    later: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def lowest_target(self) -> str:
+        """The oldest machine that has it."""
+        return self.targets[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    parts: tuple[str, ...]
+    version: str
+    targets: frozenset[str]
+    later: tuple[tuple[str, str], ...] = ()
+
+
+def _lines() -> list[str]:
+    lines = [line for line in _RULES.splitlines() if line]
+    for line in _EXTREMES.split("\n")[1:-1]:
+        # relu of floats came with the f16 types, that of integers later
+        if line.startswith("relu"):
+            lines += [f"{op}.relu.s32 8.0 sm_90" for op in ("min", "max")]
+            lines += [f"{op}.relu.s16x2 8.0 sm_90" for op in ("min", "max")]
+        else:
+            lines += [f"{op}.{line}" for op in ("min", "max")]
+    for other in _BF16_PARTNERS:
+        lines += [f"cvt.bf16.{other} 7.8 sm_90", f"cvt.{other}.bf16 7.8 sm_90"]
+    return lines
+
+
+@cache
+def _rules() -> dict[str, list[_Rule]]:
+    found: dict[str, list[_Rule]] = {}
+    for line in _lines():
+        text, version, lowest, *exceptions = line.split()
+        later = [tuple(exception.split("=")) for exception in exceptions]
+        on = EXACT.get(lowest) or targets.at_least(lowest)
+        parts = tuple(text.split("."))
+        found.setdefault(parts[0], []).append(
+            _Rule(parts, version, frozenset(on), tuple((t, v) for t, v in later))
+        )
+    return found
+
+
+def _has(opcode: Iterable[str], parts: tuple[str, ...]) -> bool:
+    """Whether `parts` occur in `opcode`, in this order."""
+    rest = iter(opcode)
+    return all(part in rest for part in parts)
+
+
+@lru_cache(maxsize=4096)
+def requirement(opcode: str) -> Requirement:
+    """What an opcode with its qualifiers needs; instructions of the table included.
+
+    Some needs come from operands. Write them behind the opcode, after a space: `ignore-src`
+    (cp.async with a predicate), `sink` (mbarrier.arrive to `_`), `count` (mbarrier.arrive with a
+    count), `third` (min and max of three), as in "cp.async.ca.shared.global ignore-src". Special
+    registers are opcodes too: "%clusterid.x".
+
+    Errors for an opcode that neither the table nor the rules know.
+    """
+    name, *features = opcode.split()
+    parts = (*name.split("."), *features)
+    rules = _rules().get(parts[0], [])
+    applying = [rule for rule in rules if _has(parts, rule.parts)]
+    if not applying and parts[0] in _TENSOR:
+        instruction = table.lookup(name)
+        # ptxas wants 7.8 for the word "::cta", even where nothing else does.
+        lowest = "7.8" if "shared::cta" in parts else "6.0"
+        return Requirement(lowest, tuple(instruction.targets), tuple(instruction.targets.items()))
+    if not applying and parts[0] not in BASE and not parts[0].startswith("%"):
+        raise FragirError(f"{opcode!r} is no instruction whose PTX version is known")
+    on = [t for t in targets.TARGETS if all(t in rule.targets for rule in applying)]
+    later = tuple(exception for rule in applying for exception in rule.later)
+    version = targets.newest(("6.0", *(rule.version for rule in applying)))
+    return Requirement(version, tuple(on), later)
+
+
+def lowest_version(opcode: str, target: str) -> str:
+    """The lowest PTX version in which `target` has this opcode; an error where it never has."""
+    needed = requirement(opcode)
+    if target not in needed.targets:
+        raise FragirError(
+            f"{opcode} does not exist on {targets.known(target)}",
+            hint=f"it does on {', '.join(needed.targets)}",
+        )
+    later = (version for machine, version in needed.later if machine == target)
+    return targets.newest((needed.version, targets.TARGETS[target], *later))
+
+
+def module_version(opcodes: Iterable[str], target: str) -> str:
+    """The lowest `.version` of a module for `target` that uses these opcodes."""
+    known = targets.TARGETS[targets.known(target)]
+    return targets.newest((known, *(lowest_version(opcode, target) for opcode in opcodes)))

@@ -1,0 +1,101 @@
+"""ptxas for the tests of the instruction table, independent of fragir.toolchain."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_HEAD = """.version {version}
+.target {target}
+.address_size 64
+.shared .align 1024 .b8 sm[1024];
+.visible .entry k(.param .u64 p0) {{
+.reg .pred p, q; .reg .b16 h<9>; .reg .b32 r<99>; .reg .b64 l<9>; .reg .f32 f<99>;
+.reg .f64 d<9>;
+"""
+
+
+@dataclass(frozen=True)
+class Ptxas:
+    """ptxas 13 for sm_75 on; ptxas 12 for sm_70 and sm_72, where there is one."""
+
+    new: Path
+    old: Path | None
+
+    def program(self, target: str) -> Path:
+        if target in ("sm_70", "sm_72"):
+            if self.old is None:
+                pytest.skip(
+                    "sm_70 and sm_72 need ptxas 12: pip install nvidia-cuda-nvcc-cu12==12.9.86, "
+                    "or FRAGIR_PTXAS_12=/path/to/ptxas"
+                )
+            return self.old
+        return self.new
+
+    def run(self, ptx: str, target: str) -> str:
+        """The errors of assembling `ptx`; empty if it assembles."""
+        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+            file.write(ptx)
+            file.flush()
+            command = [self.program(target), "-arch", target, "-O0", file.name, "-o", "/dev/null"]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+        return (result.stderr or "failed") if result.returncode else ""
+
+    def refusals(self, statements: Sequence[str], target: str, version: str) -> list[str | None]:
+        """Why each statement is refused, None where it is accepted.
+
+        ptxas reports one error a line, but stops early at some; so what it has not complained
+        about is asked again until all of that is accepted at once.
+        """
+        found: list[str | None] = [None] * len(statements)
+        asked: list[int] = list(range(len(statements)))
+        while asked:
+            head = _HEAD.format(version=version, target=target)
+            body = "\n".join("{" + statements[i] + "}" for i in asked)
+            errors = self.run(f"{head}{body}\nret;\n}}\n", target)
+            if not errors:
+                return found
+            first = head.count("\n") + 1
+            hit: set[int] = set()
+            for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*:\s*(.*)", errors):
+                if 0 <= int(line) - first < len(asked):
+                    found[asked[int(line) - first]] = message
+                    hit.add(asked[int(line) - first])
+            if not hit:
+                raise AssertionError(errors)
+            asked = [i for i in asked if i not in hit]
+        return found
+
+
+def _find(*patterns: str) -> Path | None:
+    for pattern in patterns:
+        for found in sorted(Path(sysconfig.get_paths()["purelib"]).glob(pattern)):
+            return found
+    return None
+
+
+@pytest.fixture(scope="session")
+def ptxas() -> Ptxas:
+    """The assemblers; a skip with a reason where there is none."""
+    named = shutil.which("ptxas")
+    new = _find("nvidia/cu13/bin/ptxas") or (Path(named) if named else None)
+    if new is None:
+        pytest.skip(f"no ptxas: {sys.executable} -m pip install nvidia-cuda-nvcc==13.2.86")
+    given = os.environ.get("FRAGIR_PTXAS_12")
+    return Ptxas(new, Path(given) if given else _find("nvidia/cuda_nvcc/bin/ptxas"))
+
+
+@pytest.fixture(scope="session")
+def full_sweep() -> bool:
+    """Whether to ask ptxas about the whole table, not a sample."""
+    return os.environ.get("FRAGIR_FULL_SWEEP") == "1"
