@@ -2,11 +2,11 @@
 
 `tensor_instruction(opcode, target)` turns the dotted words of a PTX mnemonic into one of
 
-* `MmaOp`        mma.sync, mma.sp, mma.sp::ordered_metadata     registers -> registers
-* `WgmmaOp`      wgmma.mma_async and its sparse form            registers, shared memory -> registers
-* `LdmatrixOp`   ldmatrix                                        rows of 16 bytes -> registers
-* `StmatrixOp`   stmatrix                                        registers -> rows of 16 bytes
-* `MovmatrixOp`  movmatrix                                       registers -> registers
+* `MmaOp`        mma.sync, mma.sp, mma.sp::ordered_metadata    registers -> registers
+* `WgmmaOp`      wgmma.mma_async and its sparse form    registers, shared memory -> registers
+* `LdmatrixOp`   ldmatrix                                       rows of 16 bytes -> registers
+* `StmatrixOp`   stmatrix                                       registers -> rows of 16 bytes
+* `MovmatrixOp`  movmatrix                                      registers -> registers
 
 A register operand of `n` registers is one array `[n, W, 32]`: register, warp, lane (wgmma:
 `[n, G, 4, 32]`: register, warpgroup, warp, lane), `uint32`, or `uint64` where the registers are

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from fragir.emulator.arithmetic import target as read_target
+from fragir.emulator.tensor_matrix import build_ldmatrix, build_movmatrix, build_stmatrix
+from fragir.emulator.tensor_mma_forms import build_mma
 from fragir.emulator.tensor_types import Settings, TensorOp
+from fragir.emulator.tensor_wgmma import build_wgmma
+from fragir.emulator.tensor_words import read_words
+from fragir.errors import FragirError
 
 
 def tensor_instruction(
@@ -16,4 +24,22 @@ def tensor_instruction(
     `shared::cta`) may stand among them. Raises FragirError where the form is unknown or the target
     does not have it. Cached.
     """
-    raise NotImplementedError
+    return _build(opcode, target, settings or Settings())
+
+
+@lru_cache(maxsize=4096)
+def _build(opcode: tuple[str, ...], target: str, settings: Settings) -> TensorOp:
+    where = read_target(target)
+    match opcode[0]:
+        case "mma":
+            return build_mma(read_words(opcode), where, settings)
+        case "wgmma" if "mma_async" in opcode:
+            return build_wgmma(read_words(opcode), where)
+        case "ldmatrix":
+            return build_ldmatrix(opcode, where)
+        case "stmatrix":
+            return build_stmatrix(opcode, where)
+        case "movmatrix":
+            return build_movmatrix(opcode, where)
+        case _:
+            raise FragirError(f"`{'.'.join(opcode)}` is no tensor-core instruction of the emulator")
