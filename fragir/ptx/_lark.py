@@ -19,6 +19,8 @@ STARTS = (
     "statement",
     "operands",
     "function_head",
+    "parameter",
+    "head_directives",
     "linked_declaration",
     "section_body",
 )
@@ -82,7 +84,7 @@ def parse(text: str, start: str, begin: int = 0, end: int | None = None) -> Any:
     try:
         return parser.parse(TextSlice(text, begin, stop), start=start)
     except lark.UnexpectedCharacters as error:
-        raise Unexpected(error.pos_in_stream or 0, frozenset(error.allowed)) from None
+        raise Unexpected(int(cast(Any, error.pos_in_stream)), frozenset(error.allowed)) from None
     except lark.UnexpectedToken as error:
         token: Any = error.token
         at = stop if token.type == "$END" else int(token.start_pos)

@@ -7,17 +7,15 @@ Lark calls a method with the list of the rule's children: tokens (which are stri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from fragir.ptx import tree
 from fragir.ptx.tree import Name, Operand, Sink
 from fragir.ptx.walk import children as below
+from fragir.ptx.writer import PRECEDENCE
 
 MAX_DEPTH = 64  # of blocks in blocks, and of an operand's parts in each other
-
-# Operators of constant expressions, weakest first (section 4.5.5).
-_LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
-PRECEDENCE = {op: level for level, ops in enumerate(_LEVELS) for op in ops.split()}
 
 
 class Refused(Exception):
@@ -157,10 +155,24 @@ class Build:
 
     # ------------------------------------------------------------------ functions
     def function(self, c: Children) -> tree.Function:
-        return make_function(c[0], c[1] if len(c) > 1 else None)
+        return replace(c[0], body=c[1]) if len(c) > 1 else c[0]
 
-    def function_head(self, c: Children) -> Children:
-        return c
+    def function_head(self, c: Children) -> tree.Function:
+        linkage, kind, *attributes, returns, name, parameters, directives = c
+        return tree.Function(
+            tuple(x[1:] for x in linkage),
+            kind[1:],
+            _name(name),
+            returns or (),
+            parameters or (),
+            directives,
+            None,
+            tuple(attributes),
+            (linkage[0] if linkage else kind).start_pos,
+        )
+
+    def head_directives(self, c: Children) -> tuple[tree.FunctionDirective | tree.Pragma, ...]:
+        return tuple(c)
 
     def parameters(self, c: Children) -> tuple[tree.Declaration, ...]:
         return tuple(x for x in c if x is not None)
@@ -307,23 +319,3 @@ class Build:
 
     def section_name(self, c: Children) -> tree.SectionName:
         return tree.SectionName(str(c[0]), _integer(c[2]), c[0].start_pos)
-
-
-def make_function(head: Children, body: tree.Block | None) -> tree.Function:
-    """A function of what `function_head` read."""
-    linkage, kind, *rest = head
-    position = 0
-    while isinstance(rest[position], tree.Attribute):
-        position += 1
-    returns, name, parameters, *directives = rest[position:]
-    return tree.Function(
-        tuple(x[1:] for x in linkage),
-        kind[1:],
-        _name(name),
-        returns or (),
-        parameters or (),
-        tuple(directives),
-        body,
-        tuple(rest[:position]),
-        (linkage[0] if linkage else kind).start_pos,
-    )

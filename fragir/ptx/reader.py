@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from fragir.errors import FragirError
 from fragir.ptx import _lark, tree
-from fragir.ptx.build import MAX_DEPTH, Refused, make_function
+from fragir.ptx.build import MAX_DEPTH, Refused
 from fragir.ptx.comments import Comments, place_comments, strip_comments
 from fragir.ptx.expected import describe
 from fragir.ptx.shapes import Classes, shapes
@@ -141,12 +141,13 @@ class _Cutter(NamedTuple):
 
     statement: re.Pattern[str]
     item: re.Pattern[str]
+    head: re.Pattern[str]
 
 
 # groups of `statement`
 _AT, _BANG, _GUARD, _OPCODE, _OPERANDS, _DIRECTIVE, _LABEL, _OPEN, _CLOSE = range(1, 10)
 # groups of `item`
-_DECLARATION, _HEAD, _LINE, _SECTION, _LAST = range(1, 6)
+_SPACE, _DECLARATION, _HEAD, _LINE, _SECTION_NAME, _SECTION, _LAST = range(1, 8)
 
 
 @cached
@@ -168,15 +169,20 @@ def _cutter() -> _Cutter:
     )
     pragma = rf"\.pragma(?![\w$]){w}{string}(?:{w},{w}{string})*+{w};"
     item = (
-        rf"{w}(?:((?:{terminals['LINKAGE']}{w})*+"
+        rf"({w})(?:((?:{terminals['LINKAGE']}{w})*+"
         rf"(?:{terminals['SPACE']}{to_end}|\.(?:pragma|alias)(?![\w$]){to_end}))"
         rf"|((?:{terminals['LINKAGE']}{w})*+{terminals['KIND']}"
         rf'(?:[^;{{}}".]++|{pragma}|\.(?!pragma(?![\w$])))*+(?=[;{{]))'
         rf"|(\.(?:version|target|address_size|file)(?![\w$])(?:[^.{{}};\"]|{string}|\.(?=\d))*+)"
-        rf"|(\.section(?![\w$]){w}{terminals['SECTION_NAME']}{w}{section})"
+        rf"|\.section(?![\w$]){w}({terminals['SECTION_NAME']}){w}({section})"
         rf"|(\Z))"
     )
-    return _Cutter(re.compile(statement, re.ASCII | re.DOTALL), re.compile(item, re.ASCII))
+    parens = rf"\(([^()\"]*+)\){w}"
+    head = (
+        rf"((?:{terminals['LINKAGE']}{w})*+)({terminals['KIND']}){w}"
+        rf"(?:{parens})?+({name}){w}(?:{parens})?+([^()]*+)"
+    )
+    return _Cutter(*(re.compile(x, re.ASCII | re.DOTALL) for x in (statement, item, head)))
 
 
 class _Narrow(Exception):
@@ -215,33 +221,63 @@ class _Reader:
             kind = m.lastindex
             assert kind is not None
             at, end = m.span(kind)
-            comments.before(at, items)
+            comments.before(m.end(_SPACE), items)
             if kind == _DECLARATION:
-                start = "item" if clean.startswith((".pragma", ".alias"), at) else None
-                if start:
-                    items.append(_lark.parse(clean, start, at, end))
-                else:
-                    items.append(shapes()["linked_declaration"].parse(clean, at, end, self.classes))
+                other = clean.startswith((".pragma", ".alias"), at)
+                start = "item" if other else "linked_declaration"
+                items.append(shapes()[start].parse(clean, at, end, self.classes))
             elif kind == _HEAD:
-                head = _lark.parse(clean, "function_head", at, end)
+                head = self.head(at, end)
                 body = None
                 if clean[end] == "{":
                     comments.before(end, items, alone=True)
                     body = self.block(end)
                     end = body.end
-                items.append(make_function(head, body))
+                items.append(replace(head, body=body))
                 end += 1
+            elif kind == _SECTION:
+                name, begin = m[_SECTION_NAME], m.start(_SECTION)
+                items.append(tree.Section(name, self.text[begin + 1 : end - 1], m.end(_SPACE)))
+                comments.skip(end)
             elif kind == _LAST:
                 comments.before(len(clean), items)
                 return tuple(items)
             else:
-                items.append(_lark.parse(clean, "item", at, end))
-                if kind == _SECTION:
-                    section = items[-1]
-                    brace = clean.index("{", at)
-                    items[-1] = replace(section, body=self.text[brace + 1 : end - 1])
-                    comments.skip(end)
+                items.append(shapes()["item"].parse(clean, at, end, self.classes))
             at = end
+
+    def head(self, begin: int, end: int) -> tree.Function:
+        """The function without its body whose head is text[begin:end]."""
+        m = _cutter().head.fullmatch(self.clean, begin, end)
+        if m is None:
+            return _lark.parse(self.clean, "function_head", begin, end)
+        linkage, kind, returns, name, parameters, directives = range(1, 7)
+        try:
+            return tree.Function(
+                tuple(x.strip() for x in m[linkage].split(".")[1:]),
+                m[kind][1:],
+                tree.Name(m[name], m.start(name)),
+                self.parameters(m, returns),
+                self.parameters(m, parameters),
+                shapes()["head_directives"].parse(self.clean, *m.span(directives), self.classes)
+                if m[directives]
+                else (),
+                None,
+                (),
+                begin,
+            )
+        except _lark.Unexpected:
+            return _lark.parse(self.clean, "function_head", begin, end)  # for its error
+
+    def parameters(self, m: re.Match[str], group: int) -> tuple[tree.Declaration, ...]:
+        if not m[group] or m[group].isspace():
+            return ()
+        parse, at = shapes()["parameter"].parse, m.start(group)
+        made: list[tree.Declaration] = []
+        for piece in m[group].split(","):
+            made.append(parse(self.clean, at, at + len(piece), self.classes))
+            at += len(piece) + 1
+        return tuple(made)
 
     def block(self, brace: int) -> tree.Block:
         """The block that opens at `brace`."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from fragir.ptx import _lark, tree
 from fragir.ptx.build import too_large
@@ -25,7 +25,7 @@ from fragir.ptx.walk import NODE_FIELDS
 # Words of operands: an identifier with its component is one, `%tid.x`, and so is a decimal float.
 OPERAND_WORDS = re.compile(r"([\w$%]+(?:\.\w+)?)", re.ASCII)
 # Words of directives: those with a dot before them, such as `.reg`, belong to the glue.
-DIRECTIVE_WORDS = re.compile(r"((?<![\w.$%])[\w$%]+)", re.ASCII)
+DIRECTIVE_WORDS = re.compile(r'("[^"\n]*"|(?<![\w.$%])[\w$%]+)', re.ASCII)
 
 MAX_WORDS = 400  # a longer piece (a table of numbers) is of a shape that does not come again
 MAX_SHAPES = 20_000  # in one process; then the cache starts anew
@@ -33,9 +33,9 @@ MAX_SHAPES = 20_000  # in one process; then the cache starts anew
 Builder = Callable[[list[str], list[int]], Any]
 
 # Terminals whose text is free (their class is one letter), and those that are a fixed word.
-_FREE = {"NAME": "n", "SINK": "_", "INTEGER": "i", "FLOAT": "f"}
+_FREE = {"NAME": "n", "SINK": "_", "INTEGER": "i", "FLOAT": "f", "STRING": "s"}
 _FIXED = {"FUNCTION_NAME": "F", "INLINED_AT": "I"}
-_LEAVES = (tree.Name, tree.Integer, tree.Float)
+_LEAVES = (tree.Name, tree.Integer, tree.Float, tree.String)
 
 
 class Classes(dict[str, str]):
@@ -77,8 +77,6 @@ class Shapes:
     def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""
         piece = text[begin:end]
-        if '"' in piece:
-            return _lark.parse(text, self.start, begin, end)
         parts = self.split(piece)
         offsets = list(accumulate(map(len, parts), initial=begin))
         key = (" ".join(map(classes.__getitem__, parts[1::2])), *parts[::2])
@@ -104,6 +102,9 @@ def shapes() -> dict[str, Shapes]:
         "operands": Shapes("operands", OPERAND_WORDS),
         "statement": Shapes("statement", DIRECTIVE_WORDS),
         "linked_declaration": Shapes("linked_declaration", DIRECTIVE_WORDS),
+        "item": Shapes("item", DIRECTIVE_WORDS),
+        "parameter": Shapes("parameter", DIRECTIVE_WORDS),
+        "head_directives": Shapes("head_directives", DIRECTIVE_WORDS),
     }
 
 
@@ -148,9 +149,8 @@ def generalise(made: Any, parts: list[str], offsets: list[int]) -> Builder:
         if isinstance(value, _LEAVES):
             return leaf(value)
         if isinstance(value, tuple):
-            items: Any = value
-            return f"({''.join(expression(x) + ',' for x in items)})"
-        names = _FIELDS.get(type(value))
+            return f"({''.join(expression(x) + ',' for x in cast(tuple[Any, ...], value))})"
+        names = _FIELDS.get(value.__class__)
         if names is None:
             return repr(value)
         if isinstance(value, tree.Sink):

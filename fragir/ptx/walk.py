@@ -69,13 +69,16 @@ def _transform(node: Any, function: Callable[[Node], Node | None]) -> Any:
             continue
         if type(old) is tuple:
             kept: list[Any] = []
-            each: Any
-            for each in old:  # an empty dimension `[]` is a None that stays
+            for each in cast(
+                "tuple[Any, ...]", old
+            ):  # an empty dimension `[]` is a None that stays
                 made = None if each is None else _transform(each, function)
                 if made is not None or each is None:
                     kept.append(made)
             new: Any = tuple(kept)
-            same = len(kept) == len(getattr(node, name)) and all(map(is_, kept, old))
+            same = len(kept) == len(getattr(node, name)) and all(
+                map(is_, kept, cast("tuple[Any, ...]", old))
+            )
         else:
             new = _transform(old, function)
             same = new is old
