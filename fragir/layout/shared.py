@@ -32,7 +32,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fragir.layout.compose import compose
+from fragir.layout.composition import compose
 from fragir.layout.layout import Layout, LayoutError
 
 BANKS = 32

@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fragir.layout.combine import cut
-from fragir.layout.complement import complement
-from fragir.layout.compose import compose
+from fragir.layout.completion import complement
+from fragir.layout.composition import compose
 from fragir.layout.digits import unit
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, coalesced
 

@@ -23,8 +23,8 @@ lane [4:2] element [2:1 2:8]
 from __future__ import annotations
 
 from fragir.layout.combine import concatenated
-from fragir.layout.complement import complement
-from fragir.layout.compose import compose
+from fragir.layout.completion import complement
+from fragir.layout.composition import compose
 from fragir.layout.layout import Axis, Layout, LayoutError
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from fragir.layout.compose import compose
+from fragir.layout.composition import compose
 from fragir.layout.condition import condition_for
 from fragir.layout.digits import Digit, along, digits_of
 from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point, coalesced

@@ -1,0 +1,370 @@
+"""Layouts as matrices over F2: Triton's linear layouts.
+
+Where all sizes are powers of two, a coordinate is a row of bits, and a layout says for each bit
+where it moves the point, its *basis*; the points of all bits that are set are added without carry
+(exclusive or). What is a layout with disjoint bits is also linear over F2:
+
+>>> from fragir.layout.layout import Layout
+>>> c = to_linear(Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]"))
+>>> print(c)
+f2:{"lane": [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], "register": [[0, 1], [8, 0]]}
+>>> LinearLayout.parse(str(c)) == c
+True
+>>> print(to_layout(c))
+lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]
+
+But F2 says more: swizzles are linear, and every bijection has an inverse. Here the banks of a
+swizzled row:
+
+>>> swizzled = LinearLayout.parse('f2:{"row": [[5], [10]], "col": [[1], [2]]} dims (bank)')
+>>> swizzled(row=1, col=1), print(inverse(swizzled))
+f2:{"bank": [[0, 1], [0, 2], [1, 1], [2, 2]]}
+((4,), None)
+>>> to_layout(swizzled)
+Traceback (most recent call last):
+...
+fragir.layout.layout.LayoutError: No layout without carries: basis (1,) of axis col shares bits \
+with one before it.
+
+The text form is Triton's notation: `element` is called `register` there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeGuard, cast
+
+from fragir.layout.layout import (
+    DEFAULT_DIMS,
+    Axis,
+    Layout,
+    LayoutError,
+    Mode,
+    Point,
+    coalesced,
+    default_dims,
+)
+
+Bases = tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class LinearLayout:
+    """For every axis the points that its bits stand for, lowest bit first.
+
+    Dimensions have as many bits as the highest basis needs.
+    """
+
+    axes: tuple[tuple[str, Bases], ...]
+    dims: tuple[str, ...] = DEFAULT_DIMS[2]
+
+    def __post_init__(self) -> None:
+        for name, bases in self.axes:
+            for basis in bases:
+                if len(basis) != len(self.dims) or min(basis, default=0) < 0:
+                    raise LayoutError(
+                        f"Basis {basis} of axis {name} is not {len(self.dims)} natural numbers."
+                    )
+
+    def __call__(self, **coordinates: int) -> Point:
+        """The point at these coordinates; axes left out stand at zero.
+
+        Raises LayoutError for an unknown axis or a coordinate out of range.
+        """
+        point = (0,) * len(self.dims)
+        axes = dict(self.axes)
+        for name, coordinate in coordinates.items():
+            if name not in axes:
+                raise LayoutError(f"The layout has no axis {name}; it has {', '.join(axes)}.")
+            if not 0 <= coordinate < 1 << len(axes[name]):
+                raise LayoutError(f"{name}={coordinate} is outside of its axis.")
+            for bit, basis in enumerate(axes[name]):
+                if coordinate >> bit & 1:
+                    point = _xor(point, basis)
+        return point
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the axes, in order."""
+        return tuple(name for name, _ in self.axes)
+
+    @cached_property
+    def bits(self) -> Point:
+        """The number of bits of every dimension."""
+        return tuple(
+            max((basis[dim].bit_length() for _, bases in self.axes for basis in bases), default=0)
+            for dim in range(len(self.dims))
+        )
+
+    @property
+    def shape(self) -> Point:
+        """The extent of every dimension, a power of two."""
+        return tuple(1 << bits for bits in self.bits)
+
+    @property
+    def bases(self) -> dict[str, list[list[int]]]:
+        """Triton's notation: `{"register": [[0, 1], [8, 0]], "lane": ...}`."""
+        return {
+            "register" if name == "element" else name: [list(basis) for basis in bases]
+            for name, bases in self.axes
+        }
+
+    def __str__(self) -> str:
+        text = f"f2:{json.dumps(self.bases)}"
+        shown = any(bases for _, bases in self.axes)
+        if self.dims != DEFAULT_DIMS.get(len(self.dims) if shown else 2):
+            text += f" dims ({','.join(self.dims)})"
+        return text
+
+    @staticmethod
+    def of(bases: dict[str, list[list[int]]], dims: Sequence[str] = ()) -> LinearLayout:
+        """A layout from Triton's notation; `register` becomes the axis `element`.
+
+        Without `dims` the length of the bases decides, as in `Layout.parse`.
+        """
+        axes = tuple(
+            ("element" if name == "register" else name, tuple(tuple(basis) for basis in list_))
+            for name, list_ in bases.items()
+        )
+        rank = next((len(basis) for _, list_ in axes for basis in list_), 2)
+        return LinearLayout(axes, tuple(dims) or default_dims(rank))
+
+    @staticmethod
+    def parse(text: str) -> LinearLayout:
+        """The layout of a text as `str` prints it, or with Triton's `register = [[0, 1]]`.
+
+        Raises LayoutError.
+        """
+        match = re.fullmatch(r"\s*f2:\s*(\{.*\})\s*(?:dims\s*\(([\w\s,]*)\)\s*)?", text, re.S)
+        quoted = "" if match is None else re.sub(r'["\']?(\w+)["\']?\s*[:=]', r'"\1":', match[1])
+        try:
+            parsed: object = json.loads(quoted)
+        except json.JSONDecodeError:
+            parsed = None
+        if match is None or not _is_bases(parsed):
+            raise LayoutError(
+                f"Not a layout over F2: {text}.", hint='write f2:{"register": [[0, 1]], "lane": []}'
+            )
+        dims = tuple(name.strip() for name in match[2].split(",")) if match[2] else ()
+        return LinearLayout.of(parsed, dims)
+
+    # As one matrix: a column of output bits for every input bit
+
+    @cached_property
+    def columns(self) -> tuple[int, ...]:
+        """For every bit of every axis in order, the output bits as one number, first dim lowest."""
+        return tuple(_packed(basis, self.bits) for _, bases in self.axes for basis in bases)
+
+    @property
+    def rank(self) -> int:
+        """The rank of the matrix: the bits of the image."""
+        return len(_eliminate(self.columns))
+
+    @property
+    def is_bijection(self) -> bool:
+        """Whether every point of `shape` is held exactly once."""
+        return self.rank == len(self.columns) == sum(self.bits)
+
+
+def to_linear(layout: Layout) -> LinearLayout:
+    """The same function over F2.
+
+    Raises LayoutError naming a mode whose size is no power of two or whose bits another mode (or
+    the mode itself) also moves, so that there would be carries; and for an offset or predicate.
+    """
+    if layout.offset or layout.where:
+        raise LayoutError(f"A layout with an offset or predicate is not linear: {layout}.")
+    seen = [0] * layout.rank
+    axes: list[tuple[str, Bases]] = []
+    for axis in layout.axes:
+        bases: list[Point] = []
+        for mode in coalesced(axis.modes):
+            if mode.size & (mode.size - 1):
+                raise LayoutError(f"Mode {mode} of axis {axis.name} is not a power of two.")
+            for bit in range(mode.size.bit_length() - 1):
+                basis = tuple(stride << bit for stride in mode.stride)
+                if any(s & b for s, b in zip(seen, basis, strict=True)):
+                    raise LayoutError(
+                        f"Mode {mode} of axis {axis.name} carries: its bits are moved twice."
+                    )
+                seen = [s | b for s, b in zip(seen, basis, strict=True)]
+                bases.append(basis)
+        axes.append((axis.name, tuple(bases)))
+    return LinearLayout(tuple(axes), layout.dims)
+
+
+def to_layout(linear: LinearLayout) -> Layout:
+    """The same function as modes, simplified.
+
+    Raises LayoutError naming a basis that shares bits with another (a swizzle).
+    """
+    seen = (0,) * len(linear.dims)
+    axes: list[Axis] = []
+    for name, bases in linear.axes:
+        for basis in bases:
+            if any(s & b for s, b in zip(seen, basis, strict=True)):
+                raise LayoutError(
+                    f"No layout without carries: basis {basis} of axis {name} shares bits with one "
+                    "before it."
+                )
+            seen = _xor(seen, basis)
+        axes.append(Axis(name, coalesced(Mode(2, basis) for basis in bases)))
+    return Layout(tuple(axes), linear.dims)
+
+
+def compose(outer: LinearLayout, inner: LinearLayout) -> LinearLayout:
+    """x -> outer(inner(x)). Raises LayoutError unless the inner dimensions fit the outer axes."""
+    sizes = {name: len(bases) for name, bases in outer.axes}
+    for name, bits in zip(inner.dims, inner.bits, strict=True):
+        if bits > sizes.get(name, -1):
+            raise LayoutError(
+                f"The inner layout's dimension {name} of {bits} bits does not fit the outer "
+                f"layout's axes {', '.join(f'{n} of {b} bits' for n, b in sizes.items())}."
+            )
+    axes = tuple(
+        (
+            name,
+            tuple(outer(**dict(zip(inner.dims, basis, strict=True))) for basis in bases),
+        )
+        for name, bases in inner.axes
+    )
+    return LinearLayout(axes, outer.dims)
+
+
+def inverse(linear: LinearLayout) -> LinearLayout:
+    """The inverse of a bijection. Raises LayoutError if some slots hold the same point."""
+    if linear.rank < len(linear.columns):
+        raise LayoutError(f"No inverse: several slots hold the same point in {linear}.")
+    return right_inverse(linear)
+
+
+def right_inverse(linear: LinearLayout) -> LinearLayout:
+    """R with linear(R(p)) == p for every point p of the shape; free bits are zero in R.
+
+    Raises LayoutError naming a dimension's bit that no slot reaches.
+    """
+    reduced = _eliminate(linear.columns)
+    sizes = [len(bases) for _, bases in linear.axes]
+    axes: list[tuple[str, Bases]] = []
+    place = 0
+    for name, bits in zip(linear.dims, linear.bits, strict=True):
+        bases: list[Point] = []
+        for bit in range(bits):
+            inputs = _solve(reduced, 1 << (place + bit))
+            if inputs is None:
+                raise LayoutError(f"No right inverse: nothing holds {name} {1 << bit} alone.")
+            bases.append(_unpacked(inputs, sizes))
+        axes.append((name, tuple(bases)))
+        place += bits
+    return LinearLayout(tuple(axes), linear.names)
+
+
+def divide(linear: LinearLayout, fragment: LinearLayout) -> LinearLayout:
+    """The rest with `product(fragment, rest) == linear`: how a tile is made of fragments.
+
+    The rest counts in fragments. Raises LayoutError naming the axis or basis for which the tile is
+    not made of fragments.
+    """
+    if linear.dims != fragment.dims:
+        raise LayoutError(
+            f"The dimensions ({', '.join(linear.dims)}) and ({', '.join(fragment.dims)}) differ."
+        )
+    parts = dict(fragment.axes)
+    axes: list[tuple[str, Bases]] = []
+    for name, bases in linear.axes:
+        first = parts.pop(name, ())
+        if bases[: len(first)] != first:
+            raise LayoutError(f"Axis {name} does not begin with the fragment's {list(first)}.")
+        rest: list[Point] = []
+        for basis in bases[len(first) :]:
+            if any(b & ((1 << bits) - 1) for b, bits in zip(basis, fragment.bits, strict=True)):
+                raise LayoutError(f"Basis {basis} of axis {name} moves inside of a fragment.")
+            rest.append(tuple(b >> bits for b, bits in zip(basis, fragment.bits, strict=True)))
+        axes.append((name, tuple(rest)))
+    missing = [name for name, bases in parts.items() if bases]
+    if missing:
+        raise LayoutError(f"The layout has no axis {missing[0]}, which the fragment has.")
+    return LinearLayout(tuple(axes), linear.dims)
+
+
+def product(fragment: LinearLayout, grid: LinearLayout) -> LinearLayout:
+    """The fragment at every point of the grid; in shared axes the fragment's bits come first.
+
+    Raises LayoutError if the dimensions differ.
+    """
+    if fragment.dims != grid.dims:
+        raise LayoutError(
+            f"The dimensions ({', '.join(fragment.dims)}) and ({', '.join(grid.dims)}) differ."
+        )
+    axes = dict(fragment.axes)
+    for name, bases in grid.axes:
+        moved = tuple(
+            tuple(b << bits for b, bits in zip(basis, fragment.bits, strict=True))
+            for basis in bases
+        )
+        axes[name] = axes.get(name, ()) + moved
+    return LinearLayout(tuple(axes.items()), fragment.dims)
+
+
+def _xor(a: Point, b: Point) -> Point:
+    return tuple(x ^ y for x, y in zip(a, b, strict=True))
+
+
+def _packed(point: Point, bits: Iterable[int]) -> int:
+    packed = place = 0
+    for value, width in zip(point, bits, strict=True):
+        packed |= value << place
+        place += width
+    return packed
+
+
+def _unpacked(packed: int, bits: Iterable[int]) -> Point:
+    values: list[int] = []
+    for width in bits:
+        values.append(packed & ((1 << width) - 1))
+        packed >>= width
+    return tuple(values)
+
+
+def _eliminate(columns: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Independent columns by their highest bit, each with the inputs whose sum it is."""
+    reduced: dict[int, tuple[int, int]] = {}
+    for index, column in enumerate(columns):
+        inputs = 1 << index
+        while column:
+            top = column.bit_length() - 1
+            if top not in reduced:
+                reduced[top] = (column, inputs)
+                break
+            column ^= reduced[top][0]
+            inputs ^= reduced[top][1]
+    return reduced
+
+
+def _solve(reduced: dict[int, tuple[int, int]], wanted: int) -> int | None:
+    inputs = 0
+    while wanted:
+        found = reduced.get(wanted.bit_length() - 1)
+        if found is None:
+            return None
+        wanted ^= found[0]
+        inputs ^= found[1]
+    return inputs
+
+
+def _is_bases(value: object) -> TypeGuard[dict[str, list[list[int]]]]:
+    if not isinstance(value, dict):
+        return False
+    lists = cast("dict[object, object]", value).values()
+    return all(
+        isinstance(bases, list)
+        and all(
+            isinstance(basis, list) and all(isinstance(n, int) for n in cast("list[object]", basis))
+            for basis in cast("list[object]", bases)
+        )
+        for bases in lists
+    )
