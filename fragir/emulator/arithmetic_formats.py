@@ -164,7 +164,8 @@ def _decode_wide(bits: Bits) -> Values:
     exponent[magnitude == 0] = ZERO_WIDE
     special = None
     if magnitude.size and int(magnitude.max()) >= 0x7F800000:
-        special = value.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            special = value.astype(np.float64)
         value = value.copy()
         value[magnitude >= 0x7F800000] = 0
         exponent[magnitude >= 0x7F800000] = ZERO_WIDE

@@ -1,7 +1,7 @@
 """The primitive of the floating-point tensor cores, for many outputs at once.
 
-`dot` computes, for every output, the chain of fused steps of `arithmetic.Fused`. Why it is fast: the
-product of two elements is exact in float32 (if their exponents are moderate) and so is its
+`dot` computes, for every output, the chain of fused steps of `arithmetic.Fused`. Why it is fast:
+the product of two elements is exact in float32 (if their exponents are moderate) and so is its
 multiple by 2^(F-E), so that the cast of float to int32 is the hardware's truncation; the terms of a
 step fit in int32, and only the addend takes part as float64. Large temporaries are kept between
 calls: fresh pages cost more than the arithmetic.
@@ -100,9 +100,10 @@ def dot(a: Values, b: Values, c: Bits, how: Fused, *, half_addend: bool = False)
     f16, so that its exponent is at least f16's. Returns bits shaped like `c`.
     """
     depth = a.value.shape[0]
-    for start in range(0, depth, how.step):
-        stop = min(start + how.step, depth)
-        c = _step(a[start:stop], b[start:stop], c, how, half_addend and start == 0)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for start in range(0, depth, how.step):
+            stop = min(start + how.step, depth)
+            c = _step(a[start:stop], b[start:stop], c, how, half_addend and start == 0)
     return c
 
 
@@ -136,17 +137,16 @@ def _step(a: Values, b: Values, c: Bits, how: Fused, half_addend: bool) -> Bits:
     wide = count << (how.fraction + 2) > 1 << 31  # |term| < 2^(F+2)
     total = np.add.reduce(cut, axis=0, dtype=np.int64 if wide else np.int32).astype(np.float64)
 
-    with np.errstate(over="ignore", invalid="ignore"):
-        addend_cut = addend * _pow2(how.fraction - leading)
-        if special:
-            addend_cut[~np.isfinite(addend)] = 0
-        np.trunc(addend_cut, out=addend_cut)
-        total += addend_cut
-        total *= _pow2(leading - how.fraction)
-        tiny = bool(leading.size) and int(leading.min()) - how.fraction < -126
-        result = _round(total, how.rounding, tiny)
-        if special or a.special is not None or b.special is not None:
-            _specials(a, b, addend, how, result)
+    addend_cut = addend * _pow2(how.fraction - leading)
+    if special:
+        addend_cut[~np.isfinite(addend)] = 0
+    np.trunc(addend_cut, out=addend_cut)
+    total += addend_cut
+    total *= _pow2(leading - how.fraction)
+    tiny = bool(leading.size) and int(leading.min()) - how.fraction < -126
+    result = _round(total, how.rounding, tiny)
+    if special or a.special is not None or b.special is not None:
+        _specials(a, b, addend, how, result)
     return result
 
 

@@ -4,9 +4,9 @@ The descriptor (PTX ISA 9.7.15.5.1.2.2) holds, in units of 16 bytes, the start a
 and two strides (29:16 "leading", 45:32 "stride"), a base offset (51:49) and the swizzle mode
 (63:62: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes). Memory is addressed in chunks of 16 bytes; in
 the swizzled modes, W = 2, 4 or 8 chunks form a row of the pattern, and the chunk number is XORed
-with the number of the 128-byte line it lies in. The XOR acts on the final address, so that it does not
-matter where in a pattern the start address lies; the base offset says by how many lines the pattern
-itself is displaced from a multiple of 1024 bytes (of 512, 256 for the narrower modes).
+with the number of the 128-byte line it lies in. The XOR acts on the final address, so that it does
+not matter where in a pattern the start address lies; the base offset says by how many lines the
+pattern itself is displaced from a multiple of 1024 bytes (of 512, 256 for the narrower modes).
 """
 
 from __future__ import annotations

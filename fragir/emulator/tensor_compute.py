@@ -1,7 +1,8 @@
 """From decoded fragments to results: one class for each way in which mma is computed.
 
 All take and return elements' bits: A `[k, ..., m, W]`, B `[K, ..., n, W]`, C and D
-`[..., m, n, W]`. `kept` (sparse A): the full column of every kept element, `[k, m, W]`; then k = K/2.
+`[..., m, n, W]`. `kept` (sparse A): the full column of every kept element, `[k, m, W]`; then
+k = K/2.
 """
 
 from __future__ import annotations
