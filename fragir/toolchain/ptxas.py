@@ -117,6 +117,12 @@ _WARNING = re.compile(
     r"^ptxas (?:(?:.*?, line (\d+); )?\s*warning\s*: (?:\((C\d+)\) )?|info\s*: \((C\d+)\) )(.*)$",
     re.MULTILINE,
 )
+_CLEARER = {
+    "near '': syntax error": "at the end of the text: it is cut off",
+    "SM version specified by .target is higher than default SM version assumed": (
+        "its .target is a newer GPU"
+    ),
+}
 _COMPILING = re.compile(r"Compiling entry function '([^']+)' for")
 _PROPERTIES = re.compile(r"Function properties for '?([^'\s]+)'?")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -142,7 +148,8 @@ def _refusal(log: str, ptx: str, target: str, filename: str, code: int) -> Fragi
     if not place and ".target" in text:
         lines = ptx.splitlines()
         place = next((str(n) for n, line in enumerate(lines, 1) if ".target" in line), "")
-    text = text.replace("near '': syntax error", "at the end of the text: it is cut off")
+    for said, meant in _CLEARER.items():
+        text = text.replace(said, meant)
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     message = f"ptxas refuses this for {target}: {text.replace('kernel.ptx', filename)}{more}"
     if not place:

@@ -1,0 +1,52 @@
+"""What starting imports: little, so that a command is there at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+HEAVY = {"lark", "ml_dtypes", "numpy", "rich", "xdsl"}
+
+
+def imported(arguments: Sequence[str]) -> set[str]:
+    """The modules that a fresh Python imports for a command line, by `-X importtime`."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules} & HEAVY
+
+
+def test_the_helper_sees_imports() -> None:
+    assert "numpy" in heavy(imported(["-c", "import numpy.linalg"]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-c", "import fragir"],
+        ["-m", "fragir.cli.main", "--help"],
+        ["-m", "fragir.cli.main", "assemble", "--help"],
+        ["-m", "fragir.cli.main", "emulate", "--help"],
+        ["-m", "fragir.cli.main", "doctor", "--json"],
+    ],
+)
+def test_nothing_heavy(arguments: list[str]) -> None:
+    assert heavy(imported(arguments)) == set()
+
+
+def test_import_fragir_is_small() -> None:
+    before = imported(["-c", "pass"])
+    added = imported(["-c", "import fragir"]) - before
+    assert len({name for name in added if name.startswith("fragir")}) <= 3
+    assert "click" not in added

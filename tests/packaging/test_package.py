@@ -1,0 +1,192 @@
+"""The package as users get it: an sdist, a wheel built from it, installed in an empty environment.
+
+An editable install hides what a wheel lacks: a forgotten package, a forgotten grammar file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.packaging
+
+ROOT = Path(__file__).resolve().parents[2]
+HOMES = {"fragir/": "fragir/", "dialects/": "fragir/dialects/", "passes/": "fragir/passes/"}
+
+KERNEL = """\
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry increment(.param .u64 data)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<3>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd2, %r1, 4, %rd1;
+    ld.global.u32 %r2, [%rd2];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%rd2], %r2;
+    ret;
+}
+"""
+
+IMPORT_EVERYTHING = """\
+import importlib, json, pkgutil
+import fragir
+names = [m.name for m in pkgutil.walk_packages(fragir.__path__, "fragir.")]
+for name in names:
+    importlib.import_module(name)
+print(json.dumps({"file": fragir.__file__, "modules": names}))
+"""
+
+
+def run(command: Sequence[str | Path], cwd: Path, stdin: str = "") -> str:
+    """Runs a command outside the tree, without what points into it; its stdout."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def sources() -> list[str]:
+    """The files that belong to the project: those of git, new ones too."""
+    listed = run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT
+    ).split("\0")
+    return [name for name in listed if name and os.path.lexists(ROOT / name)]
+
+
+def copy_tree(to: Path, *, links: bool) -> Path:
+    """A copy of the sources, as git checks them out with links or, without, as text files."""
+    for name in sources():
+        target = to / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_symlink() and not links:
+            target.write_text(os.readlink(ROOT / name))
+        else:
+            shutil.copy2(ROOT / name, target, follow_symlinks=False)
+    return to
+
+
+def build(tree: Path) -> tuple[Path, Path]:
+    """The sdist of a tree, and the wheel that is built from that sdist."""
+    run([sys.executable, "-m", "build", "--outdir", "../dist", "."], tree)
+    (sdist,) = tree.parent.glob("dist/*.tar.gz")
+    (wheel,) = tree.parent.glob("dist/*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("links")
+    return build(copy_tree(folder / "tree", links=True))
+
+
+@pytest.fixture(scope="module")
+def environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment with nothing but the wheel and what it requires."""
+    folder = tmp_path_factory.mktemp("environment")
+    run([sys.executable, "-m", "venv", "venv"], folder)
+    programs = folder / "venv" / "bin"
+    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "--constraint", ROOT / "constraints.txt", built[1]], folder)
+    return programs
+
+
+def test_wheel_has_every_source_file(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[1]) as wheel:
+        names = set(wheel.namelist())
+    wanted = {
+        packaged + name.removeprefix(home)
+        for name in sources()
+        for home, packaged in HOMES.items()
+        if name.startswith(home) and not (ROOT / name).is_symlink()
+    }
+    assert "fragir/py.typed" in wanted
+    assert wanted - names == set()
+    others = {name for name in names if not name.startswith(("fragir/", "fragir-"))}
+    assert others == set()
+
+
+def test_sdist_has_what_a_packager_needs(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[0]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    top = {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt"}
+    kept = ("tests/", "docs/", "examples/", "benchmarks/")
+    wanted = top | {name for name in sources() if name.startswith(kept)}
+    assert wanted - names == set()
+
+
+def test_links_as_text_files_give_the_same_wheel(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """As git checks them out where the file system has no links."""
+    tree = copy_tree(tmp_path / "tree", links=False)
+    assert (tree / "fragir" / "dialects").read_text() == "../dialects"
+    _, other = build(tree)
+    with zipfile.ZipFile(built[1]) as first, zipfile.ZipFile(other) as second:
+        assert {i.filename: i.CRC for i in first.infolist() if "RECORD" not in i.filename} == {
+            i.filename: i.CRC for i in second.infolist() if "RECORD" not in i.filename
+        }
+
+
+def test_every_module_imports(environment: Path, tmp_path: Path) -> None:
+    found = json.loads(run([environment / "python", "-c", IMPORT_EVERYTHING], tmp_path))
+    assert not Path(found["file"]).is_relative_to(ROOT)
+    wanted = {
+        (packaged + name.removeprefix(home)).removesuffix(".py").removesuffix("/__init__")
+        for name in sources()
+        for home, packaged in HOMES.items()
+        if name.startswith(home) and name.endswith(".py")
+    } - {"fragir"}
+    assert {name.replace(".", "/") for name in found["modules"]} == wanted
+
+
+def test_commands(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(KERNEL)
+    found = json.loads(run([environment / "fragir", "doctor", "--json"], tmp_path))
+    assert found["problems"] == []
+    text = run(
+        [environment / "fragir", "assemble", "k.ptx", "--target", "sm_80", "--json"], tmp_path
+    )
+    assert json.loads(text)["entries"]["increment"]["barriers"] == 0
+
+
+def test_emulating(environment: Path, tmp_path: Path) -> None:
+    """Needs the grammar file of the PTX reader."""
+    (tmp_path / "k.ptx").write_text(KERNEL)
+    python = environment / "python"
+    make = "import numpy; numpy.save('x.npy', numpy.arange(32, dtype=numpy.uint32))"
+    run([python, "-c", make], tmp_path)
+    run([environment / "fragir", "emulate", "k.ptx", "--arg", "inout:x.npy"], tmp_path)
+    show = "import numpy; print(numpy.load('x.npy').tolist())"
+    assert json.loads(run([python, "-c", show], tmp_path)) == list(range(1, 33))
+
+
+def test_stock_xdsl_opt_finds_the_plug_in(environment: Path, tmp_path: Path) -> None:
+    assert "builtin.module" in run([environment / "xdsl-opt"], tmp_path, "builtin.module {}")
+
+
+def test_examples(environment: Path, tmp_path: Path) -> None:
+    """Every example in Python runs outside the tree."""
+    examples = sorted(name for name in sources() if name.startswith("examples/"))
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", dirs_exist_ok=True)
+    for name in examples:
+        if name.endswith(".py"):
+            run([environment / "python", name], tmp_path)
