@@ -67,32 +67,64 @@ class NotRegular(Exception):
 
 
 class Shapes:
-    """The shapes of one start symbol of the grammar."""
+    """The shapes of one start symbol of the grammar.
+
+    A shape is generalised when it comes a second time. The operands of an instruction are read
+    one by one where their shape as a whole is new: the commas outside of brackets part them.
+    """
 
     def __init__(self, start: str, words: re.Pattern[str]):
         self.start = start
         self.split = words.split
         self.known: dict[tuple[str, ...], Builder] = {}
+        self.once: dict[tuple[str, ...], tuple[Any, list[str], list[int]]] = {}
 
     def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""
-        piece = text[begin:end]
-        parts = self.split(piece)
+        parts = self.split(text[begin:end])
         offsets = list(accumulate(map(len, parts), initial=begin))
         key = (" ".join(map(classes.__getitem__, parts[1::2])), *parts[::2])
         builder = self.known.get(key)
         if builder is not None:
             return builder(parts, offsets)
-        made = _lark.parse(text, self.start, begin, end)
-        if len(parts) < 2 * MAX_WORDS and "?" not in key[0]:
+        before = self.once.pop(key, None)
+        if before is not None:
             try:
-                builder = generalise(made, parts, offsets)
+                builder = generalise(*before)
             except NotRegular:
-                return made
-            if len(self.known) > MAX_SHAPES:
+                return _lark.parse(text, self.start, begin, end)
+            if len(self.known) >= MAX_SHAPES:
                 self.known.clear()
             self.known[key] = builder
+            return builder(parts, offsets)
+        made = None
+        if self.start == "operands" and (commas := _outer_commas(parts, offsets)):
+            made = ()
+            for comma in [*commas, end]:
+                made += self.parse(text, begin, comma, classes)
+                begin = comma + 1
+        else:
+            made = _lark.parse(text, self.start, begin, end)
+        if len(parts) < 2 * MAX_WORDS and "?" not in key[0]:
+            if len(self.once) >= MAX_SHAPES:
+                self.once.clear()
+            self.once[key] = made, parts, offsets
         return made
+
+
+def _outer_commas(parts: list[str], offsets: list[int]) -> list[int]:
+    """Where the commas between operands are; none if the brackets do not match."""
+    commas: list[int] = []
+    depth = 0
+    for part in range(0, len(parts), 2):
+        for at, char in enumerate(parts[part], offsets[part]):
+            if char in "([{":
+                depth += 1
+            elif char in ")]}":
+                depth -= 1
+            elif char == "," and depth == 0:
+                commas.append(at)
+    return [] if depth else commas
 
 
 @cache
