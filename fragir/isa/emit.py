@@ -79,6 +79,50 @@ def kernel(instruction: Instruction, a: str = "registers", name: str = "probe") 
     return f".visible .entry {name}(\n{pointers}\n)\n{{\n{body}\tret;\n}}\n"
 
 
+def statement(instruction: Instruction, a: str = "registers") -> str:
+    """The instruction alone, on registers named after its operands: %a0, %a1, ..., %address.
+
+    Scales of wgmma are 1, transposes 0, selectors the lowest.
+    """
+    operands = instruction.operands
+    words: list[str]
+    if instruction.family == "movmatrix":
+        words = ["%d0", "%a0"]
+    elif "registers" in operands:
+        words = [_vector(operands["registers"]), "[%address]"]
+        if "reduced" in operands:
+            words.insert(1, "%reduced0")
+        words += ["0" for _ in instruction.tail]
+        if instruction.family in ("stmatrix", "tcgen05.st"):
+            words = [*words[1:], words[0]]
+    elif instruction.family.startswith("wgmma"):
+        skipped = "imm-trans-a" if a == "registers" else ""
+        words = [
+            _vector(operands["d"]),
+            "%a_shared" if a == "descriptor" else _vector(operands["a"]),
+            "%b",
+            *_selected(instruction),
+            *(_TAIL[what] for what in instruction.tail if what != skipped),
+        ]
+    else:
+        words = [*(_vector(operands[n]) for n in "dabc"), *_selected(instruction)]
+        words += ["%sfa0", "{0, 0}", "%sfb0", "{0, 0}"] if "sfa" in operands else []
+    return f"{_opcode(instruction)} {', '.join(words)};"
+
+
+def _opcode(instruction: Instruction) -> str:
+    """The mnemonic; of a matrix copy with its state space."""
+    if instruction.family not in ("ldmatrix", "stmatrix"):
+        return instruction.mnemonic
+    element = instruction.types.a
+    return f"{instruction.mnemonic.removesuffix(element)}shared.{element}"
+
+
+def _selected(instruction: Instruction) -> tuple[str, ...]:
+    selectors = instruction.selectors
+    return ("%e0", str(selectors[0])) if selectors else ()
+
+
 def _body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) -> Iterator[str]:
     yield ".reg .pred %p;"
     yield ".reg .b32 %thread, %at, %word, %address;"
@@ -100,13 +144,7 @@ def _warp(instruction: Instruction, name: str, names: tuple[str, ...]) -> Iterat
     for operand in operands:
         if operand.name != "d":
             yield from _move(operand, name, "ld")
-    if instruction.family == "movmatrix":
-        yield f"{instruction.mnemonic} %d0, %a0;"
-    else:
-        extra = ["%e0", str(instruction.selectors[0])] if "e" in names else []
-        extra += ["%sfa0", "{0, 0}", "%sfb0", "{0, 0}"] if "sfa" in names else []
-        vectors = [_vector(instruction.operands[n]) for n in ("d", "a", "b", "c")]
-        yield f"{instruction.mnemonic} {', '.join((*vectors, *extra))};"
+    yield statement(instruction)
     yield from _move(instruction.operands["d"], name, "st")
 
 
@@ -126,15 +164,10 @@ def _warpgroup(
     for operand in held:
         source = "c" if operand.name == "d" else operand.name
         yield from _move(operand, name, "ld", source)
-    vector_a = "%a_shared" if a == "descriptor" else _vector(instruction.operands["a"])
-    words = [_vector(instruction.operands["d"]), vector_a, "%b"]
-    if "e" in names:
-        words += ["%e0", str(instruction.selectors[0])]
     yield "fence.proxy.async;"
     yield "bar.sync 0;"
     yield "wgmma.fence.sync.aligned;"
-    words += [_TAIL[what] for what in instruction.tail if a != "registers" or what != "imm-trans-a"]
-    yield f"{instruction.mnemonic} {', '.join(words)};"
+    yield statement(instruction, a)
     yield "wgmma.commit_group.sync.aligned;"
     yield "wgmma.wait_group.sync.aligned 0;"
     yield from _move(instruction.operands["d"], name, "st")
@@ -178,14 +211,12 @@ def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
         yield "bar.sync 0;"
     yield f"mov.u32 %address, {name}_shared_image;"
     yield "mad.lo.u32 %address, %thread, 16, %address;"
-    head, _, last = instruction.mnemonic.rpartition("." + instruction.types.a)
-    opcode = f"{head}.shared.{instruction.types.a}{last}"
     if instruction.family == "ldmatrix":
-        yield f"{opcode} {_vector(registers)}, [%address];"
+        yield statement(instruction)
         yield from _move(registers, name, "st")
     else:
         yield from _move(registers, name, "ld")
-        yield f"{opcode} [%address], {_vector(registers)};"
+        yield statement(instruction)
         yield "bar.sync 0;"
         yield from _copy_out("shared", name, 512, 32)
 
@@ -204,14 +235,12 @@ def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
     )
     yield "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
     yield f"ld.shared.b32 %address, [{name}_allocated];"
-    offset = ", 0" if instruction.tail else ""
     if instruction.family == "tcgen05.st":
         yield from _move(registers, name, "ld")
-        yield f"{instruction.mnemonic} [%address]{offset}, {_vector(registers)};"
+        yield statement(instruction)
         yield "tcgen05.wait::st.sync.aligned;"
     else:
-        also = ", %reduced0" if reduced is not None else ""
-        yield f"{instruction.mnemonic} {_vector(registers)}{also}, [%address]{offset};"
+        yield statement(instruction)
         yield "tcgen05.wait::ld.sync.aligned;"
         yield from _move(registers, name, "st")
         if reduced is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -96,9 +96,9 @@ class Instruction:
     family: str
     shape: tuple[int, int, int]
     types: Types
-    operands: Mapping[str, Operand]
-    targets: Mapping[str, str]
-    lowering: Mapping[str, Lowering]
+    operands: Mapping[str, Operand] = field(hash=False)
+    targets: Mapping[str, str] = field(hash=False)
+    lowering: Mapping[str, Lowering] = field(hash=False)
     form: Form
     refused: str | None = None
     selectors: tuple[int, ...] = ()

@@ -67,7 +67,7 @@ def parse(text: str) -> Form | None:
             shape = part
         elif part in ("row", "col"):
             layouts.append(part)
-        elif part in BITS or part == "u32":
+        elif part in BITS:
             types.append(part)
         else:
             flags.add(part)
