@@ -1,0 +1,30 @@
+"""Runs PTX text on the CPU: `run` a kernel, get a `Report` or an `EmulationError`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fragir.emulator.common import EmulationError
+    from fragir.emulator.launch import run
+    from fragir.emulator.report import KINDS, Finding, Report, Statistics
+
+_HOMES = {
+    "EmulationError": "common",
+    "Finding": "report",
+    "KINDS": "report",
+    "Report": "report",
+    "Statistics": "report",
+    "run": "launch",
+}
+
+__all__ = ["KINDS", "EmulationError", "Finding", "Report", "Statistics", "run"]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{home}"), name)

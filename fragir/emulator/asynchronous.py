@@ -1,0 +1,276 @@
+"""What was issued and has not happened yet: cp.async, bulk copies, wgmma.
+
+By default everything retires at the latest legal moment: a wait names it, or nothing else can run.
+Until then destinations in shared memory are poisoned (`Memory.poison`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import LANES, I64, Mask
+from fragir.emulator.state import Machine
+
+
+@dataclass(slots=True)
+class Copy:
+    """One cp.async of many lanes: `size` bytes each from `source` to `into` (byte positions).
+
+    `lanes`: flat lane numbers; `groups`: the cp.async group of each (their own numbering);
+    `given`: bytes that are really read, the rest is zero (None: all).
+    """
+
+    source: I64
+    into: I64
+    size: int
+    given: npt.NDArray[np.int64] | None
+    lanes: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int32]
+    low: int
+    high: int
+
+    def part(self, which: npt.NDArray[np.bool_]) -> Copy:
+        groups = self.groups[which]
+        given = None if self.given is None else self.given[which]
+        low, high = int(groups.min()), int(groups.max())
+        return Copy(
+            self.source[which], self.into[which], self.size, given, self.lanes[which], groups,
+            low, high,
+        )
+
+
+@dataclass(slots=True)
+class Arrival:
+    """An mbarrier arrival that waits for the earlier cp.async of its lanes."""
+
+    at: I64
+    lanes: npt.NDArray[np.int64]
+    raise_first: bool
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A bulk copy: `execute` moves the bytes, `into` are shared 16-byte chunks it will write."""
+
+    execute: Callable[[], None]
+    lanes: npt.NDArray[np.int64]
+    into: I64 | None
+    what: str
+    group: int = -1  # of its (single) thread, for bulk groups; -1: completes on an mbarrier
+
+
+class AsyncEngine:
+    """All pending asynchronous work of the resident warps."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        shape = (machine.warps, LANES)
+        self.committed = np.zeros(shape, np.int32)  # cp.async groups committed by each lane
+        self.bulk_committed = np.zeros(shape, np.int32)
+        self.copies: list[Copy] = []
+        self.arrivals: list[Arrival] = []
+        self.transfers: list[Transfer] = []
+        self.lane_ids: npt.NDArray[np.int64] = np.arange(
+            machine.warps * LANES, dtype=np.int64
+        ).reshape(shape)
+        machine.on_wave.append(self.reset)
+
+    def reset(self) -> None:
+        self.finish()
+        self.committed[...] = 0
+        self.bulk_committed[...] = 0
+
+    def retires_now(self) -> bool:
+        """Whether work retires at issue."""
+        how = self.machine.asynchrony
+        return how == "early" or (how == "random" and self.machine.random.random() < 0.5)
+
+    # -- cp.async --------------------------------------------------------------------------------
+
+    def issue(
+        self, source: I64, into: I64, size: int, given: Any, sel: Any, mask: Mask
+    ) -> None:
+        """Start a copy of the active lanes (arrays compressed where there is a mask)."""
+        memory = self.machine.memory
+        if memory.poisoned:
+            memory.check_poison(memory.shared, into, size)
+        lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
+        groups = self.committed[sel] if mask is None else self.committed[sel][mask]
+        low, high = int(groups.min()), int(groups.max())
+        copy = Copy(source, into, size, given, lanes, groups, low, high)
+        if self.retires_now():
+            self._move(copy)
+            return
+        memory.set_poison(into, size, 1)
+        memory.poisoned += 1
+        self.copies.append(copy)
+
+    def _move(self, copy: Copy) -> None:
+        memory = self.machine.memory
+        width = min(copy.size, 8)
+        count = copy.size // width
+        if copy.given is None:
+            data = memory.globals.gather(copy.source, width, count)
+        else:
+            whole = copy.given == copy.size
+            source = np.where(whole, copy.source, copy.source[whole][0] if whole.any() else 0)
+            data = memory.globals.gather(source, width, count)
+            data = np.where(whole[..., None] if count > 1 else whole, data, data.dtype.type(0))
+            for index in np.flatnonzero(~whole & (copy.given > 0)):
+                number = int(copy.given.flat[index])
+                start = int(copy.source.flat[index])
+                part = np.zeros(copy.size, np.uint8)
+                part[:number] = memory.globals.bytes[start : start + number]
+                where = np.unravel_index(index, copy.given.shape)
+                data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
+        memory.shared.scatter(copy.into, width, count, data)
+        self.machine.progress = True
+
+    def _retire(self, copy: Copy) -> None:
+        memory = self.machine.memory
+        memory.set_poison(copy.into, copy.size, 0)
+        memory.poisoned -= 1
+        self._move(copy)
+
+    def commit(self, sel: Any, mask: Mask) -> None:
+        self.committed[sel] += 1 if mask is None else mask
+
+    def wait(self, sel: Any, mask: Mask, newest: int | None) -> None:
+        """Retire all but the `newest` committed groups of the lanes; None: everything issued."""
+        if not self.copies:
+            return
+        committed = self.committed[sel]
+        limit = committed + 1 if newest is None else committed - newest
+        if (
+            mask is None
+            and isinstance(sel, slice)
+            and sel == slice(0, self.machine.resident)
+            and int(limit.min()) == (bound := int(limit.max()))
+        ):
+            self.copies = [c for c in self.copies if not self._whole(c, bound)]
+            if not any(c.low < bound for c in self.copies):
+                return
+        limits = np.full(self.committed.shape, -1, np.int32)
+        limits[sel] = limit if mask is None else np.where(mask, limit, -1)
+        flat = limits.ravel()
+        kept: list[Copy] = []
+        for copy in self.copies:
+            ready = copy.groups < flat[copy.lanes]
+            if ready.all():
+                self._retire(copy)
+            elif ready.any():
+                done = copy.part(ready)
+                self.machine.memory.poisoned += 1  # two records now
+                self._retire(done)
+                kept.append(copy.part(~ready))
+            else:
+                kept.append(copy)
+        self.copies = kept
+
+    def _whole(self, copy: Copy, bound: int) -> bool:
+        if copy.high >= bound:
+            return False
+        self._retire(copy)
+        return True
+
+    def arrive_later(self, at: I64, sel: Any, mask: Mask, raise_first: bool) -> None:
+        """cp.async.mbarrier.arrive: once the copies issued so far by these lanes are complete."""
+        from fragir.emulator.barriers import update
+
+        lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
+        if raise_first:
+            for position in at.ravel():
+                update(self.machine, int(position), 0, 0, more=1)
+        self.arrivals.append(Arrival(at.ravel(), lanes.ravel(), raise_first))
+
+    # -- bulk ------------------------------------------------------------------------------------
+
+    def transfer(self, transfer: Transfer) -> None:
+        memory = self.machine.memory
+        if transfer.into is not None and memory.poisoned:
+            memory.check_poison(memory.shared, transfer.into, 16)
+        if self.retires_now():
+            transfer.execute()
+            self.machine.progress = True
+            return
+        if transfer.into is not None:
+            memory.set_poison(transfer.into, 16, 1)
+            memory.poisoned += 1
+        self.transfers.append(transfer)
+
+    def _complete(self, transfer: Transfer) -> None:
+        memory = self.machine.memory
+        if transfer.into is not None:
+            memory.set_poison(transfer.into, 16, 0)
+            memory.poisoned -= 1
+        transfer.execute()
+        self.machine.progress = True
+
+    def bulk_commit(self, sel: Any, mask: Mask) -> None:
+        self.bulk_committed[sel] += 1 if mask is None else mask
+
+    def bulk_wait(self, sel: Any, mask: Mask, newest: int) -> None:
+        if not self.transfers:
+            return
+        limits = np.full(self.committed.shape, -1, np.int32)
+        limit = self.bulk_committed[sel] - newest
+        limits[sel] = limit if mask is None else np.where(mask, limit, -1)
+        flat = limits.ravel()
+        kept: list[Transfer] = []
+        for item in self.transfers:
+            if 0 <= item.group < flat[item.lanes[0]]:
+                self._complete(item)
+            else:
+                kept.append(item)
+        self.transfers = kept
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    def end_round(self) -> bool:
+        """Nothing else can run: complete what completes by itself. Whether anything did."""
+        from fragir.emulator.barriers import update
+
+        if not self.arrivals and not self.transfers:
+            return False
+        for arrival in self.arrivals:
+            kept: list[Copy] = []
+            for copy in self.copies:
+                mine = np.isin(copy.lanes, arrival.lanes)
+                if mine.all():
+                    self._retire(copy)
+                elif mine.any():
+                    self.machine.memory.poisoned += 1
+                    self._retire(copy.part(mine))
+                    kept.append(copy.part(~mine))
+                else:
+                    kept.append(copy)
+            self.copies = kept
+            for position in arrival.at:
+                update(self.machine, int(position), 1, 0)
+        waiting = [t for t in self.transfers if t.group >= 0]
+        moving = [t for t in self.transfers if t.group < 0]
+        changed = bool(self.arrivals or moving)
+        self.arrivals = []
+        self.transfers = waiting
+        for item in moving:
+            self._complete(item)
+        return changed
+
+    def finish(self) -> None:
+        """The blocks have ended: whatever is pending happens now."""
+        for copy in self.copies:
+            self._retire(copy)
+        for item in self.transfers:
+            self._complete(item)
+        self.copies, self.transfers, self.arrivals = [], [], []
+
+    def describe(self) -> list[str]:
+        """Pending work, for the report of a deadlock."""
+        if not self.copies:
+            return []
+        return [f"{len(self.copies)} cp.async are pending and nobody waits for them"]

@@ -1,0 +1,101 @@
+"""Types and small helpers that every part of the emulator shares.
+
+A *row* is one register of every resident warp: an array [warp, lane]. A *step* is one decoded
+instruction: it is called with the warps that stand there (`sel`, a slice or an index array) and
+the lanes among them that take part (`mask`, None where all do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.errors import FragirError
+
+Row: TypeAlias = npt.NDArray[Any]
+Select: TypeAlias = slice | npt.NDArray[np.intp]
+Mask: TypeAlias = npt.NDArray[np.bool_] | None
+Step: TypeAlias = Callable[[Any, Mask], None]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+U8: TypeAlias = npt.NDArray[np.uint8]
+U32: TypeAlias = npt.NDArray[np.uint32]
+U64: TypeAlias = npt.NDArray[np.uint64]
+I32: TypeAlias = npt.NDArray[np.int32]
+I64: TypeAlias = npt.NDArray[np.int64]
+Asynchrony: TypeAlias = Literal["late", "early", "random"]
+
+LANES = 32
+LANE_BITS: U32 = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
+
+
+class EmulationError(FragirError):
+    """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address."""
+
+
+#: PTX type -> (numpy dtype that holds its bits for arithmetic, width in bits). bf16 and the
+#: packed and narrow formats have no numpy dtype: their raw bits.
+DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
+    "pred": (np.dtype(np.bool_), 1),
+    **{f"u{n}": (np.dtype(f"u{n // 8}"), n) for n in (8, 16, 32, 64)},
+    **{f"b{n}": (np.dtype(f"u{n // 8}"), n) for n in (8, 16, 32, 64)},
+    **{f"s{n}": (np.dtype(f"i{n // 8}"), n) for n in (8, 16, 32, 64)},
+    "f16": (np.dtype(np.float16), 16),
+    "f32": (np.dtype(np.float32), 32),
+    "f64": (np.dtype(np.float64), 64),
+    "bf16": (np.dtype(np.uint16), 16),
+    "f16x2": (np.dtype(np.uint32), 32),
+    "bf16x2": (np.dtype(np.uint32), 32),
+    "u16x2": (np.dtype(np.uint32), 32),
+    "s16x2": (np.dtype(np.uint32), 32),
+    "u8x4": (np.dtype(np.uint32), 32),
+    "s8x4": (np.dtype(np.uint32), 32),
+    "tf32": (np.dtype(np.uint32), 32),
+    "e4m3": (np.dtype(np.uint8), 8),
+    "e5m2": (np.dtype(np.uint8), 8),
+    "e4m3x2": (np.dtype(np.uint16), 16),
+    "e5m2x2": (np.dtype(np.uint16), 16),
+    "e2m1x2": (np.dtype(np.uint8), 8),
+    "e2m3x2": (np.dtype(np.uint16), 16),
+    "e3m2x2": (np.dtype(np.uint16), 16),
+    "ue8m0x2": (np.dtype(np.uint16), 16),
+    "b128": (np.dtype(np.uint64), 128),
+}
+
+#: Unsigned dtype by width in bytes.
+UINT: dict[int, np.dtype[Any]] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+
+def dtype_of(kind: str) -> np.dtype[Any]:
+    """The numpy dtype of a PTX type (`f32`, `b64`, ...)."""
+    return DTYPES[kind][0]
+
+
+def width_of(kind: str) -> int:
+    """The width of a PTX type in bits."""
+    return DTYPES[kind][1]
+
+
+def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
+    """Write `value` into the selected lanes of a row."""
+    if mask is None:
+        row[sel] = value
+    elif isinstance(sel, slice):
+        np.copyto(row[sel], value, where=mask, casting="unsafe")
+    else:
+        row[sel] = np.where(mask, value, row[sel])
+
+
+def active(sel: Select, mask: Mask, warps: int) -> Bools:
+    """The mask written out: [selected warps, 32]."""
+    if mask is not None:
+        return mask
+    count = len(range(*sel.indices(warps))) if isinstance(sel, slice) else len(sel)
+    return np.ones((count, LANES), np.bool_)
+
+
+def warp_ids(sel: Select, warps: int) -> npt.NDArray[np.intp]:
+    """The selected warps as indices."""
+    return np.arange(warps)[sel]

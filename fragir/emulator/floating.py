@@ -1,0 +1,410 @@
+"""Floating-point arithmetic (PTX ISA 9.2, sections 9.7.3 to 9.7.5).
+
+add, sub, mul, fma, div, rcp, sqrt with a rounding mode are IEEE 754 to the bit, in every format.
+Approximations (`.approx`, `.full`, ex2, lg2, sin, cos, tanh, rsqrt) are computed in f64 and rounded
+once: within the ISA's bounds, but not the bits of any GPU. NaN results are canonical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.alu import Decode, Function, elementwise
+from fragir.emulator.common import Step
+from fragir.emulator.rounding import (
+    F16_NAN,
+    F32_NAN,
+    F64,
+    FORMATS,
+    decode,
+    encode,
+    exact_f64,
+    fma_f64,
+    quantize,
+    sum_odd,
+    to_odd,
+)
+
+if TYPE_CHECKING:
+    from fragir.emulator.decode import Decoder
+    from fragir.ptx.tree import Instruction
+
+Array = Any
+
+#: Type in the opcode -> (format, unsigned type of the register, packed).
+KINDS: dict[str, tuple[str, str, bool]] = {
+    "f16": ("f16", "u16", False),
+    "bf16": ("bf16", "u16", False),
+    "f32": ("f32", "u32", False),
+    "f64": ("f64", "u64", False),
+    "f16x2": ("f16", "u32", True),
+    "bf16x2": ("bf16", "u32", True),
+}
+MODES = ("rn", "rz", "rm", "rp", "rna")
+
+
+def canonical_f32(value: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
+    """The bits, with every NaN replaced by the one that instructions give."""
+    bits = value.view(np.uint32)
+    nan = np.isnan(value)
+    return np.where(nan, F32_NAN, bits) if nan.any() else bits
+
+
+def canonical_f16(value: npt.NDArray[np.float16]) -> npt.NDArray[np.uint16]:
+    bits = value.view(np.uint16)
+    nan = np.isnan(value)
+    return np.where(nan, F16_NAN, bits) if nan.any() else bits
+
+
+def flush(bits: Array, form: str) -> Array:
+    """Subnormals become zeros of the same sign."""
+    fraction = FORMATS[form].fraction
+    width = bits.dtype.itemsize * 8
+    of = bits.dtype.type
+    sign = of(1 << (width - 1))
+    small = (bits & of(((1 << (width - 1)) - 1) ^ ((1 << fraction) - 1))) == 0
+    return np.where(small, bits & sign, bits) if small.any() else bits
+
+
+# -- exact cores: f64 in, f64 rounded to odd out -------------------------------------------------
+
+
+def _add(a: F64, b: F64) -> F64:
+    return sum_odd(a, b)
+
+
+def _subtract(a: F64, b: F64) -> F64:
+    return sum_odd(a, -b)
+
+
+def _multiply(a: F64, b: F64) -> F64:
+    return a * b
+
+
+def _fma(a: F64, b: F64, c: F64) -> F64:
+    return sum_odd(a * b, c)
+
+
+def _divide(a: F64, b: F64) -> F64:
+    """f32 quotients: the f64 quotient with the sign of its own remainder made sticky."""
+    quotient = a / b
+    with_remainder = np.isfinite(quotient) & (quotient != 0)
+    # a - q*b in exact arithmetic: q has 53 bits and b 24, so split q in two.
+    high = quotient.astype(np.float32).astype(np.float64)
+    low = quotient - high
+    remainder = (a - high * b) - low * b
+    return to_odd(quotient, np.where(with_remainder, remainder * np.sign(b), 0.0))
+
+
+def _root(a: F64) -> F64:
+    root = np.sqrt(a)
+    high = root.astype(np.float32).astype(np.float64)
+    low = root - high
+    remainder = ((a - high * high) - 2 * high * low) - low * low
+    return to_odd(root, np.where(np.isfinite(root) & (root != 0), remainder, 0.0))
+
+
+_CORES: dict[str, Function] = {
+    "add": _add,
+    "sub": _subtract,
+    "mul": _multiply,
+    "fma": _fma,
+    "mad": _fma,
+    "div": _divide,
+    "rcp": lambda a: _divide(np.ones_like(a), a),
+    "sqrt": _root,
+}
+_CANCELLING = {"add", "sub", "fma", "mad"}
+
+
+def ieee(name: str, form: str, mode: str) -> Function:
+    """The instruction on raw bits of one format, correctly rounded."""
+    if form == "f64":
+        return _double(name, mode)
+    if mode == "rn" and form == "f32" and name in _NATIVE_F32:
+        return _NATIVE_F32[name]
+    core = _CORES[name]
+    shape = FORMATS[form]
+    out = np.uint32 if form == "f32" else np.uint16
+
+    def function(*operands: Array) -> Array:
+        values = [decode(x, shape) for x in operands]
+        exact = core(*values)
+        if mode == "rn" and form == "f32":
+            return canonical_f32(exact.astype(np.float32))
+        if mode == "rn" and form == "f16":
+            return canonical_f16(exact.astype(np.float16))
+        if mode == "rm" and name in _CANCELLING:
+            exact = np.where(_cancelled(name, values, exact), -0.0, exact)
+        return encode(quantize(exact, shape, mode), shape).astype(out)
+
+    return function
+
+
+def _cancelled(name: str, values: Sequence[F64], exact: F64) -> Any:
+    """Where a sum of unlike signs is exactly zero: -0 when rounding downwards."""
+    first = values[0] if name in ("add", "sub") else values[0] * values[1]
+    last = -values[-1] if name == "sub" else values[-1]
+    return (exact == 0) & (np.signbit(first) != np.signbit(last))
+
+
+def _native(function: Function) -> Function:
+    def wrapped(*operands: Array) -> Array:
+        return canonical_f32(function(*[x.view(np.float32) for x in operands]))
+
+    return wrapped
+
+
+def _fma_f32(a: Array, b: Array, c: Array) -> Array:
+    product = np.multiply(a.view(np.float32), b.view(np.float32), dtype=np.float64)
+    return canonical_f32(sum_odd(product, c.view(np.float32).astype(np.float64)).astype(np.float32))
+
+
+_NATIVE_F32: dict[str, Function] = {
+    "add": _native(np.add),
+    "sub": _native(np.subtract),
+    "mul": _native(np.multiply),
+    "div": _native(np.divide),
+    "sqrt": _native(np.sqrt),
+    "rcp": _native(lambda a: np.float32(1) / a),  # pyright: ignore[reportUnknownLambdaType]
+    "fma": _fma_f32,
+    "mad": _fma_f32,
+}
+
+
+def _double(name: str, mode: str) -> Function:
+    nearest: dict[str, Function] = {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "sqrt": np.sqrt,
+        "rcp": lambda a: 1.0 / a,
+        "fma": fma_f64,
+        "mad": fma_f64,
+    }
+
+    def function(*operands: Array) -> Array:
+        values = [x.view(np.float64) for x in operands]
+        if mode == "rn":
+            return nearest[name](*values).view(np.uint64)
+        if name == "sub":
+            return exact_f64("add", mode, values[0], -values[1]).view(np.uint64)
+        if name == "rcp":
+            return exact_f64("div", mode, np.ones_like(values[0]), values[0]).view(np.uint64)
+        return exact_f64("fma" if name == "mad" else name, mode, *values).view(np.uint64)
+
+    return function
+
+
+# -- approximations ------------------------------------------------------------------------------
+
+_APPROXIMATE: dict[str, Function] = {
+    "rcp": lambda a: 1.0 / a,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "ex2": np.exp2,
+    "lg2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "div": np.divide,
+}
+
+
+def approximate(name: str, form: str) -> Function:
+    """The value in f64, rounded once to the format."""
+    core = _APPROXIMATE[name]
+    shape = FORMATS[form]
+    out = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}[form]
+
+    def function(*operands: Array) -> Array:
+        value = core(*[decode(x, shape) for x in operands])
+        if form == "f64":
+            return encode(value, shape)
+        return encode(quantize(value, shape), shape).astype(out)
+
+    return function
+
+
+# -- minimum, maximum, signs -----------------------------------------------------------------------
+
+
+def extreme(form: str, largest: bool, nan: bool, xorsign: bool) -> Function:
+    """min and max: -0 < +0; a number wins over NaN unless `.NaN`."""
+    shape = FORMATS[form]
+
+    def function(first: Array, *rest: Array) -> Array:
+        result = first
+        for other in rest:
+            result = pair(result, other)
+        return result
+
+    def pair(a: Array, b: Array) -> Array:
+        of = a.dtype.type
+        sign = of(1 << (a.dtype.itemsize * 8 - 1))
+        flip = (a ^ b) & sign if xorsign else None
+        if xorsign:
+            a, b = a & ~sign, b & ~sign
+        x, y = decode(a, shape), decode(b, shape)
+        take_a = x > y if largest else x < y
+        result = np.where(take_a, a, b)
+        result = np.where(x == y, a & b if largest else a | b, result)
+        x_nan, y_nan = np.isnan(x), np.isnan(y)
+        if nan:
+            bad = x_nan | y_nan
+        else:
+            result = np.where(x_nan, b, np.where(y_nan, a, result))
+            bad = x_nan & y_nan
+        if flip is not None:
+            result = result | flip
+        assert shape.nan is not None
+        return np.where(bad, of(shape.nan), result).astype(a.dtype)
+
+    return function
+
+
+def _negate(a: Array) -> Array:
+    return a ^ a.dtype.type(1 << (a.dtype.itemsize * 8 - 1))
+
+
+def _absolute(a: Array) -> Array:
+    return a & a.dtype.type((1 << (a.dtype.itemsize * 8 - 1)) - 1)
+
+
+def _copy_sign(a: Array, b: Array) -> Array:
+    sign = a.dtype.type(1 << (a.dtype.itemsize * 8 - 1))
+    return (b & ~sign) | (a & sign)
+
+
+def test(word: str, form: str) -> Function:
+    """testp: a property of one value."""
+    shape = FORMATS[form]
+    smallest = 2.0**shape.lowest
+
+    def function(a: Array) -> Array:
+        value = decode(a, shape)
+        magnitude = np.abs(value)
+        return {
+            "finite": lambda: np.isfinite(value),
+            "infinite": lambda: np.isinf(value),
+            "number": lambda: ~np.isnan(value),
+            "notanumber": lambda: np.isnan(value),
+            "normal": lambda: np.isfinite(value) & (magnitude >= smallest),
+            "subnormal": lambda: (magnitude < smallest) & (magnitude > 0),
+        }[word]()
+
+    return function
+
+
+# -- modifiers and decoding ------------------------------------------------------------------------
+
+
+def modified(
+    function: Function, form: str, *, ftz: bool, sat: bool, relu: bool, split: bool
+) -> Function:
+    """Wrap with flush to zero, clamping to [0, 1] or to positive, and halves of packed types."""
+    if form == "f64" or not (ftz or sat or relu or split):
+        return function
+    shape = FORMATS[form]
+    width = 32 if form == "f32" else 16
+    sign = 1 << (width - 1)
+    one = int(encode(np.array([1.0]), shape)[0])
+
+    def wrapped(*operands: Array) -> Array:
+        if split:
+            operands = tuple(np.ascontiguousarray(x).view(np.uint16) for x in operands)
+        if ftz:
+            operands = tuple(flush(x, form) for x in operands)
+        result = function(*operands)
+        if ftz:
+            result = flush(result, form)
+        if sat or relu:
+            nan = np.isnan(decode(result, shape))
+            zero = result.dtype.type(0)
+            result = np.where((result & sign != 0) & ~nan, zero, result)
+            if sat:
+                result = np.where(nan, zero, np.minimum(result, result.dtype.type(one)))
+        return np.ascontiguousarray(result).view(np.uint32) if split else result
+
+    return wrapped
+
+
+def _build(d: Decoder, ins: Instruction, function: Function, kind: str, ftz: bool = True) -> Step:
+    form, register, split = KINDS[kind]
+    words = ins.opcode
+    function = modified(
+        function,
+        form,
+        ftz=ftz and "ftz" in words,
+        sat="sat" in words,
+        relu="relu" in words,
+        split=split,
+    )
+    sources = [d.source(ins, i, register) for i in range(1, d.count(ins))]
+    return elementwise(function, d.target(ins, 0, register), sources)
+
+
+def _mode(ins: Instruction) -> str:
+    return next((w for w in ins.opcode if w in MODES), "rn")
+
+
+def _arithmetic(d: Decoder, ins: Instruction) -> Step:
+    name, kind = ins.opcode[0], ins.opcode[-1]
+    words = ins.opcode
+    if "oob" in words or kind not in KINDS or (len(words) > 2 and words[-2] in KINDS):
+        raise d.error(ins, f"the form {'.'.join(words)} is not supported")
+    form = KINDS[kind][0]
+    if name in ("div", "rcp", "sqrt") and ("approx" in words or "full" in words):
+        return _build(d, ins, approximate(name, form), kind)
+    return _build(d, ins, ieee(name, form, _mode(ins)), kind)
+
+
+def _approximation(d: Decoder, ins: Instruction) -> Step:
+    kind = ins.opcode[-1]
+    return _build(d, ins, approximate(ins.opcode[0], KINDS[kind][0]), kind)
+
+
+def _extreme(d: Decoder, ins: Instruction) -> Step:
+    words, kind = ins.opcode, ins.opcode[-1]
+    function = extreme(KINDS[kind][0], words[0] == "max", "NaN" in words, "xorsign" in words)
+    return _build(d, ins, function, kind)
+
+
+def _sign(d: Decoder, ins: Instruction) -> Step:
+    function = {"neg": _negate, "abs": _absolute, "copysign": _copy_sign}[ins.opcode[0]]
+    return _build(d, ins, function, ins.opcode[-1])
+
+
+def _test(d: Decoder, ins: Instruction) -> Step:
+    form, register, _ = KINDS[ins.opcode[-1]]
+    function = test(ins.opcode[1], form)
+    return elementwise(function, d.target(ins, 0, "pred"), [d.source(ins, 1, register)])
+
+
+TABLE: dict[str, Decode] = {
+    "add": _arithmetic,
+    "sub": _arithmetic,
+    "mul": _arithmetic,
+    "fma": _arithmetic,
+    "mad": _arithmetic,
+    "div": _arithmetic,
+    "rcp": _arithmetic,
+    "sqrt": _arithmetic,
+    "rsqrt": _approximation,
+    "ex2": _approximation,
+    "lg2": _approximation,
+    "sin": _approximation,
+    "cos": _approximation,
+    "tanh": _approximation,
+    "min": _extreme,
+    "max": _extreme,
+    "neg": _sign,
+    "abs": _sign,
+    "copysign": _sign,
+    "testp": _test,
+}

@@ -1,0 +1,615 @@
+"""Integer, logic and bit instructions (PTX ISA 9.2, sections 9.7.1, 9.7.2, 9.7.8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.alu import Decode, Function, elementwise, nothing
+from fragir.emulator.common import Mask, Step, dtype_of, store, width_of
+
+if TYPE_CHECKING:
+    from fragir.emulator.decode import Decoder
+    from fragir.ptx.tree import Instruction
+
+Array = Any
+
+_WIDER = {8: 16, 16: 32, 32: 64}
+
+
+def wide(kind: str) -> str:
+    """The type twice as wide: u16 -> u32, s32 -> s64."""
+    return f"{kind[0]}{_WIDER[width_of(kind)]}"
+
+
+# -- functions on arrays ---------------------------------------------------------------------------
+
+
+def multiply_high(a: Array, b: Array) -> Array:
+    """The upper half of the product."""
+    bits = a.dtype.itemsize * 8
+    if bits < 64:
+        double = np.dtype(f"{a.dtype.kind}{bits // 4}")
+        product = np.multiply(a, b, dtype=double)
+        return (product >> double.type(bits)).astype(a.dtype)
+    return _high64(a, b)
+
+
+def _high64(a: Array, b: Array) -> Array:
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    x, y = a.view(np.uint64), b.astype(a.dtype).view(np.uint64)
+    x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+    middle = x1 * y0 + ((x0 * y0) >> half)
+    second = x0 * y1 + (middle & low)
+    high = x1 * y1 + (middle >> half) + (second >> half)
+    if a.dtype.kind == "i":
+        high = high - np.where(a < 0, y, np.uint64(0)) - np.where(b < 0, x, np.uint64(0))
+    return high.view(a.dtype)
+
+
+def divide(a: Array, b: Array) -> Array:
+    """Quotient towards zero; division by zero gives all ones (PTX: machine-specific)."""
+    zero = b == 0
+    safe = np.where(zero, b.dtype.type(1), b)
+    if a.dtype.kind == "u":
+        quotient = a // safe
+    else:
+        u = np.dtype(f"u{a.dtype.itemsize}")
+        magnitude = np.abs(a).view(u) // np.abs(safe).view(u)
+        quotient = np.where((a < 0) != (safe < 0), np.negative(magnitude), magnitude).view(a.dtype)
+    return np.where(zero, ~b.dtype.type(0), quotient)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """a - b * (a / b); the dividend where b is zero (PTX: machine-specific)."""
+    zero = b == 0
+    quotient = divide(a, np.where(zero, b.dtype.type(1), b))
+    return np.where(zero, a, a - quotient * b)
+
+
+def saturating_add(a: Array, b: Array) -> Array:
+    return np.clip(a.astype(np.int64) + b, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+
+
+def saturating_subtract(a: Array, b: Array) -> Array:
+    return np.clip(a.astype(np.int64) - b, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+
+
+def shift_left(a: Array, b: Array) -> Array:
+    """a << b, zero from the register's width on."""
+    bits = a.dtype.itemsize * 8
+    inside = b < bits
+    return np.where(inside, a << np.where(inside, b, 0).astype(a.dtype), a.dtype.type(0))
+
+
+def shift_right(a: Array, b: Array) -> Array:
+    """a >> b, filling with the sign where a is signed."""
+    bits = a.dtype.itemsize * 8
+    if a.dtype.kind == "i":
+        return a >> np.minimum(b, bits - 1).astype(a.dtype)
+    inside = b < bits
+    return np.where(inside, a >> np.where(inside, b, 0).astype(a.dtype), a.dtype.type(0))
+
+
+def funnel(right: bool, wrap: bool) -> Function:
+    """shf: the 64-bit value b:a shifted by c (mod 32, or clamped to 32); one half of it."""
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        n = (c & 31 if wrap else np.minimum(c, 32)).astype(np.uint64)
+        both = (b.astype(np.uint64) << np.uint64(32)) | a
+        if right:
+            return (both >> n).astype(np.uint32)
+        return ((both << n) >> np.uint64(32)).astype(np.uint32)
+
+    return function
+
+
+def population(a: Array) -> Array:
+    return np.bitwise_count(a).astype(np.uint32)
+
+
+def highest_bit(a: Array) -> Array:
+    """Position of the most significant one bit, -1 where there is none (int64)."""
+    a = a.astype(np.uint64)
+    upper, lower = a >> np.uint64(32), a & np.uint64(0xFFFFFFFF)
+    high = np.frexp(upper.astype(np.float64))[1].astype(np.int64) - 1
+    low = np.frexp(lower.astype(np.float64))[1].astype(np.int64) - 1
+    return np.where(upper != 0, high + 32, low)
+
+
+def leading_zeros(a: Array) -> Array:
+    return (a.dtype.itemsize * 8 - 1 - highest_bit(a)).astype(np.uint32)
+
+
+def reverse_bits(a: Array) -> Array:
+    one = a.dtype.type
+    masks = {1: 0x5555555555555555, 2: 0x3333333333333333, 4: 0x0F0F0F0F0F0F0F0F}
+    for shift, pattern in masks.items():
+        part = one(pattern & ((1 << (a.dtype.itemsize * 8)) - 1))
+        a = ((a >> one(shift)) & part) | ((a & part) << one(shift))
+    return a.byteswap()
+
+
+def find_bit(kind: str, amount: bool) -> Function:
+    """bfind: the highest bit that is not the sign; 0xffffffff where there is none."""
+    width = width_of(kind)
+
+    def function(a: Array) -> Array:
+        u = a.view(np.dtype(f"u{a.dtype.itemsize}"))
+        if kind[0] == "s":
+            u = np.where(a < 0, ~u, u)
+        found = highest_bit(u)
+        if amount:
+            found = np.where(found >= 0, width - 1 - found, -1)
+        return found.astype(np.uint32)
+
+    return function
+
+
+def find_nth(mask: Array, base: Array, offset: Array) -> Array:
+    """fns: position of the offset-th set bit from base on (downwards where negative)."""
+    result = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
+    mask, base, offset = np.broadcast_arrays(mask, base, offset)
+    for at in np.ndindex(mask.shape):
+        m, b, n = int(mask[at]), int(base[at]), int(offset[at])
+        if n == 0:
+            if m >> b & 1:
+                result[at] = b
+            continue
+        step, position = (1, b) if n > 0 else (-1, b)
+        left = abs(n)
+        while 0 <= position < 32:
+            left -= m >> position & 1
+            if left == 0:
+                result[at] = position
+                break
+            position += step
+    return result
+
+
+def extract(kind: str) -> Function:
+    """bfe: c bits of a from position b; sign-extended for s types."""
+    width = width_of(kind)
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        position = (b & 0xFF).astype(np.int64)
+        length = (c & 0xFF).astype(np.int64)
+        u = a.astype(np.dtype(f"{kind[0].replace('s', 'i')}8"))
+        bits = u.view(np.uint64) if kind[0] == "u" else u.view(np.int64)
+        inside = position < width
+        shifted = np.where(
+            inside,
+            bits >> np.minimum(position, 63).astype(bits.dtype),
+            bits >> bits.dtype.type(63) if kind[0] == "s" else bits.dtype.type(0),
+        ).view(np.uint64)
+        full = length >= 64
+        ones = (np.uint64(1) << np.where(full, 0, length).astype(np.uint64)) - np.uint64(1)
+        ones = np.where(full, ~np.uint64(0), ones)
+        result = shifted & ones
+        if kind[0] == "s":
+            # The sign bit is the field's last, or the register's last where the field sticks out.
+            at = np.minimum(position + length - 1, width - 1)
+            sign = (u.view(np.int64) >> np.clip(at, 0, 63)) & 1
+            extended = np.where(sign == 1, result | ~ones, result)
+            result = np.where(length == 0, np.uint64(0), extended)
+        return result.astype(np.dtype(f"u{width // 8}")).view(dtype_of(kind))
+
+    return function
+
+
+def insert(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """bfi: d bits of a put into b at position c."""
+    kind = a.dtype.type
+    width = a.dtype.itemsize * 8
+    position = np.minimum((c & 0xFF).astype(np.int64), 64)
+    length = np.minimum((d & 0xFF).astype(np.int64), 64)
+    ones = np.where(
+        length >= 64, ~np.uint64(0), (np.uint64(1) << (length & 63).astype(np.uint64)) - np.uint64(1)
+    )
+    inside = position < width
+    shift = np.where(inside, position, 0).astype(np.uint64)
+    field = np.where(inside, ones << shift, np.uint64(0))
+    moved = np.where(inside, a.astype(np.uint64) << shift, np.uint64(0))
+    return ((b.astype(np.uint64) & ~field) | (moved & field)).astype(kind)
+
+
+def bit_mask(wrap: bool) -> Function:
+    """bmsk: b ones from position a on."""
+
+    def function(a: Array, b: Array) -> Array:
+        start = (a & 31 if wrap else np.minimum(a, 32)).astype(np.uint64)
+        length = (b & 31 if wrap else np.minimum(b, 32)).astype(np.uint64)
+        ones = (np.uint64(1) << length) - np.uint64(1)
+        return (ones << start).astype(np.uint32)
+
+    return function
+
+
+def extend(signed: bool, wrap: bool) -> Function:
+    """szext: sign- or zero-extend the b-bit number in a."""
+
+    def function(a: Array, b: Array) -> Array:
+        length = (b & 31 if wrap else np.minimum(b, 32)).astype(np.int64)
+        u = a.view(np.uint32).astype(np.int64)
+        low = u & ((np.int64(1) << length) - 1)
+        if signed:
+            sign = (low >> np.maximum(length - 1, 0)) & (length > 0)
+            low = low - (sign << length)
+        return low.astype(np.uint32).view(a.dtype)
+
+    return function
+
+
+def look_up(table: int) -> Function:
+    """lop3 with an immediate truth table, as the cheapest sum of products."""
+    quick: dict[int, Function] = {
+        0x00: lambda a, b, c: np.zeros_like(a),
+        0x96: lambda a, b, c: a ^ b ^ c,
+        0x80: lambda a, b, c: a & b & c,
+        0xFE: lambda a, b, c: a | b | c,
+        0xC0: lambda a, b, c: a & b,
+        0x3C: lambda a, b, c: a ^ b,
+        0xFC: lambda a, b, c: a | b,
+        0xEA: lambda a, b, c: (a & b) | c,
+        0xF8: lambda a, b, c: a | (b & c),
+        0x78: lambda a, b, c: a ^ (b & c),
+        0x6A: lambda a, b, c: (a & b) ^ c,
+        0xE8: lambda a, b, c: (a & b) | (a & c) | (b & c),
+        0xCA: lambda a, b, c: (a & b) | (~a & c),
+        0x0F: lambda a, b, c: ~a,
+        0xFF: lambda a, b, c: ~np.zeros_like(a),
+    }
+    if table in quick:
+        return quick[table]
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        result = np.zeros(np.broadcast_shapes(a.shape, b.shape, c.shape), a.dtype)
+        for row in range(8):
+            if table >> row & 1:
+                result |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
+        return result
+
+    return function
+
+
+def permute(mode: str | None) -> Function:
+    """prmt: four bytes chosen from b:a by the nibbles of c, or by a mode and c's low bits."""
+    modes: dict[str, list[list[int]]] = {
+        "f4e": [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]],
+        "b4e": [[0, 7, 6, 5], [1, 0, 7, 6], [2, 1, 0, 7], [3, 2, 1, 0]],
+        "rc8": [[i] * 4 for i in range(4)],
+        "ecl": [[0, 1, 2, 3], [1, 1, 2, 3], [2, 2, 2, 3], [3, 3, 3, 3]],
+        "ecr": [[0, 0, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 2, 3]],
+        "rc16": [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]],
+    }
+
+    def pick(a: Array, b: Array, selectors: list[Array]) -> Array:
+        both = (b.astype(np.uint64) << np.uint64(32)) | a
+        result = np.zeros(both.shape, np.uint32)
+        for at, selector in enumerate(selectors):
+            byte = (both >> (selector & 7).astype(np.uint64) * np.uint64(8)) & np.uint64(0xFF)
+            sign = (byte >> np.uint64(7)) * np.uint64(0xFF)
+            byte = np.where(selector & 8, sign, byte)
+            result |= byte.astype(np.uint32) << np.uint32(8 * at)
+        return result
+
+    def general(a: Array, b: Array, c: Array) -> Array:
+        return pick(a, b, [(c >> np.uint32(4 * at)) & np.uint32(15) for at in range(4)])
+
+    if mode is None:
+        return general
+    table = np.array(modes[mode], np.uint32)
+
+    def by_mode(a: Array, b: Array, c: Array) -> Array:
+        chosen = table[c & 3]
+        return pick(a, b, [chosen[..., at] for at in range(4)])
+
+    return by_mode
+
+
+def dot(a_signed: bool, b_signed: bool, parts: int, high: bool = False) -> Function:
+    """dp4a (parts 4) and dp2a (parts 2, with the low or high half of b)."""
+
+    def fields(x: Array, bits: int, signed: bool) -> list[Array]:
+        kind = np.dtype(f"{'i' if signed else 'u'}{bits // 8}")
+        return [
+            (x.view(np.uint32) >> np.uint32(bits * i)).astype(np.dtype(f"u{bits // 8}")).view(kind)
+            for i in range(32 // bits)
+        ]
+
+    def function(a: Array, b: Array, c: Array) -> Array:
+        left = fields(a, 8 if parts == 4 else 16, a_signed)
+        right = fields(b, 8, b_signed)
+        if parts == 2:
+            right = right[2:] if high else right[:2]
+        total = c.astype(np.int64)
+        for x, y in zip(left, right, strict=True):
+            total = total + x.astype(np.int64) * y
+        return total.astype(np.uint32).view(c.dtype)
+
+    return function
+
+
+def packed(function: Function, kind: str) -> Function:
+    """Apply to both 16-bit halves (or four bytes) of a 32-bit register."""
+    part = np.dtype({"u16x2": "u2", "s16x2": "i2", "u8x4": "u1", "s8x4": "i1"}[kind])
+
+    def wrapped(*operands: Array) -> Array:
+        # The last axis is the lane: contiguous copies let it be split.
+        split = [np.ascontiguousarray(x).view(part) for x in operands]
+        return np.ascontiguousarray(function(*split).astype(part)).view(np.uint32)
+
+    return wrapped
+
+
+# -- decoding --------------------------------------------------------------------------------------
+
+
+def _kind(ins: Instruction) -> str:
+    return ins.opcode[-1]
+
+
+_SIMPLE: dict[str, Function] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "min": np.minimum,
+    "max": np.maximum,
+    "div": divide,
+    "rem": remainder,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.bitwise_not,
+    "neg": np.negative,
+    "abs": np.abs,
+    "popc": population,
+    "clz": leading_zeros,
+    "brev": reverse_bits,
+}
+_SATURATING: dict[str, Function] = {"add": saturating_add, "sub": saturating_subtract}
+_RESULT_U32 = {"popc", "clz"}
+
+
+def is_integer(kind: str) -> bool:
+    """Whether this family computes on that type (packed integers too)."""
+    return kind[0] in "us" or kind in ("b8", "b16", "b32", "b64", "pred")
+
+
+def simple(d: Decoder, ins: Instruction) -> Step:
+    """Two (or one) operands of one type."""
+    name, kind = ins.opcode[0], _kind(ins)
+    function = _SIMPLE[name]
+    if "sat" in ins.opcode:
+        function = _SATURATING[name]
+    if kind == "pred" and name == "not":
+        function = np.logical_not
+    if kind.endswith(("x2", "x4")):
+        function = packed(function, kind)
+        if "relu" in ins.opcode:
+            raise d.error(ins, f"{'.'.join(ins.opcode)} is not supported")
+    elif "relu" in ins.opcode:
+        inner = function
+
+        def clamped(*operands: Array) -> Array:
+            return np.maximum(inner(*operands), 0)
+
+        function = clamped
+    out = d.target(ins, 0, "u32" if name in _RESULT_U32 else kind)
+    return elementwise(function, out, [d.source(ins, i, kind) for i in range(1, d.count(ins))])
+
+
+def multiply(d: Decoder, ins: Instruction) -> Step:
+    """mul and mad, lo, hi and wide; mul24, mad24."""
+    kind = _kind(ins)
+    words = ins.opcode
+    add = words[0].startswith("mad")
+    result = wide(kind) if "wide" in words else kind
+    a, b = d.source(ins, 1, kind), d.source(ins, 2, kind)
+    out = d.target(ins, 0, result)
+    product: Function
+    if "wide" in words:
+        dtype = dtype_of(result)
+
+        def product(a: Array, b: Array) -> Array:
+            return np.multiply(a, b, dtype=dtype)
+    elif words[0].endswith("24"):
+        product = _multiply24("hi" in words)
+    else:
+        product = multiply_high if "hi" in words else np.multiply
+    if not add:
+        return elementwise(product, out, [a, b])
+    c = d.source(ins, 3, result)
+    if "sat" in words:
+        return elementwise(
+            lambda a, b, c: saturating_add(product(a, b), c), out, [a, b, c]
+        )
+    return elementwise(lambda a, b, c: product(a, b) + c, out, [a, b, c])
+
+
+def _multiply24(high: bool) -> Function:
+    def function(a: Array, b: Array) -> Array:
+        if a.dtype.kind == "i":
+            x, y = (v.astype(np.int64) << 40 >> 40 for v in (a, b))
+        else:
+            x, y = (v.astype(np.int64) & 0xFFFFFF for v in (a, b))
+        product = x * y
+        return (product >> 16 if high else product).astype(a.dtype)
+
+    return function
+
+
+def carry(d: Decoder, ins: Instruction) -> Step:
+    """add.cc, addc, sub.cc, subc, mad.cc, madc: the carry of each lane is one more register."""
+    kind = _kind(ins)
+    words = ins.opcode
+    name = words[0]
+    u = "u" + kind[1:]
+    flag = d.carry_row()
+    sources = [d.source(ins, i, u) for i in range(1, d.count(ins))]
+    signed = [d.source(ins, i, kind) for i in (1, 2)]
+    out = d.target(ins, 0, u)
+    writes = "cc" in words
+    reads = name in ("addc", "subc", "madc")
+    subtract = name.startswith("sub")
+
+    def run(sel: Any, mask: Mask) -> None:
+        values = [s[sel] for s in sources]
+        if name.startswith("mad"):
+            a, b = signed[0][sel], signed[1][sel]
+            product = multiply_high(a, b) if "hi" in words else np.multiply(a, b)
+            values = [product.view(values[0].dtype), values[2]]
+        a, b = values
+        c = flag[sel].astype(a.dtype) if reads else a.dtype.type(0)
+        if subtract:
+            result = a - b - c
+            next_flag = (a < b) | ((a == b) & (c != 0))
+        else:
+            result = a + b
+            next_flag = result < a
+            result = result + c
+            next_flag = next_flag | (result < c)
+        if out is not None:
+            store(out, sel, mask, result)
+        if writes:
+            store(flag, sel, mask, next_flag)
+
+    return run
+
+
+def shift(d: Decoder, ins: Instruction) -> Step:
+    kind = _kind(ins)
+    if kind[0] == "b" or ins.opcode[0] == "shl":
+        kind = "u" + kind[1:]
+    a, b, out = d.source(ins, 1, kind), d.source(ins, 2, "u32"), d.target(ins, 0, kind)
+    constant = d.literal(ins, 2)
+    if constant is not None and 0 <= constant < width_of(kind) and out is not None:
+        amount = np.broadcast_to(np.array(constant, dtype_of(kind)), a.shape)
+        return elementwise(
+            np.left_shift if ins.opcode[0] == "shl" else np.right_shift, out, [a, amount]
+        )
+    function = shift_left if ins.opcode[0] == "shl" else shift_right
+    return elementwise(function, out, [a, b])
+
+
+def _generic(function: Function, kinds: list[str], result: str) -> Decode:
+    def decode(d: Decoder, ins: Instruction) -> Step:
+        return elementwise(
+            function,
+            d.target(ins, 0, result),
+            [d.source(ins, i + 1, k) for i, k in enumerate(kinds)],
+        )
+
+    return decode
+
+
+def _funnel(d: Decoder, ins: Instruction) -> Step:
+    function = funnel("r" in ins.opcode, "wrap" in ins.opcode)
+    return _generic(function, ["u32"] * 3, "u32")(d, ins)
+
+
+def _find(d: Decoder, ins: Instruction) -> Step:
+    kind = _kind(ins)
+    return _generic(find_bit(kind, "shiftamt" in ins.opcode), [kind], "u32")(d, ins)
+
+
+def _extract(d: Decoder, ins: Instruction) -> Step:
+    kind = _kind(ins)
+    return _generic(extract(kind), [kind, "u32", "u32"], kind)(d, ins)
+
+
+def _insert(d: Decoder, ins: Instruction) -> Step:
+    kind = "u" + _kind(ins)[1:]
+    return _generic(insert, [kind, kind, "u32", "u32"], kind)(d, ins)
+
+
+def _look_up(d: Decoder, ins: Instruction) -> Step:
+    table = d.literal(ins, 4)
+    if table is None or d.count(ins) != 5:
+        raise d.error(ins, "lop3 needs an immediate truth table as its last operand")
+    return _generic(look_up(table & 0xFF), ["u32"] * 3, "u32")(d, ins)
+
+
+def _permute(d: Decoder, ins: Instruction) -> Step:
+    mode = ins.opcode[-1] if ins.opcode[-1] != "b32" else None
+    return _generic(permute(mode), ["u32"] * 3, "u32")(d, ins)
+
+
+def _dot(d: Decoder, ins: Instruction) -> Step:
+    words = ins.opcode
+    left, right = words[-2], words[-1]
+    function = dot(left[0] == "s", right[0] == "s", 4 if words[0] == "dp4a" else 2, "hi" in words)
+    result = "s32" if "s" in left[0] + right[0] else "u32"
+    return _generic(function, ["u32", "u32", result], result)(d, ins)
+
+
+def _absolute_difference(d: Decoder, ins: Instruction) -> Step:
+    kind = _kind(ins)
+    return _generic(
+        lambda a, b, c: np.where(a < b, b - a, a - b) + c, [kind] * 3, kind
+    )(d, ins)
+
+
+def _logical_zero(d: Decoder, ins: Instruction) -> Step:
+    kind = "u" + _kind(ins)[1:]
+    return _generic(lambda a: (a == 0).astype(a.dtype), [kind], kind)(d, ins)
+
+
+def _bit_mask(d: Decoder, ins: Instruction) -> Step:
+    return _generic(bit_mask("wrap" in ins.opcode), ["u32"] * 2, "u32")(d, ins)
+
+
+def _extend(d: Decoder, ins: Instruction) -> Step:
+    kind = _kind(ins)
+    return _generic(extend(kind[0] == "s", "wrap" in ins.opcode), [kind, "u32"], kind)(d, ins)
+
+
+def _add(d: Decoder, ins: Instruction) -> Step:
+    return (carry if "cc" in ins.opcode else simple)(d, ins)
+
+
+def _mad(d: Decoder, ins: Instruction) -> Step:
+    return (carry if "cc" in ins.opcode else multiply)(d, ins)
+
+
+TABLE: dict[str, Decode] = {
+    "add": _add,
+    "sub": _add,
+    "addc": carry,
+    "subc": carry,
+    "mul": multiply,
+    "mad": _mad,
+    "madc": carry,
+    "mul24": multiply,
+    "mad24": multiply,
+    "div": simple,
+    "rem": simple,
+    "min": simple,
+    "max": simple,
+    "abs": simple,
+    "neg": simple,
+    "and": simple,
+    "or": simple,
+    "xor": simple,
+    "not": simple,
+    "cnot": _logical_zero,
+    "popc": simple,
+    "clz": simple,
+    "brev": simple,
+    "sad": _absolute_difference,
+    "shl": shift,
+    "shr": shift,
+    "shf": _funnel,
+    "bfind": _find,
+    "fns": _generic(find_nth, ["u32", "u32", "s32"], "u32"),
+    "bfe": _extract,
+    "bfi": _insert,
+    "lop3": _look_up,
+    "prmt": _permute,
+    "dp4a": _dot,
+    "dp2a": _dot,
+    "bmsk": _bit_mask,
+    "szext": _extend,
+    "nop": lambda d, ins: nothing,
+}

@@ -1,0 +1,334 @@
+"""Running a kernel: `run` puts all parts together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+
+from fragir.emulator.arguments import Arguments
+from fragir.emulator.asynchronous import AsyncEngine
+from fragir.emulator.barriers import BlockBarriers
+from fragir.emulator.collective import is_collective, needs
+from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
+from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
+from fragir.emulator.decode import Decoder, lookup
+from fragir.emulator.memory import GLOBAL_BASE, Memory
+from fragir.emulator.program import RESULTS, Program, Symbol, type_size
+from fragir.emulator.report import Report
+from fragir.emulator.scheduler import Code, Scheduler
+from fragir.emulator.state import Dim3, Machine
+from fragir.emulator.warp_matrix import fusible, mma_group
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.ptx.tree import Module
+
+#: Warps that are on the machine together, if one cluster does not need more.
+RESIDENT = 256
+
+
+def run(
+    ptx: str | Module,
+    entry: str | None = None,
+    *,
+    grid: Sequence[int] = (1, 1, 1),
+    block: Sequence[int] = (32, 1, 1),
+    arguments: Sequence[object] = (),
+    cluster: Sequence[int] = (1, 1, 1),
+    shared: int = 0,
+    target: str | None = None,
+    check: bool = False,
+    schedule: int | None = None,
+    asynchrony: Asynchrony = "late",
+    trace: TextIO | None = None,
+    progress: Callable[[float], None] | None = None,
+    resident: int = RESIDENT,
+) -> Report:
+    """Run a kernel of a PTX text on the CPU.
+
+    `arguments` in the order of the PTX parameters: a C-contiguous numpy array is a device buffer,
+    read and written in place (the same array twice is one buffer); numbers are converted by the
+    parameter's declared type; bytes are a by-value struct; None is a null pointer. `shared` is the
+    number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
+    arithmetic of tensor-core instructions. `schedule` seeds another order of execution.
+    `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
+    that is done. `resident`: how many warps are on the machine together.
+
+    Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
+    """
+    from fragir.ptx.reader import parse
+
+    started = time.perf_counter()
+    module = parse(ptx) if isinstance(ptx, str) else ptx
+    launch = Launch(
+        module,
+        entry,
+        grid=_dim3("grid", grid),
+        block=_dim3("block", block),
+        cluster=_dim3("cluster", cluster),
+        arguments=arguments,
+        shared=shared,
+        target=target,
+        seed=schedule,
+        asynchrony=asynchrony,
+        trace=trace,
+        resident=resident,
+    )
+    launch.check = check
+    launch.report.statistics.decode_seconds = time.perf_counter() - started
+    launch.run(progress)
+    launch.report.statistics.seconds = time.perf_counter() - started
+    return launch.report
+
+
+def _dim3(what: str, value: Sequence[int]) -> Dim3:
+    numbers = [int(v) for v in value] + [1] * (3 - len(value))
+    if len(numbers) != 3 or min(numbers) < 1:
+        raise EmulationError(f"{what} must be up to three positive numbers, not {tuple(value)}")
+    return numbers[0], numbers[1], numbers[2]
+
+
+class Launch:
+    """One kernel, its memory and its arguments, decoded and ready."""
+
+    def __init__(
+        self,
+        module: Module,
+        entry: str | None,
+        *,
+        grid: Dim3,
+        block: Dim3,
+        cluster: Dim3,
+        arguments: Sequence[object],
+        shared: int,
+        target: str | None,
+        seed: int | None,
+        asynchrony: Asynchrony,
+        trace: TextIO | None,
+        resident: int,
+    ) -> None:
+        self.check = False
+        self.report = Report()
+        self.program = program = Program(module, entry)
+        self._refuse_unknown()
+        self.grid = grid
+        cluster = self._cluster(cluster)
+        self._check_sizes(grid, block, cluster)
+        self.memory = memory = Memory()
+        self.arguments = Arguments(program, memory, arguments)
+        static = self._place_symbols(shared)
+        threads = block[0] * block[1] * block[2]
+        warps = (threads + LANES - 1) // LANES
+        size = cluster[0] * cluster[1] * cluster[2]
+        total = grid[0] * grid[1] * grid[2]
+        self.total = total
+        self.wave = min(max(resident // (warps * size), 1) * size, total)
+        program.counts[32] += 1  # keep every file non-empty
+        self.machine = machine = Machine(
+            grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
+        )
+        machine.dynamic_shared = shared
+        memory.commit(machine.warps, self.wave, static + shared, self.local_size, size)
+        machine.barriers = BlockBarriers(machine)
+        machine.engine = AsyncEngine(machine)
+        self._initialise()
+        self.arguments.load()
+        name = target or (module.target[0] if module.target else "sm_80")
+        with np.errstate(all="ignore"):
+            self.scheduler = self._decode(name, seed, trace)
+
+    # -- checks before anything runs -------------------------------------------------------------
+
+    def _refuse_unknown(self) -> None:
+        for placed in self.program.code:
+            ins = placed.ins
+            if ends_block(ins) or ins.opcode[0] == RESULTS or lookup(ins.opcode) is not None:
+                continue
+            raise self.program.error(f"the instruction {ins.mnemonic} is not known", ins.at)
+
+    def _cluster(self, cluster: Dim3) -> Dim3:
+        """The launch's cluster, or the one that the kernel requires."""
+        for directive in self.program.main.node.directives:
+            if isinstance(directive, tree.FunctionDirective) and directive.name == "reqnctapercluster":
+                required = [self.program.constant(v) for v in directive.values]
+                required += [1] * (3 - len(required))
+                if cluster != (1, 1, 1) and list(cluster) != required:
+                    raise EmulationError(
+                        f"{self.program.entry} requires clusters of {required}, not {list(cluster)}"
+                    )
+                return required[0], required[1], required[2]
+        return cluster
+
+    def _check_sizes(self, grid: Dim3, block: Dim3, cluster: Dim3) -> None:
+        threads = block[0] * block[1] * block[2]
+        if threads > 1024:
+            raise EmulationError(f"a block has at most 1024 threads, not {threads}")
+        if any(g % c for g, c in zip(grid, cluster, strict=True)):
+            raise EmulationError(f"the grid {grid} is no multiple of the cluster {cluster}")
+        for directive in self.program.main.node.directives:
+            if not isinstance(directive, tree.FunctionDirective):
+                continue
+            values = [self.program.constant(v) for v in directive.values]
+            product = int(np.prod(values)) if values else 0
+            if directive.name == "reqntid" and threads != product:
+                raise EmulationError(
+                    f"{self.program.entry} requires blocks of {product} threads, not {threads}"
+                )
+            if directive.name == "maxntid" and threads > product:
+                raise EmulationError(
+                    f"{self.program.entry} allows blocks of {product} threads, not {threads}"
+                )
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def _place_symbols(self, shared: int) -> int:
+        """Give every variable its offset; the bytes of static shared memory, rounded up."""
+        static, local = 0, 0
+        used = self.program.symbols
+        for symbol in used:
+            align = max(symbol.align, 1)
+            if symbol.space in ("global", "const"):
+                buffer = self.memory.allocate(symbol.name, symbol.size, align)
+                symbol.offset = buffer.start
+            elif symbol.space == "shared":
+                static = (static + align - 1) // align * align
+                symbol.offset = static
+                static += symbol.size
+            elif symbol.space == "local":
+                align = max(align, 8)
+                local = (local + align - 1) // align * align
+                symbol.offset = local
+                local += symbol.size
+        dynamic = any(s.space == "dynamic" for s in used)
+        if shared or dynamic:
+            static = (static + 1023) // 1024 * 1024
+        for symbol in used:
+            if symbol.space == "dynamic":
+                symbol.offset = static
+        self.local_size = local
+        return static
+
+    def _initialise(self) -> None:
+        for symbol in self.program.symbols:
+            variable, declaration = symbol.variable, symbol.declaration
+            if symbol.space not in ("global", "const") or variable is None or declaration is None:
+                continue
+            if variable.initializer is None:
+                continue
+            unit = type_size(declaration.type)
+            kind = declaration.type
+            values = list(self._flatten(variable.initializer))
+            if len(values) * unit > symbol.size:
+                raise self.program.error(f"{symbol.name} has too many initial values", variable.at)
+            image = b"".join(self._constant(v, kind, unit) for v in values)
+            start = symbol.offset
+            self.memory.globals.bytes[start : start + len(image)] = np.frombuffer(image, np.uint8)
+
+    def _flatten(self, node: tree.Operand) -> list[tree.Operand]:
+        if isinstance(node, tree.Vector):
+            return [x for e in node.elements for x in self._flatten(e)]
+        return [node]
+
+    def _constant(self, node: tree.Operand, kind: str, unit: int) -> bytes:
+        if isinstance(node, tree.Apply) and isinstance(node.function, tree.Name):
+            return self._constant(node.argument, kind, unit)
+        if isinstance(node, tree.Float):
+            dtype = DTYPES[kind][0]
+            return np.array(node.value).astype(dtype).tobytes()
+        value = self.program.constant_or_none(node)
+        if value is None:
+            value = self._address(node)
+        return (value & ((1 << (8 * unit)) - 1)).to_bytes(unit, "little")
+
+    def _address(self, node: tree.Operand) -> int:
+        if isinstance(node, tree.Binary) and node.operator in "+-":
+            offset = self.program.constant(node.right)
+            return self._address(node.left) + (offset if node.operator == "+" else -offset)
+        if isinstance(node, tree.Name):
+            found = self.program.find(self.program.root, node.text)
+            if isinstance(found, Symbol):
+                return found.offset + (GLOBAL_BASE if found.space in ("global", "const") else 0)
+        raise self.program.error("this initial value is not supported", node.at)
+
+    # -- decoding --------------------------------------------------------------------------------
+
+    def _decode(self, target: str, seed: int | None, trace: TextIO | None) -> Scheduler:
+        program = self.program
+        decoder = Decoder(program, self.machine, target)
+        count = len(program.code)
+        leaders: set[int] = set()
+        for placed in program.code:
+            if placed.ins.opcode[0] in ("bra", "brx"):
+                leaders.update(targets(program, placed.ins, placed.scope))
+        code = Code([None] * count, {}, leaders, {})
+        scheduler = Scheduler(self.machine, program, code, seed, trace)
+        control = Control(decoder, scheduler, polling_edges(program))
+        at = 0
+        while at < count:
+            placed = program.code[at]
+            ins = placed.ins
+            decoder.placed = placed
+            if ends_block(ins):
+                try:
+                    code.terminators[at] = control.terminator(at)
+                except (ValueError, IndexError, KeyError) as problem:
+                    raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
+                at += 1
+                continue
+            if is_collective(ins):
+                code.collectives[at] = needs(decoder, ins)
+            if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
+                group = [ins]
+                while (
+                    at + len(group) < count
+                    and at + len(group) not in leaders
+                    and fusible(decoder, group, program.code[at + len(group)].ins)
+                    and program.code[at + len(group)].scope is placed.scope
+                ):
+                    group.append(program.code[at + len(group)].ins)
+                code.steps[at] = mma_group(decoder, group)
+                at += len(group)
+                continue
+            code.steps[at] = self._step(decoder, control, at)
+            at += 1
+        return scheduler
+
+    def _step(self, decoder: Decoder, control: Control, at: int) -> Step:
+        placed = self.program.code[at]
+        ins = placed.ins
+        if ins.opcode[0] == RESULTS:
+            step = control.copy_results(at)
+        else:
+            step = decoder.step(placed)
+        if ins.guard is not None:
+            row = decoder.row(ins, ins.guard.register, "pred")
+            step = guarded(step, row, ins.guard.negated)
+        return step
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def run(self, progress: Callable[[float], None] | None) -> None:
+        try:
+            with np.errstate(all="ignore"):
+                for first in range(0, self.total, self.wave):
+                    self.machine.start_wave(first, min(self.wave, self.total - first))
+                    self.scheduler.run_wave()
+                    if progress is not None:
+                        progress(min(first + self.wave, self.total) / self.total)
+        finally:
+            self._count()
+            self.arguments.store()
+
+    def _count(self) -> None:
+        statistics = self.report.statistics
+        for start, block in self.scheduler.blocks.items():
+            end = block.end + (1 if block.terminator is not None else 0)
+            for at in range(start, end):
+                name = self.program.code[at].ins.opcode[0]
+                statistics.instructions[name] += block.runs
+                statistics.lanes += 32 * block.runs
+
+

@@ -1,0 +1,317 @@
+"""Device memory: address spaces, bounds and alignment, gathers and scatters of whole warps.
+
+Every space is one flat byte array. Addresses that a kernel sees:
+
+* global and const: 64-bit, buffers lie apart with unmapped gaps between them;
+* shared: rank of the block in its cluster << 24 | offset (as `mapa.shared::cluster` gives);
+* local: offset in the lane's own stack;
+* generic: global addresses as they are; shared and local ones inside a window each.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import LANES, UINT, I64, Bools, Mask, Row, Select
+
+GLOBAL_BASE = 0x7F00_0000_0000
+SHARED_WINDOW = 0x0100_0000_0000
+LOCAL_WINDOW = 0x0200_0000_0000
+WINDOW = 1 << 32
+CLUSTER_SHIFT = 24
+GUARD = 4096
+ALIGNMENT = 256
+
+
+class AccessFault(Exception):
+    """One lane's address cannot be accessed. `index` counts the lanes handed in (flat)."""
+
+    def __init__(self, reason: str, address: int, index: int) -> None:
+        super().__init__(reason)
+        self.reason, self.address, self.index = reason, address, index
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One allocation in the global arena, [start, start + size) as offsets from GLOBAL_BASE."""
+
+    name: str
+    start: int
+    size: int
+
+    @property
+    def address(self) -> int:
+        return GLOBAL_BASE + self.start
+
+
+class Arena:
+    """Bytes with a view for every access width, kept a multiple of 16 long."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = np.zeros((size + 15) // 16 * 16, np.uint8)
+        self._views: dict[tuple[int, int], npt.NDArray[Any]] = {}
+
+    def view(self, width: int, count: int = 1) -> npt.NDArray[Any]:
+        """The bytes as elements of `width` bytes; rows of `count` where count > 1."""
+        key = (width, count)
+        found = self._views.get(key)
+        if found is None:
+            flat = self.bytes
+            if self.bytes.size % (width * count):
+                flat = self.bytes[: self.bytes.size // (width * count) * (width * count)]
+            found = flat.view(UINT[width])
+            self._views[key] = found = found if count == 1 else found.reshape(-1, count)
+        return found
+
+    def gather(self, at: I64, width: int, count: int) -> npt.NDArray[Any]:
+        """Elements at aligned byte positions; a trailing axis of `count` where count > 1."""
+        return self.view(width, count)[at >> ((width * count).bit_length() - 1)]
+
+    def scatter(self, at: I64, width: int, count: int, value: Any) -> None:
+        self.view(width, count)[at >> ((width * count).bit_length() - 1)] = value
+
+
+class Memory:
+    """All spaces of one launch.
+
+    `shared_home` [warp, lane] is the first byte of the shared memory of the lane's cluster;
+    `local_home` that of the lane's stack.
+    """
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._end = 0
+        self.globals = Arena(0)
+        self.shared = Arena(0)
+        self.local = Arena(0)
+        self.shared_size = 0  # bytes of one block
+        self.shared_stride = 0
+        self.local_size = 0
+        self.cluster = 1
+        #: One byte for four of shared memory: set while an asynchronous write to it is pending.
+        self.poison: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.poisoned = 0  # pending asynchronous writes
+        self.shared_home: I64 = np.zeros((0, LANES), np.int64)
+        self.local_home: I64 = np.zeros((0, LANES), np.int64)
+
+    # -- allocation --------------------------------------------------------------------------
+
+    def allocate(self, name: str, size: int, alignment: int = ALIGNMENT) -> Buffer:
+        """Reserve global memory; call `commit` before the first access."""
+        alignment = max(alignment, ALIGNMENT)
+        start = (self._end + GUARD + alignment - 1) // alignment * alignment
+        buffer = Buffer(name, start, size)
+        self.buffers.append(buffer)
+        self._end = start + size
+        return buffer
+
+    def commit(self, warps: int, blocks: int, shared: int, local: int, cluster: int) -> None:
+        """Make the arrays: `blocks` resident blocks of `shared` bytes, `local` bytes a lane."""
+        self.globals = Arena(self._end + GUARD)
+        self._starts = [b.start for b in self.buffers]
+        self._ends = np.array([b.start + b.size for b in self.buffers] or [0], np.int64)
+        self._start_array = np.array(self._starts or [0], np.int64)
+        self.shared_size = shared
+        self.shared_stride = (shared + 1023) // 1024 * 1024
+        self.shared = Arena(self.shared_stride * blocks)
+        self.poison = np.zeros(self.shared.bytes.size // 4, np.uint8)
+        self.local_size = (local + 15) // 16 * 16
+        self.local = Arena(self.local_size * warps * LANES)
+        self.cluster = cluster
+        per = warps // blocks if blocks else warps
+        block_of = np.arange(warps) // max(per, 1)
+        first = block_of // cluster * cluster * self.shared_stride
+        self.shared_home = np.repeat(first[:, None], LANES, axis=1).astype(np.int64)
+        lanes = np.arange(warps * LANES, dtype=np.int64).reshape(warps, LANES)
+        self.local_home = lanes * self.local_size
+
+    def bytes_of(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
+        return self.globals.bytes[buffer.start : buffer.start + buffer.size]
+
+    # -- address translation -------------------------------------------------------------------
+
+    def locate_global(self, address: npt.NDArray[Any], size: int) -> I64:
+        """Byte positions in the global arena of accesses of `size` bytes."""
+        at = (address - np.uint64(GLOBAL_BASE)).view(np.int64)
+        low, high = int(at.min()), int(at.max())
+        found = bisect_right(self._starts, low) - 1
+        if low < 0 or found < 0 or high + size > self._ends[found]:
+            self._refuse_global(address, at, size)
+        self._check_alignment(address, size)
+        return at
+
+    def _refuse_global(self, address: npt.NDArray[Any], at: I64, size: int) -> None:
+        which = np.searchsorted(self._start_array, at, side="right") - 1
+        bad = (which < 0) | (at + size > self._ends[np.maximum(which, 0)]) | (not self.buffers)
+        if bad.any():
+            index = int(np.flatnonzero(bad)[0])
+            raise AccessFault(
+                self._describe_global(int(at.flat[index]), size),
+                int(address.flat[index]),
+                index,
+            )
+
+    def _describe_global(self, at: int, size: int) -> str:
+        near = min(
+            self.buffers,
+            key=lambda b: max(b.start - at, at - (b.start + b.size), 0),
+            default=None,
+        )
+        if near is None or abs(at - near.start) > near.size + (1 << 30):
+            return f"{size} bytes outside every buffer"
+        if at < near.start:
+            return f"{size} bytes, {near.start - at} bytes before {near.name}"
+        return f"{size} bytes at offset {at - near.start} of {near.name}, which has {near.size}"
+
+    def _check_alignment(self, address: npt.NDArray[Any], size: int) -> None:
+        if size > 1 and int(np.bitwise_or.reduce(address, axis=None)) & (size - 1):
+            index = int(np.flatnonzero(address & address.dtype.type(size - 1))[0])
+            reason = f"an access of {size} bytes needs an address that is a multiple of {size}"
+            raise AccessFault(reason, int(address.flat[index]), index)
+
+    def locate_shared(self, address: npt.NDArray[Any], home: I64, size: int) -> I64:
+        """Byte positions in the shared arena; `address` as the kernel sees it."""
+        at = address.astype(np.int64)
+        if self.cluster > 1:
+            rank = at >> CLUSTER_SHIFT
+            offset = at & ((1 << CLUSTER_SHIFT) - 1)
+            bad_rank = rank >= self.cluster
+        else:
+            rank, offset, bad_rank = None, at, None
+        if offset.size and (int(offset.max()) + size > self.shared_size or int(offset.min()) < 0):
+            bad = (offset + size > self.shared_size) | (offset < 0)
+            index = int(np.flatnonzero(bad)[0])
+            reason = (
+                f"{size} bytes at shared offset {int(offset.flat[index])}; "
+                f"the block has {self.shared_size}"
+            )
+            raise AccessFault(reason, int(address.flat[index]), index)
+        if bad_rank is not None and bad_rank.any():
+            index = int(np.flatnonzero(bad_rank)[0])
+            reason = f"the cluster has {self.cluster} blocks"
+            raise AccessFault(reason, int(address.flat[index]), index)
+        self._check_alignment(address, size)
+        if rank is None:
+            return offset + home
+        return offset + home + rank * self.shared_stride
+
+    def locate_local(self, address: npt.NDArray[Any], home: I64, size: int) -> I64:
+        at = address.astype(np.int64)
+        if at.size and (int(at.max()) + size > self.local_size or int(at.min()) < 0):
+            bad = (at + size > self.local_size) | (at < 0)
+            index = int(np.flatnonzero(bad)[0])
+            reason = f"{size} bytes at local offset; the lane has {self.local_size}"
+            raise AccessFault(reason, int(address.flat[index]), index)
+        self._check_alignment(address, size)
+        return at + home
+
+    def spaces(
+        self, space: str, address: npt.NDArray[Any], sel: Select, mask: Mask, size: int
+    ) -> list[tuple[Arena, I64, Bools | None]]:
+        """Where lanes' accesses of `size` bytes go: (arena, byte positions, which lanes).
+
+        `address` holds the active lanes only (compressed where there is a mask). "Which lanes"
+        is None where one space serves all of them; generic addresses may need several.
+        """
+        if space == "global":
+            return [(self.globals, self.locate_global(address, size), None)]
+        if space == "shared":
+            home = self._home(self.shared_home, sel, mask)
+            return [(self.shared, self.locate_shared(address, home, size), None)]
+        if space == "local":
+            home = self._home(self.local_home, sel, mask)
+            return [(self.local, self.locate_local(address, home, size), None)]
+        return self._generic(address.astype(np.uint64), sel, mask, size)
+
+    @staticmethod
+    def _home(home: I64, sel: Select, mask: Mask) -> I64:
+        return home[sel] if mask is None else home[sel][mask]
+
+    def _generic(
+        self, address: npt.NDArray[np.uint64], sel: Select, mask: Mask, size: int
+    ) -> list[tuple[Arena, I64, Bools | None]]:
+        low, high = int(address.min()), int(address.max())
+        if low >= GLOBAL_BASE:
+            return [(self.globals, self.locate_global(address, size), None)]
+        home = self._home(self.shared_home, sel, mask)
+        if low >= SHARED_WINDOW and high < SHARED_WINDOW + WINDOW:
+            at = self.locate_shared(address - np.uint64(SHARED_WINDOW), home, size)
+            return [(self.shared, at, None)]
+        in_shared = (address >= SHARED_WINDOW) & (address < SHARED_WINDOW + WINDOW)
+        in_local = (address >= LOCAL_WINDOW) & (address < LOCAL_WINDOW + WINDOW)
+        result: list[tuple[Arena, I64, Bools | None]] = []
+        rest = ~(in_shared | in_local)
+        try:
+            where = rest
+            if rest.any():
+                result.append((self.globals, self.locate_global(address[rest], size), rest))
+            where = in_shared
+            if in_shared.any():
+                part = address[in_shared] - np.uint64(SHARED_WINDOW)
+                at = self.locate_shared(part, home[in_shared], size)
+                result.append((self.shared, at, in_shared))
+            where = in_local
+            if in_local.any():
+                part = address[in_local] - np.uint64(LOCAL_WINDOW)
+                stack = self._home(self.local_home, sel, mask)[in_local]
+                result.append((self.local, self.locate_local(part, stack, size), in_local))
+        except AccessFault as fault:
+            fault.index = int(np.flatnonzero(where)[fault.index])
+            raise
+        return result
+
+    def set_poison(self, at: I64, size: int, value: int) -> None:
+        """Mark (1) or clear (0) `size` bytes, 4, 8 or 16, at byte positions of shared memory."""
+        kind = UINT[size // 4]
+        self.poison.view(kind)[at >> (size.bit_length() - 1)] = value * (0x01010101 >> (32 - 2 * size))
+
+    def check_poison(self, arena: Arena, at: I64, size: int) -> None:
+        """Refuse accesses to bytes that an asynchronous copy has yet to write."""
+        if arena is not self.shared or not self.poisoned:
+            return
+        if size >= 8:
+            bad = self.poison.view(UINT[min(size, 16) // 4])[at >> (min(size, 16).bit_length() - 1)]
+        else:
+            bad = self.poison[at >> 2]
+        if bad.any():
+            index = int(np.flatnonzero(bad)[0])
+            offset = int(at.flat[index]) % max(self.shared_stride, 1)
+            reason = "an asynchronous copy to these bytes is still pending; wait for it first"
+            raise AccessFault(reason, offset, index)
+
+    def load(
+        self, space: str, address: Row, sel: Select, mask: Mask, width: int, count: int
+    ) -> npt.NDArray[Any]:
+        """Load per lane; `address` as `spaces` wants it. A trailing axis where count > 1."""
+        parts = self.spaces(space, address, sel, mask, width * count)
+        arena, at, which = parts[0]
+        if which is None:
+            if self.poisoned:
+                self.check_poison(arena, at, width * count)
+            return arena.gather(at, width, count)
+        shape = address.shape if count == 1 else (*address.shape, count)
+        result = np.empty(shape, UINT[width])
+        for arena, at, which in parts:
+            result[which] = arena.gather(at, width, count)
+        return result
+
+    def save(
+        self,
+        space: str,
+        address: Row,
+        sel: Select,
+        mask: Mask,
+        width: int,
+        count: int,
+        value: npt.NDArray[Any],
+    ) -> None:
+        """Store per lane, the highest lane last where several write one place."""
+        for arena, at, which in self.spaces(space, address, sel, mask, width * count):
+            if self.poisoned:
+                self.check_poison(arena, at, width * count)
+            arena.scatter(at, width, count, value if which is None else value[which])

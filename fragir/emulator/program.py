@@ -1,0 +1,382 @@
+"""From a syntax tree to a flat list of instructions with every name resolved.
+
+Nothing here knows numpy arrays or warps: registers are numbered per width, variables get their
+place, labels become positions. Functions that the kernel can reach follow it in the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fragir.emulator.common import DTYPES, EmulationError
+from fragir.ptx import tree
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Row `index` of the register file of that width (bits; predicates are 1 wide)."""
+
+    width: int
+    index: int
+    kind: str
+
+
+@dataclass(slots=True)
+class Symbol:
+    """A variable, parameter or function. `offset` counts within its space once it is placed.
+
+    `space`: global, const, shared, dynamic (extern shared), local, param (of the kernel), or
+    function (then `offset` is its number).
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    declaration: tree.Declaration | None = None
+    variable: tree.Variable | None = None
+    offset: int = -1
+
+
+Entity = Register | Symbol
+
+#: Opcode of the pseudo instruction behind every call that copies the results.
+RESULTS = "results of call"
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names of one function, block or module; inner scopes hide outer ones."""
+
+    parent: Scope | None
+    function: Routine | None
+    names: dict[str, Entity] = field(default_factory=dict[str, Entity])
+    ranges: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    labels: dict[str, int] = field(default_factory=dict[str, int])
+    targets: dict[str, tuple[tree.Name, ...]] = field(
+        default_factory=dict[str, tuple[tree.Name, ...]]
+    )
+    prototypes: dict[str, tree.CallPrototype] = field(
+        default_factory=dict[str, tree.CallPrototype]
+    )
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+@dataclass(slots=True)
+class Routine:
+    """A kernel or function in the flat list: instructions [start, end)."""
+
+    name: str
+    node: tree.Function
+    start: int = -1
+    end: int = -1
+    parameters: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
+    returns: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One instruction of the flat list with the scope its names are looked up in."""
+
+    ins: tree.Instruction
+    scope: Scope
+
+
+def type_size(kind: str) -> int:
+    """Bytes of a PTX type in memory."""
+    return 16 if kind == "b128" else max(DTYPES[kind][1], 8) // 8
+
+
+class Program:
+    """A kernel and what it calls, flat."""
+
+    def __init__(self, module: tree.Module, entry: str | None) -> None:
+        self.module = module
+        self.source = module.source
+        entries = module.entries
+        if not entries:
+            raise EmulationError("the PTX has no .entry with a body", file=self._file())
+        if entry is None:
+            if len(entries) > 1:
+                raise EmulationError(
+                    f"the PTX has {len(entries)} entries; name one of: {', '.join(entries)}",
+                    file=self._file(),
+                )
+            entry = next(iter(entries))
+        if entry not in entries:
+            raise EmulationError(
+                f"the PTX has no entry {entry}",
+                file=self._file(),
+                hint=f"it has: {', '.join(entries)}",
+            )
+        self.entry = entry
+        self.counts = {1: 0, 8: 0, 16: 0, 32: 0, 64: 0}
+        self.symbols: list[Symbol] = []
+        self.code: list[Placed] = []
+        self.routines: dict[str, Routine] = {}
+        self._pending: list[Routine] = []
+        self._functions = {f.name.text: f for f in module.functions if f.body is not None}
+        for item in module.items:
+            if isinstance(item, tree.Alias) and item.target.text in self._functions:
+                self._functions[item.name.text] = self._functions[item.target.text]
+        self.root = Scope(None, None)
+        for declaration in module.declarations:
+            self._declare(self.root, declaration)
+        self.main = self._routine(entries[entry])
+        while self._pending:
+            self._flatten(self._pending.pop(0))
+
+    def _file(self) -> str | None:
+        return self.module.source.filename if self.module.source else None
+
+    def error(self, message: str, at: int = -1, hint: str | None = None) -> EmulationError:
+        """An error that points at a place in the PTX."""
+        if self.source is None or at < 0:
+            return EmulationError(message, file=self._file(), hint=hint)
+        line, col = self.source.place(at)
+        text = self.source.line(line)
+        return EmulationError(message, self.source.filename, line, col, text, hint)
+
+    # -- names -------------------------------------------------------------------------------
+
+    def register(self, kind: str, at: int = -1) -> Register:
+        if kind not in DTYPES or kind == "b128":
+            raise self.error(f"registers of type .{kind} are not supported", at)
+        width = DTYPES[kind][1]
+        index = self.counts[width]
+        self.counts[width] += 1
+        return Register(width, index, kind)
+
+    def find(self, scope: Scope, name: str) -> Entity | None:
+        """What a name means there; registers come into being at their first use."""
+        for s in scope.chain():
+            found = s.names.get(name)
+            if found is not None:
+                return found
+            if s.ranges:
+                stem = name.rstrip("0123456789")
+                entry = s.ranges.get(stem)
+                if entry is not None and stem != name and int(name[len(stem) :]) < entry[0]:
+                    made = s.names[name] = self.register(entry[1])
+                    return made
+        if name in self._functions:
+            routine = self._routine(self._functions[name])
+            number = list(self.routines).index(routine.name)
+            symbol = Symbol(name, "function", 8, 8, offset=number)
+            self.root.names[name] = symbol
+            return symbol
+        return None
+
+    def label(self, scope: Scope, name: str) -> int | None:
+        for s in scope.chain():
+            if name in s.labels:
+                return s.labels[name]
+        return None
+
+    def routine(self, name: str) -> Routine | None:
+        """The function of that name, made reachable; None where there is no body."""
+        node = self._functions.get(name)
+        return None if node is None else self._routine(node)
+
+    # -- flattening ----------------------------------------------------------------------------
+
+    def _routine(self, node: tree.Function) -> Routine:
+        name = node.name.text
+        found = self.routines.get(name)
+        if found is None:
+            found = self.routines[name] = Routine(name, node)
+            self._pending.append(found)
+        return found
+
+    def _flatten(self, routine: Routine) -> None:
+        scope = Scope(self.root, routine)
+        kernel = routine.node.kind == "entry"
+        for target, declarations in (
+            (routine.returns, routine.node.returns),
+            (routine.parameters, routine.node.parameters),
+        ):
+            for declaration in declarations:
+                target.extend(self._declare(scope, declaration, kernel))
+        assert routine.node.body is not None
+        routine.start = len(self.code)
+        self._block(routine.node.body, scope)
+        end = routine.node.body.end
+        self.code.append(Placed(tree.Instruction(None, ("ret",), (), end), scope))
+        routine.end = len(self.code)
+
+    def _block(self, block: tree.Block, scope: Scope) -> None:
+        for item in block.items:
+            if isinstance(item, tree.Declaration):
+                self._declare(scope, item)
+            elif isinstance(item, tree.Label):
+                scope.labels[item.name.text] = len(self.code)
+        label: str | None = None
+        for item in block.items:
+            match item:
+                case tree.Instruction():
+                    self.code.append(Placed(item, scope))
+                    self._touch(item, scope)
+                    if item.opcode[0] == "call":  # results are copied when it comes back
+                        back = tree.Instruction(item.guard, (RESULTS,), item.operands, item.at)
+                        self.code.append(Placed(back, scope))
+                case tree.Label():
+                    label = item.name.text
+                    scope.labels[label] = len(self.code)
+                    continue
+                case tree.Block():
+                    self._block(item, Scope(scope, scope.function))
+                case tree.BranchTargets() if label is not None:
+                    scope.targets[label] = item.labels
+                case tree.CallPrototype() if label is not None:
+                    scope.prototypes[label] = item
+                case _:
+                    pass
+            label = None
+
+    def _touch(self, ins: tree.Instruction, scope: Scope) -> None:
+        """Meet every name of an instruction, so that counts and sizes are known early."""
+        if ins.guard is not None:
+            self.find(scope, ins.guard.register.text)
+        stack: list[object] = list(ins.operands)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, tree.Name):
+                self.find(scope, node.text)
+            elif isinstance(node, tree.Vector | tree.Parens):
+                stack.extend(node.elements)
+            elif isinstance(node, tree.Address):
+                stack.append(node.base)
+                stack.extend(node.rest)
+                if node.offset is not None:
+                    stack.append(node.offset)
+            elif isinstance(node, tree.Pair):
+                stack += [node.first, node.second]
+            elif isinstance(node, tree.Unary):
+                stack.append(node.operand)
+            elif isinstance(node, tree.Binary):
+                stack += [node.left, node.right]
+
+    def _declare(
+        self, scope: Scope, node: tree.Declaration, kernel: bool = False
+    ) -> list[Symbol | Register]:
+        made: list[Symbol | Register] = []
+        for variable in node.variables:
+            name = variable.name.text
+            if node.space == "reg":
+                if variable.count is not None:
+                    scope.ranges[name] = (variable.count.value, node.type)
+                elif node.vector is not None:
+                    for part in "xyzw"[: int(node.vector[1:])]:
+                        scope.names[f"{name}.{part}"] = self.register(node.type, node.at)
+                else:
+                    register = scope.names[name] = self.register(node.type, node.at)
+                    made.append(register)
+                continue
+            made.append(self._variable(scope, node, variable, kernel))
+        return made
+
+    def _variable(
+        self, scope: Scope, node: tree.Declaration, variable: tree.Variable, kernel: bool
+    ) -> Symbol:
+        name = variable.name.text
+        unit = type_size(node.type) if node.type in DTYPES else 8
+        unit *= int(node.vector[1:]) if node.vector else 1
+        size: int | None = unit
+        for dimension in variable.dimensions:
+            if dimension is None:
+                size = None
+            elif size is not None:
+                size *= self.constant(dimension)
+        initial = variable.initializer
+        if size is None and isinstance(initial, tree.Vector):
+            size = unit * len(initial.elements)
+        align = node.align.value if node.align else unit
+        space = node.space
+        if space == "param":
+            space = "param" if kernel else "local"
+        if space == "shared" and "extern" in node.linkage:
+            space, size = "dynamic", 0
+        if node.type in ("texref", "surfref", "samplerref"):
+            raise self.error(f".{node.type} variables are not supported", node.at)
+        symbol = Symbol(name, space, size or 0, align, node, variable)
+        scope.names[name] = symbol
+        self.symbols.append(symbol)
+        return symbol
+
+    # -- constants -----------------------------------------------------------------------------
+
+    def constant(self, node: tree.Operand) -> int:
+        """The value of a constant expression; FragirError where it is none."""
+        value = self.constant_or_none(node)
+        if value is None:
+            raise self.error("a constant is expected here", node.at)
+        return value
+
+    def constant_or_none(self, node: tree.Operand) -> int | None:
+        match node:
+            case tree.Integer():
+                return node.value
+            case tree.Parens(elements=(inner,)):
+                return self.constant_or_none(inner)
+            case tree.Cast():
+                return self.constant_or_none(node.operand)
+            case tree.Unary():
+                inner_value = self.constant_or_none(node.operand)
+                if inner_value is None:
+                    return None
+                return {
+                    "-": -inner_value,
+                    "+": inner_value,
+                    "~": ~inner_value,
+                    "!": int(not inner_value),
+                }[node.operator]
+            case tree.Binary():
+                left, right = (
+                    self.constant_or_none(node.left),
+                    self.constant_or_none(node.right),
+                )
+                if left is None or right is None:
+                    return None
+                return _binary(node.operator, left, right)
+            case tree.Conditional():
+                condition = self.constant_or_none(node.condition)
+                if condition is None:
+                    return None
+                return self.constant_or_none(node.then if condition else node.otherwise)
+            case _:
+                return None
+
+
+def _binary(operator: str, left: int, right: int) -> int | None:
+    if operator in ("/", "%") and right == 0:
+        return None
+    quotient = 0
+    if operator in ("/", "%"):
+        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    table = {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "/": lambda: quotient,
+        "%": lambda: left - quotient * right,
+        "<<": lambda: left << (right & 63),
+        ">>": lambda: left >> (right & 63),
+        "&": lambda: left & right,
+        "|": lambda: left | right,
+        "^": lambda: left ^ right,
+        "&&": lambda: int(bool(left and right)),
+        "||": lambda: int(bool(left or right)),
+        "==": lambda: int(left == right),
+        "!=": lambda: int(left != right),
+        "<": lambda: int(left < right),
+        "<=": lambda: int(left <= right),
+        ">": lambda: int(left > right),
+        ">=": lambda: int(left >= right),
+    }
+    return table[operator]()

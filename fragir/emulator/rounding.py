@@ -1,0 +1,319 @@
+"""Exact scalar floating point on numpy arrays: sums rounded to odd, and narrowing.
+
+A result that must be rounded once to a narrow format is computed in f64 *rounded to odd* (the
+last bit set where anything was cut off); rounding that again to a format with at most 51 bits
+gives what one rounding of the exact value gives (Boldo and Melquiond, IEEE TC 57(4), 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+F64 = npt.NDArray[np.float64]
+F32 = npt.NDArray[np.float32]
+
+F32_NAN = np.uint32(0x7FFFFFFF)
+F16_NAN = np.uint16(0x7FFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A binary floating-point format: fraction bits, lowest normal exponent, largest finite."""
+
+    name: str
+    fraction: int
+    exponent: int  # bits of the exponent field
+    largest: float
+    infinity: bool = True
+    nan: int | None = None  # bits of the NaN that instructions give; None: the format has none
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def lowest(self) -> int:
+        return 1 - self.bias
+
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("f64", 52, 11, float(np.finfo(np.float64).max), nan=0x7FF8 << 48),
+        Format("f32", 23, 8, float(np.finfo(np.float32).max), nan=0x7FFFFFFF),
+        Format("tf32", 10, 8, (2 - 2.0**-10) * 2.0**127, nan=0x7FFFFFFF),
+        Format("bf16", 7, 8, (2 - 2.0**-7) * 2.0**127, nan=0x7FFF),
+        Format("f16", 10, 5, 65504.0, nan=0x7FFF),
+        Format("e5m2", 2, 5, 57344.0, nan=0x7F),
+        Format("e4m3", 3, 4, 448.0, infinity=False, nan=0x7F),
+        Format("e3m2", 2, 3, 28.0, infinity=False),
+        Format("e2m3", 3, 2, 7.5, infinity=False),
+        Format("e2m1", 1, 2, 6.0, infinity=False),
+    )
+}
+
+
+def to_odd(total: F64, error: F64) -> F64:
+    """`total` + `error` (error: what rounding `total` to nearest lost) rounded to odd."""
+    bits = total.view(np.int64)
+    inexact = ((error > 0) | (error < 0)) & ((bits & 1) == 0)
+    if not inexact.any():
+        return total
+    towards = np.where((error > 0) == (total > 0), 1, -1)
+    return np.where(inexact, bits + towards, bits).view(np.float64)
+
+
+def sum_odd(a: F64, b: F64) -> F64:
+    """a + b rounded to odd (Knuth's TwoSum gives the error exactly)."""
+    total = a + b
+    part = total - a
+    return to_odd(total, (a - (total - part)) + (b - part))
+
+
+def quantize(value: F64, form: Format, mode: str = "rn") -> F64:
+    """The nearest values of a format, by mode rn, rna, rz, rm, rp; overflow by the mode.
+
+    `value` is exact or rounded to odd. NaN and infinities stay.
+    """
+    _, exponent = np.frexp(value)
+    scale = np.maximum(exponent - 1, form.lowest) - form.fraction
+    part = np.ldexp(value, -scale)
+    if mode == "rn":
+        part = np.rint(part)
+    elif mode == "rna":
+        part = np.copysign(np.floor(np.abs(part) + 0.5), part)
+    elif mode == "rz":
+        part = np.trunc(part)
+    else:
+        part = np.floor(part) if mode == "rm" else np.ceil(part)
+    result = np.copysign(np.ldexp(part, scale), value)
+    over = np.abs(result) > form.largest
+    if over.any():
+        over &= np.isfinite(value)
+        limit = np.full(value.shape, form.largest if mode == "rz" else np.inf)
+        if mode in ("rm", "rp"):
+            up = value > 0
+            limit[up if mode == "rm" else ~up] = form.largest
+        result = np.where(over, np.copysign(limit, value), result)
+    return np.where(np.isfinite(value), result, value)
+
+
+def saturate(value: F64, form: Format) -> F64:
+    """Clamp to the largest finite magnitude (satfinite); NaN stays."""
+    return np.clip(value, -form.largest, form.largest)
+
+
+def encode(value: F64, form: Format) -> npt.NDArray[np.uint64]:
+    """The bits of values that the format holds exactly; NaN becomes the format's own."""
+    if form.name == "f64":
+        bits = value.view(np.uint64).copy()
+    elif form.name in ("f32", "tf32"):
+        bits = value.astype(np.float32).view(np.uint32).astype(np.uint64)
+    elif form.name == "bf16":
+        bits = value.astype(np.float32).view(np.uint32).astype(np.uint64) >> np.uint64(16)
+    elif form.name == "f16":
+        bits = value.astype(np.float16).view(np.uint16).astype(np.uint64)
+    else:
+        bits = _encode_small(value, form)
+    nan = np.isnan(value)
+    if nan.any():
+        # Formats without NaN give positive maximum (PTX ISA 9.2, 9.7.9.22 cvt).
+        replacement = form.nan
+        if replacement is None:
+            replacement = (1 << (form.fraction + form.exponent)) - 1
+        bits = np.where(nan, np.uint64(replacement), bits)
+    return bits
+
+
+def _encode_small(value: F64, form: Format) -> npt.NDArray[np.uint64]:
+    magnitude = np.abs(value)
+    infinite = np.isinf(magnitude)
+    safe = np.where(np.isfinite(magnitude), magnitude, 0)
+    _, exponent = np.frexp(safe)
+    exponent = np.maximum(exponent - 1, form.lowest)
+    significand = np.ldexp(safe, form.fraction - exponent).astype(np.int64)
+    field = np.where(significand >> form.fraction, exponent + form.bias, 0)
+    bits = (field << form.fraction) | (significand & ((1 << form.fraction) - 1))
+    if form.infinity:
+        bits = np.where(infinite, ((1 << form.exponent) - 1) << form.fraction, bits)
+    elif infinite.any():
+        assert form.nan is not None, "infinities of formats without NaN are clamped before"
+        bits = np.where(infinite, form.nan, bits)
+    return (bits | (np.signbit(value).astype(np.int64) << (form.fraction + form.exponent))).astype(
+        np.uint64
+    )
+
+
+def decode(bits: npt.NDArray[Any], form: Format) -> F64:
+    """The values of a format's bit patterns, as f64."""
+    if form.name == "f64":
+        return bits.astype(np.uint64).view(np.float64)
+    if form.name in ("f32", "tf32"):
+        return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    if form.name == "bf16":
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if form.name == "f16":
+        return bits.astype(np.uint16).view(np.float16).astype(np.float64)
+    return _small_table(form)[bits.astype(np.int64) & ((2 << (form.fraction + form.exponent)) - 1)]
+
+
+_TABLES: dict[str, F64] = {}
+
+
+def _small_table(form: Format) -> F64:
+    table = _TABLES.get(form.name)
+    if table is None:
+        half = 1 << (form.fraction + form.exponent)
+        values: list[float] = []
+        for bits in range(half):
+            field, rest = bits >> form.fraction, bits & ((1 << form.fraction) - 1)
+            significand = rest + (1 << form.fraction if field else 0)
+            values.append(significand * 2.0 ** (max(field, 1) - form.bias - form.fraction))
+        if form.infinity:
+            values[half - 4] = np.inf
+            values[half - 3 :] = [np.nan] * 3
+        elif form.nan is not None:
+            values[form.nan] = np.nan
+        table = np.array(values + [-v for v in values])
+        _TABLES[form.name] = table
+    return table
+
+
+# -- f64, where nothing wider is at hand ---------------------------------------------------------
+
+
+def _split_product(a: F64, b: F64) -> tuple[F64, F64]:
+    """a*b as an unevaluated sum (Dekker); exact away from overflow and underflow."""
+    splitter = 134217729.0
+    product = a * b
+    ta, tb = a * splitter, b * splitter
+    ah, bh = ta - (ta - a), tb - (tb - b)
+    al, bl = a - ah, b - bh
+    return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
+
+
+def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def fma_f64(a: F64, b: F64, c: F64) -> F64:
+    """a*b + c, rounded once to nearest even."""
+    upper, lower = _split_product(a, b)
+    th, tl = _two_sum(c, lower)
+    vh, vl = _two_sum(upper, th)
+    result = vh + sum_odd(tl, vl)
+    limits = [np.frexp(x)[1] for x in (a, b, c)]
+    tame = np.abs(limits[0]) < 400
+    tame &= (np.abs(limits[1]) < 400) & (np.abs(limits[2]) < 800)
+    tame &= np.isfinite(a) & np.isfinite(b) & np.isfinite(c) & (np.abs(limits[0] + limits[1]) < 400)
+    tame &= (a != 0) & (b != 0) & (c != 0) & (np.abs(result) > 1e-200)
+    if tame.all():
+        return result
+    return exact_f64("fma", "rn", a, b, c, keep=np.broadcast_to(tame, result.shape), known=result)
+
+
+def exact_f64(
+    operation: str,
+    mode: str,
+    *operands: F64,
+    keep: npt.NDArray[np.bool_] | None = None,
+    known: F64 | None = None,
+) -> F64:
+    """add, mul, div, sqrt, fma one element at a time in rationals; slow and exact.
+
+    Elements where `keep` is set are taken from `known`.
+    """
+    arrays = np.broadcast_arrays(*operands)
+    result = np.empty(arrays[0].shape) if known is None else known.copy()
+    todo = np.ones(result.shape, np.bool_) if keep is None else ~keep
+    flat = [x[todo] for x in arrays]
+    result[todo] = [
+        _one_f64(operation, mode, *(float(v) for v in values))
+        for values in zip(*flat, strict=True)
+    ]
+    return result
+
+
+def _one_f64(operation: str, mode: str, *values: float) -> float:
+    with np.errstate(all="ignore"):
+        a = np.float64(values[0])
+        b = np.float64(values[1]) if len(values) > 1 else a
+        plain: dict[str, Any] = {
+            "add": a + b,
+            "mul": a * b,
+            "div": a / b,
+            "sqrt": np.sqrt(a),
+            "fma": a * b + values[-1],
+        }
+    near = float(plain[operation])
+    if not all(np.isfinite(values)):
+        if operation == "fma" and np.isfinite(values[0]) and np.isfinite(values[1]):
+            return values[2]  # a finite product, even one that overflows f64
+        return near
+    if operation == "div" and values[1] == 0 or operation == "sqrt" and values[0] <= 0:
+        return near
+    if operation == "sqrt":
+        return _rounded_root(Fraction(values[0]), mode)
+    x, y = Fraction(values[0]), Fraction(values[1])
+    exact = {
+        "add": lambda: x + y,
+        "mul": lambda: x * y,
+        "div": lambda: x / y,
+        "fma": lambda: x * y + Fraction(values[-1]),
+    }[operation]()
+    if exact == 0:
+        return _signed_zero(operation, mode, values)
+    return rounded(exact, mode)
+
+
+def _signed_zero(operation: str, mode: str, values: tuple[float, ...]) -> float:
+    signs = [np.signbit(v) for v in values]
+    if operation in ("mul", "div"):
+        return -0.0 if signs[0] != signs[1] else 0.0
+    first = signs[0] if operation == "add" else signs[0] != signs[1]
+    if first == signs[-1]:
+        return -0.0 if first else 0.0
+    return -0.0 if mode == "rm" else 0.0
+
+
+def rounded(exact: Fraction, mode: str) -> float:
+    """A nonzero rational rounded to f64 by rn, rz, rm or rp."""
+    form = FORMATS["f64"]
+    magnitude, negative = abs(exact), exact < 0
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    while magnitude < Fraction(2) ** exponent:
+        exponent -= 1
+    while magnitude >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    quantum = Fraction(2) ** (max(exponent, form.lowest) - form.fraction)
+    steps, rest = divmod(magnitude, quantum)
+    away = {"rz": False, "rm": negative, "rp": not negative}.get(mode)
+    if away is None:
+        away = rest * 2 > quantum or (rest * 2 == quantum and steps % 2 == 1)
+    if rest and away:
+        steps += 1
+    value = steps * quantum
+    if value > Fraction(form.largest):
+        up = mode == "rn" or (mode == "rm" and negative) or (mode == "rp" and not negative)
+        result = np.inf if up else form.largest
+    else:
+        result = float(value)
+    return -result if negative else result
+
+
+def _rounded_root(value: Fraction, mode: str) -> float:
+    from math import isqrt
+
+    shift = 2 * max(0, 240 - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    scaled = (value.numerator << shift) // value.denominator
+    root = isqrt(scaled)
+    exact = root * root == scaled and (value.numerator << shift) % value.denominator == 0
+    approximation = Fraction(2 * root + (0 if exact else 1), 2) / (1 << (shift // 2))
+    return rounded(approximation, mode)

@@ -1,0 +1,314 @@
+"""Which lanes run next: lowest position first, in rounds, with parking per lane.
+
+The lanes that stand at the lowest position run one basic block together. A taken backward branch
+of a loop that polls (mbarrier waits, atomics, volatile or acquiring loads, nanosleep) parks its
+lanes until nothing else can run; so does a loop that was taken more than `BUDGET` times in one
+round. When nothing is left to run the round ends: asynchronous work that nobody waited for
+completes, parked lanes go on. A round that changes nothing is a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TextIO
+from zlib import crc32
+
+import numpy as np
+
+from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step
+from fragir.emulator.memory import AccessFault
+from fragir.emulator.program import Program
+from fragir.emulator.state import BLOCKED, EXITED, PARKED, WAITING, Machine
+
+BUDGET = 4096
+PATIENCE = 2000  # rounds without any visible change before a loop that reads clocks is given up
+
+#: A terminator ends a block: the next position if it is one for all lanes, or None where it has
+#: written `key` itself.
+Terminator = Callable[[Any, Mask], int | None]
+
+
+@dataclass(slots=True)
+class Code:
+    """The decoded program. `steps` has None where a step was fused into an earlier one."""
+
+    steps: list[Step | None]
+    terminators: dict[int, Terminator]
+    leaders: set[int]
+    #: position -> lanes that must be there, as bits per warp (None: all that are alive)
+    collectives: dict[int, Callable[[Any, Mask], Any] | None]
+
+
+@dataclass(slots=True)
+class Block:
+    """Straight-line code from one position on: [start, end), then a terminator or falling on."""
+
+    pairs: list[tuple[int, Step]]
+    end: int
+    terminator: Terminator | None
+    collective: bool
+    runs: int = 0
+
+
+class Scheduler:
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        code: Code,
+        seed: int | None,
+        trace: TextIO | None = None,
+    ) -> None:
+        self.machine, self.program, self.code = machine, program, code
+        self.blocks: dict[int, Block] = {}
+        self.shuffle = seed is not None
+        self.back_edges: dict[int, int] = {}
+        self.trace = trace
+        self._snapshot: tuple[int, int] | None = None
+        self._idle = 0
+        self._at = 0
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def run_wave(self) -> None:
+        """Run until every lane of the resident blocks has exited."""
+        self._snapshot, self._idle = None, 0
+        while True:
+            group = self._pick()
+            if group is not None:
+                self._execute(*group)
+            elif not self._end_round():
+                return
+
+    def _pick(self) -> tuple[int, Any, Mask, int] | None:
+        key = self.machine.key[: self.machine.resident]
+        at = int(key.min())
+        if at >= PARKED:
+            return None
+        if self.shuffle:
+            at = self.machine.random.choice(np.unique(key[key < PARKED])).item()
+        here = key == at
+        if here.all():
+            return at, slice(0, len(key)), None, EXITED
+        others = EXITED if self.shuffle else int(np.where(here, EXITED, key).min())
+        if self.shuffle:
+            others = -1  # one block, then choose again
+        warps = np.flatnonzero(here.any(axis=1))
+        sel = contiguous(warps)
+        part = here[sel]
+        return at, sel, None if part.all() else part, others
+
+    def block(self, start: int) -> Block:
+        found = self.blocks.get(start)
+        if found is None:
+            code = self.code
+            pairs: list[tuple[int, Step]] = []
+            end = start
+            collective = False
+            while end not in code.terminators and (end == start or end not in code.leaders):
+                step = code.steps[end]
+                if step is not None:
+                    pairs.append((end, step))
+                collective = collective or end in code.collectives
+                end += 1
+            found = Block(pairs, end, code.terminators.get(end), collective)
+            self.blocks[start] = found
+        return found
+
+    def _execute(self, at: int, sel: Any, mask: Mask, others: int) -> None:
+        """Run a group of lanes until others stand lower, or it splits, waits or parks."""
+        position = at
+        try:
+            while True:
+                block = self.blocks.get(at) or self.block(at)
+                block.runs += self._width(sel)
+                if self.trace is not None:
+                    self._write_trace(at, block, sel, mask)
+                if mask is not None and block.collective:
+                    left = self._run_split(block, sel, mask)
+                    if left is None:
+                        return
+                    sel, mask = left
+                    position = block.end
+                else:
+                    for position, step in block.pairs:
+                        step(sel, mask)
+                if block.terminator is None:
+                    after: int | None = block.end
+                else:
+                    position = block.end
+                    after = block.terminator(sel, mask)
+                if after is None:
+                    return
+                if after >= others:
+                    self.machine.key[sel] = (
+                        after if mask is None else np.where(mask, after, self.machine.key[sel])
+                    )
+                    return
+                at = after
+        except AccessFault as fault:
+            if mask is not None and block.collective:  # pyright: ignore[reportPossiblyUnbound]
+                position = self._at
+            raise self._fault(fault, position, sel, mask) from None
+        except EmulationError as error:
+            if error.line is None:
+                raise self._placed(error, position, sel) from None
+            raise
+
+    @staticmethod
+    def _width(sel: Any) -> int:
+        return sel.stop - sel.start if isinstance(sel, slice) else len(sel)
+
+    def _run_split(self, block: Block, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+        """A block with collective instructions for incomplete warps."""
+        for at, step in block.pairs:
+            self._at = at
+            if mask is not None and at in self.code.collectives:
+                left = self._gather(at, sel, mask)
+                if left is None:
+                    return None
+                sel, mask = left
+            step(sel, mask)
+        self._at = block.end
+        return sel, mask
+
+    def _gather(self, at: int, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+        """Hold the warps whose named lanes have not all come to the collective at `at`."""
+        machine = self.machine
+        needs = self.code.collectives[at]
+        alive = (machine.alive[sel] * LANE_BITS).sum(axis=1, dtype=np.uint32)
+        needed = alive if needs is None else needs(sel, mask) & alive
+        here = (mask * LANE_BITS).sum(axis=1, dtype=np.uint32)
+        incomplete = needed & ~here != 0
+        if not incomplete.any():
+            return sel, mask
+        warps = np.arange(machine.warps)[sel]
+        key = machine.key
+        for index in np.flatnonzero(incomplete):
+            warp = warps[index]
+            key[warp] = np.where(mask[index], at | WAITING, key[warp])
+            waiting = key[warp] == at | WAITING
+            if int(needed[index]) & ~int((waiting * LANE_BITS).sum(dtype=np.uint32)) == 0:
+                key[warp] = np.where(waiting, at, key[warp])
+        if incomplete.all():
+            return None
+        part = mask[~incomplete]
+        return contiguous(warps[~incomplete]), None if part.all() else part
+
+    # -- branches --------------------------------------------------------------------------------
+
+    def park(self, position: int, polls: bool) -> bool:
+        """Whether the lanes that take the backward branch at `position` park."""
+        if polls:
+            return True
+        taken = self.back_edges.get(position, 0) + 1
+        self.back_edges[position] = taken
+        return taken > BUDGET
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    def _end_round(self) -> bool:
+        machine = self.machine
+        machine.report.statistics.rounds += 1
+        key = machine.key[: machine.resident]
+        if int(key.min()) >= EXITED:
+            machine.engine.finish()
+            return False
+        self.back_edges.clear()
+        if machine.engine.end_round():
+            machine.progress = True
+        held = (key & (PARKED | WAITING)) != 0
+        if machine.progress:
+            machine.progress = False
+            self._snapshot, self._idle = None, 0
+        else:
+            self._idle += 1
+            state = self._state()
+            if state == self._snapshot or self._idle > PATIENCE or not held.any():
+                raise self._deadlock()
+            self._snapshot = state
+        if not held.any() and int(key.min()) >= BLOCKED:
+            raise self._deadlock()
+        key[held] &= ~(PARKED | WAITING)
+        return True
+
+    def _state(self) -> tuple[int, int]:
+        total = 0
+        for rows in self.machine.files.values():
+            total = crc32(memoryview(np.ascontiguousarray(rows)).cast("B"), total)
+        return total, crc32(memoryview(self.machine.key).cast("B"))
+
+    def _deadlock(self) -> EmulationError:
+        """Say who waits where."""
+        machine = self.machine
+        key = machine.key[: machine.resident]
+        lines: list[str] = []
+        mask = PARKED - 1
+        alive = key < EXITED
+        for value in np.unique(key[alive]):
+            position, flags = int(value) & mask, int(value) & ~mask
+            at = self.program.code[min(position, len(self.program.code) - 1)]
+            if flags & BLOCKED:
+                at = self.program.code[position - 1]
+                how = "blocked at"
+            else:
+                how = "waits for other lanes at" if flags & WAITING else "polls at"
+            where = self.program.error("", at.ins.at)
+            who = np.argwhere(key == value)
+            warp, lane = (int(x) for x in who[0])
+            block, local = machine.place(warp)
+            lines.append(
+                f"{len(who)} lanes, first block {block} warp {local} lane {lane}, {how} line "
+                f"{where.line}: {at.ins.mnemonic}{machine.barriers.describe(warp, lane, flags)}"
+            )
+        message = f"deadlock in {self.program.entry}: nothing can change any more; "
+        return EmulationError(
+            message + "; ".join([*lines[:8], *machine.engine.describe()]),
+            file=self.program.error("").file,
+        )
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def _fault(self, fault: AccessFault, position: int, sel: Any, mask: Mask) -> EmulationError:
+        used = getattr(fault, "mask", mask)
+        if hasattr(fault, "sel"):
+            sel = fault.sel  # pyright: ignore[reportAttributeAccessIssue]
+        warps = np.arange(self.machine.warps)[sel]
+        if used is None:
+            which, lane = divmod(fault.index, 32)
+        else:
+            which, lane = (int(x) for x in np.argwhere(used)[fault.index])
+        block, local = self.machine.place(int(warps[which]))
+        ins = self.program.code[position].ins
+        message = (
+            f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local} lane {lane}, "
+            f"address 0x{fault.address:x}: {fault.reason}"
+        )
+        return self.program.error(message, ins.at)
+
+    def _placed(self, error: EmulationError, position: int, sel: Any) -> EmulationError:
+        ins = self.program.code[position].ins
+        warp = int(np.arange(self.machine.warps)[sel][0])
+        block, local = self.machine.place(warp)
+        message = f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local}: "
+        return self.program.error(message + error.message, ins.at, error.hint)
+
+    def _write_trace(self, at: int, block: Block, sel: Any, mask: Mask) -> None:
+        assert self.trace is not None
+        lanes = 32 * self._width(sel) if mask is None else int(mask.sum())
+        warps = np.arange(self.machine.warps)[sel]
+        for position in range(at, min(block.end + 1, len(self.program.code))):
+            if position == block.end and block.terminator is None:
+                break
+            ins = self.program.code[position].ins
+            line = self.program.error("", ins.at).line
+            first, last = int(warps[0]), int(warps[-1])
+            self.trace.write(f"warps {first}..{last} lanes {lanes} line {line}: {ins.mnemonic}\n")
+
+
+def contiguous(warps: Any) -> Any:
+    """Warp indices as a slice where they are neighbours: slices are views, indices are copies."""
+    if len(warps) and int(warps[-1]) - int(warps[0]) + 1 == len(warps):
+        return slice(int(warps[0]), int(warps[-1]) + 1)
+    return warps

@@ -1,0 +1,298 @@
+"""mma, ldmatrix, stmatrix, movmatrix: registers and addresses for the tensor-core operations.
+
+A run of neighbouring mma of one opcode in which none reads what an earlier one writes becomes one
+call: their instances lie one after the other along the warp axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.alu import Decode
+from fragir.emulator.common import Mask, Step
+from fragir.emulator.memory import SHARED_WINDOW, AccessFault
+from fragir.emulator.program import Register
+from fragir.emulator.tensor import (
+    LdmatrixOp,
+    MmaOp,
+    MovmatrixOp,
+    StmatrixOp,
+    TensorOp,
+    tensor_instruction,
+)
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.decode import Decoder, Place
+
+#: At most this many instances (instructions times warps) in one call.
+FUSED = 4096
+
+
+def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
+    try:
+        return tensor_instruction(ins.opcode, d.target_name)
+    except Exception as problem:
+        if hasattr(problem, "message"):
+            raise d.error(ins, problem.message, getattr(problem, "hint", None)) from problem  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+        raise
+
+
+def whole_warps(sel: Any, mask: Mask) -> Any:
+    """The warps of which any lane takes part: these instructions are for warps, not lanes."""
+    if mask is None:
+        return sel
+    some = mask.any(axis=1)
+    if some.all():
+        return sel
+    if isinstance(sel, slice):
+        return np.arange(sel.start, sel.stop)[some]
+    return sel[some]
+
+
+class Registers:
+    """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
+
+    def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
+        self.file = d.machine.files[width]
+        self.rows: list[list[Any]] | None = None
+        numbers: list[list[int]] = []
+        kind = f"u{width}"
+        for one, vector in zip(ins, vectors, strict=True):
+            numbers.append([])
+            for element in vector:
+                found = None
+                if isinstance(element, tree.Name):
+                    found = d.program.find(d.scope, element.text)
+                if isinstance(found, Register) and found.width == width:
+                    numbers[-1].append(found.index)
+                else:
+                    self.rows = self.rows or []
+                    numbers[-1].append(-1)
+        if self.rows is not None:
+            self.rows = [
+                [d.row(one, element, kind) for one, vector in zip(ins, vectors, strict=True)
+                 for element in [vector[i]]]
+                for i in range(len(vectors[0]))
+            ]
+        self.index: npt.NDArray[np.intp] = np.array(numbers, np.intp).T.copy()
+        flat = self.index.T.ravel()
+        self.run = self.rows is None and bool((np.diff(flat) == 1).all()) and len(ins) == 1
+
+    def read(self, sel: Any) -> Any:
+        """[count, n * warps, 32]"""
+        if self.rows is not None:
+            parts = [np.stack([row[sel] for row in rows]) for rows in self.rows]
+            stacked = np.stack(parts)
+        elif self.run and isinstance(sel, slice):
+            first = int(self.index[0, 0])
+            return self.file[first : first + len(self.index), sel]
+        elif isinstance(sel, slice):
+            stacked = self.file[self.index, sel]
+        else:
+            stacked = self.file[self.index[:, :, None], sel]
+        return stacked.reshape(stacked.shape[0], -1, 32)
+
+    def write(self, sel: Any, value: Any) -> None:
+        count, n = self.index.shape
+        parts = value.reshape(count, n, -1, 32)
+        if isinstance(sel, slice):
+            if self.run:
+                first = int(self.index[0, 0])
+                self.file[first : first + count, sel] = parts[:, 0]
+            else:
+                self.file[self.index, sel] = parts
+        else:
+            self.file[self.index[:, :, None], sel] = parts
+
+
+def names(operand: tree.Operand) -> set[str]:
+    """The register names of a vector operand."""
+    elements = operand.elements if isinstance(operand, tree.Vector) else (operand,)
+    return {e.text for e in elements if isinstance(e, tree.Name)}
+
+
+def fusible(d: Decoder, group: list[tree.Instruction], nxt: tree.Instruction) -> bool:
+    """Whether `nxt` can join the mma of `group` (dense, one opcode, independent)."""
+    first = group[0]
+    if nxt.opcode != first.opcode or nxt.guard is not None or len(nxt.operands) != 4:
+        return False
+    if (len(group) + 1) * d.machine.warps > FUSED:
+        return False
+    written: set[str] = set().union(*(names(i.operands[0]) for i in group))
+    reads = set[str]().union(*(names(o) for o in nxt.operands))
+    return not written & reads
+
+
+def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
+    """One step for a run of independent mma."""
+    ins = group[0]
+    op = operation(d, ins)
+    if not isinstance(op, MmaOp):
+        raise d.error(ins, f"{ins.mnemonic} is not supported")
+    vectors = [[d.vector(i.operands[k]) for i in group] for k in range(4)]
+    for vector, wanted, name in zip(
+        vectors, (op.d, op.a, op.b, op.c), "dabc", strict=True
+    ):
+        for one, elements in zip(group, vector, strict=True):
+            if len(elements) != wanted.count:
+                raise d.error(
+                    one, f"operand {name} of {ins.mnemonic} has {wanted.count} registers, "
+                    f"not {len(elements)}"
+                )
+    out = _outputs(d, group, vectors[0], op.d.width)
+    a, b, c = (
+        Registers(d, group, vectors[k], r.width)
+        for k, r in ((1, op.a), (2, op.b), (3, op.c))
+    )
+    extra = _extra(d, ins, op)
+    statistics = d.machine.report.statistics
+    count = len(group)
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        left = a.read(sel)
+        statistics.mma += left.shape[1]
+        out(sel, op.execute(left, b.read(sel), c.read(sel), **extra(sel)))
+
+    assert count == len(group)
+    return run
+
+
+def _outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Any:
+    """A writer of results; `_` elements are left out."""
+    if not any(isinstance(e, tree.Sink) for v in vectors for e in v):
+        for one, vector in zip(group, vectors, strict=True):
+            for element in vector:
+                if d.register(one, element).width != width:
+                    raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
+        return Registers(d, group, vectors, width).write
+    rows = [[d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)]
+
+    def write(sel: Any, value: Any) -> None:
+        parts = value.reshape(value.shape[0], len(rows), -1, 32)
+        for n, vector in enumerate(rows):
+            for i, row in enumerate(vector):
+                if row is not None:
+                    row[sel] = parts[i, n]
+
+    return write
+
+
+def _extra(d: Decoder, ins: tree.Instruction, op: MmaOp) -> Any:
+    """Metadata and scales of the forms that have them."""
+    rest = list(range(4, d.count(ins)))
+    wanted = (2 if op.e is not None else 0) + (4 if op.scales else 0)
+    if len(rest) != wanted:
+        raise d.error(ins, f"{ins.mnemonic} takes {4 + wanted} operands, not {d.count(ins)}")
+    if not rest:
+        return lambda sel: {}
+    fixed: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
+    if op.e is not None:
+        rows["e"] = d.source(ins, rest.pop(0), "u32")
+        selector = d.literal(ins, rest.pop(0))
+        if selector not in op.selectors:
+            raise d.error(ins, f"the sparsity selector must be one of {list(op.selectors)}")
+        fixed["selector"] = selector
+    if op.scales:
+        for side in "ab":
+            rows[f"sf{side}"] = d.source(ins, rest.pop(0), "u32")
+            chosen = d.vector(d.operand(ins, rest.pop(0)))
+            values = [d.program.constant_or_none(e) for e in chosen]
+            if len(values) != 2 or None in values:
+                raise d.error(ins, "scale selectors must be two constants")
+            fixed[f"select_{side}"] = tuple(values)
+    return lambda sel: {**fixed, **{k: row[sel][None] for k, row in rows.items()}}
+
+
+def _mma(d: Decoder, ins: tree.Instruction) -> Step:
+    return mma_group(d, [ins])
+
+
+# -- matrices in shared memory ---------------------------------------------------------------------
+
+
+def row_positions(d: Decoder, place: Place, sel: Any, rows: int) -> Any:
+    """Byte positions in the shared arena of the addresses of lanes 0..rows-1: [warps, rows]."""
+    memory = d.machine.memory
+    address = place.at(sel, None)[:, :rows]
+    if address.dtype.itemsize == 8:
+        address = np.where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
+    home = memory.shared_home[sel][:, :rows]
+    try:
+        at = memory.locate_shared(address, home, 16)
+        if memory.poisoned:
+            memory.check_poison(memory.shared, at, 16)
+    except AccessFault as fault:
+        warp, lane = divmod(fault.index, rows)
+        fault.index = warp * 32 + lane
+        fault.mask = None  # pyright: ignore[reportAttributeAccessIssue]
+        fault.sel = sel  # pyright: ignore[reportAttributeAccessIssue]
+        raise
+    return at
+
+
+def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
+    op = operation(d, ins)
+    assert isinstance(op, LdmatrixOp)
+    place = d.place(ins, 1, d.space(ins))
+    vector = d.vector(d.operand(ins, 0))
+    if len(vector) != op.r.count:
+        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    write = _outputs(d, [ins], [vector], 32)
+    memory, counted = d.machine.memory, d.machine.report.statistics.loaded
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        at = row_positions(d, place, sel, op.rows)
+        data = memory.shared.bytes.reshape(-1, 16)[at >> 4]
+        counted["shared"] += 16 * at.size
+        write(sel, op.execute(data))
+
+    return run
+
+
+def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
+    op = operation(d, ins)
+    assert isinstance(op, StmatrixOp)
+    place = d.place(ins, 0, d.space(ins))
+    vector = d.vector(d.operand(ins, 1))
+    if len(vector) != op.r.count:
+        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    registers = Registers(d, [ins], [vector], 32)
+    machine = d.machine
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        at = row_positions(d, place, sel, op.rows)
+        machine.memory.shared.bytes.reshape(-1, 16)[at >> 4] = op.execute(registers.read(sel))
+        machine.report.statistics.stored["shared"] += 16 * at.size
+        machine.progress = True
+
+    return run
+
+
+def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
+    op = operation(d, ins)
+    assert isinstance(op, MovmatrixOp)
+    source, out = d.source(ins, 1, "u32"), d.target(ins, 0, "u32")
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        if out is not None:
+            out[sel] = op.execute(source[sel][None])[0]
+
+    return run
+
+
+TABLE: dict[str, Decode] = {
+    "mma": _mma,
+    "ldmatrix": _load_matrix,
+    "stmatrix": _store_matrix,
+    "movmatrix": _move_matrix,
+}
