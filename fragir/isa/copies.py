@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from fragir.isa import fragments, targets
 from fragir.isa.build import fragment, mnk
-from fragir.isa.dense import BLACKWELL_CONSUMER, BLACKWELL_SERVER
+from fragir.isa.dense import BLACKWELL
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
 from fragir.isa.spelling import aliases, mnemonic
 
 _PACKED = ("b8x16.b6x16_p32", "b8x16.b4x16_p64")
-_BLACKWELL = tuple(t for t in targets.TARGETS if t in BLACKWELL_SERVER + BLACKWELL_CONSUMER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,10 @@ _sm75, _sm90 = targets.at_least("sm_75"), targets.at_least("sm_90")
 
 ROWS: tuple[Row, ...] = (
     Row("ldmatrix", "m8n8", (1, 2, 4), _ANY, ("b16",), "6.5", _sm75),
-    Row("ldmatrix", "m16n16", (1, 2), _MUST, ("b8", *_PACKED), "8.6", _BLACKWELL),
-    Row("ldmatrix", "m8n16", (1, 2, 4), _NEVER, _PACKED, "8.6", _BLACKWELL),
+    Row("ldmatrix", "m16n16", (1, 2), _MUST, ("b8", *_PACKED), "8.6", BLACKWELL),
+    Row("ldmatrix", "m8n16", (1, 2, 4), _NEVER, _PACKED, "8.6", BLACKWELL),
     Row("stmatrix", "m8n8", (1, 2, 4), _ANY, ("b16",), "7.8", _sm90),
-    Row("stmatrix", "m16n8", (1, 2, 4), _MUST, ("b8",), "8.6", _BLACKWELL),
+    Row("stmatrix", "m16n8", (1, 2, 4), _MUST, ("b8",), "8.6", BLACKWELL),
     Row("movmatrix", "m8n8", (1,), _MUST, ("b16",), "7.8", _sm75),
 )
 

@@ -13,7 +13,16 @@ from itertools import product
 
 from fragir.isa import fragments, targets
 from fragir.isa.build import fragment, mnk, scale_operands, word
-from fragir.isa.dense import BLACKWELL_CONSUMER, F8F6F4, Signature, container, pairs, scale_blocks
+from fragir.isa.dense import (
+    BLACKWELL,
+    BLACKWELL_CONSUMER,
+    F8F6F4,
+    Signature,
+    container,
+    narrow_pairs,
+    pairs,
+    scale_blocks,
+)
 from fragir.isa.elements import FLOAT8, FLOAT8_6_4, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
 from fragir.isa.spelling import aliases, mnemonic
@@ -50,6 +59,7 @@ _HALF: tuple[Signature, ...] = (
 _TF32: tuple[Signature, ...] = (("f32", "tf32", "tf32", "f32"),)
 _INT8, _INT4 = pairs(("s8", "u8"), ("s32",)), pairs(("s4", "u4"), ("s32",))
 _MX = tuple((*t, "ue8m0") for t in pairs(FLOAT8_6_4, ("f32",)))
+_NARROW = narrow_pairs(("f16", "f32"))
 _FP4: Signature = ("f32", "e2m1", "e2m1", "f32")
 _E8, _E4 = ((*_FP4, "ue8m0"),), ((*_FP4, "ue4m3"),)
 _MX8 = frozenset(("kind::mxf8f6f4", "block_scale", "scale_vec::1X"))
@@ -69,16 +79,9 @@ ROWS: tuple[Row, ...] = (
     Row("m16n8k128", _INT4, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
     Row("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, "8.4", "8.5", _sm89),
     Row("m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER),
-    Row(
-        "m16n8k64",
-        pairs(FLOAT8_6_4, ("f16", "f32")),
-        4,
-        _ONE,
-        None,
-        "8.7",
-        BLACKWELL_CONSUMER,
-        F8F6F4,
-    ),
+    Row("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, None, "8.6", BLACKWELL, F8F6F4),
+    Row("m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, F8F6F4),
+    Row("m16n8k64", _NARROW, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, F8F6F4),
     Row("m16n8k64", _MX, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, _MX8),
     Row("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _MX4),
     Row("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _NV2),

@@ -63,7 +63,7 @@ def parse(text: str) -> Form | None:
     for part in parts[1:]:
         if part in _DROPPED or part in _HEAD:
             continue
-        if _SHAPE.match(part):
+        if _SHAPE.match(part) and not shape:
             shape = part
         elif part in ("row", "col"):
             layouts.append(part)
@@ -72,6 +72,22 @@ def parse(text: str) -> Form | None:
         else:
             flags.add(part)
     return normal(Form(family, shape, tuple(layouts), tuple(types), frozenset(flags)))
+
+
+def complaint(text: str) -> str | None:
+    """What ptxas would say about the words themselves, whatever they mean; None if nothing."""
+    parts = tokens(text)
+    for word in ("sync", "aligned"):
+        if word not in parts:
+            return f".{word} is missing"
+    words = [part for part in parts if part not in BITS and part not in ("row", "col")]
+    for word in words:
+        if words.count(word) > 1:
+            return f".{word} stands there twice"
+    for word in ("xor", "and"):
+        if word in parts and "popc" in parts and parts.index(word) > parts.index("popc"):
+            return f".{word} stands before .popc"
+    return None
 
 
 def normal(form: Form) -> Form:
@@ -133,3 +149,8 @@ def aliases(form: Form) -> tuple[str, ...]:
     if "satfinite" in form.flags:
         found.append(text.replace(".satfinite", "") + ".satfinite")
     return tuple(found)
+
+
+def is_shape(word: str) -> bool:
+    """Whether a word has the form of a shape: m16n8k16, 16x64b."""
+    return _SHAPE.match(word) is not None

@@ -33,21 +33,21 @@ _GENERATORS = (dense, sparse, warpgroup, copies, tensor_memory)
 _registered: dict[str, Instruction] = {}
 
 
-def lookup(mnemonic: str) -> Instruction:
+def lookup(mnemonic: str, *, target: str | None = None) -> Instruction:
     """The instruction of a mnemonic in any spelling that ptxas takes.
 
     Raises `UnknownInstruction`, which names the part that is wrong and the nearest legal
-    mnemonics.
+    mnemonics; with `target` also where the instruction does not exist there.
     """
-    own = _registered.get(mnemonic)
-    if own is not None:
-        return own
-    form = spelling.parse(mnemonic)
-    found = resolve(form) if form is not None else None
+    found = _registered.get(mnemonic)
     if found is None:
+        form = spelling.parse(mnemonic)
+        if form is not None and spelling.complaint(mnemonic) is None:
+            found = resolve(form)
+    if found is None or (target is not None and target not in found.targets):
         from fragir.isa.nearest import unknown
 
-        raise unknown(mnemonic, form)
+        raise unknown(mnemonic, target, found)
     return found
 
 
@@ -116,7 +116,7 @@ def find(
     if found is None:
         from fragir.isa.nearest import unknown
 
-        raise unknown(spelling.mnemonic(form), form)
+        raise unknown(spelling.mnemonic(form))
     return found
 
 

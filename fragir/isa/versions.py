@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from fragir.errors import FragirError
 from fragir.isa import table, targets
-from fragir.isa.dense import BLACKWELL_CONSUMER, BLACKWELL_SERVER
+from fragir.isa.dense import BLACKWELL, BLACKWELL_SERVER
 
 # Available everywhere from PTX 6.0 on, as far as no rule below says otherwise.
 BASE = frozenset(
@@ -252,7 +252,7 @@ EXACT: dict[str, tuple[str, ...]] = {
     "server": BLACKWELL_SERVER,
     "sm100": ("sm_100a", "sm_100f", "sm_103a", "sm_103f"),
     "exact": tuple(t for t in targets.TARGETS if targets.suffix(t)),
-    "blackwell": (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER),
+    "blackwell": BLACKWELL,
 }
 
 

@@ -15,9 +15,8 @@ from fragir.isa import Instruction
 from fragir.isa.emit import emit_module, statement
 from fragir.isa.targets import NEWEST_VERSION, TARGETS, version_key
 
-VERSIONS = list[str](
-    "6.0 6.1 6.2 6.3 6.4 6.5 7.0 7.1 7.2 7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0 9.1 9.2".split()
-)
+MINORS = {6: 6, 7: 9, 8: 9, 9: 3}
+VERSIONS = [f"{major}.{minor}" for major, count in MINORS.items() for minor in range(count)]
 SAMPLE = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120f", "sm_121a")
 MODULE = 300  # kernels in one module
 
