@@ -288,7 +288,8 @@ def grouped(
     floor: int,
 ) -> npt.NDArray[np.uint32]:
     """c + sum of `sums * significand * 2^exponent` over axis 0, cut at `fraction`, RZ to f32."""
-    addend = c.view(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        addend = c.view(np.float32).astype(np.float64)
     magnitude = (c & np.uint32(0x7FFFFFFF)).astype(np.int64)
     own = np.where(magnitude == 0, floor, np.maximum(magnitude >> 23, 1) - 127)
     dead = nothing | (significand == 0)
