@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from fragir.ptx import Module
 
 STOPPED = "stopped"
+DEADLOCK = "deadlock"
 DEPENDS = "schedule-dependent"
 KINDS = {
-    STOPPED: "the kernel could not go on: an access out of bounds, a deadlock, ...",
+    STOPPED: "the kernel could not go on: an access out of bounds, a wait that is missing, ...",
+    DEADLOCK: "nothing can change any more",
     DEPENDS: "two legal schedules give different results",
 }
 """Kinds of findings that are made here; `fragir.emulator.report.KINDS` has the others."""
@@ -81,6 +83,8 @@ def examine(
                     launch, module, values, check=True, schedule=schedule, asynchrony=asynchrony
                 )
             except EmulationError as error:
+                if error.line is None and not _is_deadlock(error):
+                    raise  # the launch is wrong, not the kernel
                 found = [_stopped(error)]
             else:
                 found = [finding_json(finding) for finding in result.findings]
@@ -95,9 +99,14 @@ def examine(
     return list(findings.values()), instructions
 
 
+def _is_deadlock(error: FragirError) -> bool:
+    """A deadlock has no line: many lanes wait in many places."""
+    return error.message.startswith("deadlock")
+
+
 def _stopped(error: FragirError) -> dict[str, Any]:
     return {
-        "kind": STOPPED,
+        "kind": DEADLOCK if _is_deadlock(error) else STOPPED,
         "message": error.sentence,
         "file": error.file,
         "line": error.line,

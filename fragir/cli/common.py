@@ -80,6 +80,8 @@ def as_fragir_error(error: BaseException) -> FragirError:
     match error:
         case FragirError():
             return error
+        case click.exceptions.NoArgsIsHelpError():
+            return FragirError("a command is missing", hint="`fragir --help` lists them")
         case click.UsageError():
             context = error.ctx
             hint = f"`{context.command_path} --help` says more" if context else None

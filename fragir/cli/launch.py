@@ -10,6 +10,7 @@ import click
 
 from fragir.cli.arguments import Argument, Loaded, read_arguments
 from fragir.cli.files import read_text
+from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.emulator import Report
@@ -96,7 +97,24 @@ def read_module(launch: Launch) -> Module:
     from fragir.ptx import parse
 
     name = "<stdin>" if launch.ptx == "-" else launch.ptx
-    return parse(read_text(launch.ptx, "PTX"), name)
+    module = parse(read_text(launch.ptx, "PTX"), name)
+    if launch.target is not None:
+        _refuse_target(launch.target, module, name)
+    return module
+
+
+def _refuse_target(target: str, module: Module, name: str) -> None:
+    """Raises FragirError where code for the file's `.target` does not run on `target`."""
+    from fragir.isa.targets import known, supports
+    from fragir.ptx.tree import Target
+
+    known(target)
+    for item in module.items:
+        if isinstance(item, Target) and not supports(target, item.words[0]):
+            line, col = module.source.place(item.at) if module.source else (None, None)
+            source = module.source.line(line) if module.source and line else None
+            message = f"this is code for {item.words[0]}, which does not run on {target}"
+            raise FragirError(message, name, line, col, source)
 
 
 def emulate(

@@ -81,6 +81,12 @@ def test_wrong_usage(fragir: Fragir, arguments: list[str], words: str) -> None:
     assert words in json.loads(result.out)["error"]["message"]
 
 
+def test_no_command(fragir: Fragir) -> None:
+    result = fragir()
+    assert (result.code, result.out) == (USAGE, "")
+    assert result.err == "error: a command is missing (`fragir --help` lists them)\n"
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [

@@ -1,0 +1,206 @@
+"""`fragir emulate` and `fragir check`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fragir.cli.check import KINDS as OWN_KINDS
+from fragir.emulator import KINDS
+
+Fragir = Callable[..., Any]
+
+
+@pytest.fixture
+def zeros(in_folder: Path) -> Path:
+    path = in_folder / "out.npy"
+    np.save(path, np.zeros(32, np.uint32))
+    return path
+
+
+def test_result(fragir: Fragir, store: Path, zeros: Path) -> None:
+    result = fragir("emulate", "store.ptx", "--arg", "out:out.npy", "--arg", "u32:5")
+    assert result.code == 0
+    assert "warp instructions" in result.out
+    assert result.err == "wrote out.npy\n"
+    assert np.load(zeros).tolist() == list(range(5, 37))
+
+
+def test_launch_and_json(fragir: Fragir, store: Path, in_folder: Path) -> None:
+    np.save("wide.npy", np.zeros((8, 16), np.uint16))  # 256 bytes: 64 threads
+    launch = ["--entry", "store", "--grid", "2,1", "--block", "8,8,1", "--target", "sm_90"]
+    result = fragir(
+        "emulate", "store.ptx", *launch, "--arg", "inout:wide.npy", "--arg", "u32:0", "--json"
+    )
+    assert (result.code, result.err) == (0, "")
+    document = json.loads(result.out)
+    assert document["written"] == ["wide.npy"]
+    assert document["findings"] == []
+    assert sum(document["opcodes"].values()) == document["instructions"] > 0
+    found = np.load("wide.npy").view(np.uint32).ravel()
+    assert found[:8].tolist() == list(range(8))  # tid.x
+    assert not found[8:].any()
+
+
+def test_input_is_left_alone(fragir: Fragir, store: Path, zeros: Path) -> None:
+    before = zeros.read_bytes()
+    assert fragir("emulate", "store.ptx", "--arg", "in:out.npy", "--arg", "u32:5").code == 0
+    assert zeros.read_bytes() == before
+
+
+def test_trace(fragir: Fragir, store: Path, zeros: Path) -> None:
+    result = fragir(
+        "emulate", "store.ptx", "--arg", "in:out.npy", "--arg", "u32:5", "--trace", "--json"
+    )
+    assert "st.global.u32" in result.err
+    assert json.loads(result.out)["written"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--arg", "out:out.npy"], "argument"),
+        (["--arg", "out:out.npy", "--arg", "u64:1"], ""),
+        (["--arg", "out:out.npy", "--arg", "u32:1", "--arg", "null"], "argument"),
+        (["--arg", "out:out.npy", "--arg", "u32:1", "--block", "64"], ""),
+        (["--arg", "null", "--arg", "u32:1"], ""),
+        (["--arg", "out:none.npy", "--arg", "u32:1"], "cannot read this file"),
+        (["--arg", "out:store.ptx", "--arg", "u32:1"], "this is no .npy array"),
+        (["--arg", "out:out.npy", "--arg", "u32:1", "--entry", "load"], "load"),
+        (["--arg", "out:out.npy", "--arg", "u32:1", "--target", "sm_75"], "sm_75"),
+        (["--arg", "out:out.npy", "--arg", "u32:1", "--target", "sm_nine"], "sm_nine"),
+    ],
+)
+def test_failure_leaves_the_output_alone(
+    fragir: Fragir, store: Path, zeros: Path, arguments: list[str], words: str
+) -> None:
+    before = zeros.read_bytes()
+    result = fragir("emulate", "store.ptx", *arguments)
+    assert (result.code, result.out) == (1, "")
+    head = result.err.splitlines()[0]
+    assert head.startswith("error: ")
+    assert words in head
+    assert "fault of fragir" not in head
+    assert zeros.read_bytes() == before
+    result = fragir("emulate", "store.ptx", *arguments, "--json")
+    assert (result.code, result.err) == (1, "")
+    assert words in str(json.loads(result.out)["error"])
+    assert zeros.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"", "k.ptx"),
+        (b"\x7fELF\2\1\1\0\0", "k.ptx"),
+        (b"\xff\xfe", "k.ptx:1:1"),
+        (b".version 7.0\n.target sm_80\n.entry k(.param .u64 a", "k.ptx:3:"),
+        (b".version 7.0\n.target sm_80\n.entry k() { ld. }", "k.ptx:3:"),
+    ],
+)
+@pytest.mark.parametrize("command", ["emulate", "check"])
+def test_bad_ptx(fragir: Fragir, in_folder: Path, command: str, content: bytes, place: str) -> None:
+    (in_folder / "k.ptx").write_bytes(content)
+    result = fragir(command, "k.ptx")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {place}")
+    assert "fault of fragir" not in result.err
+
+
+def test_check_of_a_clean_kernel(fragir: Fragir, store: Path, zeros: Path) -> None:
+    before = zeros.read_bytes()
+    arguments = ["check", "store.ptx", "--arg", "out:out.npy", "--arg", "u32:5"]
+    result = fragir(*arguments, "--json")
+    assert (result.code, result.err) == (0, "")
+    document = json.loads(result.out)
+    assert document["findings"] == []
+    assert document["instructions"] > 0
+    assert fragir(*arguments).out.startswith("no findings in 4 runs")
+    assert zeros.read_bytes() == before
+
+
+def test_check_finds_an_access_out_of_bounds(fragir: Fragir, store: Path, zeros: Path) -> None:
+    arguments = ["--arg", "out:out.npy", "--arg", "u32:5", "--block", "64"]
+    result = fragir("check", "store.ptx", *arguments, "--json")
+    assert (result.code, result.err) == (1, "")
+    (finding,) = json.loads(result.out)["findings"]
+    assert finding["kind"] == "stopped"
+    assert finding["line"] == 13
+    result = fragir("check", "store.ptx", *arguments)
+    assert result.code == 1
+    assert "store.ptx:13" in result.out
+
+
+DEADLOCK = """\
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry half()
+{
+    .reg .b32 %r<2>;
+    .reg .pred %p;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p, %r1, 32;
+    @%p bar.sync 0;
+    @!%p bar.sync 1;
+    ret;
+}
+"""
+
+
+def test_check_finds_a_deadlock(fragir: Fragir, in_folder: Path) -> None:
+    (in_folder / "half.ptx").write_text(DEADLOCK)
+    result = fragir("check", "half.ptx", "--block", "64", "--json")
+    assert (result.code, result.err) == (1, "")
+    findings = json.loads(result.out)["findings"]
+    assert {finding["kind"] for finding in findings} == {"deadlock"}
+
+
+RACE = """\
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry race(.param .u64 out)
+{
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %ctaid.x;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+
+
+def test_check_compares_schedules(
+    fragir: Fragir, in_folder: Path, zeros: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel whose last writer wins: a schedule that swaps the blocks changes the result."""
+    from fragir import emulator
+
+    (in_folder / "race.ptx").write_text(RACE)
+    original = emulator.run
+
+    def run(*arguments: Any, schedule: int | None, **options: Any) -> Any:
+        report = original(*arguments, schedule=schedule, **options)
+        if schedule is not None:
+            options["arguments"][0][0] = schedule
+        return report
+
+    monkeypatch.setattr(emulator, "run", run, raising=False)
+    result = fragir("check", "race.ptx", "--grid", "4", "--arg", "out:out.npy", "--json")
+    assert (result.code, result.err) == (1, "")
+    kinds = {finding["kind"] for finding in json.loads(result.out)["findings"]}
+    assert "schedule-dependent" in kinds
+
+
+def test_kinds_are_a_closed_list(in_folder: Path) -> None:
+    """docs/json.md has the kinds of `check`; none of them is one of the emulator's."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text()
+    assert all(f"| `{kind}` |" in text for kind in OWN_KINDS)
+    assert not set(OWN_KINDS) & set(KINDS)
