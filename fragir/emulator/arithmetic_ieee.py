@@ -103,6 +103,8 @@ def fma_f64(a: F64, b: F64, c: F64, rounding: Rounding = "rn") -> F64:
             result = np.where(inwards, np.nextafter(result, 0.0), result)
         special = ~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c))
         result = np.where(special, a * b + c, result)
+        # A finite product must not overflow before it meets an infinite addend.
+        result = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, result)
 
         def moderate(x: F64, least: float, most: float) -> npt.NDArray[np.bool_]:
             return (np.abs(x) >= least) & (np.abs(x) <= most)
