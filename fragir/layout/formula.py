@@ -64,6 +64,9 @@ VARIABLES = {
     "i": "element",
 }
 
+# Names that the ISA defines ahead of its formulas, whether or not they are used: never dimensions.
+HELPERS = {"groupID", "threadID_in_group"}
+
 OPERATORS: Mapping[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -202,7 +205,7 @@ class _Formula:
     def targets(self, axes: set[str]) -> tuple[str, ...]:
         """The names that no line uses, in order."""
         used = self.used - axes
-        return tuple(name for name in self.definitions if name not in used)
+        return tuple(n for n in self.definitions if n not in used and n not in HELPERS)
 
     def value(self, name: str, environment: Environment) -> int:
         """The value of a defined name for given coordinates; the first guard that holds decides."""
@@ -221,9 +224,7 @@ class _Formula:
 
 def _sizes(formula: _Formula, elements: int | None, lanes: int) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    uses_lane = "lane" in formula.used or "lane" not in formula.ranges
-    closed = set(formula.ranges) >= {"element"} and "lane" not in formula.used
-    if "lane" not in formula.ranges and uses_lane and not closed:
+    if "lane" in formula.used and "lane" not in formula.ranges:
         sizes["lane"] = lanes
     sizes.update(formula.ranges)
     if elements is not None:
@@ -269,13 +270,15 @@ def _read(text: str) -> _Formula:
         tree = _parser().parse(folded)  # pyright: ignore[reportUnknownMemberType]  # Lark's stub
     except UnexpectedInput as error:
         position = error.pos_in_stream
-        if position is None or not 0 <= position < len(text):
+        token = cast("Token | None", getattr(error, "token", None))
+        if position is None or (token is not None and token.type == "$END"):
             position = len(text.rstrip())
         before = text[:position]
         start = before.rfind("\n") + 1
         found = repr(text[position]) if position < len(text.rstrip()) else "the end"
         raise LayoutError(
             f"The formula cannot be read from {found} on.",
+            file="<formula>",
             line=before.count("\n") + 1,
             col=position - start + 1,
             source=text[start:].split("\n", 1)[0],

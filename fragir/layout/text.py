@@ -81,6 +81,7 @@ def _syntax_error(text: str, position: int, expected: str) -> LayoutError:
     start = before.rfind("\n") + 1
     return LayoutError(
         f"Expected {expected} in the layout, but found {found}.",
+        file="<layout>",
         line=before.count("\n") + 1,
         col=position - start + 1,
         source=text[start:].split("\n", 1)[0],
