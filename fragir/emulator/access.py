@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.alu import Decode, copy, elementwise, nothing
-from fragir.emulator.common import DTYPES, UINT, Mask, Row, Step, store
+from fragir.emulator.alu import Decode, copy, elementwise, nothing, of1
+from fragir.emulator.common import DTYPES, UINT, Mask, Row, Step, is_slice, store
 from fragir.emulator.memory import (
     CLUSTER_SHIFT,
     GLOBAL_BASE,
@@ -25,7 +25,7 @@ def put(row: Row, sel: Any, mask: Mask, value: Any) -> None:
     """Write values of the active lanes: [warps, 32], or one per active lane where masked."""
     if mask is None:
         row[sel] = value
-    elif isinstance(sel, slice):
+    elif is_slice(sel):
         row[sel][mask] = value
     else:
         part = row[sel]
@@ -102,8 +102,10 @@ def save(d: Decoder, ins: Instruction) -> Step:
         raise d.error(ins, f"{ins.mnemonic} is not supported")
     place = d.place(ins, 0, d.space(ins))
     raw = f"b{8 * width}"
-    rows = [d.row(ins, e, raw if _is_raw(e) else kind).view(UINT[width]) for e in
-            _elements(d, ins, d.operand(ins, 1), count)]
+    rows = [
+        d.row(ins, e, raw if _is_raw(e) else kind).view(UINT[width])
+        for e in _elements(d, ins, d.operand(ins, 1), count)
+    ]
     machine = d.machine
     memory, counted = machine.memory, machine.report.statistics.stored
     space = place.space
@@ -136,7 +138,7 @@ def convert_address(d: Decoder, ins: Instruction) -> Step:
     if kind != "u64":
         raise d.error(ins, "generic addresses have 64 bits here")
     shift = np.uint64((1 << 64) - window if "to" in ins.opcode else window)
-    return elementwise(lambda a: a + shift, out, [source])
+    return elementwise(of1(lambda a: a + shift), out, [source])
 
 
 def is_space(d: Decoder, ins: Instruction) -> Step:
@@ -145,8 +147,8 @@ def is_space(d: Decoder, ins: Instruction) -> Step:
     source, out = d.source(ins, 1, "u64"), d.target(ins, 0, "pred")
     base = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space)
     if base is None:
-        return elementwise(lambda a: a >= np.uint64(GLOBAL_BASE), out, [source])
-    return elementwise(lambda a: (a >= base) & (a < base + WINDOW), out, [source])
+        return elementwise(of1(lambda a: a >= np.uint64(GLOBAL_BASE)), out, [source])
+    return elementwise(of1(lambda a: (a >= base) & (a < base + WINDOW)), out, [source])
 
 
 def map_address(d: Decoder, ins: Instruction) -> Step:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fragir.emulator.common import Mask, Row, Step, store
+from fragir.emulator.common import Mask, Row, Step, is_slice, store
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
@@ -16,6 +16,21 @@ if TYPE_CHECKING:
 Function: TypeAlias = Callable[..., Any]
 #: A family's table: first word of the opcode -> decode one instruction.
 Decode: TypeAlias = "Callable[[Decoder, Instruction], Step]"
+
+
+def of1(function: Callable[[Any], Any]) -> Function:
+    """A function of one operand (says the type of a lambda)."""
+    return function
+
+
+def of2(function: Callable[[Any, Any], Any]) -> Function:
+    """A function of two operands."""
+    return function
+
+
+def of3(function: Callable[[Any, Any, Any], Any]) -> Function:
+    """A function of three operands."""
+    return function
 
 
 def elementwise(function: Function, out: Row | None, sources: Sequence[Row]) -> Step:
@@ -51,7 +66,7 @@ def _ufunc(function: np.ufunc, out: Row, sources: Sequence[Row]) -> Step:
         (only,) = sources
 
         def unary(sel: Any, mask: Mask) -> None:
-            if mask is None and isinstance(sel, slice):
+            if mask is None and is_slice(sel):
                 function(only[sel], out=out[sel])
             else:
                 store(out, sel, mask, function(only[sel]))
@@ -60,7 +75,7 @@ def _ufunc(function: np.ufunc, out: Row, sources: Sequence[Row]) -> Step:
     first, second = sources
 
     def binary(sel: Any, mask: Mask) -> None:
-        if mask is None and isinstance(sel, slice):
+        if mask is None and is_slice(sel):
             function(first[sel], second[sel], out=out[sel])
         else:
             store(out, sel, mask, function(first[sel], second[sel]))

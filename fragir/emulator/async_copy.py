@@ -177,7 +177,9 @@ def _bulk_load(d: Decoder, ins: Instruction) -> Step:
                 memory.locate_global(address, 16)
                 begin = int(memory.locate_global(address, 1)[0])
                 memory.locate_global(address + address.dtype.type(max(size - 16, 0)), 16)
-                start = int(memory.locate_shared(_shared_address(to.flat[index : index + 1]), home, 16)[0])
+                start = int(
+                    memory.locate_shared(_shared_address(to.flat[index : index + 1]), home, 16)[0]
+                )
                 last = to.flat[index : index + 1] + to.dtype.type(max(size - 16, 0))
                 memory.locate_shared(_shared_address(last), home, 16)
                 word = int(
@@ -201,7 +203,10 @@ def _multicast(memory: Any, home: int, start: int, word: int, chosen: int) -> li
     """The same offsets in every block of the cluster that the mask names."""
     stride = memory.shared_stride
     return [
-        (home + rank * stride + (start - home) % stride, home + rank * stride + (word - home) % stride)
+        (
+            home + rank * stride + (start - home) % stride,
+            home + rank * stride + (word - home) % stride,
+        )
         for rank in range(memory.cluster)
         if chosen >> rank & 1
     ]
@@ -245,7 +250,9 @@ def _bulk_store(d: Decoder, ins: Instruction) -> Step:
                 raise
 
             def execute(begin: int = begin, start: int = start, size: int = size) -> None:
-                memory.globals.bytes[start : start + size] = memory.shared.bytes[begin : begin + size]
+                memory.globals.bytes[start : start + size] = memory.shared.bytes[
+                    begin : begin + size
+                ]
 
             machine.engine.transfer(
                 Transfer(execute, np.array([lane]), None, "cp.async.bulk", int(groups[index]))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import LANES, I64, Mask
+from fragir.emulator.common import I64, LANES, Mask, is_slice
 from fragir.emulator.state import Machine
 
 
@@ -39,8 +39,14 @@ class Copy:
         given = None if self.given is None else self.given[which]
         low, high = int(groups.min()), int(groups.max())
         return Copy(
-            self.source[which], self.into[which], self.size, given, self.lanes[which], groups,
-            low, high,
+            self.source[which],
+            self.into[which],
+            self.size,
+            given,
+            self.lanes[which],
+            groups,
+            low,
+            high,
         )
 
 
@@ -92,9 +98,7 @@ class AsyncEngine:
 
     # -- cp.async --------------------------------------------------------------------------------
 
-    def issue(
-        self, source: I64, into: I64, size: int, given: Any, sel: Any, mask: Mask
-    ) -> None:
+    def issue(self, source: I64, into: I64, size: int, given: Any, sel: Any, mask: Mask) -> None:
         """Start a copy of the active lanes (arrays compressed where there is a mask)."""
         memory = self.machine.memory
         if memory.poisoned:
@@ -148,7 +152,7 @@ class AsyncEngine:
         limit = committed + 1 if newest is None else committed - newest
         if (
             mask is None
-            and isinstance(sel, slice)
+            and is_slice(sel)
             and sel == slice(0, self.machine.resident)
             and int(limit.min()) == (bound := int(limit.max()))
         ):
@@ -268,6 +272,7 @@ class AsyncEngine:
         for item in self.transfers:
             self._complete(item)
         self.copies, self.transfers, self.arrivals = [], [], []
+        self.machine.wgmma.finish()
 
     def describe(self) -> list[str]:
         """Pending work, for the report of a deadlock."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.access import get, put
-from fragir.emulator.alu import Decode, Function
+from fragir.emulator.alu import Decode, Function, of2, of3
 from fragir.emulator.common import DTYPES, UINT, Mask, Row, Step
 from fragir.emulator.floating import KINDS, extreme, ieee, modified
 from fragir.ptx import tree
@@ -40,8 +40,8 @@ _INTEGER: dict[str, Function] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
-    "exch": lambda old, b: b,
-    "cas": lambda old, b, c: np.where(old == b, c, old),
+    "exch": of2(lambda old, b: b),
+    "cas": of3(lambda old, b, c: np.where(old == b, c, old)),
 }
 
 
@@ -88,10 +88,12 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
     sources: list[list[Row]] = []
     for index in range(first + 1, first + 1 + number):
         elements = d.vector(d.operand(ins, index))
-        sources.append([
-            d.row(ins, e, raw if isinstance(e, tree.Name) else kind).view(UINT[width])
-            for e in elements
-        ])
+        sources.append(
+            [
+                d.row(ins, e, raw if isinstance(e, tree.Name) else kind).view(UINT[width])
+                for e in elements
+            ]
+        )
     function = _operator(d, ins, word, kind)
     machine = d.machine
 

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.alu import Decode, nothing
 from fragir.emulator.access import get
-from fragir.emulator.common import LANES, EmulationError, I64, Bools, Mask, Row, Step, store
+from fragir.emulator.alu import Decode, nothing
+from fragir.emulator.common import (
+    I64,
+    LANES,
+    Bools,
+    EmulationError,
+    Mask,
+    Row,
+    Step,
+    is_slice,
+    store,
+)
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.state import BLOCKED, EXITED, Machine
 from fragir.ptx import tree
@@ -200,7 +210,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
             and vote is None
             and wait
             and number is not None
-            and isinstance(sel, slice)
+            and is_slice(sel)
             and sel == slice(0, machine.resident)
             and (not counted or count == threads)
         ):

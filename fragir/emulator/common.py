@@ -78,11 +78,16 @@ def width_of(kind: str) -> int:
     return DTYPES[kind][1]
 
 
+def is_slice(sel: Any) -> bool:
+    """Whether the selected warps are neighbours (rows are then views, not copies)."""
+    return type(sel) is slice
+
+
 def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
     """Write `value` into the selected lanes of a row."""
     if mask is None:
         row[sel] = value
-    elif isinstance(sel, slice):
+    elif is_slice(sel):
         np.copyto(row[sel], value, where=mask, casting="unsafe")
     else:
         row[sel] = np.where(mask, value, row[sel])
@@ -92,7 +97,7 @@ def active(sel: Select, mask: Mask, warps: int) -> Bools:
     """The mask written out: [selected warps, 32]."""
     if mask is not None:
         return mask
-    count = len(range(*sel.indices(warps))) if isinstance(sel, slice) else len(sel)
+    count = len(range(*sel.indices(warps))) if is_slice(sel) else len(sel)
     return np.ones((count, LANES), np.bool_)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.alu import Decode, Function, elementwise
+from fragir.emulator.alu import Decode, Function, elementwise, of2
 from fragir.emulator.common import Mask, Step, store, width_of
 from fragir.emulator.floating import KINDS, flush
 from fragir.emulator.rounding import FORMATS, decode, encode
@@ -45,15 +45,15 @@ def comparison(word: str, floating: bool) -> Function:
     if not floating:
         return _ORDERED[word]
     if word == "num":
-        return lambda a, b: ~(np.isnan(a) | np.isnan(b))
+        return of2(lambda a, b: ~(np.isnan(a) | np.isnan(b)))
     if word == "nan":
-        return lambda a, b: np.isnan(a) | np.isnan(b)
+        return of2(lambda a, b: np.isnan(a) | np.isnan(b))
     if word in _ORDERED:
         if word == "ne":  # numpy's != holds for NaN, the ordered one does not
-            return lambda a, b: (a < b) | (a > b)
+            return of2(lambda a, b: (a < b) | (a > b))
         return _ORDERED[word]
     inner = _ORDERED[word[:-1]]
-    return lambda a, b: inner(a, b) | np.isnan(a) | np.isnan(b)
+    return of2(lambda a, b: inner(a, b) | np.isnan(a) | np.isnan(b))
 
 
 def _operands(d: Decoder, ins: Instruction, kind: str) -> tuple[Function, list[Any], bool]:

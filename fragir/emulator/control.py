@@ -96,9 +96,7 @@ def polling_edges(program: Program) -> set[int]:
     waiting: list[int] = []
     for at, placed in enumerate(program.code):
         if placed.ins.opcode[0] in ("bra", "brx"):
-            edges += [
-                (to, at) for to in targets(program, placed.ins, placed.scope) if to <= at
-            ]
+            edges += [(to, at) for to in targets(program, placed.ins, placed.scope) if to <= at]
         elif polls(placed.ins):
             waiting.append(at)
     found: set[int] = set()

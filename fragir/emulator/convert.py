@@ -10,7 +10,16 @@ import numpy as np
 from fragir.emulator.alu import Decode, Function, elementwise
 from fragir.emulator.common import DTYPES, Step, dtype_of, width_of
 from fragir.emulator.floating import flush
-from fragir.emulator.rounding import F64, FORMATS, Format, decode, encode, quantize, rounded, saturate
+from fragir.emulator.rounding import (
+    F64,
+    FORMATS,
+    Format,
+    decode,
+    encode,
+    quantize,
+    rounded,
+    saturate,
+)
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder

@@ -75,7 +75,9 @@ class Place:
         if mask is not None:
             address = address[mask]
         if self.offset:
-            address = address + address.dtype.type(self.offset & ((1 << (8 * address.itemsize)) - 1))
+            address = address + address.dtype.type(
+                self.offset & ((1 << (8 * address.itemsize)) - 1)
+            )
         return address
 
 
@@ -176,7 +178,9 @@ class Decoder:
         if form is None:
             raise self.error(ins, f"a floating-point literal cannot be a .{kind}")
         value = np.array([operand.value])
-        return int(encode(quantize(value, FORMATS[form]) if form != "f64" else value, FORMATS[form])[0])
+        return int(
+            encode(quantize(value, FORMATS[form]) if form != "f64" else value, FORMATS[form])[0]
+        )
 
     def _symbolic(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> Row:
         """variable + constant."""

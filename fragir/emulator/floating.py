@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.alu import Decode, Function, elementwise
+from fragir.emulator.alu import Decode, Function, elementwise, of1
 from fragir.emulator.common import Step
 from fragir.emulator.rounding import (
     F16_NAN,
@@ -115,7 +115,7 @@ _CORES: dict[str, Function] = {
     "fma": _fma,
     "mad": _fma,
     "div": _divide,
-    "rcp": lambda a: _divide(np.ones_like(a), a),
+    "rcp": of1(lambda a: _divide(np.ones_like(a), a)),
     "sqrt": _root,
 }
 _CANCELLING = {"add", "sub", "fma", "mad"}
@@ -170,7 +170,7 @@ _NATIVE_F32: dict[str, Function] = {
     "mul": _native(np.multiply),
     "div": _native(np.divide),
     "sqrt": _native(np.sqrt),
-    "rcp": _native(lambda a: np.float32(1) / a),  # pyright: ignore[reportUnknownLambdaType]
+    "rcp": _native(of1(lambda a: np.float32(1) / a)),
     "fma": _fma_f32,
     "mad": _fma_f32,
 }
@@ -183,7 +183,7 @@ def _double(name: str, mode: str) -> Function:
         "mul": np.multiply,
         "div": np.divide,
         "sqrt": np.sqrt,
-        "rcp": lambda a: 1.0 / a,
+        "rcp": of1(lambda a: 1.0 / a),
         "fma": fma_f64,
         "mad": fma_f64,
     }
@@ -204,9 +204,9 @@ def _double(name: str, mode: str) -> Function:
 # -- approximations ------------------------------------------------------------------------------
 
 _APPROXIMATE: dict[str, Function] = {
-    "rcp": lambda a: 1.0 / a,
+    "rcp": of1(lambda a: 1.0 / a),
     "sqrt": np.sqrt,
-    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "rsqrt": of1(lambda a: 1.0 / np.sqrt(a)),
     "ex2": np.exp2,
     "lg2": np.log2,
     "sin": np.sin,

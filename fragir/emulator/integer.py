@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.alu import Decode, Function, elementwise, nothing
+from fragir.emulator.alu import Decode, Function, elementwise, nothing, of1, of3
 from fragir.emulator.common import Mask, Step, dtype_of, store, width_of
 
 if TYPE_CHECKING:
@@ -206,7 +206,9 @@ def insert(a: Array, b: Array, c: Array, d: Array) -> Array:
     position = np.minimum((c & 0xFF).astype(np.int64), 64)
     length = np.minimum((d & 0xFF).astype(np.int64), 64)
     ones = np.where(
-        length >= 64, ~np.uint64(0), (np.uint64(1) << (length & 63).astype(np.uint64)) - np.uint64(1)
+        length >= 64,
+        ~np.uint64(0),
+        (np.uint64(1) << (length & 63).astype(np.uint64)) - np.uint64(1),
     )
     inside = position < width
     shift = np.where(inside, position, 0).astype(np.uint64)
@@ -245,21 +247,21 @@ def extend(signed: bool, wrap: bool) -> Function:
 def look_up(table: int) -> Function:
     """lop3 with an immediate truth table, as the cheapest sum of products."""
     quick: dict[int, Function] = {
-        0x00: lambda a, b, c: np.zeros_like(a),
-        0x96: lambda a, b, c: a ^ b ^ c,
-        0x80: lambda a, b, c: a & b & c,
-        0xFE: lambda a, b, c: a | b | c,
-        0xC0: lambda a, b, c: a & b,
-        0x3C: lambda a, b, c: a ^ b,
-        0xFC: lambda a, b, c: a | b,
-        0xEA: lambda a, b, c: (a & b) | c,
-        0xF8: lambda a, b, c: a | (b & c),
-        0x78: lambda a, b, c: a ^ (b & c),
-        0x6A: lambda a, b, c: (a & b) ^ c,
-        0xE8: lambda a, b, c: (a & b) | (a & c) | (b & c),
-        0xCA: lambda a, b, c: (a & b) | (~a & c),
-        0x0F: lambda a, b, c: ~a,
-        0xFF: lambda a, b, c: ~np.zeros_like(a),
+        0x00: of3(lambda a, b, c: np.zeros_like(a)),
+        0x96: of3(lambda a, b, c: a ^ b ^ c),
+        0x80: of3(lambda a, b, c: a & b & c),
+        0xFE: of3(lambda a, b, c: a | b | c),
+        0xC0: of3(lambda a, b, c: a & b),
+        0x3C: of3(lambda a, b, c: a ^ b),
+        0xFC: of3(lambda a, b, c: a | b),
+        0xEA: of3(lambda a, b, c: (a & b) | c),
+        0xF8: of3(lambda a, b, c: a | (b & c)),
+        0x78: of3(lambda a, b, c: a ^ (b & c)),
+        0x6A: of3(lambda a, b, c: (a & b) ^ c),
+        0xE8: of3(lambda a, b, c: (a & b) | (a & c) | (b & c)),
+        0xCA: of3(lambda a, b, c: (a & b) | (~a & c)),
+        0x0F: of3(lambda a, b, c: ~a),
+        0xFF: of3(lambda a, b, c: ~np.zeros_like(a)),
     }
     if table in quick:
         return quick[table]
@@ -422,10 +424,8 @@ def multiply(d: Decoder, ins: Instruction) -> Step:
         return elementwise(product, out, [a, b])
     c = d.source(ins, 3, result)
     if "sat" in words:
-        return elementwise(
-            lambda a, b, c: saturating_add(product(a, b), c), out, [a, b, c]
-        )
-    return elementwise(lambda a, b, c: product(a, b) + c, out, [a, b, c])
+        return elementwise(of3(lambda a, b, c: saturating_add(product(a, b), c)), out, [a, b, c])
+    return elementwise(of3(lambda a, b, c: product(a, b) + c), out, [a, b, c])
 
 
 def _multiply24(high: bool) -> Function:
@@ -546,14 +546,14 @@ def _dot(d: Decoder, ins: Instruction) -> Step:
 
 def _absolute_difference(d: Decoder, ins: Instruction) -> Step:
     kind = _kind(ins)
-    return _generic(
-        lambda a, b, c: np.where(a < b, b - a, a - b) + c, [kind] * 3, kind
-    )(d, ins)
+    return _generic(of3(lambda a, b, c: np.where(a < b, b - a, a - b) + c), [kind] * 3, kind)(
+        d, ins
+    )
 
 
 def _logical_zero(d: Decoder, ins: Instruction) -> Step:
     kind = "u" + _kind(ins)[1:]
-    return _generic(lambda a: (a == 0).astype(a.dtype), [kind], kind)(d, ins)
+    return _generic(of1(lambda a: (a == 0).astype(a.dtype)), [kind], kind)(d, ins)
 
 
 def _bit_mask(d: Decoder, ins: Instruction) -> Step:

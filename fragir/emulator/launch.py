@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
+import numpy.typing as npt
 
 from fragir.emulator.arguments import Arguments
 from fragir.emulator.asynchronous import AsyncEngine
@@ -21,6 +22,7 @@ from fragir.emulator.report import Report
 from fragir.emulator.scheduler import Code, Scheduler
 from fragir.emulator.state import Dim3, Machine
 from fragir.emulator.warp_matrix import fusible, mma_group
+from fragir.emulator.wgmma import Warpgroups, needs_warpgroup, registers_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -134,6 +136,7 @@ class Launch:
         memory.commit(machine.warps, self.wave, static + shared, self.local_size, size)
         machine.barriers = BlockBarriers(machine)
         machine.engine = AsyncEngine(machine)
+        machine.wgmma = Warpgroups(machine)
         self._initialise()
         self.arguments.load()
         name = target or (module.target[0] if module.target else "sm_80")
@@ -152,7 +155,10 @@ class Launch:
     def _cluster(self, cluster: Dim3) -> Dim3:
         """The launch's cluster, or the one that the kernel requires."""
         for directive in self.program.main.node.directives:
-            if isinstance(directive, tree.FunctionDirective) and directive.name == "reqnctapercluster":
+            if (
+                isinstance(directive, tree.FunctionDirective)
+                and directive.name == "reqnctapercluster"
+            ):
                 required = [self.program.constant(v) for v in directive.values]
                 required += [1] * (3 - len(required))
                 if cluster != (1, 1, 1) and list(cluster) != required:
@@ -263,9 +269,10 @@ class Launch:
         for placed in program.code:
             if placed.ins.opcode[0] in ("bra", "brx"):
                 leaders.update(targets(program, placed.ins, placed.scope))
-        code = Code([None] * count, {}, leaders, {})
+        code = Code([None] * count, {}, leaders, {}, set())
         scheduler = Scheduler(self.machine, program, code, seed, trace)
         control = Control(decoder, scheduler, polling_edges(program))
+        self.watched = self._wgmma_registers(decoder)
         at = 0
         while at < count:
             placed = program.code[at]
@@ -280,6 +287,8 @@ class Launch:
                 continue
             if is_collective(ins):
                 code.collectives[at] = needs(decoder, ins)
+            if needs_warpgroup(ins):
+                code.warpgroups.add(at)
             if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
                 group = [ins]
                 while (
@@ -289,7 +298,8 @@ class Launch:
                     and program.code[at + len(group)].scope is placed.scope
                 ):
                     group.append(program.code[at + len(group)].ins)
-                code.steps[at] = mma_group(decoder, group)
+                step = mma_group(decoder, group)
+                code.steps[at] = self._watched(decoder, step, group)
                 at += len(group)
                 continue
             code.steps[at] = self._step(decoder, control, at)
@@ -306,7 +316,29 @@ class Launch:
         if ins.guard is not None:
             row = decoder.row(ins, ins.guard.register, "pred")
             step = guarded(step, row, ins.guard.negated)
-        return step
+        return step if ins.opcode[0] == "wgmma" else self._watched(decoder, step, [ins])
+
+    def _watched(self, decoder: Decoder, step: Step, group: list[tree.Instruction]) -> Step:
+        """Steps that use registers of some wgmma look whether they may."""
+        if not len(self.watched):
+            return step
+        touched = registers_of(decoder, [o for i in group for o in i.operands])
+        touched = np.intersect1d(touched, self.watched)
+        if not len(touched):
+            return step
+        first = [i.operands[0] for i in group if i.operands]
+        written = registers_of(decoder, [o for o in first if not isinstance(o, tree.Address)])
+        written = np.intersect1d(written, self.watched)
+        return self.machine.wgmma.watch(step, touched, written, group[0].mnemonic)
+
+    def _wgmma_registers(self, decoder: Decoder) -> npt.NDArray[np.intp]:
+        """The registers that any wgmma uses for its accumulator or A."""
+        found: list[npt.NDArray[np.intp]] = [np.zeros(0, np.intp)]
+        for placed in self.program.code:
+            if needs_warpgroup(placed.ins):
+                decoder.placed = placed
+                found.append(registers_of(decoder, placed.ins.operands[:2]))
+        return np.unique(np.concatenate(found))
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -330,5 +362,3 @@ class Launch:
                 name = self.program.code[at].ins.opcode[0]
                 statistics.instructions[name] += block.runs
                 statistics.lanes += 32 * block.runs
-
-

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import LANES, UINT, I64, Bools, Mask, Row, Select
+from fragir.emulator.common import I64, LANES, UINT, Bools, Mask, Row, Select
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x0100_0000_0000
@@ -268,7 +268,9 @@ class Memory:
     def set_poison(self, at: I64, size: int, value: int) -> None:
         """Mark (1) or clear (0) `size` bytes, 4, 8 or 16, at byte positions of shared memory."""
         kind = UINT[size // 4]
-        self.poison.view(kind)[at >> (size.bit_length() - 1)] = value * (0x01010101 >> (32 - 2 * size))
+        self.poison.view(kind)[at >> (size.bit_length() - 1)] = value * (
+            0x01010101 >> (32 - 2 * size)
+        )
 
     def check_poison(self, arena: Arena, at: I64, size: int) -> None:
         """Refuse accesses to bytes that an asynchronous copy has yet to write."""

@@ -57,9 +57,7 @@ class Scope:
     targets: dict[str, tuple[tree.Name, ...]] = field(
         default_factory=dict[str, tuple[tree.Name, ...]]
     )
-    prototypes: dict[str, tree.CallPrototype] = field(
-        default_factory=dict[str, tree.CallPrototype]
-    )
+    prototypes: dict[str, tree.CallPrototype] = field(default_factory=dict[str, tree.CallPrototype])
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
@@ -131,6 +129,10 @@ class Program:
         self.main = self._routine(entries[entry])
         while self._pending:
             self._flatten(self._pending.pop(0))
+            if not self._pending:  # functions may be named in tables only
+                for symbol in self.symbols:
+                    if symbol.variable is not None and symbol.variable.initializer is not None:
+                        self._meet(symbol.variable.initializer, self.root)
 
     def _file(self) -> str | None:
         return self.module.source.filename if self.module.source else None
@@ -243,7 +245,11 @@ class Program:
         """Meet every name of an instruction, so that counts and sizes are known early."""
         if ins.guard is not None:
             self.find(scope, ins.guard.register.text)
-        stack: list[object] = list(ins.operands)
+        for operand in ins.operands:
+            self._meet(operand, scope)
+
+    def _meet(self, operand: tree.Operand, scope: Scope) -> None:
+        stack: list[object] = [operand]
         while stack:
             node = stack.pop()
             if isinstance(node, tree.Name):
@@ -261,6 +267,8 @@ class Program:
                 stack.append(node.operand)
             elif isinstance(node, tree.Binary):
                 stack += [node.left, node.right]
+            elif isinstance(node, tree.Apply):
+                stack.append(node.argument)
 
     def _declare(
         self, scope: Scope, node: tree.Declaration, kernel: bool = False

@@ -235,8 +235,7 @@ def exact_f64(
     todo = np.ones(result.shape, np.bool_) if keep is None else ~keep
     flat = [x[todo] for x in arrays]
     result[todo] = [
-        _one_f64(operation, mode, *(float(v) for v in values))
-        for values in zip(*flat, strict=True)
+        _one_f64(operation, mode, *(float(v) for v in values)) for values in zip(*flat, strict=True)
     ]
     return result
 
@@ -257,7 +256,7 @@ def _one_f64(operation: str, mode: str, *values: float) -> float:
         if operation == "fma" and np.isfinite(values[0]) and np.isfinite(values[1]):
             return values[2]  # a finite product, even one that overflows f64
         return near
-    if operation == "div" and values[1] == 0 or operation == "sqrt" and values[0] <= 0:
+    if (operation == "div" and values[1] == 0) or (operation == "sqrt" and values[0] <= 0):
         return near
     if operation == "sqrt":
         return _rounded_root(Fraction(values[0]), mode)

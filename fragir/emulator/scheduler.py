@@ -16,7 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
-from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step
+from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step, is_slice
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Program
 from fragir.emulator.state import BLOCKED, EXITED, PARKED, WAITING, Machine
@@ -38,6 +38,8 @@ class Code:
     leaders: set[int]
     #: position -> lanes that must be there, as bits per warp (None: all that are alive)
     collectives: dict[int, Callable[[Any, Mask], Any] | None]
+    #: positions where the four warps of a warpgroup must come together
+    warpgroups: set[int]
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class Block:
     end: int
     terminator: Terminator | None
     collective: bool
+    warpgroup: bool
     runs: int = 0
 
 
@@ -105,14 +108,15 @@ class Scheduler:
             code = self.code
             pairs: list[tuple[int, Step]] = []
             end = start
-            collective = False
+            collective = warpgroup = False
             while end not in code.terminators and (end == start or end not in code.leaders):
                 step = code.steps[end]
                 if step is not None:
                     pairs.append((end, step))
                 collective = collective or end in code.collectives
+                warpgroup = warpgroup or end in code.warpgroups
                 end += 1
-            found = Block(pairs, end, code.terminators.get(end), collective)
+            found = Block(pairs, end, code.terminators.get(end), collective, warpgroup)
             self.blocks[start] = found
         return found
 
@@ -125,7 +129,9 @@ class Scheduler:
                 block.runs += self._width(sel)
                 if self.trace is not None:
                     self._write_trace(at, block, sel, mask)
-                if mask is not None and block.collective:
+                if (mask is not None and block.collective) or (
+                    block.warpgroup and not whole_warpgroups(sel)
+                ):
                     left = self._run_split(block, sel, mask)
                     if left is None:
                         return
@@ -148,7 +154,7 @@ class Scheduler:
                     return
                 at = after
         except AccessFault as fault:
-            if mask is not None and block.collective:  # pyright: ignore[reportPossiblyUnbound]
+            if (mask is not None and block.collective) or block.warpgroup:  # pyright: ignore[reportPossiblyUnbound]
                 position = self._at
             raise self._fault(fault, position, sel, mask) from None
         except EmulationError as error:
@@ -158,7 +164,7 @@ class Scheduler:
 
     @staticmethod
     def _width(sel: Any) -> int:
-        return sel.stop - sel.start if isinstance(sel, slice) else len(sel)
+        return sel.stop - sel.start if is_slice(sel) else len(sel)
 
     def _run_split(self, block: Block, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
         """A block with collective instructions for incomplete warps."""
@@ -166,6 +172,11 @@ class Scheduler:
             self._at = at
             if mask is not None and at in self.code.collectives:
                 left = self._gather(at, sel, mask)
+                if left is None:
+                    return None
+                sel, mask = left
+            if at in self.code.warpgroups:
+                left = self._gather_warpgroups(at, sel, mask)
                 if left is None:
                     return None
                 sel, mask = left
@@ -195,6 +206,31 @@ class Scheduler:
             return None
         part = mask[~incomplete]
         return contiguous(warps[~incomplete]), None if part.all() else part
+
+    def _gather_warpgroups(self, at: int, sel: Any, mask: Mask) -> tuple[Any, Mask] | None:
+        """Hold the warps whose warpgroup is not complete at the wgmma at `at`."""
+        machine = self.machine
+        warps = np.arange(machine.warps)[sel]
+        groups, counts = np.unique(warps // 4, return_counts=True)
+        complete = np.isin(warps // 4, groups[counts == 4])
+        if complete.all():
+            return sel, mask
+        key = machine.key
+        for index in np.flatnonzero(~complete):
+            warp = warps[index]
+            lanes = machine.alive[warp] if mask is None else mask[index]
+            key[warp] = np.where(lanes, at | WAITING, key[warp])
+        for group in groups[counts < 4]:
+            rows = key[4 * group : 4 * group + 4]
+            waiting = rows == at | WAITING
+            if waiting.any(axis=1).all():
+                rows[waiting] = at
+        if not complete.any():
+            return None
+        part = None if mask is None else mask[complete]
+        if part is not None and part.all():
+            part = None
+        return contiguous(warps[complete]), part
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -305,6 +341,11 @@ class Scheduler:
             line = self.program.error("", ins.at).line
             first, last = int(warps[0]), int(warps[-1])
             self.trace.write(f"warps {first}..{last} lanes {lanes} line {line}: {ins.mnemonic}\n")
+
+
+def whole_warpgroups(sel: Any) -> bool:
+    """Whether a selection is made of whole, aligned warpgroups (for certain)."""
+    return is_slice(sel) and sel.start % 4 == 0 and sel.stop % 4 == 0
 
 
 def contiguous(warps: Any) -> Any:

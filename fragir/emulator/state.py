@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import LANES, UINT, Asynchrony, Bools, I32, Row
+from fragir.emulator.common import I32, LANES, UINT, Asynchrony, Bools, Row
 from fragir.emulator.memory import CLUSTER_SHIFT, Memory
 from fragir.emulator.report import Report
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import AsyncEngine
     from fragir.emulator.barriers import BlockBarriers
+    from fragir.emulator.wgmma import Warpgroups
 
 #: `key` of a lane is its position, plus one of these where it cannot run.
 PARKED = 1 << 24  # polls; runs again in the next round
@@ -47,6 +48,7 @@ class Machine:
 
     barriers: BlockBarriers
     engine: AsyncEngine
+    wgmma: Warpgroups
 
     def __init__(
         self,
@@ -182,8 +184,9 @@ class Machine:
             "dynamic_smem_size": lambda: self.dynamic_shared,
             "total_smem_size": lambda: self.memory.shared_size,
             "aggr_smem_size": lambda: self.memory.shared_size,
-            "shared_window": lambda: (self._block_ids[:, None] % self.cluster_size)
-            << CLUSTER_SHIFT,
+            "shared_window": lambda: (
+                (self._block_ids[:, None] % self.cluster_size) << CLUSTER_SHIFT
+            ),
         }
         if name == "gridid":
             return np.zeros((1, 1), np.uint64)

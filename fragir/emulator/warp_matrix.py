@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.alu import Decode
-from fragir.emulator.common import Mask, Step
+from fragir.emulator.common import Mask, Step, is_slice
 from fragir.emulator.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.program import Register
 from fragir.emulator.tensor import (
@@ -49,7 +49,7 @@ def whole_warps(sel: Any, mask: Mask) -> Any:
     some = mask.any(axis=1)
     if some.all():
         return sel
-    if isinstance(sel, slice):
+    if is_slice(sel):
         return np.arange(sel.start, sel.stop)[some]
     return sel[some]
 
@@ -75,8 +75,11 @@ class Registers:
                     numbers[-1].append(-1)
         if self.rows is not None:
             self.rows = [
-                [d.row(one, element, kind) for one, vector in zip(ins, vectors, strict=True)
-                 for element in [vector[i]]]
+                [
+                    d.row(one, element, kind)
+                    for one, vector in zip(ins, vectors, strict=True)
+                    for element in [vector[i]]
+                ]
                 for i in range(len(vectors[0]))
             ]
         self.index: npt.NDArray[np.intp] = np.array(numbers, np.intp).T.copy()
@@ -88,10 +91,10 @@ class Registers:
         if self.rows is not None:
             parts = [np.stack([row[sel] for row in rows]) for rows in self.rows]
             stacked = np.stack(parts)
-        elif self.run and isinstance(sel, slice):
+        elif self.run and is_slice(sel):
             first = int(self.index[0, 0])
             return self.file[first : first + len(self.index), sel]
-        elif isinstance(sel, slice):
+        elif is_slice(sel):
             stacked = self.file[self.index, sel]
         else:
             stacked = self.file[self.index[:, :, None], sel]
@@ -100,7 +103,7 @@ class Registers:
     def write(self, sel: Any, value: Any) -> None:
         count, n = self.index.shape
         parts = value.reshape(count, n, -1, 32)
-        if isinstance(sel, slice):
+        if is_slice(sel):
             if self.run:
                 first = int(self.index[0, 0])
                 self.file[first : first + count, sel] = parts[:, 0]
@@ -135,19 +138,17 @@ def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
     if not isinstance(op, MmaOp):
         raise d.error(ins, f"{ins.mnemonic} is not supported")
     vectors = [[d.vector(i.operands[k]) for i in group] for k in range(4)]
-    for vector, wanted, name in zip(
-        vectors, (op.d, op.a, op.b, op.c), "dabc", strict=True
-    ):
+    for vector, wanted, name in zip(vectors, (op.d, op.a, op.b, op.c), "dabc", strict=True):
         for one, elements in zip(group, vector, strict=True):
             if len(elements) != wanted.count:
                 raise d.error(
-                    one, f"operand {name} of {ins.mnemonic} has {wanted.count} registers, "
-                    f"not {len(elements)}"
+                    one,
+                    f"operand {name} of {ins.mnemonic} has {wanted.count} registers, "
+                    f"not {len(elements)}",
                 )
     out = _outputs(d, group, vectors[0], op.d.width)
     a, b, c = (
-        Registers(d, group, vectors[k], r.width)
-        for k, r in ((1, op.a), (2, op.b), (3, op.c))
+        Registers(d, group, vectors[k], r.width) for k, r in ((1, op.a), (2, op.b), (3, op.c))
     )
     extra = _extra(d, ins, op)
     statistics = d.machine.report.statistics
@@ -171,7 +172,9 @@ def _outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Any:
                 if d.register(one, element).width != width:
                     raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
         return Registers(d, group, vectors, width).write
-    rows = [[d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)]
+    rows = [
+        [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
+    ]
 
     def write(sel: Any, value: Any) -> None:
         parts = value.reshape(value.shape[0], len(rows), -1, 32)
