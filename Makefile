@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 EXAMPLE ?= examples/gemm.py
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples)
 
+.NOTPARALLEL:
 .PHONY: help run test check pytest package-check format constraints clean
 
 help: ## Show this list

@@ -185,8 +185,12 @@ def test_stock_xdsl_opt_finds_the_plug_in(environment: Path, tmp_path: Path) -> 
 
 def test_examples(environment: Path, tmp_path: Path) -> None:
     """Every example in Python runs outside the tree."""
-    examples = sorted(name for name in sources() if name.startswith("examples/"))
-    shutil.copytree(ROOT / "examples", tmp_path / "examples", dirs_exist_ok=True)
+    examples = [name for name in sources() if name.startswith("examples/")]
     for name in examples:
-        if name.endswith(".py"):
-            run([environment / "python", name], tmp_path)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tmp_path / name)
+    programs = sorted(name for name in examples if name.endswith(".py"))
+    if not programs:
+        pytest.skip("there are no examples")
+    for name in programs:
+        run([environment / "python", name], tmp_path)
