@@ -17,7 +17,7 @@ A and B, and for C and D the accumulator's type (`m8n8k4.f32`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
@@ -61,7 +61,7 @@ class MmaFragment:
         return _tile_layout(self, rows, cols, products)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _instruction(name: str, operand: str) -> isa.Instruction:
     return fragment_instruction(name, operand)
 

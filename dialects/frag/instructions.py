@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute
@@ -64,7 +64,7 @@ def parse_name(name: str) -> tuple[str, str, tuple[str, ...]]:
     return match[1], match[5], tuple(word for word in match.groups()[5:] if word)
 
 
-@lru_cache(maxsize=None)
+@cache
 def fragment_instruction(name: str, operand: str) -> isa.Instruction:
     """The instruction whose operand the layout `#frag.mma<name, operand>` means."""
     if operand not in ("a", "b", "c"):
@@ -242,7 +242,7 @@ def largest_n(cols: int, a: str) -> int:
     raise FragirError(f"{cols} columns are no multiple of 8, wgmma's smallest N")
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_wgmma_n(n: int, a: str) -> bool:
     """Whether wgmma has this N for type `a` (every multiple of 8 up to 256; integers skip some)."""
     try:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerAttr, MemRefType, UnitAttr, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IntegerAttr,
+    MemRefType,
+    UnitAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -134,9 +141,7 @@ class MatmulOp(IRDLOperation):
                 raise VerifyException("frag.matmul: `with` needs an epilogue that uses the operand")
             return
         extra = [t.element_type for t in self.extra.types if isinstance(t, MemRefType)]
-        check_elementwise(
-            self.name, self.epilogue.block, [accumulator, c.element_type, *extra]
-        )
+        check_elementwise(self.name, self.epilogue.block, [accumulator, c.element_type, *extra])
         last = self.epilogue.block.last_op
         assert isinstance(last, YieldOp)
         if last.value.type != c.element_type:

@@ -19,7 +19,12 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_name, is_element
-from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr, MmaLayoutAttr, SharedAttr
+from fragir.dialects.frag.attributes import (
+    ExplicitLayoutAttr,
+    LayoutAttr,
+    MmaLayoutAttr,
+    SharedAttr,
+)
 from fragir.errors import FragirError
 from fragir.layout import Layout
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from fragir.dialects.ptx.memory import (
-    AlignedOp,
     CpAsyncOp,
     LdmatrixOp,
     LoadOp,
@@ -24,6 +23,8 @@ from fragir.dialects.ptx.memory import (
 from fragir.dialects.ptx.registers import (
     BitcastOp,
     ConcatOp,
+    CopyOp,
+    CvtOp,
     MovmatrixOp,
     PackOp,
     ShuffleOp,
@@ -31,6 +32,7 @@ from fragir.dialects.ptx.registers import (
     SpecialOp,
     SplatOp,
     UnpackOp,
+    ZeroOp,
 )
 from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, WgmmaOp, WgmmaWaitOp
 from fragir.dialects.ptx.types import (
@@ -49,10 +51,11 @@ from fragir.dialects.ptx.types import (
 Ptx = Dialect(
     "ptx",
     [
-        AlignedOp,
         BitcastOp,
         ConcatOp,
+        CopyOp,
         CpAsyncOp,
+        CvtOp,
         DescriptorOp,
         LdmatrixOp,
         LoadOp,
@@ -71,6 +74,7 @@ Ptx = Dialect(
         UnpackOp,
         WgmmaOp,
         WgmmaWaitOp,
+        ZeroOp,
     ],
     [PointerType, SpaceAttr],
 )
@@ -78,10 +82,11 @@ Ptx = Dialect(
 __all__ = [
     "GLOBAL",
     "SHARED",
-    "AlignedOp",
     "BitcastOp",
     "ConcatOp",
+    "CopyOp",
     "CpAsyncOp",
+    "CvtOp",
     "DescriptorOp",
     "LdmatrixOp",
     "LoadOp",
@@ -104,6 +109,7 @@ __all__ = [
     "UnpackOp",
     "WgmmaOp",
     "WgmmaWaitOp",
+    "ZeroOp",
     "bits",
     "length",
     "register_bits",

@@ -72,23 +72,6 @@ class OffsetOp(IRDLOperation):
             raise VerifyException("ptx.offset: with a stride in bytes the scale is 1")
 
 
-@irdl_op_definition
-class AlignedOp(IRDLOperation):
-    """Whether a pointer is a multiple of `bytes`."""
-
-    name = "ptx.is_aligned"
-    pointer = operand_def(PointerType)
-    bytes = prop_def(IntegerAttr.constr(i64))
-    result = result_def(i1)
-    traits = traits_def(Pure())
-    assembly_format = "$pointer `,` $bytes attr-dict `:` type($pointer)"
-
-    def __init__(self, pointer: SSAValue, bytes: int):
-        super().__init__(
-            operands=[pointer], properties={"bytes": IntegerAttr(bytes, i64)}, result_types=[i1]
-        )
-
-
 def _check_width(op: Operation, type_: Attribute) -> None:
     width = length(type_) * bits(type_)
     if width not in WIDTHS:
@@ -322,4 +305,3 @@ SYNCS: dict[str, bool] = {
     "wgmma.commit_group.sync.aligned": False,
     "wgmma.wait_group.sync.aligned": True,
 }
-

@@ -7,12 +7,14 @@ move 8- and 16-bit elements between registers of their own and packed ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -40,15 +42,26 @@ class SpecialOp(IRDLOperation):
     assembly_format = "$register attr-dict"
 
     def __init__(self, register: str):
-        super().__init__(
-            properties={"register": StringAttr(register)}, result_types=[IndexType()]
-        )
+        super().__init__(properties={"register": StringAttr(register)}, result_types=[IndexType()])
 
     def verify_(self) -> None:
         if self.register.data not in SPECIALS:
             raise VerifyException(
                 f"ptx.special: '{self.register.data}' is none of {', '.join(SPECIALS)}"
             )
+
+
+@irdl_op_definition
+class ZeroOp(IRDLOperation):
+    """All bits zero, of any type: also of those that arith.constant has no literals for."""
+
+    name = "ptx.zero"
+    value = result_def(AnyAttr())
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict `:` type($value)"
+
+    def __init__(self, type_: Attribute):
+        super().__init__(result_types=[type_])
 
 
 @irdl_op_definition
@@ -188,6 +201,42 @@ class BitcastOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CopyOp(IRDLOperation):
+    """The same value in registers of its own, which an instruction may then update in place."""
+
+    name = "ptx.copy"
+    _T: ClassVar = VarConstraint("T", AnyAttr())
+    source = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = "$source attr-dict `:` type($source)"
+
+    def __init__(self, source: SSAValue):
+        super().__init__(operands=[source], result_types=[source.type])
+
+
+@irdl_op_definition
+class CvtOp(IRDLOperation):
+    """`cvt`: every element as another type, rounded to nearest even; to integers towards zero.
+
+    f32 to tf32 rounds to nearest, ties away (`cvt.rna`). PTX ISA 9.2, section 9.7.9.22.
+    """
+
+    name = "ptx.cvt"
+    source = operand_def(AnyAttr())
+    result = result_def(AnyAttr())
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, result: Attribute):
+        super().__init__(operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        if length(self.source.type) != length(self.result.type):
+            raise VerifyException("ptx.cvt: source and result have as many elements")
+
+
+@irdl_op_definition
 class ShuffleOp(IRDLOperation):
     """`shfl.sync.idx.b32`: every register of `value` as the lane `source` holds it.
 
@@ -205,9 +254,10 @@ class ShuffleOp(IRDLOperation):
         super().__init__(operands=[value, source], result_types=[value.type])
 
     def verify_(self) -> None:
-        if self.value.type != self.result.type or bits(self.value.type) * length(
-            self.value.type
-        ) % 32:
+        if (
+            self.value.type != self.result.type
+            or bits(self.value.type) * length(self.value.type) % 32
+        ):
             raise VerifyException("ptx.shuffle moves whole 32-bit registers")
 
 

@@ -143,7 +143,7 @@ class WgmmaOp(IRDLOperation):
             raise VerifyException("ptx.wgmma: c and d are one set of registers, of one type")
         for name, major in (("a", self.a_major.data), ("b", self.b_major.data)):
             if major not in ("k", "mn"):
-                raise VerifyException(f"ptx.wgmma: {name} is \"k\" or \"mn\" major, not {major!r}")
+                raise VerifyException(f'ptx.wgmma: {name} is "k" or "mn" major, not {major!r}')
         if instruction.types.a not in ("f16", "bf16") and "mn" in (
             self.a_major.data,
             self.b_major.data,

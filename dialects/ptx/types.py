@@ -81,13 +81,15 @@ def bits(type_: Attribute) -> int:
 
 
 def register_bits(type_: Attribute) -> int:
-    """Bits of the registers that hold a value: small elements of a vector are packed in 32."""
+    """Bits of the registers that hold a value.
+
+    Small elements of a vector are packed in 32; a byte alone takes 32, since few instructions
+    know registers of 8 bits.
+    """
     width = bits(type_)
     if width == 1:
         return 1
-    if isinstance(type_, VectorType):
-        return max(32, width)
-    return max(16, width)
+    return max(32, width) if isinstance(type_, VectorType) or width == 8 else width
 
 
 def registers(type_: Attribute) -> int:

@@ -1,0 +1,75 @@
+"""`convert-frag-to-ptx`: from placed tiles to what one lane does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from fragir.dialects import frag
+from fragir.errors import FragirError
+from fragir.isa.targets import known
+
+
+def warps_of(function: func.FuncOp, name: str) -> tuple[int, int]:
+    """The `frag.warps` or `frag.warpgroups` of a function; (1, 1) without one."""
+    attribute: Attribute | None = function.attributes.get(name)
+    if attribute is None:
+        return 1, 1
+    if isinstance(attribute, DenseArrayBase) and len(attribute) == 2:
+        m, n = (int(v) for v in attribute.get_values())
+        if m > 0 and n > 0:
+            return m, n
+    raise FragirError(
+        f"{name} = {attribute} is no pair of positive numbers",
+        hint=f"write {name} = array<i64: 2, 2>",
+    )
+
+
+def threads_of(function: func.FuncOp) -> int:
+    """Threads of a block: 32 for each of `frag.warps`, 128 for each of `frag.warpgroups`."""
+    warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
+    uses_wgmma = any(isinstance(op, frag.WgmmaOp) for op in function.walk())
+    threads = 32 * warps[0] * warps[1]
+    if uses_wgmma or "frag.warpgroups" in function.attributes:
+        threads = max(threads, 128 * groups[0] * groups[1])
+    if threads > 1024:
+        raise FragirError(f"a block of {threads} threads; the machine takes 1024 at most")
+    return threads
+
+
+@dataclass(frozen=True)
+class ConvertFragToPtxPass(ModulePass):
+    """Lowers every function of placed tiles to a kernel of the `ptx` dialect.
+
+    A memref argument becomes a pointer followed by one i32 for every dynamic dimension and then
+    one for every dynamic stride; pointers are 16-byte aligned. A block has as many threads as
+    `frag.warps` and `frag.warpgroups` say.
+    """
+
+    name = "convert-frag-to-ptx"
+    target: str = "sm_80"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.lowering.function import FunctionLowering
+
+        try:
+            known(self.target)
+            for function in [f for f in op.ops if isinstance(f, func.FuncOp)]:
+                if function.is_declaration:
+                    continue
+                lowered = FunctionLowering(function, threads_of(function), self.target).run()
+                lowered.location = function.location
+                grid = function.attributes.get("frag.grid")
+                if grid is not None:
+                    lowered.attributes["frag.grid"] = grid
+                Rewriter.insert_op(lowered, InsertPoint.before(function))
+                Rewriter.erase_op(function, safe_erase=False)
+        except FragirError as error:
+            raise PassFailedException(str(error)) from error

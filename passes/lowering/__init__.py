@@ -1,0 +1,1 @@
+"""From tiles to lanes: the parts of the pass `convert-frag-to-ptx`."""

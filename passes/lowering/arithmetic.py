@@ -1,0 +1,292 @@
+"""Builds index arithmetic at lane level: folded, shared, and as far out of loops as it can be.
+
+Every pure operation is looked up before it is made, and is put at the end of the innermost block
+that defines one of its operands. Blocks are built front to back and a loop's operation is added
+to its block only after its body is built, so that the end of an outer block is always before the
+loop. That makes common subexpression elimination and loop-invariant code motion a matter of
+construction, which costs nothing, where the passes would walk thousands of operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import gcd
+from typing import TypeVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    IndexType,
+    IntegerAttr,
+    LocationAttr,
+    UnknownLoc,
+    i1,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from fragir.dialects import ptx
+
+Value = int | SSAValue
+Predicate = bool | SSAValue
+OpT = TypeVar("OpT", bound=Operation)
+BinaryOp = Callable[[SSAValue, SSAValue], Operation]
+
+INDEX = IndexType()
+
+
+class Arithmetic:
+    """Appends operations to the blocks of one function; numbers stay Python numbers."""
+
+    def __init__(self, entry: Block):
+        self.blocks = [entry]
+        self.location: LocationAttr = UnknownLoc()
+        self._depth: dict[Block, int] = {entry: 0}
+        self._memo: dict[object, SSAValue] = {}
+        self._divisor: dict[SSAValue, int] = {}
+        self._sum: dict[SSAValue, tuple[SSAValue, int]] = {}
+
+    # --- placing operations -------------------------------------------------------------------
+
+    @property
+    def block(self) -> Block:
+        """Where operations with effects go."""
+        return self.blocks[-1]
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[None]:
+        """Builds a nested block."""
+        self.blocks.append(block)
+        self._depth[block] = len(self.blocks) - 1
+        try:
+            yield
+        finally:
+            self.blocks.pop()
+
+    def insert(self, op: OpT, name: str | None = None) -> OpT:
+        """Appends an operation to the current block."""
+        return self._place(op, self.block, name)
+
+    def _place(self, op: OpT, block: Block, name: str | None) -> OpT:
+        op.location = self.location
+        block.add_op(op)
+        if name is not None:
+            for result in op.results:
+                result.name_hint = name
+        return op
+
+    def pure(
+        self,
+        key: object,
+        operands: Sequence[SSAValue],
+        make: Callable[[], Operation],
+        name: str | None = None,
+    ) -> SSAValue:
+        """The first result of an operation without effects, made once, as far out as possible."""
+        found = self._memo.get(key)
+        if found is not None:
+            return found
+        block = max((self.owner(v) for v in operands), key=self._depth.__getitem__, default=None)
+        op = self._place(make(), self.blocks[0] if block is None else block, name)
+        self._memo[key] = op.results[0]
+        return op.results[0]
+
+    def owner(self, value: SSAValue) -> Block:
+        """The block that defines a value."""
+        if isinstance(value, BlockArgument):
+            return value.block
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        block = owner.parent
+        assert block is not None
+        return block
+
+    def depth(self, value: Value) -> int:
+        """How many loops and branches deep a value is defined; 0 at the function's top."""
+        return 0 if isinstance(value, int) else self._depth[self.owner(value)]
+
+    # --- facts --------------------------------------------------------------------------------
+
+    def divisor(self, value: Value) -> int:
+        """A number that divides the value, 1 where nothing is known; 0 for 0."""
+        return abs(value) if isinstance(value, int) else self._divisor.get(value, 1)
+
+    def assume_divisor(self, value: SSAValue, divisor: int) -> None:
+        """Records that a value is a multiple of `divisor`."""
+        if divisor > 1:
+            self._divisor[value] = divisor
+
+    # --- numbers ------------------------------------------------------------------------------
+
+    def constant(self, number: int) -> SSAValue:
+        """An index constant as a value."""
+        return self.pure(
+            ("constant", number), (), lambda: arith.ConstantOp(IntegerAttr(number, INDEX))
+        )
+
+    def value(self, value: Value) -> SSAValue:
+        """A value, also of a number."""
+        return self.constant(value) if isinstance(value, int) else value
+
+    def _binary(
+        self, op: BinaryOp, x: Value, y: Value, name: str | None, commutes: bool = False
+    ) -> SSAValue:
+        left, right = self.value(x), self.value(y)
+        key = (op, frozenset((left, right)) if commutes and left != right else (left, right))
+        return self.pure(key, (left, right), lambda: op(left, right), name)
+
+    def add(self, x: Value, y: Value, name: str | None = None) -> Value:
+        """x + y; constants are gathered, so (x + 1) + 2 is x + 3."""
+        if isinstance(x, int):
+            x, y = y, x
+        if isinstance(x, int) and isinstance(y, int):
+            return x + y
+        if y == 0:
+            return x
+        assert isinstance(x, SSAValue)
+        if isinstance(y, int) and x in self._sum:
+            base, known = self._sum[x]
+            return self.add(base, known + y, name)
+        result = self._binary(arith.AddiOp, x, y, name, commutes=True)
+        if isinstance(y, int):
+            self._sum[result] = (x, y)
+        self.assume_divisor(result, gcd(self.divisor(x), self.divisor(y)))
+        return result
+
+    def total(self, values: Sequence[Value]) -> Value:
+        """The sum, formed from what is defined furthest out to what is defined furthest in."""
+        result: Value = 0
+        for value in sorted(values, key=self.depth):
+            result = self.add(result, value)
+        return result
+
+    def sub(self, x: Value, y: Value, name: str | None = None) -> Value:
+        """x - y."""
+        if isinstance(y, int):
+            return self.add(x, -y, name)
+        if x is y:
+            return 0
+        return self._binary(arith.SubiOp, x, y, name)
+
+    def mul(self, x: Value, y: Value, name: str | None = None) -> Value:
+        """x * y."""
+        if isinstance(x, int):
+            x, y = y, x
+        if isinstance(x, int) and isinstance(y, int):
+            return x * y
+        if y == 0:
+            return 0
+        if y == 1:
+            return x
+        divisor = self.divisor(x) * self.divisor(y)
+        if isinstance(y, int) and y & (y - 1) == 0 and y > 0:
+            result = self._binary(arith.ShLIOp, x, y.bit_length() - 1, name)
+        else:
+            result = self._binary(arith.MuliOp, x, y, name, commutes=True)
+        self.assume_divisor(result, divisor)
+        return result
+
+    def div(self, x: Value, y: int, name: str | None = None) -> Value:
+        """x / y rounded down, for x >= 0 and y > 0."""
+        if isinstance(x, int):
+            return x // y
+        if y == 1:
+            return x
+        if y & (y - 1) == 0:
+            return self._binary(arith.ShRUIOp, x, y.bit_length() - 1, name)
+        return self._binary(arith.DivUIOp, x, y, name)
+
+    def rem(self, x: Value, y: int, name: str | None = None) -> Value:
+        """x mod y, for x >= 0 and y > 0."""
+        if isinstance(x, int):
+            return x % y
+        if y == 1:
+            return 0
+        if y & (y - 1) == 0:
+            return self._binary(arith.AndIOp, x, y - 1, name)
+        return self._binary(arith.RemUIOp, x, y, name)
+
+    def and_(self, x: Value, y: int) -> Value:
+        """Bitwise and."""
+        if isinstance(x, int):
+            return x & y
+        return self._binary(arith.AndIOp, x, y, None)
+
+    def xor(self, x: Value, y: Value, name: str | None = None) -> Value:
+        """Bitwise exclusive or."""
+        if isinstance(x, int) and isinstance(y, int):
+            return x ^ y
+        if y == 0:
+            return x
+        if x == 0:
+            return y
+        return self._binary(arith.XOrIOp, x, y, name, commutes=True)
+
+    # --- conditions ---------------------------------------------------------------------------
+
+    def less(self, x: Value, y: Value) -> Predicate:
+        """x < y for signed numbers."""
+        return self.compare("slt", x, y)
+
+    def compare(self, how: str, x: Value, y: Value) -> Predicate:
+        """A comparison of arith.cmpi; only eq, ne, slt and sge fold."""
+        if isinstance(x, int) and isinstance(y, int):
+            return {"eq": x == y, "ne": x != y, "slt": x < y, "sge": x >= y}[how]
+        left, right = self.value(x), self.value(y)
+        return self.pure((how, left, right), (left, right), lambda: arith.CmpiOp(left, right, how))
+
+    def both(self, p: Predicate, q: Predicate) -> Predicate:
+        """p and q."""
+        if isinstance(p, bool):
+            return q if p else False
+        if isinstance(q, bool):
+            return p if q else False
+        key = ("both", frozenset((p, q)))
+        return self.pure(key, (p, q), lambda: arith.AndIOp(p, q, i1))
+
+    def predicate(self, p: Predicate) -> SSAValue | None:
+        """A predicate for an operation's `if`: None where it always holds."""
+        if p is True:
+            return None
+        if p is False:
+            return self.pure(("false",), (), lambda: arith.ConstantOp(IntegerAttr(0, i1)))
+        return p
+
+    # --- pointers -----------------------------------------------------------------------------
+
+    def offset(
+        self, pointer: SSAValue, index: Value, scale: int = 1, stride: Value = 1
+    ) -> tuple[SSAValue, int]:
+        """pointer + index * stride * scale bytes, as a pointer and a constant to add."""
+        if isinstance(index, int) and not isinstance(stride, int):
+            index, stride = stride, index
+        if isinstance(stride, int):
+            scale, stride = scale * stride, 1
+        if isinstance(index, int) and isinstance(stride, int):
+            return pointer, index * scale
+        if isinstance(index, SSAValue) and index in self._sum and isinstance(stride, int):
+            base, known = self._sum[index]
+            return self._offset(pointer, base, scale, stride), known * scale
+        return self._offset(pointer, index, scale, stride), 0
+
+    def _offset(self, pointer: SSAValue, index: Value, scale: int, stride: Value) -> SSAValue:
+        if isinstance(stride, int):
+            left = self.value(index)
+            key = ("offset", pointer, left, scale)
+            result = self.pure(key, (pointer, left), lambda: ptx.OffsetOp(pointer, left, scale))
+        else:
+            left, right = self.value(index), self.value(self.mul(stride, scale))
+            key = ("offset", pointer, left, right)
+            result = self.pure(
+                key, (pointer, left, right), lambda: ptx.OffsetOp(pointer, left, 1, right)
+            )
+        return result
+
+    # --- values of other types ----------------------------------------------------------------
+
+    def zero(self, type_: Attribute) -> SSAValue:
+        """Zero of any scalar or vector type."""
+        return self.pure(("zero", type_), (), lambda: ptx.ZeroOp(type_))
+
+    def splat(self, scalar: SSAValue, count: int) -> SSAValue:
+        """A vector of one scalar."""
+        return self.pure(("splat", scalar, count), (scalar,), lambda: ptx.SplatOp(scalar, count))

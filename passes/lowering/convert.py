@@ -1,0 +1,93 @@
+"""`frag.convert`: a tile in another layout, by renaming registers where that is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.errors import FragirError
+from fragir.layout.conversion import plan
+from fragir.passes.lowering.access import TileAccess, split
+from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.memory import Memory, row_major
+from fragir.passes.lowering.shared import SharedMatrix
+
+
+def convert(
+    ar: Arithmetic,
+    hardware: Hardware,
+    source: frag.TileType,
+    target: frag.TileType,
+    fragments: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """The fragments of `target` from those of `source`.
+
+    Within a lane registers are renamed; between lanes and warps the tile goes through shared
+    memory. FragirError where the layouts do not belong to the same threads.
+    """
+    step = plan(source.resolve(), target.resolve())
+    placement = target.placement
+    assert placement is not None
+    if step.permutation is not None:
+        return _rename(ar, fragments, step.permutation, placement.chunk)
+    return _through_shared(ar, hardware, source, target, fragments)
+
+
+def _rename(
+    ar: Arithmetic, fragments: Sequence[SSAValue], permutation: Sequence[int], chunk: int
+) -> list[SSAValue]:
+    """Elements picked in another order; whole registers where the order keeps them whole."""
+    element = ptx.scalar_type(fragments[0].type)
+    per = max(1, 32 // ptx.bits(element))
+    firsts = permutation[::per]
+    whole = len(permutation) % per == 0 and all(
+        first % per == 0 and permutation[i * per + j] == first + j
+        for i, first in enumerate(firsts)
+        for j in range(per)
+    )
+    width = per if whole else 1
+    parts = [part for fragment in fragments for part in split(ar, fragment, width)]
+    picked = [parts[first // width] for first in permutation[::width]]
+    size = chunk // width
+    groups = [picked[i : i + size] for i in range(0, len(picked), size)]
+    return [_join(ar, group, width) for group in groups]
+
+
+def _join(ar: Arithmetic, parts: Sequence[SSAValue], width: int) -> SSAValue:
+    if len(parts) == 1 and width > 1:
+        return parts[0]
+    return ar.insert(ptx.PackOp(parts) if width == 1 else ptx.ConcatOp(parts)).results[0]
+
+
+def _through_shared(
+    ar: Arithmetic,
+    hardware: Hardware,
+    source: frag.TileType,
+    target: frag.TileType,
+    fragments: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """Store, barrier, load: right for every pair of layouts."""
+    if len(source.shape) != 2:
+        raise FragirError("four products at once can only be renamed within a lane")
+    rows, cols = source.shape
+    bits = ptx.bits(source.element_type)
+    # one chunk of padding a row keeps the lanes of a column apart in the banks
+    pitch = cols + 128 // bits
+    matrix = SharedMatrix(rows, pitch, bits, 0)
+    pointer = ar.insert(ptx.SharedOp(matrix.bytes), "scratch").pointer
+    memory = Memory(
+        pointer, (rows, pitch), row_major(ar, (rows, pitch)), source.element_type, matrix
+    )
+
+    def access(tile: frag.TileType) -> TileAccess:
+        return TileAccess(ar, hardware, tile, memory, (0, 0), transposed=False, masked=False)
+
+    access(source).store(fragments)
+    ar.insert(ptx.SyncOp("bar.sync", 0))
+    result = access(target).load()
+    # the scratch may be written again, in a loop
+    ar.insert(ptx.SyncOp("bar.sync", 0))
+    return result

@@ -1,0 +1,240 @@
+"""Copies of a matrix from global to shared memory by all threads of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Region, SSAValue
+
+from fragir.dialects import ptx
+from fragir.isa.targets import number
+from fragir.layout import Axis, Layout, Mode
+from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
+from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.memory import Memory, Place, address, inside
+from fragir.passes.lowering.shared import Lanes
+
+CHUNK_BYTES = 16  # what one cp.async copies (PTX ISA 9.2, section 9.7.9.25.3.1)
+NOWHERE = Lanes(0, 0)
+
+
+def has_cp_async(target: str) -> bool:
+    """Whether the target copies in the background; others load and store."""
+    return number(target) >= 80
+
+
+def copy(
+    ar: Arithmetic,
+    hardware: Hardware,
+    source: Memory,
+    source_indices: Sequence[Value],
+    target: Memory,
+    target_indices: Sequence[Value],
+    *,
+    masked: bool,
+    is_async: bool,
+    target_machine: str,
+) -> None:
+    """`frag.copy`: 16 bytes a thread at a time where alignment allows it, else by elements.
+
+    Where alignment depends on sizes known at run time only, both ways are emitted and the sizes
+    decide, for all threads alike.
+    """
+    assert target.matrix is not None
+    rows, cols = target.matrix.rows, target.matrix.cols
+    chunk = CHUNK_BYTES // target.size
+    job = _Copy(ar, hardware, source, source_indices, target, target_indices, rows, cols, masked)
+    condition: Predicate = cols % chunk == 0 and target.matrix.width % CHUNK_BYTES == 0
+    if condition:
+        condition = job.aligned(chunk)
+
+    def by_chunks() -> None:
+        if has_cp_async(target_machine):
+            job.asynchronous(chunk)
+        else:
+            job.through_registers(chunk)
+
+    if condition is True:
+        by_chunks()
+    elif condition is False:
+        job.by_elements()
+    else:
+        job.branch(condition, by_chunks)
+    if not is_async and has_cp_async(target_machine) and condition is not False:
+        ar.insert(ptx.SyncOp("cp.async.wait_all"))
+
+
+class _Copy:
+    """One copy of rows x cols elements."""
+
+    def __init__(
+        self,
+        ar: Arithmetic,
+        hardware: Hardware,
+        source: Memory,
+        source_indices: Sequence[Value],
+        target: Memory,
+        target_indices: Sequence[Value],
+        rows: int,
+        cols: int,
+        masked: bool,
+    ):
+        self.ar, self.hardware = ar, hardware
+        self.source, self.target = source, target
+        self.source_at = tuple(source_indices)
+        self.target_at = (*target_indices, 0, 0)
+        self.rows, self.cols, self.masked = rows, cols, masked
+
+    def aligned(self, chunk: int) -> Predicate:
+        """Whether every aligned group of `chunk` elements of a row is 16-byte aligned in memory
+        and lies inside or outside the mask as a whole."""
+        ar, source = self.ar, self.source
+        if source.strides[-1] != 1:
+            return False
+        wanted = [source.strides[d] for d in range(len(source.shape) - 1) if source.shape[d] != 1]
+        wanted.append(self.source_at[-1])
+        if self.masked:
+            wanted.append(source.shape[-1])
+        result: Predicate = True
+        for value in wanted:
+            if gcd(ar.divisor(value), chunk) == chunk:
+                continue
+            if isinstance(value, int):
+                return False
+            result = ar.both(result, ar.compare("eq", ar.rem(value, chunk), 0))
+        return result
+
+    def places(self, layout: Layout) -> tuple[Place, Place]:
+        """Where a thread's part begins, in the source and in the target."""
+        row, col = self.hardware.coordinate(layout, 0), self.hardware.coordinate(layout, 1)
+        leading = len(self.source.shape) - 2
+        source = Place((*[NOWHERE] * leading, row, col), self.source_at)
+        leading = len(self.target.shape) - 2
+        target = Place((*[NOWHERE] * leading, row, col), self.target_at)
+        return source, target
+
+    def steps(self, layout: Layout) -> list[tuple[int, int]]:
+        """The constant part of every piece that one thread copies."""
+        points = [layout(thread=0, element=e) for e in range(layout.size("element"))]
+        return [(p[0], p[1]) for p in points if p is not None]
+
+    def _constants(self, memory: Memory, point: tuple[int, int]) -> tuple[int, ...]:
+        return (*[0] * (len(memory.shape) - 2), *point)
+
+    def _pieces(self, chunk: int):
+        """(source pointer, offset, target pointer, offset, whether it exists) of every piece."""
+        ar = self.ar
+        layout, spare = distribution(self.rows, self.cols, chunk, self.hardware.threads)
+        source, target = self.places(layout)
+        for point in self.steps(layout):
+            exists: Predicate = True
+            if spare:
+                row = target.coordinate(ar, len(self.target.shape) - 2, point[0])
+                exists = ar.less(row, self.rows)
+            constant = self._constants(self.source, point)
+            valid = inside(ar, self.source, source, constant) if self.masked else True
+            yield (
+                address(ar, self.source, source, constant),
+                address(ar, self.target, target, self._constants(self.target, point)),
+                valid,
+                exists,
+            )
+
+    def asynchronous(self, chunk: int) -> None:
+        """By cp.async; outside the mask the target is filled with zeros."""
+        for (source, source_offset), (target, target_offset), valid, exists in self._pieces(chunk):
+            self._guarded(
+                exists,
+                ptx.CpAsyncOp(
+                    target,
+                    target_offset,
+                    source,
+                    source_offset,
+                    CHUNK_BYTES,
+                    self.ar.predicate(valid),
+                ),
+            )
+
+    def _guarded(self, exists: Predicate, op: ptx.CpAsyncOp) -> None:
+        if exists is True:
+            self.ar.insert(op)
+            return
+        condition = self.ar.predicate(exists)
+        assert condition is not None
+        then = Block()
+        with self.ar.inside(then):
+            self.ar.insert(op)
+            self.ar.insert(scf.YieldOp())
+        self.ar.insert(scf.IfOp(condition, [], Region(then)))
+
+    def through_registers(self, chunk: int) -> None:
+        """By a load and a store of 16 bytes, for machines without cp.async."""
+        ar = self.ar
+        type_ = VectorType(self.source.element, [chunk])
+        for (source, source_offset), (target, target_offset), valid, exists in self._pieces(chunk):
+            predicate = ar.predicate(valid)
+            otherwise = None if predicate is None else ar.zero(type_)
+            load = ptx.LoadOp(source, source_offset, type_, predicate, otherwise)
+            value = ar.insert(load).value
+            ar.insert(ptx.StoreOp(value, target, target_offset, ar.predicate(exists)))
+
+    def by_elements(self) -> None:
+        """Element by element in a loop: slow, small, and right for every alignment."""
+        ar = self.ar
+        total, threads = self.rows * self.cols, self.hardware.threads
+        body = Block(arg_types=[ar.constant(0).type])
+        number_ = body.args[0]
+        number_.name_hint = "n"
+        with ar.inside(body):
+            row = Lanes(ar.div(number_, self.cols), None)
+            col = Lanes(ar.rem(number_, self.cols), None)
+            source = Place((*[NOWHERE] * (len(self.source.shape) - 2), row, col), self.source_at)
+            target = Place((*[NOWHERE] * (len(self.target.shape) - 2), row, col), self.target_at)
+            zero = self._constants(self.source, (0, 0))
+            valid = inside(ar, self.source, source, zero) if self.masked else True
+            predicate = ar.predicate(valid)
+            element = self.source.element
+            pointer, offset = address(ar, self.source, source, zero)
+            otherwise = None if predicate is None else ar.zero(element)
+            value = ar.insert(ptx.LoadOp(pointer, offset, element, predicate, otherwise)).value
+            pointer, offset = address(ar, self.target, target, self._constants(self.target, (0, 0)))
+            ar.insert(ptx.StoreOp(value, pointer, offset))
+            ar.insert(scf.YieldOp())
+        bounds: list[SSAValue] = [ar.value(v) for v in (self.hardware.thread, total, threads)]
+        ar.insert(scf.ForOp(*bounds, [], body))
+
+    def branch(self, condition: SSAValue, by_chunks: object) -> None:
+        """Both ways, chosen at run time."""
+        blocks = Block(), Block()
+        assert callable(by_chunks)
+        for block, build in zip(blocks, (by_chunks, self.by_elements), strict=True):
+            with self.ar.inside(block):
+                build()
+                self.ar.insert(scf.YieldOp())
+        self.ar.insert(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
+
+
+def distribution(rows: int, cols: int, chunk: int, threads: int) -> tuple[Layout, bool]:
+    """Pieces of `chunk` columns over threads, neighbours along the columns.
+
+    The flag says that the last round of threads goes beyond the last row.
+    """
+    per_row = cols // chunk
+    if per_row >= threads and per_row % threads == 0:
+        thread = Axis("thread", (Mode(threads, (0, chunk)),))
+        element = Axis(
+            "element", (Mode(per_row // threads, (0, threads * chunk)), Mode(rows, (1, 0)))
+        )
+        return Layout((thread, element)), False
+    width = gcd(per_row, threads)
+    down = threads // width
+    rounds = -(-rows // down)
+    thread = Axis("thread", (Mode(width, (0, chunk)), Mode(down, (1, 0))))
+    element = Axis(
+        "element",
+        (Mode(per_row // width, (0, width * chunk)), Mode(rounds, (down, 0))),
+    )
+    return Layout((thread, element)), rows % down != 0

@@ -1,0 +1,57 @@
+"""Scalar operations on every element of a fragment: the same operations on vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, Block, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.errors import FragirError
+from fragir.passes.lowering.arithmetic import Arithmetic
+
+
+def clone_elementwise(
+    ar: Arithmetic,
+    block: Block,
+    arguments: Sequence[SSAValue],
+    count: int,
+    outside: Callable[[SSAValue], SSAValue],
+) -> SSAValue:
+    """The region's value on vectors of `count` elements; `outside` gives scalars from outside."""
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+
+    def operand(value: SSAValue) -> SSAValue:
+        known = values.get(value)
+        return ar.splat(outside(value), count) if known is None else known
+
+    for op in block.ops:
+        ar.location = op.location
+        if isinstance(op, frag.YieldOp):
+            return operand(op.value)
+        if op.regions:
+            raise FragirError(
+                f"{op.name} stands in an elementwise region",
+                hint="use arith and math on scalars; arith.select instead of scf.if",
+            )
+        if isinstance(op, arith.ConstantOp):
+            attribute = op.value
+            scalar = ar.pure(("constant", attribute), (), lambda a=attribute: arith.ConstantOp(a))
+            values[op.result] = ar.splat(scalar, count)
+            continue
+        operands = [operand(value) for value in op.operands]
+        types = [VectorType(type_, [count]) for type_ in op.result_types]
+        new = ar.insert(
+            type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
+        )
+        values.update(zip(op.results, new.results, strict=True))
+    raise FragirError("an elementwise region ends in frag.yield")
+
+
+def cast_op(ar: Arithmetic, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+    """A vector with elements of another type."""
+    if source == target:
+        return value
+    return ar.insert(ptx.CvtOp(value, VectorType(target, [ptx.length(value.type)]))).result

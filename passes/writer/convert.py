@@ -1,0 +1,263 @@
+"""Conversions between element types (PTX ISA 9.2, section 9.7.9.22: cvt)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
+
+from fragir.dialects import ptx
+from fragir.dialects.elements import FLOATS, element_name
+from fragir.errors import FragirError
+from fragir.passes.writer import arith as tables
+from fragir.ptx.spelling import vector
+
+if TYPE_CHECKING:
+    from fragir.passes.writer.kernel import KernelWriter
+
+FLOAT8 = ("e4m3", "e5m2")
+HALVES = ("f16", "bf16")
+_INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (8, 16, 32, 64)}
+
+
+class Convert:
+    """Writes casts: every element to f32, f64 or an integer register, and from there on."""
+
+    def __init__(self, writer: KernelWriter):
+        self.writer = writer
+
+    def write(self, op: Operation) -> None:
+        """Writes one cast."""
+        source, result = op.operands[0], op.results[0]
+        first = element_name(ptx.scalar_type(source.type))
+        second = element_name(ptx.scalar_type(result.type))
+        rule = tables.CASTS.get(op.name, "")
+        first, second = _signed(rule, first, second)
+        if first == second:
+            self.writer.alias(result, self.writer.names[source])
+        elif first in FLOATS and second in FLOATS:
+            self._float(source, result, first, second)
+        elif first in FLOATS:
+            self._to_integer(source, result, first, second)
+        elif second in FLOATS:
+            self._from_integer(source, result, first, second)
+        else:
+            self._integer(source, result, first, second)
+
+    # --- between floats -----------------------------------------------------------------------
+
+    def _float(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
+        w = self.writer
+        if "f64" in (first, second):
+            names = list(w.in_registers(source)) if first == "f64" else self.to_f32(source)
+            if first == "f64" and second in ("f32", "tf32"):
+                for target, name in zip(w.define(result), names, strict=True):
+                    w.emit("cvt.rn.f32.f64", target, name)
+            elif first == "f64" and second == "f16" and not isinstance(result.type, VectorType):
+                w.emit("cvt.rn.f16.f64", w.define(result)[0], names[0])
+            elif first == "f64":
+                raise FragirError(
+                    f"no single rounding from f64 to {second}", hint="cast to f32 first"
+                )
+            else:
+                for target, name in zip(w.define(result), names, strict=True):
+                    w.emit("cvt.f64.f32", target, name)
+            return
+        names = self.to_f32(source)
+        if second in ("f32", "tf32"):
+            if first not in ("f32", "tf32") or second == "f32":
+                w.alias(result, names)
+                return
+            for target, name in zip(w.define(result), names, strict=True):
+                w.emit("cvt.rna.tf32.f32", target, name)
+            return
+        self.from_f32(result, names, second)
+
+    def to_f32(self, value: SSAValue) -> list[str]:
+        """Every element of a value as an f32 register."""
+        w = self.writer
+        name = element_name(ptx.scalar_type(value.type))
+        if name in ("f32", "tf32"):
+            return list(w.in_registers(value))
+        registers = w.in_registers(value)
+        if name in FLOAT8:
+            return self._float8_to_f32(registers, name, value)
+        if not isinstance(value.type, VectorType):
+            target = w.registers.fresh(32, "f")
+            w.emit(f"cvt.f32.{name}", target, registers[0])
+            return [target]
+        result: list[str] = []
+        for register in registers:
+            pair = [w.registers.fresh(16), w.registers.fresh(16)]
+            w.emit("mov.b32", vector(pair), register)
+            for half in pair:
+                result.append(w.registers.fresh(32, "f"))
+                w.emit(f"cvt.f32.{name}", result[-1], half)
+        return result[: ptx.length(value.type)]
+
+    def _float8_to_f32(self, registers: tuple[str, ...], name: str, value: SSAValue) -> list[str]:
+        w = self.writer
+        if w.machine < 89:
+            raise FragirError(f"{name} is converted from sm_89 on, not on {w.target}")
+        result: list[str] = []
+        for register in registers:
+            pairs = [w.registers.fresh(16), w.registers.fresh(16)]
+            w.emit("mov.b32", vector(pairs), register)
+            for pair in pairs:
+                both = w.registers.fresh(32)
+                w.emit(f"cvt.rn.f16x2.{name}x2", both, pair)
+                halves = [w.registers.fresh(16), w.registers.fresh(16)]
+                w.emit("mov.b32", vector(halves), both)
+                for half in halves:
+                    result.append(w.registers.fresh(32, "f"))
+                    w.emit("cvt.f32.f16", result[-1], half)
+        return result[: ptx.length(value.type)]
+
+    def from_f32(self, result: SSAValue, names: list[str], second: str) -> None:
+        """A value from one f32 register or literal an element, rounded to nearest even."""
+        w = self.writer
+        if second in FLOAT8:
+            self._f32_to_float8(result, names, second)
+        elif not isinstance(result.type, VectorType):
+            w.emit(f"cvt.rn.{second}.f32", w.define(result)[0], names[0])
+        else:
+            for i, target in enumerate(w.define(result)):
+                low, high = names[2 * i], names[min(2 * i + 1, len(names) - 1)]
+                self._pair(target, low, high, second)
+
+    def _pair(self, target: str, low: str, high: str, second: str) -> None:
+        w = self.writer
+        if w.machine >= 80:
+            w.emit(f"cvt.rn.{second}x2.f32", target, high, low)
+            return
+        if second == "bf16":
+            raise FragirError("f32 is converted to bf16 from sm_80 on")
+        halves = [w.registers.fresh(16), w.registers.fresh(16)]
+        for half, name in zip(halves, (low, high), strict=True):
+            w.emit("cvt.rn.f16.f32", half, name)
+        w.emit("mov.b32", target, vector(halves))
+
+    def _f32_to_float8(self, result: SSAValue, names: list[str], second: str) -> None:
+        w = self.writer
+        if w.machine < 89:
+            raise FragirError(f"f32 is converted to {second} from sm_89 on, not on {w.target}")
+        if len(names) % 4:
+            raise FragirError(f"{len(names)} elements of {second} do not fill a register")
+        for i, target in enumerate(w.define(result)):
+            four = names[4 * i : 4 * i + 4]
+            pairs = [w.registers.fresh(16), w.registers.fresh(16)]
+            for pair, low, high in zip(pairs, four[::2], four[1::2], strict=True):
+                w.emit(f"cvt.rn.satfinite.{second}x2.f32", pair, high, low)
+            w.emit("mov.b32", target, vector(pairs))
+
+    # --- with integers ------------------------------------------------------------------------
+
+    def _widened(self, value: SSAValue, name: str) -> list[str]:
+        """Integers as 32- or 64-bit registers, bytes extended by their sign."""
+        w = self.writer
+        registers = w.in_registers(value)
+        bits = _INTEGER_BITS[name]
+        if bits >= 32:
+            return list(registers)
+        sign = "s32" if name.startswith("s") else "u32"
+        result: list[str] = []
+        if not isinstance(value.type, VectorType):
+            result.append(w.registers.fresh(32))
+            if bits == 16:
+                w.emit(f"cvt.{sign}.{name}", result[0], registers[0])
+            else:
+                w.emit(f"bfe.{sign}", result[0], registers[0], "0", str(bits))
+            return result
+        for register in registers:
+            for i in range(32 // bits):
+                result.append(w.registers.fresh(32))
+                w.emit(f"bfe.{sign}", result[-1], register, str(bits * i), str(bits))
+        return result[: ptx.length(value.type)]
+
+    def _from_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
+        w = self.writer
+        names = self._widened(source, first)
+        kind = first if _INTEGER_BITS[first] >= 32 else f"{first[0]}32"
+        if second in ("f32", "f64"):
+            for target, name in zip(w.define(result), names, strict=True):
+                w.emit(f"cvt.rn.{second}.{kind}", target, name)
+            return
+        if _INTEGER_BITS[first] > 16:
+            # f32 holds 24 bits: an i32 would be rounded twice
+            raise FragirError(
+                f"no single rounding from {first} to {second}", hint="cast to f32 first"
+            )
+        floats = [w.registers.fresh(32, "f") for _ in names]
+        for target, name in zip(floats, names, strict=True):
+            w.emit(f"cvt.rn.f32.{kind}", target, name)
+        self.from_f32(result, floats, second)
+
+    def _to_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
+        w = self.writer
+        names = list(w.in_registers(source)) if first == "f64" else self.to_f32(source)
+        kind = "f64" if first == "f64" else "f32"
+        if _INTEGER_BITS[second] >= 32:
+            for target, name in zip(w.define(result), names, strict=True):
+                w.emit(f"cvt.rzi.{second}.{kind}", target, name)
+            return
+        # cvt to 8 bits saturates (section 9.7.9.22: integer results are clamped)
+        integers = [w.registers.fresh(32) for _ in names]
+        for target, name in zip(integers, names, strict=True):
+            w.emit(f"cvt.rzi.{second}.{kind}", target, name)
+        self._pack(result, integers, _INTEGER_BITS[second])
+
+    def _integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
+        w = self.writer
+        if first == "pred":
+            conditions = w.in_registers(source)
+            width = ptx.register_bits(result.type)
+            if _INTEGER_BITS[second] < 32:
+                raise FragirError("a predicate is extended to i32 or i64")
+            for target, condition in zip(w.define(result), conditions, strict=True):
+                w.emit(f"selp.b{width}", target, "1", "0", condition)
+            return
+        names = self._widened(source, first)
+        from_bits, to_bits = _INTEGER_BITS[first], _INTEGER_BITS[second]
+        kind = first if from_bits >= 32 else f"{first[0]}32"
+        if to_bits == 64:
+            for target, name in zip(w.define(result), names, strict=True):
+                w.emit(f"cvt.{second[0]}64.{kind}", target, name)
+        elif to_bits == 32 and from_bits <= 32:
+            w.alias(result, names)
+        elif to_bits == 32:
+            for target, name in zip(w.define(result), names, strict=True):
+                w.emit("cvt.u32.u64", target, name)
+        else:
+            self._pack(result, names, to_bits)
+
+    def _pack(self, result: SSAValue, names: list[str], bits: int) -> None:
+        """The low bits of 32-bit registers, packed."""
+        w = self.writer
+        if not isinstance(result.type, VectorType):
+            if bits == 16:
+                w.emit("cvt.u16.u32", w.define(result)[0], names[0])
+            else:
+                w.alias(result, names)
+            return
+        per = 32 // bits
+        for i, target in enumerate(w.define(result)):
+            part = names[i * per : (i + 1) * per]
+            if bits == 16:
+                w.emit("prmt.b32", target, part[0], part[-1], "0x5410")
+                continue
+            low, high = w.registers.fresh(32), w.registers.fresh(32)
+            w.emit("prmt.b32", low, part[0], part[1], "0x0040")
+            w.emit("prmt.b32", high, part[2], part[3], "0x0040")
+            w.emit("prmt.b32", target, low, high, "0x5410")
+
+
+def _signed(rule: str, first: str, second: str) -> tuple[str, str]:
+    """The types with the signedness that arith's operation says."""
+    if rule in ("from_unsigned", "unsigned"):
+        first = first.replace("s", "u") if first in _INTEGER_BITS else first
+    if rule == "to_unsigned":
+        second = second.replace("s", "u") if second in _INTEGER_BITS else second
+    if rule == "unsigned" and second in _INTEGER_BITS:
+        second = second.replace("s", "u")
+    return first, second

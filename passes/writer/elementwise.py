@@ -1,0 +1,260 @@
+"""Elementwise arithmetic: the same instruction once per register, two packed elements at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from fragir.dialects import ptx
+from fragir.dialects.elements import element_name
+from fragir.errors import FragirError
+from fragir.passes.writer import arith as tables
+from fragir.passes.writer.convert import Convert
+from fragir.ptx.spelling import float_literal, vector
+
+if TYPE_CHECKING:
+    from fragir.passes.writer.kernel import KernelWriter
+
+HALVES = ("f16", "bf16")
+
+
+class Elementwise:
+    """Writes operations of arith and math, and ptx.cvt."""
+
+    def __init__(self, writer: KernelWriter):
+        self.writer = writer
+        self.convert = Convert(writer)
+
+    def write(self, op: Operation) -> bool:
+        """Writes an operation; False where it is not one of these."""
+        if op.name in tables.CASTS or isinstance(op, ptx.CvtOp):
+            self.convert.write(op)
+        elif isinstance(op, arith.CmpfOp):
+            self._compare_float(op)
+        elif isinstance(op, arith.CmpiOp):
+            self._compare_integer(op)
+        elif isinstance(op, arith.SelectOp):
+            self._select(op)
+        elif op.name in tables.FLOAT or op.name in tables.SCALED:
+            self._float(op)
+        elif op.name in tables.INTEGER:
+            self._integer(op)
+        else:
+            return False
+        return True
+
+    # --- floats -------------------------------------------------------------------------------
+
+    def _float(self, op: Operation) -> None:
+        result = op.results[0]
+        name = element_name(ptx.scalar_type(result.type))
+        packed = isinstance(result.type, VectorType) and name in HALVES
+        form = f"{name}x2" if packed else name
+        if self._native(op.name, form):
+            self._each(op, tables.FLOAT[op.name][form])
+        elif name == "bf16" and op.name in ("arith.addf", "arith.subf", "arith.mulf"):
+            self._bf16_by_fma(op, form)
+        elif name in HALVES:
+            self._through_f32(op, name)
+        elif name == "f32":
+            self._f32(op)
+        else:
+            raise FragirError(
+                f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
+            )
+
+    def _native(self, name: str, form: str) -> bool:
+        if form not in tables.FLOAT.get(name, {}):
+            return False
+        machine = self.writer.machine
+        if form.startswith("bf16"):
+            needs = tables.BF16_NATIVE if name in ("arith.addf", "arith.subf", "arith.mulf") else 80
+            return machine >= needs
+        if name in ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"):
+            # min and max of f16, and the forms that pass NaN on, came with sm_80 (PTX 7.0)
+            return machine >= 80 or (form in ("f32", "f64") and name.endswith("numf"))
+        if name == "math.tanh" and machine < 75:
+            raise FragirError("tanh.approx exists from sm_75 on")
+        return True
+
+    def _each(self, op: Operation, opcode: str) -> None:
+        w = self.writer
+        columns = [w.names[operand] for operand in op.operands]
+        if not opcode.endswith(("f32", "f64")):
+            columns = [w.in_registers(operand) for operand in op.operands]
+        elif all(not name.startswith("%") for column in columns for name in column):
+            columns[0] = w.in_registers(op.operands[0])
+        for result, *operands in zip(w.define(op.results[0]), *columns, strict=True):
+            w.emit(opcode, result, *operands)
+
+    def _f32(self, op: Operation) -> None:
+        """What takes more than one instruction on f32."""
+        w = self.writer
+        (names, *others) = (w.names[operand] for operand in op.operands)
+        for i, result in enumerate(w.define(op.results[0])):
+            self._f32_one(op, result, names[i], [other[i] for other in others])
+
+    def _f32_one(self, op: Operation, result: str, x: str, others: list[str]) -> None:
+        w = self.writer
+        spare = w.registers.fresh(32, "f")
+        if op.name in tables.SCALED:
+            where, opcode, factor = tables.SCALED[op.name]
+            literal = float_literal(factor, "f32")
+            if where == "before":
+                w.emit("mul.rn.f32", spare, x, literal)
+                w.emit(opcode, result, spare)
+            else:
+                w.emit(opcode, spare, x)
+                w.emit("mul.rn.f32", result, spare, literal)
+        elif op.name in ("arith.maximumf", "arith.minimumf"):
+            nan = w.registers.fresh(1)
+            w.emit("max.f32" if op.name == "arith.maximumf" else "min.f32", spare, x, others[0])
+            w.emit("setp.nan.f32", nan, x, others[0])
+            w.emit("selp.b32", result, "0x7FFFFFFF", spare, nan)
+        else:
+            raise FragirError(f"there is no instruction for {op.name} on f32")
+
+    def _bf16_by_fma(self, op: Operation, form: str) -> None:
+        """x + y as 1 x + y, x - y as -1 y + x, x y as x y - 0: one rounding either way."""
+        w = self.writer
+        x, y = (w.in_registers(operand) for operand in op.operands)
+        constant = {"arith.addf": 1.0, "arith.subf": -1.0, "arith.mulf": -0.0}[op.name]
+        bits = int(float_literal(constant, "bf16"), 0)
+        packed = form.endswith("x2")
+        literal = w.registers.fresh(32 if packed else 16)
+        w.emit(
+            "mov.b32" if packed else "mov.b16", literal, f"0x{bits * 0x10001 if packed else bits:X}"
+        )
+        for i, result in enumerate(w.define(op.results[0])):
+            if op.name == "arith.addf":
+                operands = (x[i], literal, y[i])
+            elif op.name == "arith.subf":
+                operands = (y[i], literal, x[i])
+            else:
+                operands = (x[i], y[i], literal)
+            w.emit(f"fma.rn.{form}", result, *operands)
+
+    def _through_f32(self, op: Operation, name: str) -> None:
+        """Converts halves to f32, computes there and rounds back.
+
+        One rounding for everything that f32 rounds correctly, since 24 bits are enough for twice
+        11 bits and two (f16, bf16).
+        """
+        w = self.writer
+        count = ptx.length(op.results[0].type)
+        columns = [self.convert.to_f32(operand) for operand in op.operands]
+        results = [w.registers.fresh(32, "f") for _ in range(count)]
+        opcode = tables.FLOAT.get(op.name, {}).get("f32")
+        for i, result in enumerate(results):
+            operands = [column[i] for column in columns]
+            if opcode is not None and self._native(op.name, "f32"):
+                w.emit(opcode, result, *operands)
+            else:
+                self._f32_one(op, result, operands[0], operands[1:])
+        self.convert.from_f32(op.results[0], results, name)
+
+    # --- comparisons --------------------------------------------------------------------------
+
+    def _compare_float(self, op: arith.CmpfOp) -> None:
+        w = self.writer
+        relation = tables.COMPARE_FLOAT[op.predicate.value.data]
+        if relation is None:
+            value = "1" if op.predicate.value.data == 15 else "0"
+            w.alias(op.result, [value] * ptx.registers(op.result.type))
+            return
+        name = element_name(ptx.scalar_type(op.lhs.type))
+        if name in HALVES:
+            x, y = self.convert.to_f32(op.lhs), self.convert.to_f32(op.rhs)
+            name = "f32"
+        else:
+            x, y = w.in_registers(op.lhs), w.names[op.rhs]
+        for result, left, right in zip(w.define(op.result), x, y, strict=True):
+            w.emit(f"setp.{relation}.{name}", result, left, right)
+
+    def _compare_integer(self, op: arith.CmpiOp) -> None:
+        w = self.writer
+        relation, sign = tables.COMPARE_INTEGER[op.predicate.value.data]
+        bits = ptx.bits(op.lhs.type)
+        if bits < 32:
+            raise FragirError(f"integers of {bits} bits are not compared; extend them to i32")
+        x, y = w.in_registers(op.lhs), w.names[op.rhs]
+        for result, left, right in zip(w.define(op.result), x, y, strict=True):
+            w.emit(f"setp.{relation}.{sign}{bits}", result, left, right)
+
+    def _select(self, op: arith.SelectOp) -> None:
+        w = self.writer
+        type_ = op.result.type
+        bits, width = ptx.bits(type_), ptx.register_bits(type_)
+        conditions = w.in_registers(op.cond)
+        if isinstance(type_, VectorType) and bits == 16 and isinstance(op.cond.type, VectorType):
+            x, y = self._halves(op.lhs), self._halves(op.rhs)
+            picked: list[str] = []
+            for condition, left, right in zip(conditions, x, y, strict=True):
+                picked.append(w.registers.fresh(16))
+                w.emit("selp.b16", picked[-1], left, right, condition)
+            for i, result in enumerate(w.define(op.result)):
+                w.emit("mov.b32", result, vector(picked[2 * i : 2 * i + 2]))
+            return
+        if bits < 16 or width == 1:
+            raise FragirError(f"arith.select on {type_} is not supported; extend to i32")
+        x, y = w.names[op.lhs], w.names[op.rhs]
+        if len(conditions) == 1:
+            conditions = conditions * len(x)
+        for result, left, right, condition in zip(
+            w.define(op.result), x, y, conditions, strict=True
+        ):
+            w.emit(f"selp.b{width}", result, _bits(left), _bits(right), condition)
+
+    def _halves(self, value: SSAValue) -> list[str]:
+        w = self.writer
+        result: list[str] = []
+        for name in w.in_registers(value):
+            pair = [w.registers.fresh(16), w.registers.fresh(16)]
+            w.emit("mov.b32", vector(pair), name)
+            result += pair
+        return result
+
+    # --- integers -----------------------------------------------------------------------------
+
+    def _integer(self, op: Operation) -> None:
+        w = self.writer
+        result = op.results[0]
+        bits = ptx.bits(result.type)
+        opcode = tables.INTEGER[op.name]
+        if bits == 1 and opcode.startswith(("and", "or", "xor")):
+            opcode = f"{opcode.split('.')[0]}.pred"
+        elif bits in (32, 64):
+            opcode = opcode.format(bits=bits)
+        elif bits == 16 and not isinstance(result.type, VectorType):
+            opcode = opcode.format(bits=16)
+        else:
+            raise FragirError(f"{op.name} on {result.type} is not supported; extend to i32")
+        columns = [list(w.names[operand]) for operand in op.operands]
+        if bits == 1:
+            columns = [list(w.in_registers(operand)) for operand in op.operands]
+        if bits == 64 and ".b64" in opcode and opcode.startswith("sh"):
+            columns[1] = [self._narrow(name) for name in columns[1]]
+        if all(not column[0].startswith("%") for column in columns):
+            columns[0] = list(w.in_registers(op.operands[0]))
+        for target, *operands in zip(w.define(result), *columns, strict=True):
+            w.emit(opcode, target, *operands)
+
+    def _narrow(self, name: str) -> str:
+        """A shift count as 32 bits (PTX ISA 9.2, section 9.7.8.7)."""
+        if not name.startswith("%"):
+            return name
+        narrow = self.writer.registers.fresh(32)
+        self.writer.emit("cvt.u32.u64", narrow, name)
+        return narrow
+
+
+def _bits(name: str) -> str:
+    return f"0x{name[2:]}" if name.startswith(("0f", "0d")) else name
+
+
+def scalar_name(type_: Attribute) -> str:
+    """The PTX name of a value's elements."""
+    return element_name(ptx.scalar_type(type_))

@@ -1,0 +1,120 @@
+"""A module as PTX text: header, shared memory, one entry a function."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from fragir.dialects import ptx
+from fragir.dialects.elements import element_name
+from fragir.errors import FragirError
+from fragir.isa.targets import known
+from fragir.isa.versions import module_version
+from fragir.passes.writer.kernel import KernelWriter
+from fragir.ptx.spelling import identifier
+
+STATIC_SHARED = 48 * 1024  # bytes of shared memory that need no launch argument
+_PARAMETER = {"f32": ".f32", "f64": ".f64", "f16": ".b16", "bf16": ".b16", "s32": ".s32"}
+
+
+def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> str:
+    """The PTX of every function of a module at lane level.
+
+    FragirError for operations that have no PTX and targets that do not have an instruction.
+    """
+    known(target)
+    kernels = [
+        write_kernel(op, target, comments)
+        for op in module.ops
+        if isinstance(op, func.FuncOp) and not op.is_declaration
+    ]
+    if not kernels:
+        raise FragirError("the module has no function to compile")
+    opcodes = {opcode for _, used in kernels for opcode in used}
+    version = module_version(opcodes, target)
+    head = f".version {version}\n.target {target}\n.address_size 64\n"
+    return head + "".join("\n" + text for text, _ in kernels)
+
+
+def shared_bytes(function: func.FuncOp) -> int:
+    """Shared memory of a kernel in bytes."""
+    return sum(
+        _aligned(op.bytes.value.data) for op in function.walk() if isinstance(op, ptx.SharedOp)
+    )
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 1024) * 1024
+
+
+def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[str, set[str]]:
+    """One `.entry` and the opcodes it uses."""
+    name = identifier(function.sym_name.data)
+    if not function.body.blocks or len(function.body.blocks) != 1:
+        raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
+    total = shared_bytes(function)
+    dynamic = total > STATIC_SHARED
+    memory = f"{name}_shared"
+    writer = KernelWriter(target, memory, comments)
+    parameters = _parameters(function)
+    for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True):
+        writer.parameter(argument, parameter, type_)
+    writer.block(function.body.block)
+    threads = function.attributes.get("ptx.ntid")
+    lines: list[str] = []
+    if dynamic:
+        lines.append(f"// {total} bytes of dynamic shared memory: the launch gives them")
+        lines.append(f".extern .shared .align 1024 .b8 {memory}[];")
+    declared = ",\n".join(
+        f"    .param {_declared(argument, type_)} {parameter}"
+        for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True)
+    )
+    lines.append(
+        f".visible .entry {name}(\n{declared}\n)" if parameters else f".visible .entry {name}()"
+    )
+    if isinstance(threads, IntegerAttr):
+        lines.append(f".reqntid {threads.value.data}, 1, 1")
+    lines.append("{")
+    lines += [f"    {line}" for line in writer.registers.declarations()]
+    if total and not dynamic:
+        lines.append(f"    .shared .align 1024 .b8 {memory}[{total}];")
+    lines.append("")
+    lines += writer.lines
+    lines.append("}")
+    return "\n".join(lines) + "\n", writer.opcodes
+
+
+def _parameters(function: func.FuncOp) -> list[tuple[str, str]]:
+    """(name, PTX type) of every parameter."""
+    result: list[tuple[str, str]] = []
+    taken: set[str] = set()
+    for i, argument in enumerate(function.body.block.args):
+        base = identifier(argument.name_hint or f"p{i}")
+        name, number = base, 0
+        while name in taken:
+            number += 1
+            name = f"{base}_{number}"
+        taken.add(name)
+        result.append((name, _parameter_type(argument)))
+    return result
+
+
+def _parameter_type(argument: SSAValue) -> str:
+    if isinstance(argument.type, ptx.PointerType):
+        return ".u64"
+    try:
+        return _PARAMETER.get(element_name(argument.type), f".b{max(8, ptx.bits(argument.type))}")
+    except KeyError:
+        raise FragirError(f"a kernel cannot take an argument of type {argument.type}") from None
+
+
+def _declared(argument: SSAValue, type_: str) -> str:
+    if isinstance(argument.type, ptx.PointerType):
+        return f"{type_} .ptr .global .align 16"
+    return type_
+
+
+def operations(function: func.FuncOp) -> list[Operation]:
+    """Every operation of a function."""
+    return list(function.walk())

@@ -1,0 +1,75 @@
+"""Which values may be written over others: registers updated in place instead of copied."""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from fragir.dialects import ptx
+
+# operations that only name registers of their operands
+ALIASES = (ptx.SliceOp, ptx.ConcatOp, ptx.BitcastOp, ptx.SplatOp, ptx.UnpackOp, ptx.PackOp)
+
+
+def block_of(value: SSAValue) -> Block | None:
+    """The block that defines a value."""
+    if isinstance(value, BlockArgument):
+        return value.block
+    owner = value.owner
+    return owner.parent if isinstance(owner, Operation) else owner
+
+
+def dies_at(value: SSAValue, op: Operation) -> bool:
+    """Whether `op` is the only use of a value, in the block that defines it.
+
+    A use in a nested loop is none of these: the loop would find the value overwritten when it
+    comes round.
+    """
+    return (
+        value.has_one_use()
+        and value.get_user_of_unique_use() is op
+        and (block_of(value) is op.parent)
+    )
+
+
+def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> int:
+    """The place in `body` of the last operation that reads a value or an alias of it; -1: none."""
+    last = -1
+    for use in value.uses:
+        op = use.operation
+        top: Operation | None = op
+        while top is not None and top.parent is not body:
+            top = top.parent_op()
+        if top is None:
+            return len(position) + 1
+        last = max(last, position[top])
+        if isinstance(op, ALIASES):
+            last = max(last, *(last_use(result, body, position) for result in op.results))
+    return last
+
+
+def reusable(loop: scf.ForOp) -> dict[SSAValue, SSAValue]:
+    """Yielded value -> loop-carried variable whose register it may be computed into.
+
+    That is so where the variable is read for the last time before the value is computed, or by
+    the very instruction that computes it.
+    """
+    body = loop.body.block
+    last = body.last_op
+    assert last is not None
+    position = {op: i for i, op in enumerate(body.ops)}
+    result: dict[SSAValue, SSAValue] = {}
+    for variable, value in zip(body.args[1:], last.operands, strict=True):
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.parent is not body or value in result:
+            continue
+        if isinstance(owner, (*ALIASES, scf.ForOp)) or owner.regions:
+            continue
+        at, used = position[owner], last_use(variable, body, position)
+        single = ptx.registers(value.type) == 1
+        uses_of_yield = sum(use.operation is last for use in variable.uses)
+        if uses_of_yield:
+            continue
+        if used < at or (used == at and single):
+            result[value] = variable
+    return result
