@@ -1,7 +1,8 @@
 """Layouts: which lane holds which element of a matrix.
 
 `fragir.layout.layout` explains the model; every subject has a file of its own. What is named here
-is the room's public face; all but the values themselves is imported when it is first used.
+is the room's public face; all but the values themselves is imported when it is first used. (As
+an attribute, `fragir.layout.layout` is the constructor; its module is for `from` imports only.)
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -114,7 +114,11 @@ def from_formula(
 
     def function(slot: Point) -> Point:
         environment = dict(zip(axes, slot, strict=True))
-        return tuple(formula.value(name, environment) for name in names)
+        try:
+            return tuple([formula.value(name, environment) for name in names])
+        except (ZeroDivisionError, ValueError) as error:
+            place = _place(environment)
+            raise LayoutError(f"The formula cannot be computed at {place}: {error}.") from None
 
     found = from_function(sizes, function, names)
     return replace(found, where=_predicate(formula, sizes))
@@ -218,8 +222,11 @@ class _Formula:
                     return value(environment)
         finally:
             self.evaluating.discard(name)
-        place = ", ".join(f"{axis} {x}" for axis, x in environment.items())
-        raise LayoutError(f"The formula does not say what {name} is at {place}.")
+        raise LayoutError(f"The formula does not say what {name} is at {_place(environment)}.")
+
+
+def _place(environment: Environment) -> str:
+    return ", ".join(f"{axis} {x}" for axis, x in environment.items())
 
 
 def _sizes(formula: _Formula, elements: int | None, lanes: int) -> dict[str, int]:
@@ -415,19 +422,11 @@ class _Builder:
                 return self.arithmetic(node)
 
     def arithmetic(self, node: Tree[Token]) -> Evaluate:
-        operands = [self.expression(tree) for tree in _trees(node)]
+        first, *others = [self.expression(tree) for tree in _trees(node)]
         operators = [OPERATORS[child] for child in node.children if isinstance(child, str)]
-
-        def evaluate(e: Environment) -> int:
-            first, *others = (operand(e) for operand in operands)
-            pairs = zip(operators, others, strict=True)
-            try:
-                return reduce(lambda value, pair: pair[0](value, pair[1]), pairs, first)
-            except (ZeroDivisionError, ValueError) as error:
-                place = ", ".join(f"{axis} {x}" for axis, x in e.items())
-                raise LayoutError(f"The formula cannot be computed at {place}: {error}.") from None
-
-        return evaluate
+        for operate, other in zip(operators, others, strict=True):
+            first = _binary(operate, first, other)
+        return first
 
     def comparison(self, node: Tree[Token]) -> Evaluate:
         first, *others = _trees(node)
@@ -466,6 +465,10 @@ class _Builder:
             raise LayoutError(f"The formula does not say what {name} is.")
 
         return evaluate
+
+
+def _binary(operate: Callable[[int, int], int], left: Evaluate, right: Evaluate) -> Evaluate:
+    return lambda e: operate(left(e), right(e))
 
 
 def _member(values: set[int]) -> Callable[[int, Environment], tuple[bool, int]]:

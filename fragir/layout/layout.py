@@ -98,7 +98,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -312,23 +311,19 @@ class Layout:
 
         The last axis changes fastest, as in `table`.
         """
-        origin = self.origin
-        per_axis: list[list[tuple[int, Point, bool]]] = []
+        done: list[tuple[Point, Point | None]] = [((), self.origin)]
         for axis in self.axes:
             conditions = [c for c in self.where if c.axis == axis.name]
-            per_axis.append(
-                [
-                    (index, point, all(condition(index) for condition in conditions))
-                    for index, point in enumerate(axis.points(self.rank))
-                ]
-            )
-        for slot in product(*per_axis):
-            coordinates = tuple(index for index, _, _ in slot)
-            if all(held for _, _, held in slot):
-                parts = (origin, *(point for _, point, _ in slot))
-                yield coordinates, tuple(map(sum, zip(*parts, strict=True)))
-            else:
-                yield coordinates, None
+            points = [
+                (index, point if all(c(index) for c in conditions) else None)
+                for index, point in enumerate(axis.points(self.rank))
+            ]
+            done = [
+                ((*at, index), None if start is None or step is None else _sum(start, step))
+                for at, start in done
+                for index, step in points
+            ]
+        return iter(done)
 
     def table(self) -> Nested:
         """Nested lists in the order of the axes; innermost the point, or None.
@@ -511,6 +506,12 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
                 continue
         merged.append(mode)
     return tuple(merged)
+
+
+def _sum(a: Point, b: Point) -> Point:
+    if len(a) == 2:  # by far the most frequent case, and this is the innermost loop
+        return a[0] + b[0], a[1] + b[1]
+    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def default_dims(rank: int) -> tuple[str, ...]:
