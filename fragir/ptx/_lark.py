@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from functools import cache
 from pathlib import Path
@@ -13,20 +14,19 @@ from lark.utils import TextSlice
 
 from fragir.ptx.build import Build, Refused
 
-STARTS = (
-    "module",
-    "item",
-    "statement",
-    "operands",
-    "function_head",
-    "parameter",
-    "head_directives",
-    "linked_declaration",
-    "section_body",
-)
-
-
-MAX_STATEMENT = 1 << 23  # characters
+# The start symbols, and how many characters of text each takes at most: what Lark reads takes
+# memory of some hundred times its text.
+LIMITS = {
+    "module": sys.maxsize,
+    "item": 1 << 23,
+    "statement": 1 << 20,
+    "operands": 1 << 16,
+    "function_head": 1 << 20,
+    "parameter": 1 << 16,
+    "head_directives": 1 << 16,
+    "linked_declaration": 1 << 23,
+    "section_body": 1 << 26,
+}
 
 
 class Unexpected(Exception):
@@ -66,7 +66,7 @@ def grammar() -> Grammar:
         text,
         parser="lalr",
         lexer="contextual",
-        start=list(STARTS),
+        start=list(LIMITS),
         transformer=cast(Any, Build()),  # Lark takes any object with a method per rule
         lexer_callbacks={"COMMENT": comments.add},
         g_regex_flags=re.ASCII,
@@ -78,8 +78,8 @@ def grammar() -> Grammar:
 def parse(text: str, start: str, begin: int = 0, end: int | None = None) -> Any:
     """What `Build` makes of text[begin:end] as a `start`; offsets count from the start of text."""
     stop = len(text) if end is None else end
-    if start != "module" and stop - begin > MAX_STATEMENT:
-        raise Refused(f"a statement of more than {MAX_STATEMENT} characters", begin)
+    if stop - begin > LIMITS[start]:
+        raise Refused(f"a statement of more than {LIMITS[start]} characters", begin)
     parser: Any = grammar().parser  # its annotations know trees only, not a transformer's results
     try:
         return parser.parse(TextSlice(text, begin, stop), start=start)

@@ -145,7 +145,7 @@ class _Cutter(NamedTuple):
 
 
 # groups of `statement`
-_AT, _BANG, _GUARD, _OPCODE, _OPERANDS, _DIRECTIVE, _LABEL, _OPEN, _CLOSE = range(1, 10)
+_AT, _BANG, _GUARD, _OPCODE, _OPERANDS, _DIRECTIVE, _SPACED, _LABEL, _OPEN, _CLOSE = range(1, 11)
 # groups of `item`
 _SPACE, _DECLARATION, _HEAD, _LINE, _SECTION_NAME, _SECTION, _LAST = range(1, 8)
 
@@ -155,16 +155,18 @@ def _cutter() -> _Cutter:
     terminals = _lark.grammar().terminals
     name, opcode, string = terminals["NAME"], terminals["OPCODE"], terminals["STRING"]
     modifiers, section = terminals["MODIFIERS"], terminals["SECTION_BODY"]
+    integer = terminals["INTEGER"]
     w = r"[ \t\r\n\f\v]*+"
     to_end = rf'[^;"]*+(?:{string}[^;"]*+)*+;'
     loc = (
-        rf"\.loc(?![\w$])(?:{w}\d++){{3}}"
-        rf"(?:{w},{w}function_name{w}{name}(?:{w}\+{w}\d++)?+)?+"
-        rf"(?:{w},{w}inlined_at(?:{w}\d++){{3}})?+"
+        rf"\.loc(?![\w$])(?:{w}{integer}){{3}}"
+        rf"(?:{w},{w}function_name{w}{name}(?:{w}\+{w}{integer})?+)?+"
+        rf"(?:{w},{w}inlined_at(?:{w}{integer}){{3}})?+"
     )
     statement = (
-        rf"{w}(?:(?:(@){w}(!)?+{w}({name}){w})?+({opcode}(?:{modifiers})?+)(?!{w}:)([^;\"]*+);"
+        rf"{w}(?:(?:(@){w}(!)?+{w}({name}){w})?+({opcode}(?:{modifiers})?+)(?!{w}[:.])([^;\"]*+);"
         rf"|({loc}|\.(?!(?:loc|file|section)(?![\w$]))[a-z]{to_end})"
+        rf"|((?:@{w}!?+{w}{name}{w})?+{opcode}(?:{modifiers})?+{w}\.[^;\"]*+;)"
         rf"|({name}|{opcode}){w}:|(\{{)|(\}})|(\Z)|(.))"
     )
     pragma = rf"\.pragma(?![\w$]){w}{string}(?:{w},{w}{string})*+{w};"
@@ -201,7 +203,7 @@ class _Reader:
 
     def fail(self, start: str, at: int) -> NoReturn:
         """Raise what Lark says of the text from `at` on, which the cutter takes for no `start`."""
-        end = min(len(self.clean), at + _lark.MAX_STATEMENT)
+        end = min(len(self.clean), at + _lark.LIMITS[start])
         try:
             _lark.parse(self.clean, start, at, end)
         except _lark.Unexpected as error:
@@ -313,9 +315,8 @@ class _Reader:
                         else ()
                     )
                 except _lark.Unexpected:
-                    # once more as a statement: modifiers apart from the opcode, or the error
-                    append(_lark.parse(clean, "statement", at, end + 1))
-                    continue
+                    _lark.parse(clean, "statement", at, end + 1)  # for its error
+                    raise
                 words = opcodes.get(opcode)
                 if words is None:
                     words = opcodes[opcode] = tuple(opcode.split("."))
@@ -329,6 +330,8 @@ class _Reader:
                 append(tree.Label(tree.Name(m[_LABEL], at), at))
             elif kind == _DIRECTIVE:
                 append(directive_of(clean, at, end, classes))
+            elif kind == _SPACED:  # `add .u32`
+                append(_lark.parse(clean, "statement", at, end))
             elif kind == _OPEN:
                 outer.append((start, items))
                 if len(outer) >= MAX_DEPTH:

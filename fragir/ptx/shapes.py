@@ -43,18 +43,19 @@ class Classes(dict[str, str]):
 
     def __init__(self) -> None:
         terminals = _lark.grammar().terminals
-        self._full = [
-            (letter, re.compile(terminals[name], re.ASCII).fullmatch)
-            for name, letter in (_FREE | _FIXED).items()
-        ]
-        field = re.compile(terminals["FIELD"], re.ASCII)
-        self._field = field.fullmatch
+        # a word of fixed text may be a name too, but it is a class of its own
+        letters = _FIXED | _FREE
+        either = "|".join(f"(?P<{name}>{terminals[name]})" for name in letters)
+        self._letters = letters
+        self._full = re.compile(either, re.ASCII).fullmatch
+        self._field = re.compile(terminals["FIELD"], re.ASCII).fullmatch
 
     def __missing__(self, word: str) -> str:
-        found = "".join(letter for letter, full in self._full if full(word))
+        match = self._full(word)
+        found = "" if match is None else self._letters[match.lastgroup or ""]
         if found == "i" and too_large(word):
-            found = "?"
-        if not found and "." in word:
+            found = ""
+        if match is None and "." in word:
             head, _, tail = word.partition(".")
             if self[head] == "n" and self._field("." + tail):
                 found = "n." + tail
@@ -81,7 +82,9 @@ class Shapes:
 
     def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""
-        parts = self.split(text[begin:end])
+        parts = self.split(text[begin:end], 2 * MAX_WORDS)
+        if len(parts) > 2 * MAX_WORDS:
+            return _lark.parse(text, self.start, begin, end)
         offsets = list(accumulate(map(len, parts), initial=begin))
         key = (" ".join(map(classes.__getitem__, parts[1::2])), *parts[::2])
         builder = self.known.get(key)
@@ -97,15 +100,15 @@ class Shapes:
                 self.known.clear()
             self.known[key] = builder
             return builder(parts, offsets)
-        made = None
         if self.start == "operands" and (commas := _outer_commas(parts, offsets)):
-            made = ()
+            operands: list[Any] = []
             for comma in [*commas, end]:
-                made += self.parse(text, begin, comma, classes)
+                operands += self.parse(text, begin, comma, classes)
                 begin = comma + 1
+            made = tuple(operands)
         else:
             made = _lark.parse(text, self.start, begin, end)
-        if len(parts) < 2 * MAX_WORDS and "?" not in key[0]:
+        if "?" not in key[0]:
             if len(self.once) >= MAX_SHAPES:
                 self.once.clear()
             self.once[key] = made, parts, offsets
