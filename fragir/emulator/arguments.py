@@ -44,12 +44,14 @@ class Arguments:
             self._image(i, p, a) for i, (p, a) in enumerate(zip(parameters, arguments, strict=True))
         ]
 
-    def _image(self, index: int, parameter: Symbol, value: Any) -> bytes:
+    def _image(self, index: int, parameter: Symbol, given: object) -> bytes:
         """The bytes of one parameter."""
+        value: Any = given
         what = f"argument {index} ({parameter.name})"
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            value = value[()]
-        if isinstance(value, np.ndarray):
+        is_array = isinstance(given, np.ndarray)
+        if is_array and value.ndim == 0:
+            value, is_array = value[()], False
+        if is_array:
             if parameter.size != 8:
                 raise EmulationError(
                     f"{what}: an array is passed as a 64-bit pointer, "
@@ -58,7 +60,7 @@ class Arguments:
             return struct.pack("<Q", self._buffer(what, value).address)
         if value is None:
             return bytes(parameter.size)
-        if isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(given, bytes | bytearray | memoryview):
             if len(value) != parameter.size:
                 raise EmulationError(
                     f"{what}: {len(value)} bytes given, the parameter has {parameter.size}"
@@ -78,29 +80,30 @@ class Arguments:
         return found
 
     @staticmethod
-    def _scalar(what: str, parameter: Symbol, value: Any) -> bytes:
+    def _scalar(what: str, parameter: Symbol, value: object) -> bytes:
         assert parameter.declaration is not None
         kind = parameter.declaration.type
         size = parameter.size
-        if isinstance(value, np.generic) and value.dtype.kind in "Vfc" and kind[0] in "bus":
-            raw = value.tobytes()
+        number: Any = value
+        if isinstance(value, np.generic) and number.dtype.kind in "Vfc" and kind[0] in "bus":
+            raw: bytes = number.tobytes()
             if len(raw) == size:
                 return raw
         if kind in _STRUCT and isinstance(value, int | float | np.generic):
             try:
-                return struct.pack(_STRUCT[kind], float(value))
+                return struct.pack(_STRUCT[kind], float(number))
             except (OverflowError, TypeError, struct.error) as problem:
                 raise EmulationError(f"{what}: {value} is no .{kind}") from problem
         if isinstance(value, float) and kind in ("b32", "b64"):
             return struct.pack("<f" if kind == "b32" else "<d", value)
         if isinstance(value, int | np.integer | np.bool_):
-            number = int(value)
+            number = int(number)
             bits = 8 * size
             if not -(1 << (bits - 1)) <= number < 1 << bits:
                 raise EmulationError(f"{what}: {number} does not fit .{kind}")
             return (number & ((1 << bits) - 1)).to_bytes(size, "little")
         raise EmulationError(
-            f"{what}: a {type(value).__name__} cannot be passed as .{kind}",
+            f"{what}: a {type(number).__name__} cannot be passed as .{kind}",
             hint="pass a numpy array, a number, bytes or None",
         )
 

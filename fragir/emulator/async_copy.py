@@ -10,7 +10,7 @@ from fragir.emulator.access import get
 from fragir.emulator.alu import Decode, nothing
 from fragir.emulator.asynchronous import Transfer
 from fragir.emulator.barriers import update
-from fragir.emulator.common import Mask, Step
+from fragir.emulator.common import Mask, Step, where
 from fragir.emulator.memory import SHARED_WINDOW, AccessFault
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _shared_address(address: Any) -> Any:
     """Generic addresses of shared memory may stand where shared ones do."""
     if address.dtype.itemsize == 8:
-        return np.where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
+        return where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
     return address
 
 
@@ -69,7 +69,7 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
         to = memory.locate_shared(to, home, size)
         given = None
         if ignore is not None:
-            given = np.where(get(ignore, sel, mask), 0, size)
+            given = where(get(ignore, sel, mask), 0, size)
         elif given_row is not None:
             given = np.minimum(get(given_row, sel, mask).astype(np.int64), size)
         address = source.at(sel, mask)
@@ -192,8 +192,8 @@ def _bulk_load(d: Decoder, ins: Instruction) -> Step:
             if mask_row is not None:
                 chosen = int(get(mask_row, sel, mask).ravel()[index])
                 places = _multicast(memory, int(home[0]), start, word, chosen)
-            for where, signal in places:
-                _start_load(machine, begin, where, size, signal, int(lane))
+            for start, signal in places:
+                _start_load(machine, begin, start, size, signal, int(lane))
             machine.report.statistics.loaded["global"] += size
 
     return run

@@ -13,7 +13,7 @@ import numpy as np
 
 from fragir.emulator.access import get, put
 from fragir.emulator.alu import Decode, Function, of2, of3
-from fragir.emulator.common import DTYPES, UINT, Mask, Row, Step
+from fragir.emulator.common import DTYPES, UINT, Mask, Row, Step, where
 from fragir.emulator.floating import KINDS, extreme, ieee, modified
 from fragir.ptx import tree
 
@@ -24,11 +24,11 @@ _WORDS = {"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xor"}
 
 
 def _increment(old: Any, limit: Any) -> Any:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+    return where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
 
 
 def _decrement(old: Any, limit: Any) -> Any:
-    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+    return where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
 _INTEGER: dict[str, Function] = {
@@ -41,7 +41,7 @@ _INTEGER: dict[str, Function] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "exch": of2(lambda old, b: b),
-    "cas": of3(lambda old, b, c: np.where(old == b, c, old)),
+    "cas": of3(lambda old, b, c: where(old == b, c, old)),
 }
 
 
@@ -130,11 +130,11 @@ def _act(
     """Apply to memory in turns; the old values in the shape of `positions`."""
     flat = (positions >> (width.bit_length() - 1)).ravel()
     values = [np.broadcast_to(o, positions.shape).ravel() for o in operands]
-    old = np.empty(flat.shape, memory.dtype)
+    old: Any = np.empty(flat.shape, memory.dtype)
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    turn = np.arange(len(flat)) - np.maximum.accumulate(np.where(starts, np.arange(len(flat)), 0))
+    turn = np.arange(len(flat)) - np.maximum.accumulate(where(starts, np.arange(len(flat)), 0))
     rounds = int(turn.max()) + 1
     by_turn = order if rounds == 1 else order[np.argsort(turn, kind="stable")]
     bounds = np.cumsum(np.bincount(turn))

@@ -197,6 +197,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
     count_row = d.source(ins, first + 1, "u32") if counted else None
     wait = words[0] != "arrive"
     vote: Row | None = None
+    out: Row | None = None
     if words[0] == "red":
         kind = "u32" if words[1] == "popc" else "pred"
         out = d.target(ins, 0, kind)

@@ -78,6 +78,10 @@ def width_of(kind: str) -> int:
     return DTYPES[kind][1]
 
 
+#: np.where with all three arguments; numpy's own stub gives up on operands of type Any.
+where: Callable[[Any, Any, Any], Any] = np.where
+
+
 def is_slice(sel: Any) -> bool:
     """Whether the selected warps are neighbours (rows are then views, not copies)."""
     return type(sel) is slice
@@ -93,7 +97,7 @@ def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
         row[sel] = np.where(mask, value, row[sel])
 
 
-def active(sel: Select, mask: Mask, warps: int) -> Bools:
+def active(sel: Any, mask: Mask, warps: int) -> Bools:
     """The mask written out: [selected warps, 32]."""
     if mask is not None:
         return mask

@@ -433,7 +433,8 @@ def split_call(
     operands = list(ins.operands)
     results: tuple[tree.Operand, ...] = ()
     if operands and isinstance(operands[0], tree.Parens):
-        results = operands.pop(0).elements  # pyright: ignore[reportAttributeAccessIssue]
+        results = operands[0].elements
+        del operands[0]
     name = operands.pop(0)
     assert isinstance(name, tree.Name)
     arguments: tuple[tree.Operand, ...] = ()

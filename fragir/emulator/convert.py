@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, elementwise
-from fragir.emulator.common import DTYPES, Step, dtype_of, width_of
+from fragir.emulator.common import DTYPES, Step, dtype_of, where, width_of
 from fragir.emulator.floating import flush
 from fragir.emulator.rounding import (
     F64,
@@ -83,12 +83,12 @@ def integer_to_float(into: str, mode: str) -> Function:
 def _sticky(a: Any) -> F64:
     """64-bit integers in 53 bits, the last one set where something was cut off."""
     negative = a < 0
-    magnitude = np.where(negative, np.negative(a), a).view(np.uint64)
+    magnitude = where(negative, np.negative(a), a).view(np.uint64)
     big = magnitude >> np.uint64(53) != 0
     low = np.uint64(0x7FF)
     cut = (magnitude & ~low) | ((magnitude & low != 0).astype(np.uint64) << np.uint64(11))
-    value = np.where(big, cut, magnitude).astype(np.float64)
-    return np.where(negative, -value, value)
+    value = where(big, cut, magnitude).astype(np.float64)
+    return where(negative, -value, value)
 
 
 def _exact(a: Any, mode: str) -> F64:
@@ -112,17 +112,17 @@ def float_to_integer(into: str, kind: str, rounding: str, ftz: bool) -> Function
         above, below = whole >= float(high) + 1, whole < float(low)
         if width_of(into) < 64:
             above = whole > high
-        inside = np.where(bad | above | below, 0.0, whole)
+        inside = where(bad | above | below, 0.0, whole)
         if into == "u64":
             half = inside >= 2.0**63
-            result = np.where(half, inside - 2.0**63, inside).astype(np.int64).view(np.uint64)
-            result = np.where(half, result | np.uint64(1 << 63), result)
+            result = where(half, inside - 2.0**63, inside).astype(np.int64).view(np.uint64)
+            result = where(half, result | np.uint64(1 << 63), result)
         else:
             result = inside.astype(np.int64).view(np.uint64)
         mask64 = (1 << 64) - 1
-        result = np.where(above, np.uint64(high & mask64), result)
-        result = np.where(below, np.uint64(low & mask64), result)
-        return np.where(bad, np.uint64(nan), result).astype(unsigned).view(dtype_of(into))
+        result = where(above, np.uint64(high & mask64), result)
+        result = where(below, np.uint64(low & mask64), result)
+        return where(bad, np.uint64(nan), result).astype(unsigned).view(dtype_of(into))
 
     return function
 
@@ -130,16 +130,16 @@ def float_to_integer(into: str, kind: str, rounding: str, ftz: bool) -> Function
 def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
     """Values to a format's bits under .sat, .satfinite, .relu."""
     if "relu" in words:
-        value = np.where(value < 0, 0.0, value)
-        value = np.where(value == 0, 0.0, value)
+        value = where(value < 0, 0.0, value)
+        value = where(value == 0, 0.0, value)
     if form.name != "f64":
         value = quantize(value, form, mode)
     finite = "satfinite" in words or form.nan is None
     if finite or not form.infinity:
         value = saturate(value, form) if finite else value
     if "sat" in words:
-        value = np.where(np.isnan(value), 0.0, np.clip(value, 0.0, 1.0))
-        value = np.where(value == 0, 0.0, value)
+        value = where(np.isnan(value), 0.0, np.clip(value, 0.0, 1.0))
+        value = where(value == 0, 0.0, value)
     return encode(value, form)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of1
-from fragir.emulator.common import Step
+from fragir.emulator.common import Step, where
 from fragir.emulator.rounding import (
     F16_NAN,
     F32_NAN,
@@ -51,13 +51,13 @@ def canonical_f32(value: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
     """The bits, with every NaN replaced by the one that instructions give."""
     bits = value.view(np.uint32)
     nan = np.isnan(value)
-    return np.where(nan, F32_NAN, bits) if nan.any() else bits
+    return where(nan, F32_NAN, bits) if nan.any() else bits
 
 
 def canonical_f16(value: npt.NDArray[np.float16]) -> npt.NDArray[np.uint16]:
     bits = value.view(np.uint16)
     nan = np.isnan(value)
-    return np.where(nan, F16_NAN, bits) if nan.any() else bits
+    return where(nan, F16_NAN, bits) if nan.any() else bits
 
 
 def flush(bits: Array, form: str) -> Array:
@@ -67,7 +67,7 @@ def flush(bits: Array, form: str) -> Array:
     of = bits.dtype.type
     sign = of(1 << (width - 1))
     small = (bits & of(((1 << (width - 1)) - 1) ^ ((1 << fraction) - 1))) == 0
-    return np.where(small, bits & sign, bits) if small.any() else bits
+    return where(small, bits & sign, bits) if small.any() else bits
 
 
 # -- exact cores: f64 in, f64 rounded to odd out -------------------------------------------------
@@ -97,7 +97,7 @@ def _divide(a: F64, b: F64) -> F64:
     high = quotient.astype(np.float32).astype(np.float64)
     low = quotient - high
     remainder = (a - high * b) - low * b
-    return to_odd(quotient, np.where(with_remainder, remainder * np.sign(b), 0.0))
+    return to_odd(quotient, where(with_remainder, remainder * np.sign(b), 0.0))
 
 
 def _root(a: F64) -> F64:
@@ -105,7 +105,7 @@ def _root(a: F64) -> F64:
     high = root.astype(np.float32).astype(np.float64)
     low = root - high
     remainder = ((a - high * high) - 2 * high * low) - low * low
-    return to_odd(root, np.where(np.isfinite(root) & (root != 0), remainder, 0.0))
+    return to_odd(root, where(np.isfinite(root) & (root != 0), remainder, 0.0))
 
 
 _CORES: dict[str, Function] = {
@@ -139,7 +139,7 @@ def ieee(name: str, form: str, mode: str) -> Function:
         if mode == "rn" and form == "f16":
             return canonical_f16(exact.astype(np.float16))
         if mode == "rm" and name in _CANCELLING:
-            exact = np.where(_cancelled(name, values, exact), -0.0, exact)
+            exact = where(_cancelled(name, values, exact), -0.0, exact)
         return encode(quantize(exact, shape, mode), shape).astype(out)
 
     return function
@@ -252,18 +252,18 @@ def extreme(form: str, largest: bool, nan: bool, xorsign: bool) -> Function:
             a, b = a & ~sign, b & ~sign
         x, y = decode(a, shape), decode(b, shape)
         take_a = x > y if largest else x < y
-        result = np.where(take_a, a, b)
-        result = np.where(x == y, a & b if largest else a | b, result)
+        result = where(take_a, a, b)
+        result = where(x == y, a & b if largest else a | b, result)
         x_nan, y_nan = np.isnan(x), np.isnan(y)
         if nan:
             bad = x_nan | y_nan
         else:
-            result = np.where(x_nan, b, np.where(y_nan, a, result))
+            result = where(x_nan, b, where(y_nan, a, result))
             bad = x_nan & y_nan
         if flip is not None:
             result = result | flip
         assert shape.nan is not None
-        return np.where(bad, of(shape.nan), result).astype(a.dtype)
+        return where(bad, of(shape.nan), result).astype(a.dtype)
 
     return function
 
@@ -326,9 +326,9 @@ def modified(
         if sat or relu:
             nan = np.isnan(decode(result, shape))
             zero = result.dtype.type(0)
-            result = np.where((result & sign != 0) & ~nan, zero, result)
+            result = where((result & sign != 0) & ~nan, zero, result)
             if sat:
-                result = np.where(nan, zero, np.minimum(result, result.dtype.type(one)))
+                result = where(nan, zero, np.minimum(result, result.dtype.type(one)))
         return np.ascontiguousarray(result).view(np.uint32) if split else result
 
     return wrapped

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, elementwise, nothing, of1, of3
-from fragir.emulator.common import Mask, Step, dtype_of, store, width_of
+from fragir.emulator.common import Mask, Step, dtype_of, store, where, width_of
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
@@ -45,28 +45,28 @@ def _high64(a: Array, b: Array) -> Array:
     second = x0 * y1 + (middle & low)
     high = x1 * y1 + (middle >> half) + (second >> half)
     if a.dtype.kind == "i":
-        high = high - np.where(a < 0, y, np.uint64(0)) - np.where(b < 0, x, np.uint64(0))
+        high = high - where(a < 0, y, np.uint64(0)) - where(b < 0, x, np.uint64(0))
     return high.view(a.dtype)
 
 
 def divide(a: Array, b: Array) -> Array:
     """Quotient towards zero; division by zero gives all ones (PTX: machine-specific)."""
     zero = b == 0
-    safe = np.where(zero, b.dtype.type(1), b)
+    safe = where(zero, b.dtype.type(1), b)
     if a.dtype.kind == "u":
         quotient = a // safe
     else:
         u = np.dtype(f"u{a.dtype.itemsize}")
         magnitude = np.abs(a).view(u) // np.abs(safe).view(u)
-        quotient = np.where((a < 0) != (safe < 0), np.negative(magnitude), magnitude).view(a.dtype)
-    return np.where(zero, ~b.dtype.type(0), quotient)
+        quotient = where((a < 0) != (safe < 0), np.negative(magnitude), magnitude).view(a.dtype)
+    return where(zero, ~b.dtype.type(0), quotient)
 
 
 def remainder(a: Array, b: Array) -> Array:
     """a - b * (a / b); the dividend where b is zero (PTX: machine-specific)."""
     zero = b == 0
-    quotient = divide(a, np.where(zero, b.dtype.type(1), b))
-    return np.where(zero, a, a - quotient * b)
+    quotient = divide(a, where(zero, b.dtype.type(1), b))
+    return where(zero, a, a - quotient * b)
 
 
 def saturating_add(a: Array, b: Array) -> Array:
@@ -81,7 +81,7 @@ def shift_left(a: Array, b: Array) -> Array:
     """a << b, zero from the register's width on."""
     bits = a.dtype.itemsize * 8
     inside = b < bits
-    return np.where(inside, a << np.where(inside, b, 0).astype(a.dtype), a.dtype.type(0))
+    return where(inside, a << where(inside, b, 0).astype(a.dtype), a.dtype.type(0))
 
 
 def shift_right(a: Array, b: Array) -> Array:
@@ -90,7 +90,7 @@ def shift_right(a: Array, b: Array) -> Array:
     if a.dtype.kind == "i":
         return a >> np.minimum(b, bits - 1).astype(a.dtype)
     inside = b < bits
-    return np.where(inside, a >> np.where(inside, b, 0).astype(a.dtype), a.dtype.type(0))
+    return where(inside, a >> where(inside, b, 0).astype(a.dtype), a.dtype.type(0))
 
 
 def funnel(right: bool, wrap: bool) -> Function:
@@ -116,7 +116,7 @@ def highest_bit(a: Array) -> Array:
     upper, lower = a >> np.uint64(32), a & np.uint64(0xFFFFFFFF)
     high = np.frexp(upper.astype(np.float64))[1].astype(np.int64) - 1
     low = np.frexp(lower.astype(np.float64))[1].astype(np.int64) - 1
-    return np.where(upper != 0, high + 32, low)
+    return where(upper != 0, high + 32, low)
 
 
 def leading_zeros(a: Array) -> Array:
@@ -139,10 +139,10 @@ def find_bit(kind: str, amount: bool) -> Function:
     def function(a: Array) -> Array:
         u = a.view(np.dtype(f"u{a.dtype.itemsize}"))
         if kind[0] == "s":
-            u = np.where(a < 0, ~u, u)
+            u = where(a < 0, ~u, u)
         found = highest_bit(u)
         if amount:
-            found = np.where(found >= 0, width - 1 - found, -1)
+            found = where(found >= 0, width - 1 - found, -1)
         return found.astype(np.uint32)
 
     return function
@@ -179,21 +179,21 @@ def extract(kind: str) -> Function:
         u = a.astype(np.dtype(f"{kind[0].replace('s', 'i')}8"))
         bits = u.view(np.uint64) if kind[0] == "u" else u.view(np.int64)
         inside = position < width
-        shifted = np.where(
+        shifted = where(
             inside,
             bits >> np.minimum(position, 63).astype(bits.dtype),
             bits >> bits.dtype.type(63) if kind[0] == "s" else bits.dtype.type(0),
         ).view(np.uint64)
         full = length >= 64
-        ones = (np.uint64(1) << np.where(full, 0, length).astype(np.uint64)) - np.uint64(1)
-        ones = np.where(full, ~np.uint64(0), ones)
+        ones = (np.uint64(1) << where(full, 0, length).astype(np.uint64)) - np.uint64(1)
+        ones = where(full, ~np.uint64(0), ones)
         result = shifted & ones
         if kind[0] == "s":
             # The sign bit is the field's last, or the register's last where the field sticks out.
             at = np.minimum(position + length - 1, width - 1)
             sign = (u.view(np.int64) >> np.clip(at, 0, 63)) & 1
-            extended = np.where(sign == 1, result | ~ones, result)
-            result = np.where(length == 0, np.uint64(0), extended)
+            extended = where(sign == 1, result | ~ones, result)
+            result = where(length == 0, np.uint64(0), extended)
         return result.astype(np.dtype(f"u{width // 8}")).view(dtype_of(kind))
 
     return function
@@ -205,15 +205,15 @@ def insert(a: Array, b: Array, c: Array, d: Array) -> Array:
     width = a.dtype.itemsize * 8
     position = np.minimum((c & 0xFF).astype(np.int64), 64)
     length = np.minimum((d & 0xFF).astype(np.int64), 64)
-    ones = np.where(
+    ones = where(
         length >= 64,
         ~np.uint64(0),
         (np.uint64(1) << (length & 63).astype(np.uint64)) - np.uint64(1),
     )
     inside = position < width
-    shift = np.where(inside, position, 0).astype(np.uint64)
-    field = np.where(inside, ones << shift, np.uint64(0))
-    moved = np.where(inside, a.astype(np.uint64) << shift, np.uint64(0))
+    shift = where(inside, position, 0).astype(np.uint64)
+    field = where(inside, ones << shift, np.uint64(0))
+    moved = where(inside, a.astype(np.uint64) << shift, np.uint64(0))
     return ((b.astype(np.uint64) & ~field) | (moved & field)).astype(kind)
 
 
@@ -293,7 +293,7 @@ def permute(mode: str | None) -> Function:
         for at, selector in enumerate(selectors):
             byte = (both >> (selector & 7).astype(np.uint64) * np.uint64(8)) & np.uint64(0xFF)
             sign = (byte >> np.uint64(7)) * np.uint64(0xFF)
-            byte = np.where(selector & 8, sign, byte)
+            byte = where(selector & 8, sign, byte)
             result |= byte.astype(np.uint32) << np.uint32(8 * at)
         return result
 
@@ -410,12 +410,13 @@ def multiply(d: Decoder, ins: Instruction) -> Step:
     result = wide(kind) if "wide" in words else kind
     a, b = d.source(ins, 1, kind), d.source(ins, 2, kind)
     out = d.target(ins, 0, result)
-    product: Function
     if "wide" in words:
         dtype = dtype_of(result)
 
-        def product(a: Array, b: Array) -> Array:
+        def widened(a: Array, b: Array) -> Array:
             return np.multiply(a, b, dtype=dtype)
+
+        product: Function = widened
     elif words[0].endswith("24"):
         product = _multiply24("hi" in words)
     else:
@@ -546,9 +547,7 @@ def _dot(d: Decoder, ins: Instruction) -> Step:
 
 def _absolute_difference(d: Decoder, ins: Instruction) -> Step:
     kind = _kind(ins)
-    return _generic(of3(lambda a, b, c: np.where(a < b, b - a, a - b) + c), [kind] * 3, kind)(
-        d, ins
-    )
+    return _generic(of3(lambda a, b, c: where(a < b, b - a, a - b) + c), [kind] * 3, kind)(d, ins)
 
 
 def _logical_zero(d: Decoder, ins: Instruction) -> Step:

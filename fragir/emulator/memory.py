@@ -245,9 +245,8 @@ class Memory:
         in_shared = (address >= SHARED_WINDOW) & (address < SHARED_WINDOW + WINDOW)
         in_local = (address >= LOCAL_WINDOW) & (address < LOCAL_WINDOW + WINDOW)
         result: list[tuple[Arena, I64, Bools | None]] = []
-        rest = ~(in_shared | in_local)
+        where = rest = ~(in_shared | in_local)
         try:
-            where = rest
             if rest.any():
                 result.append((self.globals, self.locate_global(address[rest], size), rest))
             where = in_shared

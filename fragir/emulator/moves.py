@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, copy, elementwise, nothing, of3
-from fragir.emulator.common import UINT, Mask, Step, store, width_of
+from fragir.emulator.common import UINT, Mask, Step, store, where, width_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def move(d: Decoder, ins: tree.Instruction) -> Step:
     return copy(
         d.target(ins, 0, raw),
         source
-        if hasattr(source, "dtype") and not isinstance(source, np.ndarray)
+        if hasattr(source, "dtype") and type(source) is not np.ndarray
         else source.view(UINT[width_of(kind) // 8]),
     )
 
@@ -92,7 +92,7 @@ def select(d: Decoder, ins: tree.Instruction) -> Step:
     kind = ins.opcode[-1] if ins.opcode[-1][0] in "fb" else raw
     a, b = (d.source(ins, i, kind).view(UINT[width_of(raw) // 8]) for i in (1, 2))
     return elementwise(
-        of3(lambda p, a, b: np.where(p, a, b)),
+        of3(lambda p, a, b: where(p, a, b)),
         d.target(ins, 0, raw),
         [d.source(ins, 3, "pred"), a, b],
     )
@@ -103,7 +103,7 @@ def select_sign(d: Decoder, ins: tree.Instruction) -> Step:
     raw = f"u{width_of(ins.opcode[-2])}"
     c = d.source(ins, 3, ins.opcode[-1])
     return elementwise(
-        of3(lambda c, a, b: np.where(c >= 0, a, b)),
+        of3(lambda c, a, b: where(c >= 0, a, b)),
         d.target(ins, 0, raw),
         [c, d.source(ins, 1, raw), d.source(ins, 2, raw)],
     )

@@ -7,6 +7,7 @@ gives what one rounding of the exact value gives (Boldo and Melquiond, IEEE TC 5
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -235,12 +236,13 @@ def exact_f64(
     todo = np.ones(result.shape, np.bool_) if keep is None else ~keep
     flat = [x[todo] for x in arrays]
     result[todo] = [
-        _one_f64(operation, mode, *(float(v) for v in values)) for values in zip(*flat, strict=True)
+        _one_f64(operation, mode, tuple(float(v) for v in values))
+        for values in zip(*flat, strict=True)
     ]
     return result
 
 
-def _one_f64(operation: str, mode: str, *values: float) -> float:
+def _one_f64(operation: str, mode: str, values: Sequence[float]) -> float:
     with np.errstate(all="ignore"):
         a = np.float64(values[0])
         b = np.float64(values[1]) if len(values) > 1 else a
@@ -272,7 +274,7 @@ def _one_f64(operation: str, mode: str, *values: float) -> float:
     return rounded(exact, mode)
 
 
-def _signed_zero(operation: str, mode: str, values: tuple[float, ...]) -> float:
+def _signed_zero(operation: str, mode: str, values: Sequence[float]) -> float:
     signs = [np.signbit(v) for v in values]
     if operation in ("mul", "div"):
         return -0.0 if signs[0] != signs[1] else 0.0

@@ -123,6 +123,7 @@ class Scheduler:
     def _execute(self, at: int, sel: Any, mask: Mask, others: int) -> None:
         """Run a group of lanes until others stand lower, or it splits, waits or parks."""
         position = at
+        block = self.block(at)
         try:
             while True:
                 block = self.blocks.get(at) or self.block(at)
@@ -154,7 +155,7 @@ class Scheduler:
                     return
                 at = after
         except AccessFault as fault:
-            if (mask is not None and block.collective) or block.warpgroup:  # pyright: ignore[reportPossiblyUnbound]
+            if (mask is not None and block.collective) or block.warpgroup:
                 position = self._at
             raise self._fault(fault, position, sel, mask) from None
         except EmulationError as error:
@@ -272,8 +273,8 @@ class Scheduler:
     def _state(self) -> tuple[int, int]:
         total = 0
         for rows in self.machine.files.values():
-            total = crc32(memoryview(np.ascontiguousarray(rows)).cast("B"), total)
-        return total, crc32(memoryview(self.machine.key).cast("B"))
+            total = crc32(rows.reshape(-1).view(np.uint8).data, total)
+        return total, crc32(self.machine.key.reshape(-1).view(np.uint8).data)
 
     def _deadlock(self) -> EmulationError:
         """Say who waits where."""
@@ -309,7 +310,7 @@ class Scheduler:
     def _fault(self, fault: AccessFault, position: int, sel: Any, mask: Mask) -> EmulationError:
         used = getattr(fault, "mask", mask)
         if hasattr(fault, "sel"):
-            sel = fault.sel  # pyright: ignore[reportAttributeAccessIssue]
+            sel = getattr(fault, "sel")
         warps = np.arange(self.machine.warps)[sel]
         if used is None:
             which, lane = divmod(fault.index, 32)

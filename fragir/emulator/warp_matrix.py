@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.alu import Decode
-from fragir.emulator.common import Mask, Step, is_slice
+from fragir.emulator.common import Mask, Step, is_slice, where
 from fragir.emulator.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.program import Register
 from fragir.emulator.tensor import (
@@ -46,7 +46,7 @@ def whole_warps(sel: Any, mask: Mask) -> Any:
     """The warps of which any lane takes part: these instructions are for warps, not lanes."""
     if mask is None:
         return sel
-    some = mask.any(axis=1)
+    some: Any = mask.any(axis=1)
     if some.all():
         return sel
     if is_slice(sel):
@@ -62,7 +62,7 @@ class Registers:
         self.rows: list[list[Any]] | None = None
         numbers: list[list[int]] = []
         kind = f"u{width}"
-        for one, vector in zip(ins, vectors, strict=True):
+        for vector in vectors:
             numbers.append([])
             for element in vector:
                 found = None
@@ -126,7 +126,7 @@ def fusible(d: Decoder, group: list[tree.Instruction], nxt: tree.Instruction) ->
         return False
     if (len(group) + 1) * d.machine.warps > FUSED:
         return False
-    written: set[str] = set().union(*(names(i.operands[0]) for i in group))
+    written: set[str] = set[str]().union(*(names(i.operands[0]) for i in group))
     reads = set[str]().union(*(names(o) for o in nxt.operands))
     return not written & reads
 
@@ -186,6 +186,11 @@ def _outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Any:
     return write
 
 
+def no_options(sel: Any) -> dict[str, Any]:
+    """The dense forms have nothing besides a, b and c."""
+    return {}
+
+
 def _extra(d: Decoder, ins: tree.Instruction, op: MmaOp) -> Any:
     """Metadata and scales of the forms that have them."""
     rest = list(range(4, d.count(ins)))
@@ -193,7 +198,7 @@ def _extra(d: Decoder, ins: tree.Instruction, op: MmaOp) -> Any:
     if len(rest) != wanted:
         raise d.error(ins, f"{ins.mnemonic} takes {4 + wanted} operands, not {d.count(ins)}")
     if not rest:
-        return lambda sel: {}
+        return no_options
     fixed: dict[str, Any] = {}
     rows: dict[str, Any] = {}
     if op.e is not None:
@@ -210,7 +215,11 @@ def _extra(d: Decoder, ins: tree.Instruction, op: MmaOp) -> Any:
             if len(values) != 2 or None in values:
                 raise d.error(ins, "scale selectors must be two constants")
             fixed[f"select_{side}"] = tuple(values)
-    return lambda sel: {**fixed, **{k: row[sel][None] for k, row in rows.items()}}
+
+    def options(sel: Any) -> dict[str, Any]:
+        return {**fixed, **{k: row[sel][None] for k, row in rows.items()}}
+
+    return options
 
 
 def _mma(d: Decoder, ins: tree.Instruction) -> Step:
@@ -225,7 +234,7 @@ def row_positions(d: Decoder, place: Place, sel: Any, rows: int) -> Any:
     memory = d.machine.memory
     address = place.at(sel, None)[:, :rows]
     if address.dtype.itemsize == 8:
-        address = np.where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
+        address = where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
     home = memory.shared_home[sel][:, :rows]
     try:
         at = memory.locate_shared(address, home, 16)

@@ -187,7 +187,7 @@ class Warpgroups:
         def read(addresses: Any) -> Any:
             if addresses.size and int(addresses.max()) + 16 > memory.shared_size:
                 raise EmulationError(
-                    f"the wgmma of line {form.place[1]} reads shared offset {int(addresses.max())}; "
+                    f"the wgmma of line {form.place[1]} reads at {int(addresses.max())}; "
                     f"the block has {memory.shared_size}"
                 )
             at = addresses.astype(np.int64) + home[:, None]
