@@ -70,8 +70,11 @@ def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
         known = as_fragir_error(error)
         try:
             report(known, as_json=as_json)
-        except BrokenPipeError:
+            sys.stdout.flush()
+        except OSError as again:  # stdout itself is what fails: gone, or full
             _silence_stdout()
+            if not isinstance(again, BrokenPipeError) and as_json:
+                report(known, as_json=False)
         return code
 
 

@@ -160,6 +160,19 @@ def test_reader_that_goes_away() -> None:
     assert (process.wait(), err) == (FINDING, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_output_that_is_full(option: list[str]) -> None:
+    code = f"import sys; from fragir.cli.main import main; sys.exit(main(['doctor', *{option}]))"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == FINDING
+    assert done.stderr.startswith("error: cannot use a file: No space left")
+    assert done.stderr.count("\n") == 1
+
+
 # What is printed ---------------------------------------------------------------------------------
 
 
