@@ -5,8 +5,8 @@ Both layouts have the axes element, lane and perhaps warp, and hold the same til
 them and says how far data must travel: nowhere, to another register of the same lane, to another
 lane of the warp, or to another warp; and for each destination slot where its element is read from.
 
-The accumulator of one `mma.m16n8` is, two columns a register, already the left half of the A
-operand of the next:
+Two accumulators of `mma.m16n8` beside each other are, register for register, the A operand of the
+next `mma.m16n8k16`:
 
 >>> from fragir.layout.layout import Layout
 >>> c = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]")
@@ -29,6 +29,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
+from fragir.layout.combine import appended, merged, reordered, split
+from fragir.layout.composition import compose
+from fragir.layout.inversion import inverse
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
 
 Kind = Literal["identity", "registers", "warp", "block"]
@@ -81,6 +84,15 @@ class Conversion:
         return self.sources[warp][lane][element]
 
     @cached_property
+    def mapping(self) -> Layout | None:
+        """The sources as a layout from (warp, lane, element) to (warp, lane, element).
+
+        So each part of a source's coordinates is a closed formula. None where the source holds
+        elements several times or has a predicate or offset, or where no layout says it.
+        """
+        return _mapping(self.src, self.dst)
+
+    @cached_property
     def moved(self) -> int:
         """How many destination slots are read from another lane or warp."""
         return sum(
@@ -117,6 +129,12 @@ def plan(src: Layout, dst: Layout) -> Conversion:
         )
     order = _order(src, dst)
     permutation = _renaming_by_modes(src, dst) if src.dims == dst.dims else None
+    # Without a predicate one look at the modes tells; with one, those left out may not count.
+    mapping = None if permutation is not None or dst.where else _mapping(src, dst)
+    if mapping is not None and not _keeps(mapping, "warp"):
+        return Conversion(src, dst, "block", None)
+    if mapping is not None and not _keeps(mapping, "lane"):
+        return Conversion(src, dst, "warp", None)
     if permutation is None:
         holders, wanted = _holders(src, width, order), _points(dst, width)
         permutation = _renaming(holders, wanted)
@@ -127,6 +145,37 @@ def plan(src: Layout, dst: Layout) -> Conversion:
             return conversion
     same = permutation == tuple(range(_size(src, "element")))
     return Conversion(src, dst, "identity" if same else "registers", permutation)
+
+
+def _mapping(src: Layout, dst: Layout) -> Layout | None:
+    try:
+        back = inverse(_by_warps(src, _width(src)))
+        return compose(back, _by_warps(dst, _width(src)))
+    except LayoutError:
+        return None
+
+
+def _by_warps(layout: Layout, width: int) -> Layout:
+    """The layout with the axes warp, lane and element, all three, and lanes of one warp."""
+    for name in AXES:
+        if name not in layout.names:
+            layout = appended(layout, name)
+    if layout.size("lane") != width:
+        threads = merged(layout, "lane", ("lane", "warp"))
+        layout = split(threads, "lane", lane=width, warp=threads.size("lane") // width)
+    return reordered(layout, AXES)
+
+
+def _keeps(mapping: Layout, name: str) -> bool:
+    """Whether every destination slot reads from its own warp, or its own lane."""
+    dim = mapping.dims.index(name)
+    for axis in mapping.axes:
+        place = 1
+        for mode in axis.modes:
+            if mode.size > 1 and mode.stride[dim] != (place if axis.name == name else 0):
+                return False
+            place *= mode.size
+    return not mapping.origin[dim]
 
 
 def _order(src: Layout, dst: Layout) -> list[int]:

@@ -93,6 +93,10 @@ def test_every_slot_gets_its_element_the_shortest_way(
         moved += source[:2] != (warp, lane)
         crossed += source.warp != warp
     assert got.moved == moved
+    if got.mapping is not None:
+        names = got.mapping.names
+        for at, point in got.mapping.slots():
+            assert got.source(**dict(zip(names, at, strict=True))) == point
     if crossed:
         assert got.kind == "block"
     elif moved:
@@ -136,11 +140,22 @@ def test_accumulator_as_operand() -> None:
     assert got.permutation == (0, 1, 4, 5, 2, 3, 6, 7)
 
 
+def test_masked_lanes_do_not_count() -> None:
+    src = Layout.parse("lane [2:(0,1) 2:(1,0)] element [2:(2,0)]")
+    dst = Layout.parse("lane [2:(1,0) 2:(0,1)] element [2:(2,0)]")
+    assert plan(src, dst).kind == "warp"
+    only_zero = masked(dst, Condition("lane", 1, 4, 0))
+    assert plan(src, only_zero).kind == "identity"
+
+
 def test_transposing_moves_between_lanes() -> None:
     c = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1)]")
     t = Layout.parse("lane [4:(2,0) 8:(0,1)] element [2:(1,0)]")
     got = plan(c, t)
     assert got.kind == "warp"
+    assert str(got.mapping) == (
+        "warp [] lane [4:(0,8,0) 2:(0,0,1) 4:(0,1,0)] element [2:(0,4,0)] dims (warp,lane,element)"
+    )
     # movmatrix (PTX ISA 9.2, section 9.7.14.5.17): row and column change places.
     for lane, e in product(range(32), range(2)):
         row, col = 2 * (lane % 4) + e, lane // 4
