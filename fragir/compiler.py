@@ -1,0 +1,453 @@
+"""The whole road as functions: text or module -> placed tiles -> lanes -> PTX -> cubin -> launch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdsl.context import Context
+from xdsl.dialects import func, get_all_dialects
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    StridedLayoutAttr,
+    IntAttr,
+)
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+from fragir import diagnostics
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.dialects.frag import GridAttr
+    from fragir.toolchain.ptxas import Assembled
+
+Level = Literal["placed", "lane"]
+Place = Literal["emulator", "gpu", "auto"]
+Observer = Callable[[str, ModuleOp], None]
+
+
+def context() -> Context:
+    """A context that knows every dialect of xDSL and ours, each imported when it is used."""
+    from fragir.universe import FRAGIR_UNIVERSE
+
+    ctx = Context()
+    for name, dialect in {**get_all_dialects(), **FRAGIR_UNIVERSE.all_dialects}.items():
+        ctx.register_dialect(name, dialect)
+    return ctx
+
+
+def parse(text: str, filename: str = "<input>") -> ModuleOp:
+    """A verified module from MLIR text; FragirError with file, line and column."""
+    return diagnostics.parse_module(context(), text, filename)
+
+
+def passes_for(module: ModuleOp, to: Level, target: str) -> list[ModulePass]:
+    """The passes that a module still needs on its way to a level, by what it contains."""
+    from fragir.dialects import frag
+
+    dialects = {op.name.partition(".")[0] for op in module.walk()}
+    result: list[ModulePass] = []
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    if any("ptx.ntid" in function.attributes for function in functions):
+        return result
+    if "tensor" in dialects or _has_tensors(functions):
+        from fragir.passes.frag_bufferize import FragBufferizePass
+
+        result.append(FragBufferizePass())
+    if "linalg" in dialects:
+        from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
+
+        result.append(ConvertLinalgToFragPass())
+    if "linalg" in dialects or any(isinstance(op, frag.MatmulOp) for op in module.walk()):
+        from fragir.passes.frag_tile import FragTilePass
+
+        result.append(FragTilePass(target))
+    from fragir.passes.frag_place import FragPlacePass
+
+    result.append(FragPlacePass(target))
+    if to == "lane":
+        from fragir.passes.convert_frag_to_ptx import ConvertFragToPtxPass
+
+        result.append(ConvertFragToPtxPass(target))
+    return result
+
+
+def _has_tensors(functions: Sequence[func.FuncOp]) -> bool:
+    from xdsl.dialects.builtin import TensorType
+
+    return any(
+        isinstance(type_, TensorType)
+        for function in functions
+        for type_ in (*function.function_type.inputs, *function.function_type.outputs)
+    )
+
+
+def lower(
+    module: ModuleOp,
+    to: Level = "lane",
+    target: str = "sm_80",
+    *,
+    source: str | None = None,
+    observe: Observer | None = None,
+    stages: dict[str, float] | None = None,
+) -> ModuleOp:
+    """Lowers a module in place; `observe(pass name, module)` sees it after each pass.
+
+    `source` is the text the module came from, for messages; `stages` gets each pass's time in ms.
+    """
+    ctx = context()
+    for one in passes_for(module, to, target):
+        start = time.perf_counter()
+        try:
+            one.apply(ctx, module)
+        except Exception as error:
+            raise diagnostics.from_exception(error, source) from error
+        diagnostics.verify(module, source)
+        if stages is not None:
+            stages[one.name] = (time.perf_counter() - start) * 1e3
+        if observe is not None:
+            observe(one.name, module)
+    return module
+
+
+def emit(
+    module: ModuleOp, target: str = "sm_80", *, comments: bool = False, source: str | None = None
+) -> str:
+    """PTX text of a module at lane level."""
+    from fragir.passes.writer.module import write_module
+
+    try:
+        return write_module(module, target, comments=comments)
+    except Exception as error:
+        raise diagnostics.from_exception(error, source) from error
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a kernel as the program declares it.
+
+    `dims` has a number for a static dimension of a memref and a name for a dynamic one; `strides`
+    (elements) likewise, None for row-major order. A scalar has neither.
+    """
+
+    name: str
+    type: Attribute
+    dims: tuple[int | str, ...] = ()
+    strides: tuple[int | str, ...] | None = None
+
+    @property
+    def is_memory(self) -> bool:
+        return isinstance(self.type, MemRefType)
+
+
+@dataclass
+class Kernel:
+    """A compiled entry: PTX, what it takes, and how to run it."""
+
+    name: str
+    target: str
+    ptx: str
+    signature: tuple[Argument, ...]
+    grid_attribute: GridAttr | None
+    block: tuple[int, int, int]
+    shared: int
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+
+    @cached_property
+    def assembled(self) -> Assembled:
+        """What ptxas says of it: cubin, registers, spills, warnings."""
+        from fragir.toolchain import ptxas
+
+        return ptxas.assemble(self.ptx, self.target)
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        return self.assembled.cubin
+
+    def grid(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """Blocks to launch for these sizes."""
+        if self.grid_attribute is None:
+            return 1, 1, 1
+        try:
+            return self.grid_attribute.evaluate(dict(sizes))
+        except KeyError as error:
+            raise FragirError(
+                f"the grid of {self.name} needs the size {error.args[0]}",
+                hint="name a dimension so, with frag.sizes",
+            ) from None
+
+    def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
+        """The named sizes that the arrays' shapes give; FragirError where they contradict."""
+        found: dict[str, int] = {}
+        for argument, value in zip(self.signature, self._counted(arguments), strict=True):
+            if not argument.is_memory:
+                continue
+            shape = _shape(value, argument)
+            for name, size in zip(argument.dims, shape, strict=True):
+                wanted = name if isinstance(name, int) else found.setdefault(name, size)
+                if wanted != size:
+                    raise FragirError(
+                        f"{argument.name} has shape {shape}; {self.name} takes "
+                        f"({', '.join(map(str, argument.dims))})"
+                        + ("" if isinstance(name, int) else f" with {name} = {wanted}")
+                    )
+        return found
+
+    def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
+        if len(arguments) != len(self.signature):
+            names = ", ".join(argument.name for argument in self.signature)
+            raise FragirError(
+                f"{self.name} takes {len(self.signature)} arguments ({names}), not {len(arguments)}"
+            )
+        return arguments
+
+    def parameters(self, arguments: Sequence[object]) -> list[object]:
+        """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
+        self.sizes(arguments)
+        result: list[object] = []
+        for argument, value in zip(self.signature, arguments, strict=True):
+            result.append(value)
+            if not argument.is_memory:
+                continue
+            shape, strides = _shape(value, argument), _strides(value, argument)
+            result += [n for n, d in zip(shape, argument.dims, strict=True) if isinstance(d, str)]
+            if argument.strides is not None:
+                declared = zip(strides, argument.strides, strict=True)
+                result += [n for n, s in declared if isinstance(s, str)]
+        return result
+
+    def __call__(self, *arguments: object, on: Place = "auto") -> Any:
+        """Runs on arrays, written in place, with the grid that their sizes ask for."""
+        return self.launch(self.grid(self.sizes(arguments)), self.block, *arguments, on=on)
+
+    def launch(
+        self,
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int | None,
+        *arguments: object,
+        on: Place = "auto",
+        shared: int | None = None,
+        cluster: tuple[int, int, int] = (1, 1, 1),
+        stream: object = None,
+        **options: Any,
+    ) -> Any:
+        """Runs a grid; the emulator's report, or None from a GPU.
+
+        `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options go to
+        `fragir.emulator.run`.
+        """
+        parameters = self.parameters(arguments)
+        blocks, threads = _extent(grid), _extent(block if block is not None else self.block)
+        memory = self.shared if shared is None else shared
+        if on == "auto":
+            from fragir.toolchain import driver
+
+            on = "emulator" if driver.available() is not None else "gpu"
+        if on == "gpu":
+            from fragir.toolchain import driver
+
+            driver.launch(
+                self.cubin,
+                self.name,
+                grid=blocks,
+                block=threads,
+                arguments=parameters,
+                shared=memory,
+                cluster=cluster,
+                stream=stream,
+            )
+            return None
+        from fragir import emulator
+
+        return emulator.run(
+            self.ptx,
+            self.name,
+            grid=blocks,
+            block=threads,
+            arguments=parameters,
+            shared=memory,
+            cluster=cluster,
+            **options,
+        )
+
+
+def _extent(extent: Sequence[int] | int) -> tuple[int, int, int]:
+    values = (extent,) if isinstance(extent, int) else tuple(extent)
+    x, y, z = (*values, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _shape(value: object, argument: Argument) -> tuple[int, ...]:
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        raise FragirError(f"{argument.name} must be an array, not {type(value).__name__}")
+    result = tuple(int(n) for n in shape)
+    if len(result) != len(argument.dims):
+        raise FragirError(
+            f"{argument.name} has {len(result)} dimensions, the kernel takes {len(argument.dims)}"
+        )
+    _check_width(value, argument)
+    return result
+
+
+def _check_width(value: object, argument: Argument) -> None:
+    from fragir.dialects.elements import element_bits
+
+    assert isinstance(argument.type, MemRefType)
+    size = getattr(value, "itemsize", None)
+    size = size() if callable(size) else size
+    bits = element_bits(argument.type.element_type)
+    if isinstance(size, int) and size * 8 != bits:
+        raise FragirError(
+            f"{argument.name} has elements of {size * 8} bits, "
+            f"the kernel takes {argument.type.element_type} ({bits} bits)"
+        )
+
+
+def _strides(value: object, argument: Argument) -> tuple[int, ...]:
+    """The array's strides in elements, checked against what the kernel takes."""
+    shape = _shape(value, argument)
+    size = getattr(value, "itemsize", 1)
+    given = getattr(value, "strides", None)
+    wanted: list[int | str] = []
+    if argument.strides is None:
+        step = 1
+        for extent in reversed(shape):
+            wanted.insert(0, step)
+            step *= extent
+    else:
+        wanted = list(argument.strides)
+    if not isinstance(given, tuple):
+        return tuple(w if isinstance(w, int) else 0 for w in wanted)
+    strides = tuple(int(s) // int(size) for s in given)
+    for extent, stride, want in zip(shape, strides, wanted, strict=True):
+        if extent > 1 and isinstance(want, int) and stride != want:
+            raise FragirError(
+                f"{argument.name} has strides {strides} (elements), the kernel takes "
+                f"({', '.join(map(str, wanted))})",
+                hint="pass a contiguous copy, or declare strided<[...]> in the program",
+            )
+    return strides
+
+
+def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
+    """What a function takes, with the names of its dynamic sizes."""
+    from fragir.dialects import frag
+
+    result: list[Argument] = []
+    for i, argument in enumerate(function.body.block.args):
+        name = argument.name_hint or f"arg{i}"
+        type_ = argument.type
+        if not isinstance(type_, MemRefType):
+            result.append(Argument(name, type_))
+            continue
+        names = frag.sizes_of(_argument_attribute(function, i, "frag.sizes"))
+        dims = tuple(
+            (names[d] if d < len(names) else f"{name}_d{d}") if size == DYNAMIC_INDEX else size
+            for d, size in enumerate(type_.get_shape())
+        )
+        result.append(Argument(name, type_, dims, _stride_names(type_, name)))
+    return tuple(result)
+
+
+def _argument_attribute(function: func.FuncOp, index: int, name: str) -> Attribute | None:
+    if function.arg_attrs is None:
+        return None
+    attributes = function.arg_attrs.data[index]
+    return attributes.data.get(name) if isinstance(attributes, DictionaryAttr) else None
+
+
+def _stride_names(type_: MemRefType[Attribute], name: str) -> tuple[int | str, ...] | None:
+    if not isinstance(type_.layout, StridedLayoutAttr):
+        return None
+    return tuple(
+        stride.data if isinstance(stride, IntAttr) else f"{name}_s{d}"
+        for d, stride in enumerate(type_.layout.strides.data)
+    )
+
+
+def compile(
+    program: ModuleOp | str,
+    *,
+    target: str = "sm_80",
+    entry: str | None = None,
+    filename: str = "<input>",
+    comments: bool = False,
+    observe: Observer | None = None,
+) -> Kernel:
+    """Compiles a program, MLIR text or a module (which stays as it is), to a kernel.
+
+    `entry` names the function where there are several. FragirError for everything that is wrong
+    with the program, with its place.
+    """
+    from fragir.dialects import frag
+    from fragir.passes.writer.module import shared_bytes
+
+    stages: dict[str, float] = {}
+    start = time.perf_counter()
+    text = program if isinstance(program, str) else None
+    module = parse(program, filename) if isinstance(program, str) else program.clone()
+    stages["parse"] = (time.perf_counter() - start) * 1e3
+    name = choose_entry(module, entry)
+    for op in list(module.ops):
+        if isinstance(op, func.FuncOp) and op.sym_name.data != name:
+            op.detach()
+    lower(module, "placed", target, source=text, observe=observe, stages=stages)
+    function = _function(module, name)
+    signature, grid = signature_of(function), function.attributes.get("frag.grid")
+    lower(module, "lane", target, source=text, observe=observe, stages=stages)
+    start = time.perf_counter()
+    ptx = emit(module, target, comments=comments, source=text)
+    stages["emit"] = (time.perf_counter() - start) * 1e3
+    function = _function(module, name)
+    threads = function.attributes.get("ptx.ntid")
+    return Kernel(
+        name=name,
+        target=target,
+        ptx=ptx,
+        signature=signature,
+        grid_attribute=grid if isinstance(grid, frag.GridAttr) else None,
+        block=(threads.value.data if isinstance(threads, IntegerAttr) else 32, 1, 1),
+        shared=dynamic_shared(shared_bytes(function)),
+        stages=stages,
+    )
+
+
+def dynamic_shared(total: int) -> int:
+    """How much of a kernel's shared memory the launch must give: all beyond 48 KiB, else none."""
+    from fragir.passes.writer.module import STATIC_SHARED
+
+    return total if total > STATIC_SHARED else 0
+
+
+def choose_entry(module: ModuleOp, entry: str | None) -> str:
+    """The function to compile; FragirError that lists them where the choice is open."""
+    names = [
+        op.sym_name.data
+        for op in module.ops
+        if isinstance(op, func.FuncOp) and not op.is_declaration
+    ]
+    if not names:
+        raise FragirError("the program has no function", hint="write func.func @name(...) {...}")
+    if entry is None and len(names) == 1:
+        return names[0]
+    if entry in names:
+        return str(entry)
+    what = "no entry is named" if entry is None else f"there is no function {entry}"
+    raise FragirError(f"{what}; the program has {', '.join(names)}", hint="--entry NAME")
+
+
+def _function(module: ModuleOp, name: str) -> func.FuncOp:
+    for op in module.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == name:
+            return op
+    raise FragirError(f"there is no function {name}")

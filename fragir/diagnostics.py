@@ -1,0 +1,158 @@
+"""Errors of xDSL with a place: a parser that knows where operations stand, and translation.
+
+xDSL's parser sets no locations and reports constraint failures without any; a failed pass prints
+the whole module. Here every operation gets the place it was written at, and every exception of
+xDSL becomes one FragirError with file, line, column and source line.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NoReturn
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import (
+    DiagnosticException,
+    ParseError,
+    PassFailedException,
+    VerifyException,
+)
+from xdsl.utils.lexer import Span
+
+from fragir.errors import FragirError
+
+
+class LocatingParser(Parser):
+    """Gives operations their location, and errors raised while one is built its place."""
+
+    def __init__(self, ctx: Context, text: str, name: str = "<input>"):
+        super().__init__(ctx, text, name)
+        self._name = StringAttr(name)
+        self._lines = [0, *(i + 1 for i, char in enumerate(text) if char == "\n")]
+
+    def _location(self, offset: int) -> FileLineColLoc:
+        line = bisect_right(self._lines, offset)
+        return FileLineColLoc(
+            self._name, IntAttr(line), IntAttr(offset - self._lines[line - 1] + 1)
+        )
+
+    def parse_operation(self) -> Operation:
+        """As in Parser; VerifyException, ValueError and the like become ParseErrors with a span."""
+        token = self._current_token.span
+        try:
+            op = super().parse_operation()
+        except (DiagnosticException, ValueError, AssertionError, KeyError, TypeError) as error:
+            raise ParseError(token, message_of(error)) from error
+        if not isinstance(op.location, FileLineColLoc):
+            op.location = self._location(token.start)
+        return op
+
+
+def message_of(error: BaseException) -> str:
+    """An exception's words in one line; its type where it has none."""
+    words = " ".join(str(error.args[0] if error.args else error).split())
+    return words or f"not accepted here ({type(error).__name__})"
+
+
+def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
+    """A verified module; FragirError with the place of what is wrong."""
+    try:
+        module = LocatingParser(ctx, text, name).parse_module()
+    except ParseError as error:
+        raise from_parse_error(error, name) from error
+    except RecursionError:
+        raise FragirError("the text is nested too deeply", file=name) from None
+    except Exception as error:
+        raise FragirError(f"cannot read this as MLIR: {message_of(error)}", file=name) from error
+    verify(module, text)
+    return module
+
+
+def from_parse_error(error: ParseError, name: str) -> FragirError:
+    """Place, source line and words of a ParseError."""
+    text, start = error.span.input.content, error.span.start
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    before = text[:start]
+    line = before.count("\n") + 1
+    col = start - (before.rfind("\n") + 1) + 1
+    lines = text.split("\n")
+    source = lines[line - 1] if line <= len(lines) else ""
+    return FragirError(" ".join(error.msg.split()), name, line, col, source)
+
+
+def verify(module: ModuleOp, text: str | None = None) -> None:
+    """Checks a module; FragirError that names the operation at fault and its place."""
+    try:
+        module.verify()
+    except Exception as error:
+        culprit = next((op for op in module.walk() if _fails(op)), module)
+        raise located(culprit, message_of(error), text) from error
+
+
+def _fails(op: Operation) -> bool:
+    try:
+        op.verify(verify_nested_ops=False)
+    except Exception:
+        return True
+    return False
+
+
+def located(op: Operation, message: str, text: str | None = None) -> FragirError:
+    """An error at an operation's place."""
+    place = op.location
+    if not isinstance(place, FileLineColLoc):
+        return FragirError(message)
+    line = place.line.data
+    lines = text.split("\n") if text is not None else []
+    source = lines[line - 1] if 0 < line <= len(lines) else None
+    return FragirError(message, place.filename.data, line, place.column.data, source)
+
+
+class LocatedFailure(PassFailedException):
+    """A pass that failed at an operation."""
+
+    def __init__(self, op: Operation, message: str):
+        super().__init__(message)
+        self.op_location = op.location
+
+
+def fail(op: Operation, message: str) -> NoReturn:
+    """Ends a pass with a word about an operation, marked in the module as xDSL does."""
+    op.emit_error(message, LocatedFailure(op, message))
+    raise AssertionError("emit_error raises")
+
+
+def from_exception(error: Exception, text: str | None = None, name: str | None = None) -> FragirError:
+    """Any exception of a pass as a FragirError."""
+    if isinstance(error, FragirError):
+        return error
+    if isinstance(error, ParseError):
+        return from_parse_error(error, name or "<input>")
+    message = message_of(error)
+    if isinstance(error, LocatedFailure) and isinstance(error.op_location, FileLineColLoc):
+        place = error.op_location
+        lines = text.split("\n") if text is not None else []
+        line = place.line.data
+        source = lines[line - 1] if 0 < line <= len(lines) else None
+        return FragirError(message, place.filename.data, line, place.column.data, source)
+    if isinstance(error, DiagnosticException):
+        return FragirError(message, name)
+    return FragirError(f"{type(error).__name__}: {message}", name)
+
+
+__all__ = [
+    "LocatedFailure",
+    "LocatingParser",
+    "Span",
+    "VerifyException",
+    "fail",
+    "from_exception",
+    "located",
+    "message_of",
+    "parse_module",
+    "verify",
+]
