@@ -54,7 +54,9 @@ class Formula:
     text: str
     figure: bool = False
     errata: tuple[tuple[str, str], ...] = ()
-    definitions: Mapping[str, tuple[Alternative, ...]] = field(repr=False, default_factory=dict)
+    definitions: Mapping[str, tuple[Alternative, ...]] = field(
+        repr=False, default_factory=dict[str, tuple[Alternative, ...]]
+    )
 
     def evaluate(self, name: str, lanes: int = 32, **constants: int) -> Ints:
         """The value of `name` (`row`, `col`, ...) for every element and lane: `[elements, lanes]`.

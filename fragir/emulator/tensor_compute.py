@@ -8,7 +8,7 @@ k = K/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,9 @@ class Scales:
         return Scales(self.a[..., part], self.b[..., part])
 
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
 class Compute(Protocol):
     """D's bits from those of A, B and C."""
 
@@ -41,10 +44,10 @@ class Compute(Protocol):
     ) -> Codes: ...
 
 
-def _select(b: Any, kept: Ints) -> Any:
+def _select(b: npt.NDArray[_Scalar], kept: Ints) -> npt.NDArray[_Scalar]:
     """B's rows that the kept elements of A meet: `[K, n, W]` -> `[k, m, n, W]`."""
-    column = np.arange(b.shape[1])[:, None]
-    return b[kept[:, :, None, :], column, np.arange(b.shape[2])]
+    _, columns, warps = b.shape
+    return b[kept[:, :, None, :], np.arange(columns)[:, None], np.arange(warps)]
 
 
 def spread(a: Values, b: Values, kept: Ints | None) -> tuple[Values, Values]:
@@ -114,7 +117,7 @@ class EmulatedFp8:
         halves_b = decode("f16", f16_codes(self.b.name)[b])
         left, right = spread(halves_a, halves_b, kept)
         c = c.astype(np.uint32, copy=False)
-        order = np.arange(a.shape[0]) % 4 < 2
+        order: npt.NDArray[np.bool_] = np.arange(len(a)) % 4 < 2
         zero = np.zeros_like(c)
         first = dot(left[order], right[order], zero, self.how)
         half = self.how.rounding is Rounding.RNE_F16
@@ -302,8 +305,8 @@ def grouped(
         total = np.add.reduce(np.nan_to_num(terms), axis=0) + np.nan_to_num(own_term)
         value = total * np.exp2((leading - fraction) * 1.0)
         small = np.abs(value) < 2.0**-126
-        cut = (value.view(np.int64) & np.int64(-1 << 29)).view(np.float64)
+        cut: F64 = (value.view(np.int64) & np.int64(-1 << 29)).view(np.float64)
         cut = np.where(small, np.trunc(value * 2.0**149) * 2.0**-149, cut) + 0.0
-        result = cut.astype(np.float32).view(np.uint32)
-    result = np.where(np.isnan(special), np.uint32(0x7FFFFFFF), result)
+        result: npt.NDArray[np.uint32] = cut.astype(np.float32).view(np.uint32)
+    result[np.isnan(special)] = 0x7FFFFFFF
     return np.where(np.isinf(special), c, result)

@@ -116,8 +116,7 @@ class MmaOp(TensorOp):
         `thread` of each quad holds column g. Block b of K uses byte `byte + b`.
         """
         byte, thread = select
-        step = {1: 1, 2: 2, 4: 4}[blocks]
-        if byte not in range(0, 4, step) or thread not in range(2 if rows else 4):
+        if byte not in range(0, 4, blocks) or thread not in range(2 if rows else 4):
             raise FragirError(f"{self.mnemonic}: scale selector {{{byte}, {thread}}} is not legal")
         quads = 4 * np.arange(8)
         if rows:
@@ -125,4 +124,5 @@ class MmaOp(TensorOp):
         else:
             lanes = quads + thread
         found = words[:, lanes].T  # [rows or columns, W]
-        return np.stack([(found >> np.uint32(8 * (byte + b))) & 0xFF for b in range(blocks)], 1)
+        parts = [found >> np.uint32(8 * (byte + b)) & np.uint32(0xFF) for b in range(blocks)]
+        return np.stack(parts, 1)

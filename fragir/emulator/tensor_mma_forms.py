@@ -106,11 +106,14 @@ def build_mma(words: Words, target: Target, settings: Settings) -> MmaOp:
     if words.kind in _SCALED:
         blocks = int((words.vector or _SCALED[words.kind][3] or "1X")[0])
     plan = Plan(*fragments, compute=compute, metadata=metadata, scale_blocks=blocks)
-    registers = [Registers(each.count, each.width) for each in fragments]
+    left, right, addend, result = (Registers(each.count, each.width) for each in fragments)
     return MmaOp(
         words.opcode,
         target.name,
-        *registers,
+        left,
+        right,
+        addend,
+        result,
         plan,
         Registers(1) if sparse else None,
         tuple(range(selectors)),

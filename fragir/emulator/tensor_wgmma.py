@@ -138,7 +138,7 @@ class WgmmaOp(TensorOp):
                 )
             kept = plan.metadata.columns(e.reshape(groups, 128), selector)  # [k, 64, G]
         result = np.empty_like(addend)
-        if groups > plan.n:  # lay the warpgroups innermost
+        if groups > plan.n and plan.n < 32:  # lay the warpgroups innermost
             size = max(1, _CHUNK // (64 * plan.n * plan.k))
             for start in range(0, groups, size):
                 part = slice(start, start + size)

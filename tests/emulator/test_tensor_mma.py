@@ -33,8 +33,15 @@ STORED: dict[str, Any] = {
     "f32": np.float32,
     "f64": np.float64,
 }
-BITS = {"f64": 64, "tf32": 32, "f32": 32, "s32": 32, "f16": 16, "bf16": 16, "s4": 4, "u4": 4}
-BITS |= {"b1": 1}
+BITS = (
+    {name: 32 for name in ("tf32", "f32", "s32")}
+    | {"f64": 64, "f16": 16, "bf16": 16}
+    | {
+        "s4": 4,
+        "u4": 4,
+        "b1": 1,
+    }
+)
 RANGE = {"u8": (0, 256), "s8": (-128, 128), "u4": (0, 16), "s4": (-8, 8), "b1": (0, 2)}
 
 
@@ -153,7 +160,7 @@ def forms() -> list[Form]:
             result.append(Form((16, 8, 32), (acc, a, b, acc), "sm_120a", "kind::f8f6f4."))
     for m, k in ((8, 4), (16, 4), (16, 8), (16, 16)):
         for rounding in ("", ".rz"):
-            result.append(Form((m, 8, k), ("f64",) * 4, "sm_90", tail=rounding))
+            result.append(Form((m, 8, k), ("f64", "f64", "f64", "f64"), "sm_90", tail=rounding))
     for a in ("s8", "u8"):
         for b in ("s8", "u8"):
             for m, k in ((8, 16), (16, 16), (16, 32)):

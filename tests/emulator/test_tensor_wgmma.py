@@ -212,17 +212,22 @@ def test_operands_from_shared_memory(case: Case) -> None:
     touched: set[int] = set()
     words_a = np.full(groups, layout_a.descriptor, np.uint64)
     words_b = np.full(groups, layout_b.descriptor, np.uint64)
-    options = {"transpose_a": case.major_a == "MN", "transpose_b": case.major_b == "MN"}
+    turn_a, turn_b = case.major_a == "MN", case.major_b == "MN"
     result = op.execute(
-        accumulators(old, case.types[0]), words_a, words_b, reader(memory, touched), **options
+        accumulators(old, case.types[0]),
+        words_a,
+        words_b,
+        reader(memory, touched),
+        transpose_a=turn_a,
+        transpose_b=turn_b,
     )
     exact = a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)
     assert result.shape == (op.d.count, groups, 4, 32)
     np.testing.assert_array_equal(result, accumulators(exact + old, case.types[0]))
     assert touched == used
-    addresses = op.shared_addresses(words_a, words_b, **options)
+    addresses = op.shared_addresses(words_a, words_b, transpose_a=turn_a, transpose_b=turn_b)
     assert {int(x) + i for x in addresses[0] for i in range(16)} == used
-    only_b = op.shared_addresses(None, words_b, transpose_b=options["transpose_b"])
+    only_b = op.shared_addresses(None, words_b, transpose_b=turn_b)
     assert set(only_b[0].tolist()) < set(addresses[0].tolist())
 
 
@@ -270,15 +275,15 @@ def test_scale_d_and_negations() -> None:
     old = np.full((2, 64, 32), 5.0)
     old[1] = np.nan
     registers = accumulators(old, "f32")
-    words = [np.full(2, each.descriptor, np.uint64) for each in (layout_a, layout_b)]
+    left, right = (np.full(2, each.descriptor, np.uint64) for each in (layout_a, layout_b))
     read = reader(memory, set())
     scale_d = np.array([True, False])
     expected = exact + np.array([5.0, 0.0])[:, None, None]
-    result = op.execute(registers, words[0], words[1], read, scale_d=scale_d)
+    result = op.execute(registers, left, right, read, scale_d=scale_d)
     np.testing.assert_array_equal(result, accumulators(expected, "f32"))
     for signs in ((-1, 1), (1, -1), (-1, -1)):
         result = op.execute(
-            registers, *words, read, scale_d=False, scale_a=signs[0], scale_b=signs[1]
+            registers, left, right, read, scale_d=False, scale_a=signs[0], scale_b=signs[1]
         )
         signed = exact * signs[0] * signs[1] + 0.0
         np.testing.assert_array_equal(result, accumulators(signed, "f32"))
@@ -357,7 +362,7 @@ def test_sparse(
         full = np.zeros((64, k))
         metadata = rng.integers(0, 1 << 32, (1, 1, 4, 32), dtype=np.uint32)
         for row, chunk in np.ndindex(64, k // width):
-            columns = sorted(rng.choice(width, number, replace=False).tolist())
+            columns: list[int] = sorted(rng.choice(width, number, replace=False).tolist())
             nibble = (0b0100, 0b1110)[columns[0]] if width == 2 else columns[0] | columns[1] << 2
             for position, column in enumerate(columns):
                 full[row, chunk * width + column] = kept[row, chunk * number + position]
