@@ -49,12 +49,15 @@ clean: ## Delete the environment and what was built
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "fragir needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "python3 lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[disassembler]'
+	@echo 'installing into $(VENV) (only this once)'
+	@$(PIP) --editable '.[disassembler]'
 	@touch $@
 
 $(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[dev]'
+	@echo 'installing into $(VENV) (only this once)'
+	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/installed
