@@ -55,7 +55,7 @@ def _build(layout: Layout, digits: list[Digit], gaps: bool) -> Layout:
         modes: list[Mode] = []
         covered = 1
         for digit in along(digits, dim):
-            if digit.stride < covered or digit.stride % covered:
+            if digit.stride % covered:
                 raise LayoutError(
                     f"{what}: {digit} overlaps finer ones, which cover {covered} along {name}."
                 )

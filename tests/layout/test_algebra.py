@@ -188,6 +188,27 @@ def test_compose_predicates() -> None:
     assert str(got) == "lane [4:2 8:8] where lane/1%4==1 dims (byte)"
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner", "result"),
+    [  # CuTe's documentation of composition
+        ("(6,2):(8,2)", "(4,3):(3,1)", "((2,2),3):((24,2),8)"),
+        ("(20,1):(2,0)", "(5,4):(4,1)", "(5,4):(8,2)"),
+        ("(10,2):(16,4)", "(5,4):(1,5)", "(5,(2,2)):(16,(80,4))"),
+    ],
+)
+def test_compose_as_in_cute(outer: str, inner: str, result: str) -> None:
+    first = L.merged(L.from_cute(outer, dims=("index",)), "index", ("lane", "element"))
+    second = L.from_cute(inner, dims=("index",))
+    assert L.to_cute(L.compose(first, second)) == result
+
+
+def test_logical_divide_as_in_cute() -> None:
+    """CuTe's documentation: (4,2,3):(2,1,8) divided by 4:2 is ((2,2),(2,3)):((4,1),(2,8))."""
+    line = Layout.parse("index [4:2 2:1 3:8]")
+    got = L.zipped_divide(line, index=Layout.parse("tile [4:2]"))
+    assert L.to_cute(got) == "((2,2),(2,3)):((4,1),(2,8))"
+
+
 # Complement and inverses
 
 
