@@ -130,7 +130,8 @@ def _check_plain(words: Words, target: Target, sparse: bool) -> int:
         if words.shape not in _SPARSE.get(name, {}):
             raise words.refuse(f"sparse mma of {a} has no shape {words.shape}")
         least, accumulators, selectors = _SPARSE[name][words.shape]
-        if name == "fp8" and d == "f16" and not (words.ordered and target.number >= 120):
+        newest = target.number >= 120 and target.suffix != ""
+        if name == "fp8" and d == "f16" and not (words.ordered and newest):
             raise words.refuse("f16 results need sp::ordered_metadata and sm_120a")
     else:
         if words.shape not in _DENSE[name]:
