@@ -90,7 +90,7 @@ def _candidates(wanted: Wanted) -> Iterator[tuple[Path, str]]:
                 f"{wanted.variable} is set to `{override}`, which is no executable file",
                 hint=f"set it to the path of {wanted.name}, or unset it",
             )
-        yield path, wanted.variable
+        yield path.absolute(), wanted.variable  # tools run in a folder of their own
     seen: set[Path] = set()
     for package in wanted.packages:
         path = _in_package(package, wanted.name)
@@ -98,8 +98,8 @@ def _candidates(wanted: Wanted) -> Iterator[tuple[Path, str]]:
             seen.add(path)
             yield path, package
     on_path = shutil.which(wanted.name)
-    if on_path is not None and Path(on_path) not in seen:
-        yield Path(on_path), "PATH"
+    if on_path is not None and (path := Path(on_path).absolute()) not in seen:
+        yield path, "PATH"
 
 
 @functools.cache

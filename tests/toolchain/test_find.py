@@ -40,6 +40,17 @@ def test_variable_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert find(PTXAS, "13.2").origin == "nvidia-cuda-nvcc"
 
 
+def test_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool runs in a folder of its own, where a relative path means nothing."""
+    path = tool(tmp_path, "99.1.2")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FRAGIR_PTXAS", "ptxas")
+    assert find(PTXAS).path == path
+    monkeypatch.delenv("FRAGIR_PTXAS")
+    monkeypatch.setenv("PATH", ".", prepend=":")
+    assert find(PTXAS, "99").path == path
+
+
 def test_version_is_no_textual_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAGIR_PTXAS", str(tool(tmp_path, "1.2.3")))
     assert find(PTXAS, "1").version == "1.2.3"
