@@ -62,7 +62,12 @@ def join_indices(dynamic: Sequence[SSAValue], static: DenseArrayBase) -> list[in
 
 
 def check_access(
-    op: Operation, memory: MemRefType[Attribute], tile: TileType, indices: int, transposed: bool
+    op: Operation,
+    memory: MemRefType[Attribute],
+    tile: TileType,
+    indices: int,
+    transposed: bool,
+    broadcast: bool = False,
 ) -> None:
     """Whether a tile fits into a memref at that many indices; VerifyException with a way out."""
     rank, wanted = len(memory.get_shape()), len(tile.shape)
@@ -70,7 +75,7 @@ def check_access(
         raise VerifyException(
             f"{op.name}: {memory} takes {rank} indices, one a dimension, but {indices} are given"
         )
-    if rank < wanted:
+    if rank < wanted and not broadcast:
         raise VerifyException(f"{op.name}: a {wanted}-dimensional tile needs as many of {memory}")
     if memory.element_type != tile.element_type:
         raise VerifyException(
@@ -102,7 +107,8 @@ class LoadOp(IRDLOperation):
 
     The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
     matrix, so that the tile's element (r, c) stands at [i + c, j + r]. `masked`: elements outside
-    the memory's shape read as zero; without it they must not exist.
+    the memory's shape read as zero; without it they must not exist. `broadcast`: a memref of one
+    dimension is one value a column, and a dimension of size 1 stands for every row or column.
     """
 
     name = "frag.load"
@@ -111,12 +117,13 @@ class LoadOp(IRDLOperation):
     static_indices = prop_def(DenseArrayBase.constr(i64))
     transposed = opt_prop_def(UnitAttr)
     masked = opt_prop_def(UnitAttr)
+    broadcast = opt_prop_def(UnitAttr)
     tile = result_def(TileType)
     traits = traits_def(MemoryReadEffect())
     custom_directives = (DynamicIndexList,)
     assembly_format = (
         "$memory `` custom<DynamicIndexList>($indices, $static_indices)"
-        " (`transposed` $transposed^)? (`masked` $masked^)? attr-dict"
+        " (`transposed` $transposed^)? (`masked` $masked^)? (`broadcast` $broadcast^)? attr-dict"
         " `:` type($memory) `->` type($tile)"
     )
 
@@ -128,6 +135,7 @@ class LoadOp(IRDLOperation):
         *,
         transposed: bool = False,
         masked: bool = False,
+        broadcast: bool = False,
     ):
         dynamic, static = split_indices(indices)
         super().__init__(
@@ -136,6 +144,7 @@ class LoadOp(IRDLOperation):
                 "static_indices": static,
                 "transposed": UnitAttr() if transposed else None,
                 "masked": UnitAttr() if masked else None,
+                "broadcast": UnitAttr() if broadcast else None,
             },
             result_types=[tile],
         )
@@ -147,7 +156,21 @@ class LoadOp(IRDLOperation):
     def verify_(self) -> None:
         memory, tile = self.memory.type, self.tile.type
         assert isinstance(memory, MemRefType)
-        check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
+        if self.broadcast is not None:
+            if self.transposed is not None or is_shared(memory) or len(tile.shape) != 2:
+                raise VerifyException(
+                    "frag.load: `broadcast` reads global memory into a tile of two dimensions"
+                )
+            if len(memory.get_shape()) not in (1, 2):
+                raise VerifyException("frag.load: `broadcast` reads one or two dimensions")
+        check_access(
+            self,
+            memory,
+            tile,
+            len(self.static_indices),
+            self.transposed is not None,
+            self.broadcast is not None,
+        )
 
 
 @irdl_op_definition

@@ -32,6 +32,7 @@ class TileAccess:
         *,
         transposed: bool,
         masked: bool,
+        broadcast: bool = False,
     ):
         self.ar, self.hardware, self.memory, self.masked = ar, hardware, memory, masked
         self.tile = tile
@@ -40,9 +41,17 @@ class TileAccess:
         rank, dims = len(memory.shape), len(tile.shape)
         # dimension of the memory -> dimension of the tile, None for a leading one
         mapped: list[int | None] = [None] * (rank - dims) + list(range(dims))
+        if broadcast:
+            # a memory of one dimension runs along the columns; a size of 1 does not run at all
+            mapped = [
+                None if size == 1 else dim
+                for size, dim in zip(memory.shape, range(dims - rank, dims), strict=True)
+            ]
         if transposed:
             mapped[-1], mapped[-2] = mapped[-2], mapped[-1]
         self.mapped = tuple(mapped)
+        # what is read already: a broadcast reads one element for many places
+        self.loaded: dict[tuple[SSAValue, int, SSAValue | None], SSAValue] = {}
         placement = tile.placement
         assert placement is not None
         self.chunk = placement.chunk
@@ -110,9 +119,12 @@ class TileAccess:
         for e in range(first, first + self.chunk, width):
             predicate = self.ar.predicate(self._predicate(place, e))
             pointer, offset = address(self.ar, self.memory, place, self.constants[e])
-            otherwise = None if predicate is None else self.ar.zero(type_)
-            op = ptx.LoadOp(pointer, offset, type_, predicate, otherwise)
-            parts.append(self.ar.insert(op).value)
+            known = self.loaded.get((pointer, offset, predicate))
+            if known is None:
+                otherwise = None if predicate is None else self.ar.zero(type_)
+                op = ptx.LoadOp(pointer, offset, type_, predicate, otherwise)
+                known = self.loaded[pointer, offset, predicate] = self.ar.insert(op).value
+            parts.append(known)
         return join(self.ar, parts)
 
     def store(self, fragments: Sequence[SSAValue]) -> None:

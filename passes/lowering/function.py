@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
+from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits, is_element
 from fragir.errors import FragirError
@@ -39,6 +39,7 @@ class FunctionLowering:
         self.function = function
         self.threads = threads
         self.target = target
+        self.uses_wgmma = any(isinstance(op, frag.WgmmaOp) for op in function.walk())
         self.entry = Block()
         self.ar = Arithmetic(self.entry)
         self.hardware = Hardware(self.ar, threads)
@@ -120,7 +121,7 @@ class FunctionLowering:
             try:
                 self.lower(op)
             except FragirError as error:
-                op.emit_error(f"{op.name}: {error}", PassFailedException(f"{op.name}: {error}"))
+                fail(op, f"{op.name}: {error}")
 
     @singledispatchmethod
     def lower(self, op: Operation) -> None:
@@ -273,6 +274,7 @@ class FunctionLowering:
             self.indices(op.all_indices()),
             transposed=op.transposed is not None,
             masked=op.masked is not None,
+            broadcast=op.broadcast is not None,
         )
         self.tiles[op.tile] = access.load()
 
@@ -317,6 +319,10 @@ class FunctionLowering:
 
     @lower.register
     def _(self, op: frag.BarrierOp) -> None:
+        if self.uses_wgmma:
+            # wgmma reads through the async proxy, which does not see ordinary writes by itself
+            # (PTX ISA 9.2, section 9.7.15.3)
+            self.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
         self.ar.insert(ptx.SyncOp("bar.sync", 0))
 
     @lower.register

@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.exceptions import PassFailedException
 
+from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
@@ -171,7 +171,7 @@ class KernelWriter:
             try:
                 self.write(op)
             except FragirError as error:
-                op.emit_error(f"{op.name}: {error}", PassFailedException(f"{op.name}: {error}"))
+                fail(op, f"{op.name}: {error}")
 
     @singledispatchmethod
     def write(self, op: Operation) -> None:

@@ -1,0 +1,54 @@
+"""`frag-tile`: cuts `frag.matmul` into tiles, with a schedule for mma.sync or wgmma."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from fragir.diagnostics import fail
+from fragir.dialects import frag
+from fragir.errors import FragirError
+from fragir.isa.targets import known
+
+
+@dataclass(frozen=True)
+class FragTilePass(ModulePass):
+    """One block computes one tile of C.
+
+    The K loop keeps `stages` tiles of A and B under way into swizzled shared memory (cp.async),
+    multiplies from there, and applies the epilogue in registers. Sizes may be dynamic and no
+    multiple of the tile: what lies outside is read as zero and not written. On sm_90a, types that
+    wgmma takes are multiplied by warpgroups; else by warps with mma.sync.
+
+    The function must hold nothing but the product and operations on scalars.
+    """
+
+    name = "frag-tile"
+    target: str = "sm_80"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.tiling.schedule import schedule_for
+        from fragir.passes.tiling.gemm import tile_matmul
+
+        known(self.target)
+        for function in op.ops:
+            if not isinstance(function, func.FuncOp) or function.is_declaration:
+                continue
+            products = [p for p in function.walk() if isinstance(p, frag.MatmulOp)]
+            if not products:
+                continue
+            product = products[-1]
+            if len(products) > 1 or product.parent is not function.body.block:
+                fail(
+                    product,
+                    "a kernel computes one frag.matmul, at the top level of its function; split "
+                    "the program into several functions",
+                )
+            try:
+                tile_matmul(function, product, schedule_for(product, self.target))
+            except FragirError as error:
+                fail(product, str(error))

@@ -1,0 +1,1 @@
+"""Schedules for `frag.matmul`: the parts of the pass `frag-tile`."""

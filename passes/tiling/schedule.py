@@ -1,0 +1,163 @@
+"""How a matrix product is cut: tile, warps, stages, instruction, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Attribute
+
+from fragir.dialects import frag
+from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.frag.instructions import SHAPES, WGMMA_K, largest_n
+from fragir.errors import FragirError
+from fragir.isa.targets import number
+
+# Bytes of shared memory that one block may use (CUDA programming guide, "Technical
+# specifications per compute capability").
+SHARED_LIMIT = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}
+ROW_BYTES = 64  # bytes of K in one stage for mma.sync: two or more instructions deep
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One block computes tile_m x tile_n of C, tile_k at a time."""
+
+    tile: tuple[int, int, int]
+    warps: tuple[int, int]  # warpgroups where wgmma is used
+    stages: int
+    wgmma: bool
+
+    @property
+    def threads(self) -> int:
+        return self.warps[0] * self.warps[1] * (128 if self.wgmma else 32)
+
+
+def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
+    """The schedule of a product: what its attributes say, else what suits types and target."""
+    a, b, _ = product.memories()
+    m, n, k = product.sizes()
+    element = element_name(a.element_type)
+    wgmma = target == "sm_90a" and element in WGMMA_K and _wgmma_reads(product)
+    tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, m, n, k)
+    warps = _attribute(product.warps, 2, "warps") or _default_warps(tile, wgmma)
+    stages = product.stages.value.data if product.stages is not None else None
+    schedule = Schedule(
+        (tile[0], tile[1], tile[2]),
+        (warps[0], warps[1]),
+        stages if stages is not None else _default_stages(tile, a, b, target),
+        wgmma,
+    )
+    _check(schedule, element, a, b, target)
+    return schedule
+
+
+def _wgmma_reads(product: frag.MatmulOp) -> bool:
+    """Whether wgmma can read A and B as memory holds them: other than 16-bit must be K-major."""
+    a, b, _ = product.memories()
+    if element_bits(a.element_type) == 16:
+        return True
+    return product.a_transposed is None and product.b_transposed is not None
+
+
+def _attribute(attribute: DenseArrayBase | None, length: int, name: str) -> list[int] | None:
+    if attribute is None:
+        return None
+    values = [int(v) for v in attribute.get_values()]
+    if len(values) != length or min(values) < 1:
+        raise FragirError(f"{name} takes {length} positive numbers")
+    return values
+
+
+def _default_tile(
+    element: str, wgmma: bool, m: int | None, n: int | None, k: int | None
+) -> list[int]:
+    """A tile for these types, smaller where the matrix is; sizes are rounded up to powers of two."""
+    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64}.get(element, 8)
+    if wgmma:
+        tile, least = [128, 256, 1024 // bits], [64, 64, 1024 // bits]
+    elif element == "f64":
+        tile, least = [64, 64, 16], [16, 16, 8]
+    else:
+        tile, least = [128, 128, 8 * ROW_BYTES // bits], [32, 32, 256 // bits]
+    if wgmma and (m is None or n is None or m < 128 or n < 256):
+        tile[1] = 128
+    return [
+        _fit(extent, whole, low) for extent, whole, low in zip(tile, (m, n, k), least, strict=True)
+    ]
+
+
+def _fit(tile: int, size: int | None, least: int) -> int:
+    while size is not None and tile > least and tile // 2 >= size:
+        tile //= 2
+    return tile
+
+
+def _default_warps(tile: list[int], wgmma: bool) -> list[int]:
+    """Warps of about 64 x 64 of C each; warpgroups of 64 or 128 rows."""
+    if wgmma:
+        return [max(1, tile[0] // 64), 1] if tile[0] <= 128 else [2, 1]
+    return [2 if tile[0] >= 32 else 1, 2 if tile[1] >= 32 else 1]
+
+
+def _default_stages(tile: list[int], a: Attribute, b: Attribute, target: str) -> int:
+    """As many stages as fit, up to 3."""
+    if number(target) < 80:
+        return 1
+    return max(1, min(3, _limit(target) // _stage_bytes(tile, a)))
+
+
+def _stage_bytes(tile: list[int] | tuple[int, ...], a: Attribute) -> int:
+    from xdsl.dialects.builtin import MemRefType
+
+    assert isinstance(a, MemRefType)
+    bits = element_bits(a.element_type)
+    return (tile[0] + tile[1]) * tile[2] * bits // 8
+
+
+def _limit(target: str) -> int:
+    machine = number(target)
+    known = max(m for m in SHARED_LIMIT if m <= machine)
+    return SHARED_LIMIT[known] * 1024
+
+
+def _check(schedule: Schedule, element: str, a: Attribute, b: Attribute, target: str) -> None:
+    m, n, k = schedule.tile
+    groups_m, groups_n = schedule.warps
+    if schedule.wgmma:
+        step = (64, 8, WGMMA_K[element])
+        if n % groups_n == 0:
+            largest_n(n // groups_n, element)
+    else:
+        step = _instruction_step(element, schedule.tile, schedule.warps)
+    for size, unit, name in zip((m, n, k), (step[0] * groups_m, step[1] * groups_n, step[2]), "MNK", strict=True):
+        if size % unit:
+            raise FragirError(
+                f"a tile of {m}x{n}x{k} over {groups_m}x{groups_n} "
+                f"{'warpgroups' if schedule.wgmma else 'warps'}: {name} must be a multiple of {unit}",
+                hint="change `tile` or `warps`",
+            )
+    if schedule.threads > 1024:
+        raise FragirError(f"{schedule.threads} threads a block; the machine takes 1024 at most")
+    if schedule.stages < 1:
+        raise FragirError("stages is 1 or more")
+    needed = schedule.stages * _stage_bytes(schedule.tile, a)
+    if needed > _limit(target):
+        raise FragirError(
+            f"{schedule.stages} stages of {m}x{n}x{k} take {needed} bytes of shared memory, "
+            f"{target} has {_limit(target)}",
+            hint="take fewer stages or a smaller tile",
+        )
+
+
+def _instruction_step(
+    element: str, tile: tuple[int, int, int], warps: tuple[int, int]
+) -> tuple[int, int, int]:
+    import re
+
+    for shape in SHAPES[element]:
+        m, n, k = map(int, re.findall(r"\d+", shape))
+        if tile[0] % (m * warps[0]) == 0 and tile[1] % (n * warps[1]) == 0 and tile[2] % k == 0:
+            return m, n, k
+    m, n, k = map(int, re.findall(r"\d+", SHAPES[element][-1]))
+    return m, n, k
