@@ -6,19 +6,18 @@ PTX ISA 9.2, sections 9.7.14.5.15 to 9.7.14.5.17.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fragir.isa import fragments, targets
 from fragir.isa.build import fragment, mnk
-from fragir.isa.dense import BLACKWELL
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
 from fragir.isa.spelling import aliases, mnemonic
+from fragir.isa.targets import BLACKWELL
 
 _PACKED = ("b8x16.b6x16_p32", "b8x16.b4x16_p64")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One shape of one copy: `nums` matrices at a time, whether transposing is legal."""
 
     family: str

@@ -7,28 +7,21 @@ and targets; asked of ptxas 13.2 (12.9 for sm_70 and sm_72), which has the last 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 from fragir.isa import fragments, targets
 from fragir.isa.build import fragment, mnk, scale_operands
-from fragir.isa.elements import FLOAT8, FLOAT8_6_4, per_register
+from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
 from fragir.isa.spelling import aliases, mnemonic
-
-BLACKWELL_CONSUMER = ("sm_120a", "sm_120f", "sm_121a", "sm_121f")
-BLACKWELL_SERVER = ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
-
-BLACKWELL = (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER)
+from fragir.isa.targets import BLACKWELL, BLACKWELL_CONSUMER
 
 EMPTY = "ptxas accepts it from sm_80 on and emits no instruction: D is left as it was"
 
-Signature = tuple[str, ...]  # D, A, B, C and, with block scales, the type of the scales
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Shapes and types that share versions and targets."""
 
     shapes: tuple[str, ...]
@@ -42,11 +35,6 @@ class Row:
 
 def _f(d: str, a: str, b: str = "", c: str = "") -> Signature:
     return d, a, b or a, c or d
-
-
-def pairs(first: tuple[str, ...], d: tuple[str, ...]) -> tuple[Signature, ...]:
-    """Every signature with A and B any of `first` and C like D."""
-    return tuple((t, a, b, t) for t in d for a, b in product(first, repeat=2))
 
 
 def narrow_pairs(d: tuple[str, ...]) -> tuple[Signature, ...]:

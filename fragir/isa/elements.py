@@ -36,6 +36,14 @@ BITS: dict[str, int] = {
 FLOAT8 = ("e4m3", "e5m2")
 FLOAT8_6_4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 
+Signature = tuple[str, ...]  # D, A, B, C (wgmma: D, A, B) and the type of block scales, if any
+
+
+def pairs(first: tuple[str, ...], d: tuple[str, ...]) -> tuple[Signature, ...]:
+    """Every signature with A and B any of `first` and C like D."""
+    return tuple((t, a, b, t) for t in d for a in first for b in first)
+
+
 _WORD32 = ("b32", "f32", "s32", "u32", "f16x2")
 
 # What ptxas takes as the declared type of a register, by the element type it holds.

@@ -30,7 +30,7 @@ class Types(NamedTuple):
     scale: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Registers:
     """How an operand is held: `count` registers declared as `.type`.
 
@@ -64,8 +64,7 @@ class Operand:
     chunk: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A mnemonic taken apart, independent of the order in which qualifiers were written.
 
     `shape` is the token as written (m16n8k16, 16x64b, ...), `layouts` row/col in order, `types`

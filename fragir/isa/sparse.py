@@ -7,31 +7,27 @@ bits 1:0 name the first kept element (or pair) of the chunk, bits 3:2 the second
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 from fragir.isa import fragments, targets
 from fragir.isa.build import fragment, mnk, scale_operands, word
 from fragir.isa.dense import (
-    BLACKWELL,
-    BLACKWELL_CONSUMER,
     F8F6F4,
-    Signature,
     container,
     narrow_pairs,
-    pairs,
     scale_blocks,
 )
-from fragir.isa.elements import FLOAT8, FLOAT8_6_4, per_register
+from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
 from fragir.isa.spelling import aliases, mnemonic
+from fragir.isa.targets import BLACKWELL, BLACKWELL_CONSUMER
 
 ORDERED = "mma.sp::ordered_metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A shape and types; how the lanes spread metadata; the PTX version of either family.
 
     `plain` is None where `mma.sp` without ordered metadata is refused.

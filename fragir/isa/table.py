@@ -6,29 +6,40 @@ so an answer costs some tens of microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Protocol, cast
 
-from fragir.isa import copies, dense, sparse, spelling, tensor_memory, warpgroup
+from fragir.isa import spelling
 from fragir.isa.model import Form, Instruction, UnknownInstruction
 
-Resolver = Callable[[Form], Instruction | None]
-
-_RESOLVE: dict[str, Resolver] = {
-    "mma": dense.resolve,
-    "mma.sp": sparse.resolve,
-    "mma.sp::ordered_metadata": sparse.resolve,
-    "wgmma": warpgroup.resolve,
-    "wgmma.sp": warpgroup.resolve,
-    "ldmatrix": copies.resolve,
-    "stmatrix": copies.resolve,
-    "movmatrix": copies.resolve,
-    "tcgen05.ld": tensor_memory.resolve,
-    "tcgen05.st": tensor_memory.resolve,
-    "tcgen05.ld.red": tensor_memory.resolve,
+# Family -> the module with its rules, imported when first asked.
+_MODULES: dict[str, str] = {
+    "mma": "dense",
+    "mma.sp": "sparse",
+    "mma.sp::ordered_metadata": "sparse",
+    "wgmma": "warpgroup",
+    "wgmma.sp": "warpgroup",
+    "ldmatrix": "copies",
+    "stmatrix": "copies",
+    "movmatrix": "copies",
+    "tcgen05.ld": "tensor_memory",
+    "tcgen05.st": "tensor_memory",
+    "tcgen05.ld.red": "tensor_memory",
 }
-FAMILIES = tuple(_RESOLVE)
-_GENERATORS = (dense, sparse, warpgroup, copies, tensor_memory)
+FAMILIES = tuple(_MODULES)
+
+
+class _Rules(Protocol):
+    def forms(self) -> Iterator[Form]: ...
+    def resolve(self, form: Form) -> Instruction | None: ...
+
+
+@cache
+def _rules(module: str) -> _Rules:
+    return cast(_Rules, import_module(f"fragir.isa.{module}"))
+
 
 _registered: dict[str, Instruction] = {}
 
@@ -53,8 +64,8 @@ def lookup(mnemonic: str, *, target: str | None = None) -> Instruction:
 
 @lru_cache(maxsize=4096)
 def _by_rule(form: Form) -> Instruction | None:
-    resolver = _RESOLVE.get(form.family)
-    return resolver(form) if resolver is not None else None
+    module = _MODULES.get(form.family)
+    return _rules(module).resolve(form) if module is not None else None
 
 
 def resolve(form: Form) -> Instruction | None:
@@ -138,8 +149,8 @@ def instructions(*, target: str | None = None) -> Iterator[Instruction]:
 
 def forms() -> Iterator[Form]:
     """The canonical form of every instruction that the rules give."""
-    for family in _GENERATORS:
-        yield from family.forms()
+    for module in dict.fromkeys(_MODULES.values()):
+        yield from _rules(module).forms()
 
 
 def register(instruction: Instruction) -> None:

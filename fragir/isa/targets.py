@@ -41,6 +41,11 @@ TARGETS: dict[str, str] = {
     "sm_121f": "8.8",
 }
 
+# The server and the consumer Blackwells; only their a and f targets have their own instructions.
+BLACKWELL_SERVER = ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
+BLACKWELL_CONSUMER = ("sm_120a", "sm_120f", "sm_121a", "sm_121f")
+BLACKWELL = (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER)
+
 # The newest PTX version this table was checked with (ptxas 13.2).
 NEWEST_VERSION = "9.2"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fragir.isa import fragments, targets
-from fragir.isa.dense import BLACKWELL_SERVER
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
 from fragir.isa.spelling import aliases, mnemonic
+from fragir.isa.targets import BLACKWELL_SERVER
 
 # Shape -> registers of one repetition.
 SHAPES: dict[str, int] = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from fragir.errors import FragirError
 from fragir.isa import table, targets
-from fragir.isa.dense import BLACKWELL, BLACKWELL_SERVER
+from fragir.isa.targets import BLACKWELL, BLACKWELL_SERVER
 
 # Available everywhere from PTX 6.0 on, as far as no rule below says otherwise.
 BASE = frozenset(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 from fragir.isa import fragments
 from fragir.isa.build import descriptor, fragment, mnk, word
-from fragir.isa.dense import Signature, pairs
-from fragir.isa.elements import FLOAT8, per_register
+from fragir.isa.elements import FLOAT8, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Operand, Types
 from fragir.isa.spelling import aliases, mnemonic
 
@@ -20,8 +19,7 @@ EVERY_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Types (D, A, B) that share K, N, versions and the operands after scale-d."""
 
     types: tuple[Signature, ...]
