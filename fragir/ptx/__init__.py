@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fragir.ptx.reader import PtxSyntaxError, expand_section, parse
     from fragir.ptx.tree import Module
-    from fragir.ptx.walk import children, rename, transform, walk
+    from fragir.ptx.visit import children, rename, transform, walk
     from fragir.ptx.writer import write
 
 _HOMES = {
     "Module": "tree",
     "PtxSyntaxError": "reader",
-    "children": "walk",
+    "children": "visit",
     "expand_section": "reader",
     "parse": "reader",
-    "rename": "walk",
-    "transform": "walk",
-    "walk": "walk",
+    "rename": "visit",
+    "transform": "visit",
+    "walk": "visit",
     "write": "writer",
 }
 

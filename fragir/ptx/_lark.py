@@ -18,7 +18,7 @@ from fragir.ptx.build import Build, Refused
 # memory of some hundred times its text.
 LIMITS = {
     "module": sys.maxsize,
-    "item": 1 << 23,
+    "item": 1 << 16,
     "statement": 1 << 20,
     "operands": 1 << 16,
     "function_head": 1 << 20,

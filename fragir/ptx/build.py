@@ -12,7 +12,7 @@ from typing import Any
 
 from fragir.ptx import tree
 from fragir.ptx.tree import Name, Operand, Sink
-from fragir.ptx.walk import children as below
+from fragir.ptx.visit import children as below
 from fragir.ptx.writer import PRECEDENCE
 
 MAX_DEPTH = 64  # of blocks in blocks, and of an operand's parts in each other

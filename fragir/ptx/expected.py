@@ -49,6 +49,7 @@ _WORDS = {
     "PTR": "'.ptr'",
     "SECTION_BODY": "'{ ... }'",
     "SECTION_NAME": "the name of a section",
+    "SECTION_REFERENCE": "the name of a section",
     "SINK": "'_'",
     "SPACE": "a state space",
     "STRING": "a string",

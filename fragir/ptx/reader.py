@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache as cached
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 from fragir.errors import FragirError
 from fragir.ptx import _lark, tree
@@ -19,6 +19,7 @@ from fragir.ptx.comments import Comments, place_comments, strip_comments
 from fragir.ptx.expected import describe
 from fragir.ptx.shapes import Classes, shapes
 from fragir.ptx.tree import Module, Source
+from fragir.ptx.visit import transform
 
 MAX_TEXT = 1 << 26  # characters: trees take some 30 times the space of their text
 
@@ -187,6 +188,12 @@ def _cutter() -> _Cutter:
     return _Cutter(*(re.compile(x, re.ASCII | re.DOTALL) for x in (statement, item, head)))
 
 
+# A declaration longer than this is looked at as a table.
+_LONG = 2000
+_TABLE = re.compile(r'[^={}";]*+=[ \t\r\n\f\v]*+\{([^][(){}";]++)\}[ \t\r\n\f\v]*+;')
+_RUN = re.compile(r"(?:[^,]*+,){63}[^,]*+")
+
+
 class _Narrow(Exception):
     """The cutter refuses what the grammar takes."""
 
@@ -203,7 +210,7 @@ class _Reader:
 
     def fail(self, start: str, at: int) -> NoReturn:
         """Raise what Lark says of the text from `at` on, which the cutter takes for no `start`."""
-        end = min(len(self.clean), at + _lark.LIMITS[start])
+        end = min(len(self.clean), at + min(_lark.LIMITS[start], 1 << 22))
         try:
             _lark.parse(self.clean, start, at, end)
         except _lark.Unexpected as error:
@@ -226,8 +233,11 @@ class _Reader:
             comments.before(m.end(_SPACE), items)
             if kind == _DECLARATION:
                 other = clean.startswith((".pragma", ".alias"), at)
-                start = "item" if other else "linked_declaration"
-                items.append(shapes()[start].parse(clean, at, end, self.classes))
+                if end - at > _LONG and not other:
+                    items.append(self.table(at, end))
+                else:
+                    start = "item" if other else "linked_declaration"
+                    items.append(shapes()[start].parse(clean, at, end, self.classes))
             elif kind == _HEAD:
                 head = self.head(at, end)
                 body = None
@@ -247,6 +257,31 @@ class _Reader:
             else:
                 items.append(shapes()["item"].parse(clean, at, end, self.classes))
             at = end
+
+    def table(self, at: int, end: int) -> tree.Declaration:
+        """A declaration with a long flat initialiser, which is read in runs of one shape."""
+        clean = self.clean
+        m = _TABLE.fullmatch(clean, at, end)
+        if m is None:
+            return _lark.parse(clean, "linked_declaration", at, end)
+        here, stop = m.span(1)
+        parse = shapes()["operands"].parse
+        elements: list[tree.Operand] = []
+        try:
+            bare = _lark.parse(clean[at:here] + clean[stop:end], "linked_declaration")
+            while here < stop:
+                run = _RUN.match(clean, here, stop)
+                comma = run.end() if run else stop
+                elements += parse(clean, here, comma, self.classes)
+                here = comma + 1
+                if here == stop:  # a comma with nothing behind it
+                    raise _lark.Unexpected(stop, frozenset())
+        except (_lark.Unexpected, Refused):
+            return _lark.parse(clean, "linked_declaration", at, end)  # for its error
+        bare = transform(bare, lambda node: replace(node, at=cast(Any, node).at + at))
+        *others, variable = bare.variables
+        vector = replace(variable.initializer, elements=tuple(elements))
+        return replace(bare, variables=(*others, replace(variable, initializer=vector)))
 
     def head(self, begin: int, end: int) -> tree.Function:
         """The function without its body whose head is text[begin:end]."""

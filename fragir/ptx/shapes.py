@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from fragir.ptx import _lark, tree
 from fragir.ptx.build import too_large
-from fragir.ptx.walk import NODE_FIELDS
+from fragir.ptx.visit import NODE_FIELDS
 
 # Words of operands: an identifier with its component is one, `%tid.x`, and so is a decimal float.
 OPERAND_WORDS = re.compile(r"([\w$%]+(?:\.\w+)?)", re.ASCII)
