@@ -91,6 +91,7 @@ def main(
         print(f"{counts.total} warp instructions, {counts.mma} of them on the tensor cores")
         if findings:
             print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
+            note("no file is written because of the findings")
         for name in contents:
             note(f"wrote {name}")
     return FINDING if findings else None

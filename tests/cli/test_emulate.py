@@ -136,6 +136,47 @@ def test_check_finds_an_access_out_of_bounds(fragir: Fragir, store: Path, zeros:
     assert "store.ptx:13" in result.out
 
 
+UNRETIRED = """\
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry leave(.param .u64 out)
+{
+    .reg .b64 %rd<3>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [out];
+    mov.u64 %rd2, 0;
+    mov.f32 %f1, 0f3F800000;
+    mov.f32 %f2, %f1;
+    mov.f32 %f3, %f1;
+    mov.f32 %f4, %f1;
+    st.global.f32 [%rd1], %f1;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
+        {%f1, %f2, %f3, %f4}, %rd2, %rd2, 1, 1, 1, 0, 0;
+    ret;
+}
+"""
+
+
+def test_finding_leaves_the_output_alone(fragir: Fragir, in_folder: Path, zeros: Path) -> None:
+    """A kernel that ends while a wgmma is under way."""
+    (in_folder / "leave.ptx").write_text(UNRETIRED)
+    before = zeros.read_bytes()
+    launch = ["emulate", "leave.ptx", "--block", "128", "--shared", "8192", "--check"]
+    launch += ["--arg", "out:out.npy"]
+    result = fragir(*launch, "--json")
+    assert (result.code, result.err) == (1, "")
+    document = json.loads(result.out)
+    assert {finding["kind"] for finding in document["findings"]} == {"unretired"}
+    assert document["written"] == []
+    result = fragir(*launch)
+    assert result.code == 1
+    assert "unretired" in result.out
+    assert result.err == "no file is written because of the findings\n"
+    assert zeros.read_bytes() == before
+
+
 DEADLOCK = """\
 .version 7.0
 .target sm_80
