@@ -175,7 +175,7 @@ def _keeps(mapping: Layout, name: str) -> bool:
             if mode.size > 1 and mode.stride[dim] != (place if axis.name == name else 0):
                 return False
             place *= mode.size
-    return not mapping.origin[dim]
+    return True  # an offset would lead out of the axis
 
 
 def _order(src: Layout, dst: Layout) -> list[int]:

@@ -491,6 +491,24 @@ def test_subtile(value: Layout, data: st.DataObject) -> None:
     assert found == inside
 
 
+@pytest.mark.parametrize(
+    ("text", "start", "shape", "message"),
+    [
+        ("element [3:(1,0) 2:(2,0)]", (2, 0), (1, 1), r"mode 2:\(2,0\) .* overlaps"),
+        ("element [2:(1,0) 2:(4,0)]", (2, 0), (2, 1), "Nothing is held from row 2"),
+        ("element [6:(1,0)]", (4, 0), (4, 1), "does not tile row 6"),
+        ("element [9:(1,0)]", (4, 0), (2, 1), r"mode 9:\(1,0\) .* cut at row 2"),
+        ("element [2:(1,0) 3:(3,0)]", (2, 0), (2, 1), r"2 along row does not divide mode 3"),
+        ("element [4:(1,1)]", (0, 0), (2, 2), "moves along row and col"),
+        ("element [4:(1,0)] offset (1,0)", (0, 0), (1, 1), "shift it to zero"),
+        ("element [4:(1,0)] where element%2==0", (0, 0), (1, 1), "predicate over element"),
+    ],
+)
+def test_subtile_refuses(text: str, start: Point, shape: Point, message: str) -> None:
+    with pytest.raises(LayoutError, match=message):
+        L.subtile(Layout.parse(text), start, shape)
+
+
 # Rearranging
 
 
