@@ -99,7 +99,7 @@ def lower(
     observe: Observer | None = None,
     stages: dict[str, float] | None = None,
 ) -> ModuleOp:
-    """Lowers a module in place; `observe(pass name, module)` sees it after each pass.
+    """Lowers a module in place; `observe(pass name, module)` sees it, verified, after each pass.
 
     `source` is the text the module came from, for messages; `stages` gets each pass's time in ms.
     """
@@ -110,10 +110,10 @@ def lower(
             one.apply(ctx, module)
         except Exception as error:
             raise diagnostics.from_exception(error, source) from error
-        diagnostics.verify(module, source)
         if stages is not None:
             stages[one.name] = (time.perf_counter() - start) * 1e3
         if observe is not None:
+            diagnostics.verify(module, source)
             observe(one.name, module)
     return module
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
@@ -108,11 +109,18 @@ class TileAccess:
             loaded = MatrixLoads(self).load()
             if loaded is not None:
                 return loaded
-        place = self.place()
-        width = self.width(place)
-        return [self._load_chunk(place, first, width) for first in range(0, self.count, self.chunk)]
+        return [self.load_chunk(i) for i in range(self.count // self.chunk)]
 
-    def _load_chunk(self, place: Place, first: int, width: int) -> SSAValue:
+    @cached_property
+    def _ways(self) -> tuple[Place, int]:
+        """Where plain accesses begin, and how many elements each takes."""
+        place = self.place()
+        return place, self.width(place)
+
+    def load_chunk(self, number: int) -> SSAValue:
+        """One chunk by plain loads."""
+        place, width = self._ways
+        first = number * self.chunk
         element = self.memory.element
         type_: Attribute = element if width == 1 else VectorType(element, [width])
         parts: list[SSAValue] = []
@@ -129,8 +137,7 @@ class TileAccess:
 
     def store(self, fragments: Sequence[SSAValue]) -> None:
         """Writes the tile, one vector a chunk."""
-        place = self.place()
-        width = self.width(place)
+        place, width = self._ways
         for number, fragment in enumerate(fragments):
             first = number * self.chunk
             for i, part in enumerate(split(self.ar, fragment, width)):

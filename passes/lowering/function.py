@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatchmethod
 from math import gcd
 
@@ -24,6 +24,7 @@ from fragir.passes.lowering import copies, multiply
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.convert import convert
+from fragir.passes.lowering.deferred import Deferred, defers
 from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import Memory, row_major, shared_memory, strides_of
@@ -276,7 +277,10 @@ class FunctionLowering:
             masked=op.masked is not None,
             broadcast=op.broadcast is not None,
         )
-        self.tiles[op.tile] = access.load()
+        deferred = self.memories[op.memory].matrix is None and defers(op)
+        self.tiles[op.tile] = (
+            Deferred(access.count // access.chunk, access.load_chunk) if deferred else access.load()
+        )
 
     @lower.register
     def _(self, op: frag.StoreOp) -> None:
@@ -354,10 +358,21 @@ class FunctionLowering:
     def _(self, op: frag.CastOp) -> None:
         source, target = op.source.type, op.result.type
         assert isinstance(source, frag.TileType)
-        self.tiles[op.result] = [
-            cast_op(self.ar, value, source.element_type, target.element_type)
-            for value in self.tiles[op.source]
-        ]
+        source_element, target_element = source.element_type, target.element_type
+        fragments = self.tiles[op.source]
+        self._form(
+            op,
+            len(fragments),
+            lambda i: cast_op(self.ar, fragments[i], source_element, target_element),
+        )
+
+    def _form(
+        self, op: frag.CastOp | frag.MapOp, count: int, make: Callable[[int], SSAValue]
+    ) -> None:
+        """The fragments of an elementwise operation, now or when a store asks for them."""
+        self.tiles[op.result] = (
+            Deferred(count, make) if defers(op) else [make(i) for i in range(count)]
+        )
 
     @lower.register
     def _(self, op: frag.MapOp) -> None:
@@ -365,16 +380,13 @@ class FunctionLowering:
         assert placement is not None
         columns = [self.tiles[tile] for tile in op.tiles]
         count = op.result.type.resolve().size("element") // placement.chunk
-        self.tiles[op.result] = [
-            clone_elementwise(
-                self.ar,
-                op.body.block,
-                [column[i] for column in columns],
-                placement.chunk,
-                self.scalar,
-            )
-            for i in range(count)
-        ]
+        chunk, block = placement.chunk, op.body.block
+
+        def make(i: int) -> SSAValue:
+            values = [column[i] for column in columns]
+            return clone_elementwise(self.ar, block, values, chunk, self.scalar)
+
+        self._form(op, count, make)
 
     # --- control ------------------------------------------------------------------------------
 
