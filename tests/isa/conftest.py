@@ -51,6 +51,15 @@ class Ptxas:
             result = subprocess.run(command, capture_output=True, text=True, check=False)
         return (result.stderr or "failed") if result.returncode else ""
 
+    def cubin(self, ptx: str, target: str) -> bytes:
+        """The optimised machine code of `ptx`."""
+        with tempfile.TemporaryDirectory() as folder:
+            source, made = Path(folder, "probe.ptx"), Path(folder, "probe.cubin")
+            source.write_text(ptx)
+            command = [self.program(target), "-arch", target, source, "-o", made]
+            subprocess.run(command, check=True, capture_output=True)
+            return made.read_bytes()
+
     def refusals(self, statements: Sequence[str], target: str, version: str) -> list[str | None]:
         """Why each statement is refused, None where it is accepted.
 
