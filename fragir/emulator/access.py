@@ -103,7 +103,7 @@ def save(d: Decoder, ins: Instruction) -> Step:
     place = d.place(ins, 0, d.space(ins))
     raw = f"b{8 * width}"
     rows = [
-        d.row(ins, e, raw if _is_raw(e) else kind).view(UINT[width])
+        d.row(ins, e, raw if _is_raw(e) else kind, True).view(UINT[width])
         for e in _elements(d, ins, d.operand(ins, 1), count)
     ]
     machine = d.machine

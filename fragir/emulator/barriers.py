@@ -195,6 +195,8 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
     number_row = d.source(ins, first, "u32")
     count = d.literal(ins, first + 1) if counted else None
     count_row = d.source(ins, first + 1, "u32") if counted else None
+    if number is not None and not 0 <= number < BARRIERS:
+        raise d.error(ins, f"there is no barrier {number}, only 0 to {BARRIERS - 1}")
     wait = words[0] != "arrive"
     vote: Row | None = None
     out: Row | None = None

@@ -223,7 +223,7 @@ def convert(d: Decoder, ins: Instruction) -> Step:
     function: Function
     if "rs" in words:
         raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-    source = d.source(ins, 1, kind if integer_in else f"u{width_of(kind)}")
+    source = d.source(ins, 1, kind if integer_in else f"u{width_of(kind)}", True)
     out = d.wide_target(ins, d.operand(ins, 0), into)
     if out is not None and not integer_out:
         out = out.view(np.dtype(f"u{out.dtype.itemsize}"))

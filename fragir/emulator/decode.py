@@ -110,14 +110,16 @@ class Decoder:
         """The value of a constant operand, None where it is none."""
         return self.program.constant_or_none(self.operand(ins, index))
 
-    def source(self, ins: tree.Instruction, index: int, kind: str) -> Row:
-        """The row of a source operand, seen as `kind`."""
-        return self.row(ins, self.operand(ins, index), kind)
+    def source(self, ins: tree.Instruction, index: int, kind: str, wide: bool = False) -> Row:
+        """The row of a source operand, seen as `kind`; `wide`: of a wider register, its low part."""
+        return self.row(ins, self.operand(ins, index), kind, wide)
 
-    def row(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> Row:
+    def row(
+        self, ins: tree.Instruction, operand: tree.Operand, kind: str, wide: bool = False
+    ) -> Row:
         match operand:
             case tree.Name():
-                return self._named(ins, operand, kind)
+                return self._named(ins, operand, kind, wide)
             case tree.Component():
                 return self._component(ins, operand, kind)
             case tree.Float():
@@ -135,11 +137,13 @@ class Decoder:
                     return self._symbolic(ins, operand, kind)
                 return self.constant(kind, value)
 
-    def _named(self, ins: tree.Instruction, operand: tree.Name, kind: str) -> Row:
+    def _named(
+        self, ins: tree.Instruction, operand: tree.Name, kind: str, wide: bool = False
+    ) -> Row:
         name = operand.text
         found = self.program.find(self.scope, name)
         if isinstance(found, Register):
-            return self.register_row(ins, found, kind)
+            return self.register_row(ins, found, kind, wide)
         if isinstance(found, Symbol):
             return self.symbol_row(found, kind)
         if name.startswith("%"):
@@ -214,12 +218,14 @@ class Decoder:
             self._constants[key] = found
         return found
 
-    def register_row(self, ins: tree.Instruction, register: Register, kind: str) -> Row:
+    def register_row(
+        self, ins: tree.Instruction, register: Register, kind: str, wide: bool = False
+    ) -> Row:
         row = self.machine.files[register.width][register.index]
         dtype, width = DTYPES[kind]
         if register.width == width:
             return row.view(dtype)
-        if width != 1 and register.width > width:
+        if wide and width != 1 and register.width > width:
             return row.view(dtype)[:, :: register.width // width]
         raise self.error(
             ins, f"{ins.mnemonic}: a .{register.kind} register cannot be used as .{kind}"

@@ -29,12 +29,7 @@ def move(d: Decoder, ins: tree.Instruction) -> Step:
     raw = f"u{width_of(kind)}"
     named = isinstance(out_of, tree.Name | tree.Component | tree.Float)
     source = d.row(ins, out_of, kind if not named else raw)
-    return copy(
-        d.target(ins, 0, raw),
-        source
-        if hasattr(source, "dtype") and type(source) is not np.ndarray
-        else source.view(UINT[width_of(kind) // 8]),
-    )
+    return copy(d.target(ins, 0, raw), source.view(UINT[width_of(kind) // 8]))
 
 
 def _part(d: Decoder, ins: tree.Instruction, kind: str, vector: tree.Vector) -> tuple[str, int]:

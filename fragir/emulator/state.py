@@ -34,6 +34,10 @@ class Clock:
     def __init__(self, dtype: Any, shift: int = 0) -> None:
         self.dtype, self.shift = np.dtype(dtype), shift
 
+    def view(self, dtype: Any) -> Clock:
+        """Itself: a clock has no bits to look at before it is read."""
+        return self
+
     def __getitem__(self, sel: Any) -> Any:
         ticks = time.perf_counter_ns() >> self.shift
         return np.full((1, LANES), ticks & ((1 << (8 * self.dtype.itemsize)) - 1), self.dtype)

@@ -50,7 +50,8 @@ def whole_warps(sel: Any, mask: Mask) -> Any:
     if some.all():
         return sel
     if is_slice(sel):
-        return np.arange(sel.start, sel.stop)[some]
+        warps: Any = np.arange(sel.start, sel.stop)
+        return warps[some]
     return sel[some]
 
 
