@@ -386,6 +386,13 @@ class TestCraftedVectors:
         result = dot(none, none, np.array([0x3FFFFFFF], np.uint32), how)
         assert int(result[0]) == 0x3FFFFC00
 
+    def test_32_large_products_do_not_wrap(self) -> None:
+        """32 * 1.875^2 in units of 2^-25 exceeds 32 bits."""
+        how = fused(Architecture.RTX_BLACKWELL, "e4m3", "f32")
+        ones = decode("e4m3", np.full((32, 1), 0x3F, np.uint32))
+        result = dot(ones, ones, np.zeros(1, np.uint32), how)
+        assert float(result.view(np.float32)[0]) == 112.5
+
     @pytest.mark.parametrize("code", [0x7FC00000, 0xFF800001, 0x7F800001])
     def test_nan_is_canonical(self, code: int) -> None:
         none = decode("f16", np.zeros((16, 1), np.uint32))

@@ -88,20 +88,47 @@ def test_fma_f64_at_the_ends_of_the_range() -> None:
     assert np.signbit(towards[1])
 
 
+def sparse_significands(count: int, bits: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Numbers with few ones, often at the end or the middle: what makes ties and near-ties."""
+    value = np.ones(count)
+    for place in (bits - 1, bits - 2, bits // 2, bits // 2 + 1, *rng.integers(1, bits, 2)):
+        value += np.where(rng.random(count) < 0.4, 2.0**-place, 0.0)
+    return value * rng.choice([-1.0, 1.0], count)
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_fma_f64_of_near_ties(rounding: Rounding) -> None:
+    """A tie of the first addition that a bit further down decides: two roundings would go wrong."""
+    rng = np.random.default_rng(11)
+    count = 3000
+    a, b, c = (sparse_significands(count, 53, rng) for _ in range(3))
+    c *= 2.0 ** rng.choice([-110, -106, -105, -54, -53, -52, 52, 53, 54, 105, 106], count)
+    for x, y, z, d in zip(a, b, c, fma_f64(a, b, c, rounding), strict=True):
+        exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        assert exact == 0 or float(d) == nearest(exact, rounding)
+
+
 def test_fma_f32_rounds_once() -> None:
-    """1 + 2^-24 + 2^-48: through f64 and then f32 it would round down."""
-    one = np.float32(1.0)
-    a = np.array([2.0**-12], np.float32)
-    up = fma_f32_of_f16(a * (1 + one * 2.0**-10), a, np.array([one]))
-    assert float(up[0]) == 1 + 2.0**-23
     rng = np.random.default_rng(0)
-    x, y = (rng.standard_normal(2000).astype(np.float16).astype(np.float32) for _ in range(2))
-    z = (rng.standard_normal(2000) * 2.0 ** rng.integers(-30, 30, 2000)).astype(np.float32)
+    count = 4000
+    x, y = (sparse_significands(count, 11, rng).astype(np.float32) for _ in range(2))
+    z = sparse_significands(count, 24, rng) * 2.0 ** rng.integers(-50, 50, count)
+    z = z.astype(np.float32)
     for p, q, r, d in zip(x, y, z, fma_f32_of_f16(x, y, z), strict=True):
         exact = Fraction(float(p)) * Fraction(float(q)) + Fraction(float(r))
         error = abs(Fraction(float(d)) - exact)
         for side in (-np.inf, np.inf):
             assert error <= abs(Fraction(float(np.nextafter(d, np.float32(side)))) - exact)
+
+
+def test_m8n8k4_software_order_of_additions() -> None:
+    """(1 + 2^-24) - 1 in f32 is 0; adding the products first would leave 2^-24."""
+    op = mma("m8n8k4.row.col.f16.f16.f16.f16", "sm_90a")
+    a, b = np.zeros((4, 4, 8, 1), np.float16), np.ones((4, 4, 8, 1), np.float16)
+    a[0], b[0], a[2] = 2.0**-12, 2.0**-12, -1
+    c = np.full((4, 8, 8, 1), 0x3C00, np.uint32)
+    left, right = (x.view(np.uint16).astype(np.uint32) for x in (a, b))
+    assert not op.plan.compute(left, right, c, None, None).any()
 
 
 @pytest.mark.parametrize("element", ["s8", "u8", "s4", "u4", "b1"])
