@@ -27,12 +27,11 @@ class Assembler(Protocol):
 
 
 def stratified(found: list[tuple[Instruction, str]]) -> list[tuple[Instruction, str]]:
-    """At most two of every family, types, flags and variant: the first and the last."""
+    """At most two of every family, types, flags (but .xN) and variant: the first and the last."""
     groups: dict[tuple[object, ...], list[tuple[Instruction, str]]] = defaultdict(list)
     for instruction, a in found:
-        groups[instruction.family, instruction.types, instruction.form.flags, a].append(
-            (instruction, a)
-        )
+        flags = frozenset(f for f in instruction.form.flags if f[0] != "x")
+        groups[instruction.family, instruction.types, flags, a].append((instruction, a))
     return [item for group in groups.values() for item in {group[0], group[-1]}]
 
 
