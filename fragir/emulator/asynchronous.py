@@ -104,7 +104,7 @@ class AsyncEngine:
         if memory.poisoned:
             memory.check_poison(memory.shared, into, size)
         lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
-        groups = self.committed[sel] if mask is None else self.committed[sel][mask]
+        groups = self.committed[sel].copy() if mask is None else self.committed[sel][mask]
         low, high = int(groups.min()), int(groups.max())
         copy = Copy(source, into, size, given, lanes, groups, low, high)
         if self.retires_now():

@@ -50,8 +50,7 @@ def whole_warps(sel: Any, mask: Mask) -> Any:
     if some.all():
         return sel
     if is_slice(sel):
-        warps: Any = np.arange(sel.start, sel.stop)
-        return warps[some]
+        return sel.start + np.flatnonzero(some)
     return sel[some]
 
 

@@ -228,7 +228,7 @@ def wgmma(
         for i in range(0, N // 2, 2)
     )
     zero = "".join(f"mov.f32 %f{i}, 0f00000000;" for i in range(N // 2))
-    load = f"""
+    load = """
 L0: shl.b32 %r3, %r2, 4;
     shr.u32 %r4, %r2, 3; and.b32 %r4, %r4, 7; shl.b32 %r4, %r4, 4; xor.b32 %r4, %r3, %r4;
     cvt.u64.u32 %rd4, %r3;

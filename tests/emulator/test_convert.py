@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor
 
@@ -97,9 +98,9 @@ def test_to_tf32(data: st.DataObject, evaluate: Evaluate) -> None:
             assert int(result) == narrow.write(value, "rna") << 13
 
 
-ROUND = {
-    "rni": lambda x: round(x),
-    "rzi": lambda x: int(x),
+ROUND: dict[str, Callable[[Fraction], int]] = {
+    "rni": round,
+    "rzi": int,
     "rmi": floor,
     "rpi": ceil,
 }

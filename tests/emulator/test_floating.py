@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -28,7 +30,11 @@ def patterns(form: Format) -> st.SearchStrategy[int]:
         one - (30 << form.fraction) if form.exponent > 5 else 0, one + (2 << form.fraction)
     )
     magnitude = st.sampled_from(plain) | st.integers(0, top - 1) | near
-    return st.builds(lambda m, s: m | top * s, magnitude, st.integers(0, 1))
+
+    def build(m: int, negative: bool) -> int:
+        return m | top if negative else m
+
+    return st.builds(build, magnitude, st.booleans())
 
 
 def rows(form: Format, count: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
@@ -147,7 +153,8 @@ def test_minimum_and_maximum(kind: str, nan: str, data: st.DataObject, evaluate:
             assert int(most) == max(a, b, key=order)
 
 
-APPROXIMATE = {
+Function = Callable[["npt.NDArray[np.float64]"], "npt.NDArray[np.float64]"]
+APPROXIMATE: dict[str, tuple[Function, float]] = {
     "rcp.approx.f32": (lambda x: 1 / x, 2**-23),
     "sqrt.approx.f32": (np.sqrt, 2**-22),
     "rsqrt.approx.f32": (lambda x: 1 / np.sqrt(x), 2**-22),
