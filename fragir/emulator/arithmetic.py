@@ -30,11 +30,6 @@ class Architecture(Enum):
     BLACKWELL = "Blackwell"  # sm_100, sm_101, sm_103, sm_110
     RTX_BLACKWELL = "RTX Blackwell"  # sm_120, sm_121
 
-    @property
-    def tmem(self) -> bool:
-        """Hopper's successors for data centres: no fp8 in mma.sync, as on Hopper."""
-        return self is Architecture.BLACKWELL
-
 
 _ARCHITECTURES = {
     Architecture.VOLTA: (70, 72),
