@@ -100,14 +100,16 @@ def gemm_ptx() -> str:
     // rows for ldmatrix, and the 16-byte chunk of k step 0 and 1 under the swizzle
     and.b32 %x, %warp, 1; shl.b32 %x, %x, 6; and.b32 %y, %lane, 15; add.u32 %x, %x, %y;
     shl.b32 %row_a, %x, 6; shr.u32 %y, %x, 1; and.b32 %y, %y, 3;
-    shr.u32 %x, %lane, 4; xor.b32 %x, %x, %y; shl.b32 %swap_a0, %x, 4; xor.b32 %swap_a1, %swap_a0, 32;
+    shr.u32 %x, %lane, 4; xor.b32 %x, %x, %y; shl.b32 %swap_a0, %x, 4;
+    xor.b32 %swap_a1, %swap_a0, 32;
     shr.u32 %x, %warp, 1; shl.b32 %x, %x, 6; and.b32 %y, %lane, 7; add.u32 %x, %x, %y;
     shr.u32 %y, %lane, 4; shl.b32 %y, %y, 3; add.u32 %x, %x, %y;
     shl.b32 %row_b, %x, 6; shr.u32 %y, %x, 1; and.b32 %y, %y, 3;
     shr.u32 %x, %lane, 3; and.b32 %x, %x, 1; xor.b32 %x, %x, %y;
     shl.b32 %swap_b0, %x, 4; xor.b32 %swap_b1, %swap_b0, 32;
     {newline.join(f"mov.f32 {c}, 0f00000000;" for c in accumulators)}
-    mov.u32 %stage_in, 0; mov.u32 %stage_out, 0; shr.u32 %left, %k, 5; sub.u32 %ahead, %left, 2;{load}
+    mov.u32 %stage_in, 0; mov.u32 %stage_out, 0; shr.u32 %left, %k, 5;
+    sub.u32 %ahead, %left, 2;{load}
     cp.async.commit_group;{load}
     cp.async.commit_group;
 LOOP:
@@ -127,7 +129,8 @@ COMPUTE:
     and.b32 %x, %warp, 1; shl.b32 %x, %x, 6; mad.lo.u32 %x, %by, {TILE}, %x;
     shr.u32 %y, %lane, 2; add.u32 %x, %x, %y; mul.lo.u32 %corner, %x, %n;
     shr.u32 %x, %warp, 1; shl.b32 %x, %x, 6; mad.lo.u32 %x, %bx, {TILE}, %x;
-    and.b32 %y, %lane, 3; shl.b32 %y, %y, 1; add.u32 %x, %x, %y; add.u32 %corner, %corner, %x;{stores}
+    and.b32 %y, %lane, 3; shl.b32 %y, %y, 1; add.u32 %x, %x, %y;
+    add.u32 %corner, %corner, %x;{stores}
     ret;
 }}
 """
@@ -160,7 +163,8 @@ LOOP = """
     .reg .pred %p; .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %rd;
     mov.u32 %r1, %tid.x; ld.param.u32 %r2, [rounds]; cvt.rn.f32.u32 %f1, %r1; mov.u32 %r3, 0;
 L:
-    add.u32 %r4, %r1, %r3; xor.b32 %r5, %r4, %r1; mad.lo.u32 %r1, %r5, 3, %r4; and.b32 %r1, %r1, 1023;
+    add.u32 %r4, %r1, %r3; xor.b32 %r5, %r4, %r1; mad.lo.u32 %r1, %r5, 3, %r4;
+    and.b32 %r1, %r1, 1023;
     fma.rn.f32 %f1, %f1, 0f3F7FFFFF, 0f3F800000; add.f32 %f2, %f1, 0f40000000;
     add.u32 %r3, %r3, 1; setp.lt.u32 %p, %r3, %r2;
     @%p bra L;

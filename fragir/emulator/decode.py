@@ -111,7 +111,7 @@ class Decoder:
         return self.program.constant_or_none(self.operand(ins, index))
 
     def source(self, ins: tree.Instruction, index: int, kind: str, wide: bool = False) -> Row:
-        """The row of a source operand, seen as `kind`; `wide`: of a wider register, its low part."""
+        """The row of a source operand, seen as `kind`; `wide`: wider registers too."""
         return self.row(ins, self.operand(ins, index), kind, wide)
 
     def row(

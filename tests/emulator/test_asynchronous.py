@@ -224,7 +224,7 @@ def wgmma(
         if from_registers:
             steps += "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
     stores = "".join(
-        f"st.global.v2.f32 [%rd9+{(8 * (i >> 1 & 1) * N + 8 * (i >> 2)) * 4}], {{%f{i}, %f{i + 1}}};"
+        f"st.global.v2.f32 [%rd9+{32 * (N * (i >> 1 & 1) + (i >> 2))}], {{%f{i}, %f{i + 1}}};"
         for i in range(0, N // 2, 2)
     )
     zero = "".join(f"mov.f32 %f{i}, 0f00000000;" for i in range(N // 2))

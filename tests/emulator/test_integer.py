@@ -207,30 +207,41 @@ CASES: list[tuple[str, list[int], int, str, Model]] = [
     ("bmsk.clamp.b32", [32, 32], 32, "", of2(lambda a, b: ((1 << min(b, 32)) - 1) << min(a, 32))),
     ("mul24.lo.u32", [32, 32], 32, "", of2(lambda a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF))),
 ]
-CASES += [
-    ("lop3.b32", [32, 32, 32], 32, f", 0x{t:x}", look_up(t)) for t in (0x96, 0xE8, 0x1B, 0xCA, 0x2D)
-]
+CASES.extend(
+    [
+        ("lop3.b32", [32, 32, 32], 32, f", 0x{t:x}", look_up(t))
+        for t in (0x96, 0xE8, 0x1B, 0xCA, 0x2D)
+    ]
+)
 for width in (16, 32, 64):
     for letter in "us":
         is_signed = letter == "s"
         kind = f"{letter}{width}"
-        CASES += [
-            (f"add.{kind}", [width] * 2, width, "", binary(width, is_signed, lambda a, b: a + b)),
-            (
-                f"mul.lo.{kind}",
-                [width] * 2,
-                width,
-                "",
-                binary(width, is_signed, lambda a, b: a * b),
-            ),
-            (
-                f"mul.hi.{kind}",
-                [width] * 2,
-                width,
-                "",
-                binary(width, is_signed, high_half(width)),
-            ),
-        ]
+        CASES.extend(
+            [
+                (
+                    f"add.{kind}",
+                    [width] * 2,
+                    width,
+                    "",
+                    binary(width, is_signed, lambda a, b: a + b),
+                ),
+                (
+                    f"mul.lo.{kind}",
+                    [width] * 2,
+                    width,
+                    "",
+                    binary(width, is_signed, lambda a, b: a * b),
+                ),
+                (
+                    f"mul.hi.{kind}",
+                    [width] * 2,
+                    width,
+                    "",
+                    binary(width, is_signed, high_half(width)),
+                ),
+            ]
+        )
         if width < 64:
             CASES.append(
                 (

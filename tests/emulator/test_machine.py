@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,7 @@ def test_two_lanes_hand_over_within_a_warp() -> None:
 
 
 def test_shuffles() -> None:
-    values = {
+    values: dict[str, Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]] = {
         "shfl.sync.up.b32 %r2|%p1, %tid, 3, 0, -1": lambda t: np.where(t >= 3, t - 3, t),
         "shfl.sync.down.b32 %r2|%p1, %tid, 3, 31, -1": lambda t: np.where(t < 29, t + 3, t),
         "shfl.sync.bfly.b32 %r2|%p1, %tid, 5, 31, -1": lambda t: t ^ 5,
@@ -415,7 +416,8 @@ def test_vectors_widths_and_extension() -> None:
         """
         ld.param.u64 %rd1, [source]; mad.wide.u32 %rd2, %tid, 4, %rd1;
         ld.global.v4.u8 {%r1, %r2, %r3, %r4}, [%rd2];
-        add.u64 %rd3, %rd1, 255; sub.u64 %rd3, %rd3, 31; cvt.u64.u32 %rd4, %tid; add.u64 %rd3, %rd3, %rd4;
+        add.u64 %rd3, %rd1, 255; sub.u64 %rd3, %rd3, 31;
+        cvt.u64.u32 %rd4, %tid; add.u64 %rd3, %rd3, %rd4;
         ld.global.s8 %r5, [%rd3];
         add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, %r3; add.u32 %r1, %r1, %r4; add.u32 %r1, %r1, %r5;
         st.global.u32 [%out], %r1;
@@ -625,11 +627,12 @@ def test_wrong_arguments(arguments: tuple[Any, ...], words: str) -> None:
 
 
 def test_wrong_launches() -> None:
-    for options, words in (
+    launches: list[tuple[dict[str, Any], str]] = [
         ({"block": (2048,)}, "at most 1024"),
         ({"grid": (3,), "cluster": (2,)}, "no multiple of the cluster"),
         ({"grid": (0,)}, "positive"),
-    ):
+    ]
+    for options, words in launches:
         with pytest.raises(EmulationError, match=words):
             kernel("", cells(), **options)
     with pytest.raises(EmulationError, match="no entry other"):
