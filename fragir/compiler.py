@@ -1,4 +1,4 @@
-"""The whole road as functions: text or module -> placed tiles -> lanes -> PTX -> cubin -> launch."""
+"""The whole road as functions: a program -> placed tiles -> lanes -> PTX -> cubin -> launch."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from xdsl.context import Context
 from xdsl.dialects import func, get_all_dialects
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    DictionaryAttr,
+    IntAttr,
     IntegerAttr,
     MemRefType,
     ModuleOp,
     StridedLayoutAttr,
-    IntAttr,
 )
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -301,15 +300,16 @@ def _shape(value: object, argument: Argument) -> tuple[int, ...]:
 
 def _check_width(value: object, argument: Argument) -> None:
     from fragir.dialects.elements import element_bits
+    from fragir.dialects.narrow import memref_type
 
-    assert isinstance(argument.type, MemRefType)
     size = getattr(value, "itemsize", None)
     size = size() if callable(size) else size
-    bits = element_bits(argument.type.element_type)
+    element = memref_type(argument.type).element_type
+    bits = element_bits(element)
     if isinstance(size, int) and size * 8 != bits:
         raise FragirError(
             f"{argument.name} has elements of {size * 8} bits, "
-            f"the kernel takes {argument.type.element_type} ({bits} bits)"
+            f"the kernel takes {element} ({bits} bits)"
         )
 
 
@@ -328,7 +328,7 @@ def _strides(value: object, argument: Argument) -> tuple[int, ...]:
         wanted = list(argument.strides)
     if not isinstance(given, tuple):
         return tuple(w if isinstance(w, int) else 0 for w in wanted)
-    strides = tuple(int(s) // int(size) for s in given)
+    strides = tuple(int(s) // int(size) for s in cast("tuple[int, ...]", given))
     for extent, stride, want in zip(shape, strides, wanted, strict=True):
         if extent > 1 and isinstance(want, int) and stride != want:
             raise FragirError(
@@ -342,12 +342,13 @@ def _strides(value: object, argument: Argument) -> tuple[int, ...]:
 def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
     """What a function takes, with the names of its dynamic sizes."""
     from fragir.dialects import frag
+    from fragir.dialects.narrow import is_memref
 
     result: list[Argument] = []
     for i, argument in enumerate(function.body.block.args):
         name = argument.name_hint or f"arg{i}"
         type_ = argument.type
-        if not isinstance(type_, MemRefType):
+        if not is_memref(type_):
             result.append(Argument(name, type_))
             continue
         names = frag.sizes_of(_argument_attribute(function, i, "frag.sizes"))
@@ -363,7 +364,7 @@ def _argument_attribute(function: func.FuncOp, index: int, name: str) -> Attribu
     if function.arg_attrs is None:
         return None
     attributes = function.arg_attrs.data[index]
-    return attributes.data.get(name) if isinstance(attributes, DictionaryAttr) else None
+    return attributes.data.get(name)
 
 
 def _stride_names(type_: MemRefType[Attribute], name: str) -> tuple[int | str, ...] | None:

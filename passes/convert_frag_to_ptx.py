@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.dialects import frag
+from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 
@@ -22,8 +23,9 @@ def warps_of(function: func.FuncOp, name: str) -> tuple[int, int]:
     attribute: Attribute | None = function.attributes.get(name)
     if attribute is None:
         return 1, 1
-    if isinstance(attribute, DenseArrayBase) and len(attribute) == 2:
-        m, n = (int(v) for v in attribute.get_values())
+    pair = integers(attribute) if is_array(attribute) else []
+    if len(pair) == 2:
+        m, n = pair
         if m > 0 and n > 0:
             return m, n
     raise FragirError(

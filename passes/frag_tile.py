@@ -31,8 +31,8 @@ class FragTilePass(ModulePass):
     target: str = "sm_80"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.tiling.schedule import schedule_for
         from fragir.passes.tiling.gemm import tile_matmul
+        from fragir.passes.tiling.schedule import schedule_for
 
         known(self.target)
         for function in op.ops:

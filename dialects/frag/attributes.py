@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
@@ -249,4 +250,5 @@ def sizes_of(attribute: Attribute | None) -> tuple[str, ...]:
     """The names in an argument's `frag.sizes = ["m", "k"]`; () without one."""
     if not isinstance(attribute, ArrayAttr):
         return ()
-    return tuple(a.data for a in attribute.data if isinstance(a, StringAttr))
+    names = cast("ArrayAttr[Attribute]", attribute)
+    return tuple(name.data for name in names if isinstance(name, StringAttr))

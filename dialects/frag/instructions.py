@@ -112,7 +112,7 @@ def accumulator_of(a: str, b: str, wanted: str | None) -> str:
         known = ", ".join(ACCUMULATORS)
         raise FragirError(
             f"no instruction multiplies {a} by {b}",
-            hint=f"cast one of them; there is {known}, each by itself, signs and 8-bit floats mixed",
+            hint=f"cast one; there is {known}, each by itself, signs and 8-bit floats mixed",
         )
     if wanted is None:
         return ACCUMULATORS[a][0]

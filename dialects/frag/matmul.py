@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -30,7 +31,10 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.frag.tiles import YieldOp, check_elementwise
+from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+
+Matrix: TypeAlias = MemRefType[Attribute]
 
 
 @irdl_op_definition
@@ -90,13 +94,11 @@ class MatmulOp(IRDLOperation):
             regions=[[] if epilogue is None else [epilogue]],
         )
 
-    def memories(self) -> tuple[MemRefType, MemRefType, MemRefType]:
+    def memories(
+        self,
+    ) -> tuple[Matrix, Matrix, Matrix]:
         """The types of A, B and C in memory."""
-        a, b, c = self.a.type, self.b.type, self.c.type
-        assert isinstance(a, MemRefType)
-        assert isinstance(b, MemRefType)
-        assert isinstance(c, MemRefType)
-        return a, b, c
+        return memref_type(self.a.type), memref_type(self.b.type), memref_type(self.c.type)
 
     def accumulator(self) -> Attribute:
         """The type the sum is formed in; FragirError where no instruction multiplies these."""
@@ -134,13 +136,12 @@ class MatmulOp(IRDLOperation):
             ) from error
         c = self.memories()[2]
         for memory in self.extra.types:
-            assert isinstance(memory, MemRefType)
-            _check_broadcast(memory, m, n)
+            _check_broadcast(memref_type(memory), m, n)
         if self.epilogue is None:
             if self.extra:
                 raise VerifyException("frag.matmul: `with` needs an epilogue that uses the operand")
             return
-        extra = [t.element_type for t in self.extra.types if isinstance(t, MemRefType)]
+        extra = [memref_type(t).element_type for t in self.extra.types]
         check_elementwise(self.name, self.epilogue.block, [accumulator, c.element_type, *extra])
         last = self.epilogue.block.last_op
         assert isinstance(last, YieldOp)
@@ -162,7 +163,7 @@ def _same(name: str, first: int, second: int) -> int | None:
     return first
 
 
-def _check_broadcast(memory: MemRefType, m: int | None, n: int | None) -> None:
+def _check_broadcast(memory: MemRefType[Attribute], m: int | None, n: int | None) -> None:
     shape = memory.get_shape()
     fits = len(shape) in (1, 2) and all(
         size in (1, DYNAMIC_INDEX) or whole in (None, size)

@@ -32,6 +32,7 @@ from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
+from fragir.dialects.narrow import memref_type
 
 
 @irdl_op_definition
@@ -94,9 +95,7 @@ class CopyOp(IRDLOperation):
         return join_indices(self.target_indices, self.static_target_indices)
 
     def verify_(self) -> None:
-        source, target = self.source.type, self.target.type
-        assert isinstance(source, MemRefType)
-        assert isinstance(target, MemRefType)
+        source, target = memref_type(self.source.type), memref_type(self.target.type)
         if is_shared(source) or not is_shared(target):
             raise VerifyException("frag.copy copies from global memory to #frag.shared memory")
         if source.element_type != target.element_type:
@@ -132,7 +131,7 @@ class ViewOp(IRDLOperation):
 
     def __init__(self, memory: SSAValue | Operation, indices: Sequence[Index]):
         dynamic, static = split_indices(indices)
-        stack = SSAValue.get(memory, type=MemRefType).type
+        stack = memref_type(SSAValue.get(memory).type)
         matrix = MemRefType(
             stack.element_type, stack.get_shape()[-2:], stack.layout, stack.memory_space
         )
@@ -147,9 +146,8 @@ class ViewOp(IRDLOperation):
         return join_indices(self.indices, self.static_indices)
 
     def verify_(self) -> None:
-        memory = self.memory.type
-        assert isinstance(memory, MemRefType)
-        matrix = self.matrix.type
+        memory = memref_type(self.memory.type)
+        matrix = memref_type(self.matrix.type)
         if not is_shared(memory) or memory.memory_space != matrix.memory_space:
             raise VerifyException("frag.view looks at #frag.shared memory")
         if matrix.get_shape() != memory.get_shape()[-2:]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -43,22 +43,23 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.frag.instructions import check_wgmma, choose
 from fragir.dialects.frag.types import TileType, is_shared
+from fragir.dialects.narrow import integers, is_memref, memref_type
 from fragir.errors import FragirError
 
 Index = int | SSAValue | Operation
 
 
-def split_indices(indices: Sequence[Index]) -> tuple[list[SSAValue], DenseArrayBase]:
+def split_indices(indices: Sequence[Index]) -> tuple[list[SSAValue], DenseArrayBase[Any]]:
     """The operands and the static list that `custom<DynamicIndexList>` prints as `[%i, 0]`."""
     dynamic = [SSAValue.get(i) for i in indices if not isinstance(i, int)]
     static = [i if isinstance(i, int) else DYNAMIC_INDEX for i in indices]
     return dynamic, DenseArrayBase.from_list(i64, static)
 
 
-def join_indices(dynamic: Sequence[SSAValue], static: DenseArrayBase) -> list[int | SSAValue]:
+def join_indices(dynamic: Sequence[SSAValue], static: DenseArrayBase[Any]) -> list[int | SSAValue]:
     """Every index of `[%i, 0]` in order, constants as numbers."""
     values = iter(dynamic)
-    return [next(values) if n == DYNAMIC_INDEX else int(n) for n in static.get_values()]
+    return [next(values) if n == DYNAMIC_INDEX else n for n in integers(static)]
 
 
 def check_access(
@@ -154,8 +155,7 @@ class LoadOp(IRDLOperation):
         return join_indices(self.indices, self.static_indices)
 
     def verify_(self) -> None:
-        memory, tile = self.memory.type, self.tile.type
-        assert isinstance(memory, MemRefType)
+        memory, tile = memref_type(self.memory.type), self.tile.type
         if self.broadcast is not None:
             if self.transposed is not None or is_shared(memory) or len(tile.shape) != 2:
                 raise VerifyException(
@@ -216,8 +216,7 @@ class StoreOp(IRDLOperation):
         return join_indices(self.indices, self.static_indices)
 
     def verify_(self) -> None:
-        memory, tile = self.memory.type, self.tile.type
-        assert isinstance(memory, MemRefType)
+        memory, tile = memref_type(self.memory.type), self.tile.type
         assert isinstance(tile, TileType)
         check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
 
@@ -339,20 +338,19 @@ class WgmmaOp(IRDLOperation):
 
     def verify_(self) -> None:
         _, _, k = self.shapes()
-        a, b, c = self.a.type, self.b.type, self.d.type
-        assert isinstance(b, MemRefType)
+        a, b, c = self.a.type, memref_type(self.b.type), self.d.type
         assert isinstance(c, TileType)
         for name, operand in (("a", a), ("b", b)):
-            if isinstance(operand, MemRefType) and not is_shared(operand):
+            if is_memref(operand) and not is_shared(operand):
                 raise VerifyException(
                     f"frag.wgmma: {name} lies in {operand}; wgmma reads shared memory only, so "
                     "copy it to a memref in #frag.shared<swizzle = ...> first"
                 )
         if isinstance(a, TileType) and self.a_transposed:
             raise VerifyException("frag.wgmma: a tile in registers cannot be transposed")
-        assert isinstance(a, TileType | MemRefType)
+        first = a.element_type if isinstance(a, TileType) else memref_type(a).element_type
         try:
-            check_wgmma(a.element_type, b.element_type, c, k)
+            check_wgmma(first, b.element_type, c, k)
         except FragirError as error:
             raise VerifyException(f"frag.wgmma: {error}") from error
 
@@ -361,8 +359,7 @@ def _matrix(operand: SSAValue, transposed: UnitAttr | None) -> tuple[int, int]:
     type_ = operand.type
     if isinstance(type_, TileType):
         return type_.rows.data, type_.cols.data
-    assert isinstance(type_, MemRefType)
-    shape = type_.get_shape()
+    shape = memref_type(type_).get_shape()
     if len(shape) != 2:
         raise VerifyException(
             f"frag.wgmma: {type_} is no matrix; pick one of a stack with frag.view"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntAttr, IntAttrConstraint, MemRefType, NoneAttr
+from xdsl.dialects.builtin import IntAttr, IntAttrConstraint, NoneAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
@@ -25,6 +25,7 @@ from fragir.dialects.frag.attributes import (
     MmaLayoutAttr,
     SharedAttr,
 )
+from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.layout import Layout
 
@@ -151,4 +152,4 @@ class TileType(ParametrizedAttribute, TypeAttribute):
 
 def is_shared(type_: Attribute) -> bool:
     """Whether a memref lies in shared memory."""
-    return isinstance(type_, MemRefType) and isinstance(type_.memory_space, SharedAttr)
+    return is_memref(type_) and isinstance(type_.memory_space, SharedAttr)

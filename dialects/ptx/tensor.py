@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.elements import element_name
+from fragir.dialects.narrow import is_vector
 from fragir.dialects.ptx.types import SHARED, registers, scalar_type
 from fragir.errors import FragirError
 
@@ -136,7 +137,7 @@ class WgmmaOp(IRDLOperation):
         instruction = _instruction(self)
         if instruction.family != "wgmma":
             raise VerifyException(f"ptx.wgmma: {instruction.mnemonic} is no wgmma")
-        if isinstance(self.a.type, VectorType):
+        if is_vector(self.a.type):
             _check(self, instruction, "a", self.a.type)
         _check(self, instruction, "d", self.d.type)
         if self.c.type != self.d.type:

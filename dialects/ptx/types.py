@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, VectorType
+from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -13,6 +13,7 @@ from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.elements import element_bits
+from fragir.dialects.narrow import is_vector
 
 
 class Space(StrEnum):
@@ -59,15 +60,12 @@ SHARED = PointerType(Space.SHARED)
 
 def scalar_type(type_: Attribute) -> Attribute:
     """The element type of a vector; any other type is its own."""
-    if isinstance(type_, VectorType):
-        element: Attribute = type_.element_type
-        return element
-    return type_
+    return type_.element_type if is_vector(type_) else type_
 
 
 def length(type_: Attribute) -> int:
     """The number of elements of a vector, 1 for a scalar."""
-    return type_.element_count() if isinstance(type_, VectorType) else 1
+    return type_.element_count() if is_vector(type_) else 1
 
 
 def bits(type_: Attribute) -> int:
@@ -89,12 +87,12 @@ def register_bits(type_: Attribute) -> int:
     width = bits(type_)
     if width == 1:
         return 1
-    return max(32, width) if isinstance(type_, VectorType) or width == 8 else width
+    return max(32, width) if is_vector(type_) or width == 8 else width
 
 
 def registers(type_: Attribute) -> int:
     """How many registers hold a value; a vector's small elements are packed, lowest first."""
     width = bits(type_)
-    if not isinstance(type_, VectorType) or width == 1:
+    if not is_vector(type_) or width == 1:
         return length(type_)
     return -(-length(type_) * width // register_bits(type_))

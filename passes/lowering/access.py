@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
+from fragir.dialects.narrow import is_vector
 from fragir.layout import Layout, axis
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -162,7 +163,7 @@ def split(ar: Arithmetic, vector: SSAValue, width: int) -> list[SSAValue]:
     if total == width and width > 1:
         return [vector]
     if width == 1:
-        assert isinstance(vector.type, VectorType)
+        assert is_vector(vector.type)
         return list(ar.insert(ptx.UnpackOp(vector)).scalars)
     element = ptx.scalar_type(vector.type)
     return [

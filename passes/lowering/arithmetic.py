@@ -9,7 +9,7 @@ construction, which costs nothing, where the passes would walk thousands of oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from math import gcd
 from typing import TypeVar
@@ -53,7 +53,7 @@ class Arithmetic:
         return self.blocks[-1]
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[None]:
+    def inside(self, block: Block) -> Generator[None]:
         """Builds a nested block."""
         self.blocks.append(block)
         self._depth[block] = len(self.blocks) - 1

@@ -203,8 +203,8 @@ class _Copy:
             pointer, offset = address(ar, self.target, target, self._constants(self.target, (0, 0)))
             ar.insert(ptx.StoreOp(value, pointer, offset))
             ar.insert(scf.YieldOp())
-        bounds: list[SSAValue] = [ar.value(v) for v in (self.hardware.thread, total, threads)]
-        ar.insert(scf.ForOp(*bounds, [], body))
+        first, last = ar.value(self.hardware.thread), ar.value(total)
+        ar.insert(scf.ForOp(first, last, ar.value(threads), [], body))
 
     def branch(self, condition: SSAValue, by_chunks: object) -> None:
         """Both ways, chosen at run time."""

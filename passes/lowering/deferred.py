@@ -7,6 +7,7 @@ registers at once, on top of the accumulators; done fragment by fragment, only o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import overload
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
@@ -27,9 +28,17 @@ class Deferred(Sequence[SSAValue]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __getitem__(self, index):  # pyright: ignore
+    @overload
+    def __getitem__(self, index: int) -> SSAValue: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SSAValue]: ...
+    def __getitem__(self, index: int | slice) -> SSAValue | list[SSAValue]:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+            return [self.at(i) for i in range(*index.indices(len(self)))]
+        return self.at(index)
+
+    def at(self, index: int) -> SSAValue:
+        """One fragment."""
         value = self._values[index]
         if value is None:
             value = self._values[index] = self._make(index)
@@ -37,7 +46,7 @@ class Deferred(Sequence[SSAValue]):
 
     def __iter__(self) -> Iterator[SSAValue]:
         for index in range(len(self)):
-            yield self[index]
+            yield self.at(index)
 
 
 def defers(op: frag.LoadOp | frag.MapOp | frag.CastOp) -> bool:

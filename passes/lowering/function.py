@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits, is_element
+from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.passes.lowering import copies, multiply
 from fragir.passes.lowering.access import TileAccess
@@ -62,7 +63,7 @@ class FunctionLowering:
 
     def _argument(self, argument: SSAValue) -> None:
         type_, name = argument.type, argument.name_hint
-        if isinstance(type_, MemRefType):
+        if is_memref(type_):
             self.memories[argument] = self._memory_argument(type_, name)
         elif type_ == INDEX or is_element(type_) or type_ == i64:
             self.values[argument] = self._add_argument(type_, name)
@@ -187,9 +188,13 @@ class FunctionLowering:
             return self.ar.rem(x, y, name)
         return self.ar.insert(arith.RemUIOp(self.ar.value(x), self.ar.value(y)), name).result
 
-    def _integer(self, op: arith.SignlessIntegerBinaryOperation, build: object) -> None:
+    def _integer(
+        self,
+        op: arith.SignlessIntegerBinaryOperation,
+        build: Callable[[Value, Value, str | None], Value],
+    ) -> None:
         x, y, result = op.lhs, op.rhs, op.result
-        if result.type == INDEX and callable(build):
+        if result.type == INDEX:
             self.values[result] = build(self.values[x], self.values[y], result.name_hint)
             return
         new = self.ar.insert(type(op)(self.scalar(x), self.scalar(y)), result.name_hint)
@@ -216,8 +221,8 @@ class FunctionLowering:
 
     @lower.register
     def _(self, op: memref.AllocOp) -> None:
-        type_ = op.memref.type
-        if not isinstance(type_, MemRefType) or not frag.is_shared(type_):
+        type_ = memref_type(op.memref.type)
+        if not frag.is_shared(type_):
             raise FragirError(
                 f"a kernel can allocate shared memory only, not {type_}",
                 hint="write memref<..., #frag.shared> or <..., #frag.shared<swizzle = 128>>",
@@ -424,9 +429,9 @@ class FunctionLowering:
                 value.name_hint = argument.name_hint
         with self.ar.inside(body):
             self.lower_block(old)
-        bounds = [self.ar.value(v) for v in (lower, upper, step)]
-        loop = self.ar.insert(scf.ForOp(*bounds, starts, body))
-        results = list(loop.results)
+        first, last, by = (self.ar.value(v) for v in (lower, upper, step))
+        loop = self.ar.insert(scf.ForOp(first, last, by, starts, body))
+        results: list[SSAValue] = list(loop.results)
         for result in op.results:
             self._bind(result, results)
 
@@ -450,7 +455,7 @@ class FunctionLowering:
         yielded = regions[0].block.last_op
         types = [] if yielded is None else [v.type for v in yielded.operands]
         branch = self.ar.insert(scf.IfOp(condition, types, regions[0], regions[1]))
-        results = list(branch.results)
+        results: list[SSAValue] = list(branch.results)
         for result in op.results:
             self._bind(result, results)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import instruction_of
 from fragir.dialects.frag.instructions import wgmma as wgmma_instruction
+from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.descriptors import Operand
@@ -119,6 +120,7 @@ def _elements(op: frag.WgmmaOp) -> tuple[str, str]:
     names: list[str] = []
     for operand in (op.a, op.b):
         type_ = operand.type
-        assert isinstance(type_, frag.TileType | MemRefType)
-        names.append(element_name(type_.element_type))
+        tile = isinstance(type_, frag.TileType)
+        element = type_.element_type if tile else memref_type(type_).element_type
+        names.append(element_name(element))
     return names[0], names[1]

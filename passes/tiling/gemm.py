@@ -10,6 +10,9 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -23,6 +26,7 @@ from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
+from fragir.dialects.narrow import memref_type
 from fragir.passes.tiling.schedule import Schedule
 
 Size = int | SSAValue
@@ -70,7 +74,7 @@ class Gemm:
         """A size of the product."""
         if static is not None:
             return static
-        return self.insert(memref.DimOp.from_source_and_index(memory, self.constant(dim)), name)
+        return self.insert(memref.DimOp(memory, self.constant(dim)), name)
 
     # --- the kernel ---------------------------------------------------------------------------
 
@@ -83,7 +87,7 @@ class Gemm:
         a = Side(self, product.a, self.a_transposed, row, (tm, tk), True, "a_tile")
         b = Side(self, product.b, self.b_transposed, column, (tk, tn), False, "b_tile")
         accumulator = frag.TileType((tm, tn), product.accumulator())
-        zero = self.insert(arith.ConstantOp(_zero(accumulator.element_type)))
+        zero = self.insert(zero_constant(accumulator.element_type))
         start = self.insert(frag.FillOp(zero, accumulator), "acc")
         total = self._main_loop(a, b, start, k)
         self._epilogue(total, row, column)
@@ -207,8 +211,7 @@ class Gemm:
         self.builder.insert(frag.StoreOp(result, product.c, [row, column], masked=masked))
 
     def _broadcast(self, memory: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
-        type_ = memory.type
-        assert isinstance(type_, MemRefType)
+        type_ = memref_type(memory.type)
         shape, (tm, tn, _) = type_.get_shape(), self.schedule.tile
         starts: list[int | SSAValue] = [row, column]
         indices = [
@@ -217,9 +220,7 @@ class Gemm:
         ]
         masked = any(
             size != 1 and self.masked(dim, tile)
-            for size, dim, tile in zip(
-                reversed(shape), (1, 0), (tn, tm), strict=False
-            )
+            for size, dim, tile in zip(reversed(shape), (1, 0), (tn, tm), strict=False)
         )
         tile = frag.TileType((tm, tn), type_.element_type)
         load = frag.LoadOp(memory, indices, tile, masked=masked, broadcast=True)
@@ -257,10 +258,10 @@ class Gemm:
             (product.c, [0, 1]),
         ]
         for extra in product.extra:
-            assert isinstance(extra.type, MemRefType)
-            sides.append((extra, [0, 1][2 - len(extra.type.get_shape()) :]))
+            rank = len(memref_type(extra.type).get_shape())
+            sides.append((extra, [0, 1][2 - rank :]))
         names = [m, n, k]
-        arguments = list(self.function.body.block.args)
+        arguments: list[SSAValue] = list(self.function.body.block.args)
         for value, dims in sides:
             if value in arguments:
                 given = self._given(arguments.index(value))
@@ -303,8 +304,7 @@ class Side:
     ):
         self.gemm, self.memory, self.transposed, self.start = gemm, memory, transposed, start
         self.is_a = is_a
-        type_ = memory.type
-        assert isinstance(type_, MemRefType)
+        type_ = memref_type(memory.type)
         self.element = type_.element_type
         self.tile = frag.TileType(tile, self.element)
         shape = tile[::-1] if transposed else tile
@@ -323,9 +323,7 @@ class Side:
         source = [k, self.start] if k_first else [self.start, k]
         target = [] if stage is None else [stage]
         self.gemm.builder.insert(
-            frag.CopyOp(
-                self.memory, source, self.shared, target, masked=self.masked, is_async=True
-            )
+            frag.CopyOp(self.memory, source, self.shared, target, masked=self.masked, is_async=True)
         )
 
     def load(self, stage: SSAValue | None) -> SSAValue:
@@ -345,8 +343,10 @@ def swizzle_for(row_bytes: int) -> int:
     return next((w for w in (128, 64, 32) if row_bytes % w == 0), 0)
 
 
-def _zero(element: Attribute) -> FloatAttr[Attribute] | IntegerAttr[IntegerType]:
-    if isinstance(element, IntegerType):
-        return IntegerAttr(0, element)
-    return FloatAttr(0.0, element)  # pyright: ignore[reportArgumentType, reportCallIssue]
-
+def zero_constant(element: Attribute) -> arith.ConstantOp:
+    """Zero of an accumulator's type."""
+    match element:
+        case Float16Type() | Float32Type() | Float64Type():
+            return arith.ConstantOp(FloatAttr(0.0, element))
+        case _:
+            return arith.ConstantOp(IntegerAttr(0, IntegerType(32)))

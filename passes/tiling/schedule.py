@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute
@@ -10,6 +12,7 @@ from xdsl.ir import Attribute
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.instructions import SHAPES, WGMMA_K, largest_n
+from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
 from fragir.isa.targets import number
 
@@ -35,7 +38,7 @@ class Schedule:
 
 def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
     """The schedule of a product: what its attributes say, else what suits types and target."""
-    a, b, _ = product.memories()
+    a = product.memories()[0]
     m, n, k = product.sizes()
     element = element_name(a.element_type)
     wgmma = target == "sm_90a" and element in WGMMA_K and _wgmma_reads(product)
@@ -45,25 +48,25 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
     schedule = Schedule(
         (tile[0], tile[1], tile[2]),
         (warps[0], warps[1]),
-        stages if stages is not None else _default_stages(tile, a, b, target),
+        stages if stages is not None else _default_stages(tile, a, target),
         wgmma,
     )
-    _check(schedule, element, a, b, target)
+    _check(schedule, element, a, target)
     return schedule
 
 
 def _wgmma_reads(product: frag.MatmulOp) -> bool:
     """Whether wgmma can read A and B as memory holds them: other than 16-bit must be K-major."""
-    a, b, _ = product.memories()
+    a = product.memories()[0]
     if element_bits(a.element_type) == 16:
         return True
     return product.a_transposed is None and product.b_transposed is not None
 
 
-def _attribute(attribute: DenseArrayBase | None, length: int, name: str) -> list[int] | None:
+def _attribute(attribute: DenseArrayBase[Any] | None, length: int, name: str) -> list[int] | None:
     if attribute is None:
         return None
-    values = [int(v) for v in attribute.get_values()]
+    values = integers(attribute)
     if len(values) != length or min(values) < 1:
         raise FragirError(f"{name} takes {length} positive numbers")
     return values
@@ -72,7 +75,7 @@ def _attribute(attribute: DenseArrayBase | None, length: int, name: str) -> list
 def _default_tile(
     element: str, wgmma: bool, m: int | None, n: int | None, k: int | None
 ) -> list[int]:
-    """A tile for these types, smaller where the matrix is; sizes are rounded up to powers of two."""
+    """A tile for these types, smaller where the matrix is; sizes stay powers of two."""
     bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64}.get(element, 8)
     if wgmma:
         tile, least = [128, 256, 1024 // bits], [64, 64, 1024 // bits]
@@ -100,7 +103,7 @@ def _default_warps(tile: list[int], wgmma: bool) -> list[int]:
     return [2 if tile[0] >= 32 else 1, 2 if tile[1] >= 32 else 1]
 
 
-def _default_stages(tile: list[int], a: Attribute, b: Attribute, target: str) -> int:
+def _default_stages(tile: list[int], a: Attribute, target: str) -> int:
     """As many stages as fit, up to 3."""
     if number(target) < 80:
         return 1
@@ -108,10 +111,7 @@ def _default_stages(tile: list[int], a: Attribute, b: Attribute, target: str) ->
 
 
 def _stage_bytes(tile: list[int] | tuple[int, ...], a: Attribute) -> int:
-    from xdsl.dialects.builtin import MemRefType
-
-    assert isinstance(a, MemRefType)
-    bits = element_bits(a.element_type)
+    bits = element_bits(memref_type(a).element_type)
     return (tile[0] + tile[1]) * tile[2] * bits // 8
 
 
@@ -121,7 +121,7 @@ def _limit(target: str) -> int:
     return SHARED_LIMIT[known] * 1024
 
 
-def _check(schedule: Schedule, element: str, a: Attribute, b: Attribute, target: str) -> None:
+def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
     m, n, k = schedule.tile
     groups_m, groups_n = schedule.warps
     if schedule.wgmma:
@@ -130,11 +130,14 @@ def _check(schedule: Schedule, element: str, a: Attribute, b: Attribute, target:
             largest_n(n // groups_n, element)
     else:
         step = _instruction_step(element, schedule.tile, schedule.warps)
-    for size, unit, name in zip((m, n, k), (step[0] * groups_m, step[1] * groups_n, step[2]), "MNK", strict=True):
+    kind = "warpgroups" if schedule.wgmma else "warps"
+    for size, unit, name in zip(
+        (m, n, k), (step[0] * groups_m, step[1] * groups_n, step[2]), "MNK", strict=True
+    ):
         if size % unit:
             raise FragirError(
                 f"a tile of {m}x{n}x{k} over {groups_m}x{groups_n} "
-                f"{'warpgroups' if schedule.wgmma else 'warps'}: {name} must be a multiple of {unit}",
+                f"{kind}: {name} must be a multiple of {unit}",
                 hint="change `tile` or `warps`",
             )
     if schedule.threads > 1024:
@@ -153,8 +156,6 @@ def _check(schedule: Schedule, element: str, a: Attribute, b: Attribute, target:
 def _instruction_step(
     element: str, tile: tuple[int, int, int], warps: tuple[int, int]
 ) -> tuple[int, int, int]:
-    import re
-
     for shape in SHAPES[element]:
         m, n, k = map(int, re.findall(r"\d+", shape))
         if tile[0] % (m * warps[0]) == 0 and tile[1] % (n * warps[1]) == 0 and tile[2] % k == 0:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, element_name
+from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer import arith as tables
 from fragir.ptx.spelling import vector
@@ -54,7 +54,7 @@ class Convert:
             if first == "f64" and second in ("f32", "tf32"):
                 for target, name in zip(w.define(result), names, strict=True):
                     w.emit("cvt.rn.f32.f64", target, name)
-            elif first == "f64" and second == "f16" and not isinstance(result.type, VectorType):
+            elif first == "f64" and second == "f16" and not is_vector(result.type):
                 w.emit("cvt.rn.f16.f64", w.define(result)[0], names[0])
             elif first == "f64":
                 raise FragirError(
@@ -83,7 +83,7 @@ class Convert:
         registers = w.in_registers(value)
         if name in FLOAT8:
             return self._float8_to_f32(registers, name, value)
-        if not isinstance(value.type, VectorType):
+        if not is_vector(value.type):
             target = w.registers.fresh(32, "f")
             w.emit(f"cvt.f32.{name}", target, registers[0])
             return [target]
@@ -119,7 +119,7 @@ class Convert:
         w = self.writer
         if second in FLOAT8:
             self._f32_to_float8(result, names, second)
-        elif not isinstance(result.type, VectorType):
+        elif not is_vector(result.type):
             w.emit(f"cvt.rn.{second}.f32", w.define(result)[0], names[0])
         else:
             for i, target in enumerate(w.define(result)):
@@ -162,7 +162,7 @@ class Convert:
             return list(registers)
         sign = "s32" if name.startswith("s") else "u32"
         result: list[str] = []
-        if not isinstance(value.type, VectorType):
+        if not is_vector(value.type):
             result.append(w.registers.fresh(32))
             if bits == 16:
                 w.emit(f"cvt.{sign}.{name}", result[0], registers[0])
@@ -234,7 +234,7 @@ class Convert:
     def _pack(self, result: SSAValue, names: list[str], bits: int) -> None:
         """The low bits of 32-bit registers, packed."""
         w = self.writer
-        if not isinstance(result.type, VectorType):
+        if not is_vector(result.type):
             if bits == 16:
                 w.emit("cvt.u16.u32", w.define(result)[0], names[0])
             else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
+from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.convert import Convert
@@ -51,7 +51,7 @@ class Elementwise:
     def _float(self, op: Operation) -> None:
         result = op.results[0]
         name = element_name(ptx.scalar_type(result.type))
-        packed = isinstance(result.type, VectorType) and name in HALVES
+        packed = is_vector(result.type) and name in HALVES
         form = f"{name}x2" if packed else name
         if self._native(op.name, form):
             self._each(op, tables.FLOAT[op.name][form])
@@ -189,7 +189,7 @@ class Elementwise:
         type_ = op.result.type
         bits, width = ptx.bits(type_), ptx.register_bits(type_)
         conditions = w.in_registers(op.cond)
-        if isinstance(type_, VectorType) and bits == 16 and isinstance(op.cond.type, VectorType):
+        if is_vector(type_) and bits == 16 and is_vector(op.cond.type):
             x, y = self._halves(op.lhs), self._halves(op.rhs)
             picked: list[str] = []
             for condition, left, right in zip(conditions, x, y, strict=True):
@@ -228,7 +228,7 @@ class Elementwise:
             opcode = f"{opcode.split('.')[0]}.pred"
         elif bits in (32, 64):
             opcode = opcode.format(bits=bits)
-        elif bits == 16 and not isinstance(result.type, VectorType):
+        elif bits == 16 and not is_vector(result.type):
             opcode = opcode.format(bits=16)
         else:
             raise FragirError(f"{op.name} on {result.type} is not supported; extend to i32")

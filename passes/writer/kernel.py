@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     LocationAttr,
     UnknownLoc,
-    VectorType,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
+from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.isa.targets import number
 from fragir.passes.writer.elementwise import Elementwise
@@ -137,9 +137,9 @@ class KernelWriter:
 
     def parallel_move(self, moves: Sequence[tuple[str, str, int]]) -> None:
         """Copies (target, source, bits) as if all at once; a cycle takes a temporary."""
-        pending = [(t, s, w) for t, s, w in moves if t != s]
+        pending: list[tuple[str, str, int]] = [(t, s, w) for t, s, w in moves if t != s]
         while pending:
-            sources = {s for _, s, _ in pending}
+            sources = {move[1] for move in pending}
             ready = [move for move in pending if move[0] not in sources]
             if ready:
                 for target, source, width in ready:
@@ -294,7 +294,7 @@ class KernelWriter:
     def _(self, op: ptx.WgmmaOp) -> None:
         self._tie(op, op.c, op.d)
         names = vector(self.names[op.d])
-        registers = isinstance(op.a.type, VectorType)
+        registers = is_vector(op.a.type)
         a = vector(self.in_registers(op.a)) if registers else self.register(op.a)
         scale = "1" if op.scale_d is None else self.register(op.scale_d)
         operands = [names, a, self.register(op.b), scale]
@@ -541,7 +541,7 @@ def access(kind: str, pointer: Attribute, value: Attribute) -> str:
     """The opcode of a load or store: `ld.global.v4.b32`."""
     assert isinstance(pointer, ptx.PointerType)
     count = ptx.registers(value)
-    width = ptx.register_bits(value) if isinstance(value, VectorType) else ptx.bits(value)
+    width = ptx.register_bits(value) if is_vector(value) else ptx.bits(value)
     words = [kind, pointer.space.data.value, *([f"v{count}"] if count > 1 else []), f"b{width}"]
     return ".".join(words)
 
@@ -567,7 +567,7 @@ def constant_names(attribute: Attribute, type_: Attribute) -> list[str]:
     name = element_name(scalar)
     if name in ("f32", "f64", "f16", "bf16"):
         literal = float_literal(float(value), name)
-        if isinstance(type_, VectorType) and ptx.bits(scalar) == 16:
+        if is_vector(type_) and ptx.bits(scalar) == 16:
             literal = f"0x{int(literal, 0) * 0x10001:08X}"
         return [literal] * count
     if ptx.bits(scalar) == 1:

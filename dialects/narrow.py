@@ -1,0 +1,34 @@
+"""Types of xDSL with their type parameter, which isinstance alone leaves open."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard, cast
+
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, VectorType
+from xdsl.ir import Attribute
+
+
+def memref_type(type_: Attribute) -> MemRefType[Attribute]:
+    """A type that the caller knows to be a memref."""
+    assert isinstance(type_, MemRefType)
+    return cast("MemRefType[Attribute]", type_)
+
+
+def is_memref(type_: Attribute) -> TypeGuard[MemRefType[Attribute]]:
+    """Whether a type is a memref."""
+    return isinstance(type_, MemRefType)
+
+
+def is_vector(type_: Attribute) -> TypeGuard[VectorType[Attribute]]:
+    """Whether a type is a vector."""
+    return isinstance(type_, VectorType)
+
+
+def is_array(attribute: Attribute) -> TypeGuard[DenseArrayBase[Any]]:
+    """Whether an attribute is an `array<...>`."""
+    return isinstance(attribute, DenseArrayBase)
+
+
+def integers(array: DenseArrayBase[Any]) -> list[int]:
+    """The numbers of an `array<i64: ...>`."""
+    return [int(value) for value in array.get_values()]
