@@ -1,0 +1,97 @@
+"""Values with a rigorous bound on how far an execution may be from them.
+
+A `Bounded` is an array of values and an array of bounds: every execution that the semantics
+allows, of any rounding that the machine may do, gives a result r with |r - value| <= bound.
+Bounds are propagated by each operation (a running error analysis); nothing is fitted. Rounding in
+the reference itself, which computes in float64, is part of the bounds. docs/accuracy.md derives
+the formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fragir.reference.formats import (
+    Array,
+    Floats,
+    Format,
+    half_spacing,
+    overflow,
+    round_to,
+)
+
+UNIT = 2.0**-53
+"""Relative error of one operation of the reference itself."""
+_INFLATE = 1 + 2.0**-48
+"""Bounds are float64 too: this covers the handful of roundings in forming one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Values (float64, or int64 for integers, bool for predicates) and bounds, of one shape."""
+
+    value: Array
+    bound: Floats
+
+    @property
+    def exact(self) -> bool:
+        """Whether every execution gives these very values."""
+        return not self.bound.any()
+
+    @property
+    def magnitude(self) -> Floats:
+        """How large a result may be."""
+        return np.abs(self.value.astype(np.float64)) + self.bound
+
+
+def exactly(value: object) -> Bounded:
+    """Values that every execution has."""
+    array = np.asarray(value)
+    return Bounded(array, np.zeros(array.shape))
+
+
+def bounded(value: Array, bound: Array) -> Bounded:
+    """A value whose bound was just computed: rounded up; a bound that is no number is infinite.
+
+    An exact value keeps bound 0; a value that is NaN needs no bound where it is exact.
+    """
+    value, bound = np.broadcast_arrays(value, np.asarray(bound, np.float64))
+    bound = np.where(np.isnan(bound), np.inf, bound * _INFLATE)
+    return Bounded(value, bound)
+
+
+def rounded(x: Bounded, form: Format, correct: bool = True) -> Bounded:
+    """`x` after one rounding to nearest of the format.
+
+    Exact values are rounded here, so that they stay exact, unless the float64 value is not
+    accurate enough for that (`correct` false); all others gain half a spacing.
+    """
+    value, bound = x.value.astype(np.float64), x.bound
+    exact = (bound == 0) & correct
+    nearest = round_to(value, form)
+    if exact.all():
+        return Bounded(nearest, np.zeros(nearest.shape))
+    magnitude = np.abs(value) + bound
+    more = bound + half_spacing(np.where(np.isfinite(magnitude), magnitude, 0.0), form)
+    if form.saturates:
+        value = np.clip(value, -form.largest, form.largest)
+    elif form.name != "f64":
+        limit = overflow(form)
+        certain = np.abs(value) - bound >= limit
+        value = np.where(certain, np.copysign(np.inf, value), value)
+        more = np.where(certain, 0.0, np.where(magnitude >= limit, np.inf, more))
+    result = bounded(value, more)
+    return Bounded(np.where(exact, nearest, result.value), np.where(exact, 0.0, result.bound))
+
+
+def evaluated(value: Array, bound: Array) -> Bounded:
+    """A float64 result of the reference with its own rounding added where it is not exact."""
+    inexact = np.asarray(bound) != 0
+    return bounded(value, np.asarray(bound) + np.where(inexact, 2 * UNIT * np.abs(value), 0.0))
+
+
+def spread(low: Floats, high: Floats, value: Floats) -> Floats:
+    """The bound of a value of which only the ends of its interval are known."""
+    return np.maximum(np.abs(high - value), np.abs(low - value))

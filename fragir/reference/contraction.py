@@ -1,0 +1,207 @@
+"""Structured linalg operations: contractions of two operands, and elementwise ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from fragir.errors import FragirError
+from fragir.reference import elementwise
+from fragir.reference.bounded import Bounded, bounded, rounded
+from fragir.reference.formats import FLOATS, INTEGERS
+from fragir.reference.memory import Memory
+from fragir.reference.tensor_cores import chains, dot
+
+if TYPE_CHECKING:
+    from fragir.reference.interpreter import Interpreter
+
+
+def run(it: Interpreter, op: LinalgStructuredOperation) -> None:
+    """Evaluates one operation and writes its outputs, or binds its tensors."""
+    if len(op.outputs) != 1:
+        raise FragirError(f"the reference knows {op.name} with one output only")
+    kinds = [attribute.data for attribute in op.get_iterator_types()]
+    if all(kind == linalg.IteratorType.PARALLEL for kind in kinds):
+        result = _elementwise(it, op)
+    else:
+        result = _contract(it, op)
+    output = op.outputs[0]
+    if isinstance(output.type, TensorType):
+        it.values[op.res[0]] = result
+        if output in it.homes:
+            it.homes[op.res[0]] = it.homes[output]
+        return
+    home = it.values[output]
+    assert isinstance(home, Memory)
+    home.write(result)
+
+
+def _maps(op: LinalgStructuredOperation) -> list[AffineMap]:
+    return [attribute.data for attribute in op.get_indexing_maps()]
+
+
+def _dims(map_: AffineMap) -> list[int]:
+    """The loops that index an operand's dimensions."""
+    dims: list[int] = []
+    for expression in map_.results:
+        if not isinstance(expression, AffineDimExpr):
+            raise FragirError(f"the reference does not know the indexing map {map_}")
+        dims.append(expression.position)
+    return dims
+
+
+# Elementwise -------------------------------------------------------------------------------------
+
+
+def _elementwise(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
+    maps = _maps(op)
+    operands = [it.bounded(value) for value in (*op.inputs, *op.outputs)]
+    loops = maps[0].num_dims
+    extents = [1] * loops
+    for map_, operand in zip(maps, operands, strict=True):
+        for expression, size in zip(map_.results, operand.value.shape, strict=True):
+            if isinstance(expression, AffineDimExpr):
+                extents[expression.position] = size
+    spread = [_spread(x, map_, loops) for x, map_ in zip(operands, maps, strict=True)]
+    result = it.elementwise(op.body.block, spread, extents)[0]
+    order = _dims(maps[-1])
+    if sorted(order) != list(range(loops)):
+        raise FragirError(f"{op.name}: the output's indexing map must name every loop once")
+    return Bounded(result.value.transpose(order), result.bound.transpose(order))
+
+
+def _spread(x: Bounded, map_: AffineMap, loops: int) -> Bounded:
+    """An operand with one dimension a loop, of size 1 where it does not depend on the loop."""
+    if not map_.results and x.value.ndim == 0:
+        return x
+    index: list[int | slice] = []
+    dims: list[int] = []
+    for expression in map_.results:
+        if isinstance(expression, AffineConstantExpr):
+            index.append(expression.value)
+        elif isinstance(expression, AffineDimExpr):
+            index.append(slice(None))
+            dims.append(expression.position)
+        else:
+            raise FragirError(f"the reference does not know the indexing map {map_}")
+    order = np.argsort(dims).tolist()
+    missing = tuple(loop for loop in range(loops) if loop not in dims)
+    value = x.value[tuple(index)].transpose(order)
+    bound = x.bound[tuple(index)].transpose(order)
+    return Bounded(np.expand_dims(value, missing), np.expand_dims(bound, missing))
+
+
+# Contractions ------------------------------------------------------------------------------------
+
+
+def _contract(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
+    from fragir.reference.interpreter import type_name
+
+    block = op.body.block
+    if len(op.inputs) != 2 or not _multiplies_and_adds(block):
+        raise FragirError(
+            f"the reference knows no such reduction in {op.name}",
+            hint="a contraction multiplies two inputs, extended or not, and adds the output",
+        )
+    first, second, out = (_dims(map_) for map_ in _maps(op))
+    batch = [d for d in first if d in second and d in out]
+    rows = [d for d in first if d in out and d not in batch]
+    columns = [d for d in second if d in out and d not in batch]
+    inner = [d for d in first if d in second and d not in out]
+    if {*first, *second} != {*batch, *rows, *columns, *inner}:
+        raise FragirError(f"{op.name}: every loop must index the output or both inputs")
+    a = _arranged(it.bounded(op.inputs[0]), first, batch, rows, inner)
+    b = _arranged(it.bounded(op.inputs[1]), second, batch, inner, columns)
+    old = it.bounded(op.outputs[0])
+    c = _arranged(old, out, batch, rows, columns)
+    names = type_name(op.inputs[0].type), type_name(op.inputs[1].type)
+    result = product(a, b, c, (*names, type_name(op.outputs[0].type)), it.target)
+    order = [*batch, *rows, *columns]
+    shape = [old.value.shape[out.index(d)] for d in order]
+    back = [order.index(d) for d in out]
+    return Bounded(
+        result.value.reshape(shape).transpose(back), result.bound.reshape(shape).transpose(back)
+    )
+
+
+def _arranged(x: Bounded, dims: list[int], *groups: list[int]) -> Bounded:
+    """An operand as a stack of matrices: one dimension for each group of loops."""
+    order = [dims.index(d) for group in groups for d in group]
+    shape = [int(np.prod([x.value.shape[dims.index(d)] for d in g], dtype=int)) for g in groups]
+    return Bounded(x.value.transpose(order).reshape(shape), x.bound.transpose(order).reshape(shape))
+
+
+def _multiplies_and_adds(block: Block) -> bool:
+    """Whether a region yields `out + x y`, x and y its first two arguments, extended or not."""
+    last = block.last_op
+    if last is None or len(last.operands) != 1 or len(block.args) != 3:
+        return False
+    total = _maker(last.operands[0])
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
+        return False
+    others = [value for value in (total.lhs, total.rhs) if value is not block.args[2]]
+    scaled = _maker(others[0]) if len(others) == 1 else None
+    if not isinstance(scaled, arith.MulfOp | arith.MuliOp):
+        return False
+    return {_source(scaled.lhs), _source(scaled.rhs)} == set(block.args[:2])
+
+
+def _maker(value: SSAValue) -> Operation | None:
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else None
+
+
+def _source(value: SSAValue) -> SSAValue:
+    """Where a factor comes from, through extensions."""
+    while isinstance(op := _maker(value), arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp):
+        value = op.input
+    return value
+
+
+def product(
+    a: Bounded, b: Bounded, c: Bounded, types: tuple[str, str, str], target: str
+) -> Bounded:
+    """`c + a b` where the program leaves open how it is summed.
+
+    The sum may start from c or from 0, with c added last. A result that no instruction
+    accumulates in (bf16) is rounded from f32; f16 may be either.
+    """
+    if types[2] in INTEGERS:
+        return dot(a, b, c, types, ())
+    wide = "f64" if types[0] == "f64" else "f32"
+    result = _either_start(a, b, c, (types[0], types[1], wide), target)
+    if types[2] == wide:
+        return result
+    result = rounded(result, FLOATS[types[2]], correct=False)
+    if types[2] == "f16" and types[0] in ("f16", "e4m3", "e5m2"):
+        result = either(result, _either_start(a, b, c, types, target))
+    return result
+
+
+def _either_start(
+    a: Bounded, b: Bounded, c: Bounded, types: tuple[str, str, str], target: str
+) -> Bounded:
+    try:
+        ways = chains(target, types[0], types[2])
+    except KeyError:
+        raise FragirError(
+            f"no instruction multiplies {types[0]} and adds {types[2]}",
+            hint="truncate the inputs to tf32, f16 or bf16",
+        ) from None
+    alone = dot(a, b, None, types, ways)
+    if not (c.magnitude > 0).any():
+        return alone
+    added = elementwise.add(alone, c, FLOATS[types[2]])
+    return either(dot(a, b, c, types, ways), added)
+
+
+def either(x: Bounded, y: Bounded) -> Bounded:
+    """One of two results, nobody knows which."""
+    apart = np.where(x.value == y.value, 0.0, np.abs(x.value - y.value))
+    return bounded(x.value, np.maximum(x.bound, y.bound + apart))

@@ -1,0 +1,156 @@
+"""Evaluates a function on arrays and compares results with an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from fragir.dialects import frag
+from fragir.errors import FragirError
+from fragir.reference.bounded import Bounded, exactly
+from fragir.reference.formats import FLOATS, INTEGERS, Array, decode, round_to
+from fragir.reference.interpreter import PREDICATE, Interpreter, Value, type_name
+from fragir.reference.memory import Memory, memory_of
+
+
+def evaluate(
+    function: func.FuncOp,
+    arguments: Sequence[Any],
+    *,
+    target: str = "sm_80",
+    grid: tuple[int, int, int] = (1, 1, 1),
+    source: str | None = None,
+) -> list[Bounded | None]:
+    """What every memory argument holds after the function has run; None for scalars.
+
+    `arguments` are arrays in their storage types (bf16 as uint16, 8-bit floats as uint8, tf32 as
+    float32) or numbers; arrays are left as they are. `target` says whose tensor cores add.
+    `source` is the program's text, for errors. Raises FragirError, with the place where there is
+    one, for operations that have no meaning here and for accesses out of bounds.
+    """
+    parameters = function.body.block.args
+    if len(arguments) != len(parameters):
+        raise FragirError(
+            f"{function.sym_name.data} takes {len(parameters)} arguments, not {len(arguments)}"
+        )
+    values = [_value(p, x) for p, x in zip(parameters, arguments, strict=True)]
+    Interpreter(target, source).run(function, values, grid)
+    return [x.content if isinstance(x, Memory) else None for x in values]
+
+
+def _value(parameter: BlockArgument, argument: Any) -> Value:
+    name = type_name(parameter.type)
+    if isinstance(parameter.type, MemRefType | TensorType):
+        return memory_of(decode(np.asarray(argument), name), name)
+    if name in FLOATS:
+        return exactly(round_to(np.asarray(float(argument)), FLOATS[name]))
+    if name == PREDICATE:
+        return exactly(np.asarray(bool(argument)))
+    return exactly(INTEGERS[name].wrapped(np.asarray(int(argument), np.int64)))
+
+
+def outputs(function: func.FuncOp) -> list[int]:
+    """The numbers of the arguments that the function writes."""
+    roots: set[SSAValue] = set()
+    for op in function.walk():
+        roots |= {_root(value) for value in _written(op)}
+    return [i for i, argument in enumerate(function.body.block.args) if argument in roots]
+
+
+def _written(op: Operation) -> list[SSAValue]:
+    match op:
+        case frag.StoreOp():
+            return [op.memory]
+        case frag.MatmulOp():
+            return [op.c]
+        case memref.StoreOp():
+            return [op.memref]
+        case memref.CopyOp():
+            return [op.destination]
+        case func.ReturnOp():
+            return list(op.arguments)
+        case _:
+            if isinstance(op, LinalgStructuredOperation):
+                return [v for v in op.outputs if isinstance(v.type, MemRefType)]
+            return []
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """The argument or allocation that a view or a tensor comes from."""
+    while not isinstance(value, BlockArgument):
+        op = value.owner
+        if isinstance(op, LinalgStructuredOperation):
+            value = op.outputs[0]
+        elif isinstance(op, frag.ViewOp | memref.CastOp):
+            value = op.operands[0]
+        else:
+            break
+    return value
+
+
+# Comparing ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An execution held against the reference."""
+
+    mismatches: int
+    """Elements beyond their bound."""
+    max_error: float
+    """The largest error, of mismatches where there are any; infinite where an element is no
+    number, or infinite, and must not be."""
+    bound: float
+    """The bound of the element with the largest error; the largest bound where none has any."""
+    unbounded: int
+    """Elements of which nothing can be said (an overflow that may or may not happen)."""
+    worst: tuple[int, ...] | None
+    """Where the worst mismatch is; None where all is well."""
+    expected: float = 0.0
+    found: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.mismatches == 0
+
+
+def compare(reference: Bounded, result: Array, element: str) -> Comparison:
+    """Holds an array in storage type against the reference."""
+    with np.errstate(all="ignore"):
+        return _compare(reference, np.asarray(decode(result, element)))
+
+
+def _compare(reference: Bounded, found: Array) -> Comparison:
+    expected, bound = reference.value, reference.bound
+    if found.shape != expected.shape:
+        raise FragirError(f"the result has shape {found.shape}, not {expected.shape}")
+    value, measured = expected.astype(np.float64), found.astype(np.float64)
+    same = (measured == value) | (np.isnan(measured) & np.isnan(value))
+    error = np.where(same, 0.0, np.abs(measured - value))
+    error = np.where(np.isnan(error), np.inf, error)
+    free = np.isinf(bound)
+    wrong = ~(error <= bound) & ~free
+    counted = np.where(free, 0.0, error)
+    if not counted.size:
+        return Comparison(0, 0.0, 0.0, 0, None)
+    bad = bool(wrong.any())
+    rank = np.where(wrong, error, -1.0) if bad else counted
+    if not counted.any():
+        rank = np.where(free, 0.0, bound)
+    place = np.unravel_index(int(np.argmax(rank)), rank.shape)
+    return Comparison(
+        mismatches=int(wrong.sum()),
+        max_error=float(counted[place]),
+        bound=float(np.where(free, 0.0, bound)[place]),
+        unbounded=int(free.sum()),
+        worst=tuple(int(i) for i in place) if bad else None,
+        expected=float(value[place]),
+        found=float(measured[place]),
+    )

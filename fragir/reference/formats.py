@@ -1,0 +1,200 @@
+"""The number formats of tiles and memory: values as float64, bits, rounding and spacing.
+
+Written for the reference alone: the emulator has its own rounding, so that neither can hide a
+mistake of the other. Layouts of the formats: IEEE 754 for f16, f32 and f64; bf16 and tf32 are f32
+with fewer fraction bits; e4m3 and e5m2 as in the OCP 8-bit floating point specification (e4m3
+has no infinity, and S.1111.111 is its only NaN).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.errors import FragirError
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A floating-point format: bits of significand with the leading one, lowest exponent, range."""
+
+    name: str
+    precision: int
+    lowest: int
+    """Exponent of the smallest normal number."""
+    largest: float
+    storage: str
+    """The numpy type of its arrays; unsigned integers hold bits."""
+    saturates: bool = False
+    """Whether a conversion clamps at `largest` (cvt.satfinite) instead of giving infinity."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest positive number, which is the spacing of the subnormal numbers."""
+        return 2.0 ** (self.lowest - self.precision + 1)
+
+
+@dataclass(frozen=True)
+class Integers:
+    """A two's complement or unsigned integer format."""
+
+    name: str
+    bits: int
+    signed: bool
+
+    @property
+    def storage(self) -> str:
+        return f"{'' if self.signed else 'u'}int{max(8, self.bits)}"
+
+    def wrapped(self, values: Array) -> Array:
+        """Any integers modulo 2^bits, as int64."""
+        if self.bits == 64:
+            return values
+        mask = (1 << self.bits) - 1
+        low = values & mask
+        return (
+            np.where(low >> (self.bits - 1) & 1, low - (1 << self.bits), low)
+            if (self.signed)
+            else low
+        )
+
+
+FLOATS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format("f16", 11, -14, 65504.0, "float16"),
+        Format("bf16", 8, -126, 2.0**127 * (2 - 2.0**-7), "uint16"),
+        Format("tf32", 11, -126, 2.0**127 * (2 - 2.0**-10), "float32"),
+        Format("f32", 24, -126, 2.0**127 * (2 - 2.0**-23), "float32"),
+        Format("f64", 53, -1022, float(np.finfo(np.float64).max), "float64"),
+        Format("e4m3", 4, -6, 448.0, "uint8", saturates=True),
+        Format("e5m2", 3, -14, 57344.0, "uint8", saturates=True),
+    )
+}
+INTEGERS: dict[str, Integers] = {
+    row.name: row
+    for row in (
+        Integers("s8", 8, True),
+        Integers("u8", 8, False),
+        Integers("s16", 16, True),
+        Integers("u16", 16, False),
+        Integers("s32", 32, True),
+        Integers("u32", 32, False),
+        Integers("s64", 64, True),
+    )
+}
+
+
+def storage(name: str) -> np.dtype[Any]:
+    """The numpy type in which arrays of this element type are kept; KeyError for others."""
+    row = FLOATS.get(name) or INTEGERS[name]
+    return np.dtype(row.storage)
+
+
+# Rounding ----------------------------------------------------------------------------------------
+
+
+def spacing(magnitude: Floats, form: Format) -> Floats:
+    """The distance of neighbouring numbers of the format in the binade of each magnitude."""
+    _, exponent = np.frexp(magnitude)
+    exponent = np.maximum(exponent - 1, form.lowest)
+    return np.ldexp(1.0, exponent - (form.precision - 1))
+
+
+def half_spacing(magnitude: Floats, form: Format) -> Floats:
+    """How far rounding to nearest moves a real number that is at most this large."""
+    return spacing(magnitude, form) / 2
+
+
+def round_to(values: Floats, form: Format) -> Floats:
+    """Nearest number of the format: ties to even, for tf32 away from zero (cvt.rna).
+
+    What is too large becomes infinite, or the largest number where the format saturates.
+    """
+    if form.name == "f64":
+        return values
+    finite = np.isfinite(values)
+    safe = np.where(finite, values, 0.0)
+    step = spacing(np.abs(safe), form)
+    scaled = safe / step
+    if form.name == "tf32":
+        whole = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
+    else:
+        whole = np.rint(scaled)
+    rounded = whole * step
+    limit = form.largest if form.saturates else np.inf
+    rounded = np.where(np.abs(rounded) > form.largest, np.copysign(limit, rounded), rounded)
+    result = np.where(finite, rounded, values)
+    return np.clip(result, -limit, limit) if form.saturates else result
+
+
+def overflow(form: Format) -> float:
+    """The smallest magnitude that rounds to infinity."""
+    return form.largest + float(spacing(np.array(form.largest), form)) / 2
+
+
+# Bits --------------------------------------------------------------------------------------------
+
+
+@cache
+def _table(name: str) -> Floats:
+    """The value of each of the 256 bit patterns of an 8-bit format."""
+    form = FLOATS[name]
+    fraction_bits = form.precision - 1
+    bits = np.arange(128)
+    field, fraction = bits >> fraction_bits, bits & ((1 << fraction_bits) - 1)
+    significand = np.where(field == 0, fraction, fraction + (1 << fraction_bits))
+    exponent = np.maximum(field, 1) - 1 + form.lowest - fraction_bits
+    values = np.ldexp(significand.astype(np.float64), exponent)
+    if name == "e4m3":
+        values[127] = np.nan
+    else:
+        values[124] = np.inf
+        values[125:] = np.nan
+    return np.concatenate([values, -values])
+
+
+def decode(array: Array, name: str) -> Array:
+    """The values of an array in its storage type: float64, or int64 for integers.
+
+    A tf32 array is an f32 array of which the low 13 bits do not count.
+    """
+    kind = storage(name)
+    if array.dtype.itemsize != kind.itemsize:
+        raise FragirError(f"an array of {array.dtype} cannot hold {name}, which is {kind}")
+    if array.dtype != kind:
+        array = np.ascontiguousarray(array).view(kind)
+    if name in INTEGERS:
+        return array.astype(np.int64)
+    if name == "bf16":
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if name == "tf32":
+        bits = np.ascontiguousarray(array).view(np.uint32) & np.uint32(0xFFFFE000)
+        return bits.view(np.float32).astype(np.float64)
+    if name in ("e4m3", "e5m2"):
+        return _table(name)[array]
+    return array.astype(np.float64)
+
+
+def encode(values: Array, name: str) -> Array:
+    """An array in storage type of values rounded to the format; integers wrap."""
+    kind = storage(name)
+    if name in INTEGERS:
+        return INTEGERS[name].wrapped(np.asarray(values, np.int64)).astype(kind)
+    rounded = round_to(np.asarray(values, np.float64), FLOATS[name])
+    if name == "bf16":
+        return (rounded.astype(np.float32).view(np.uint32) >> 16).astype(kind)
+    if name not in ("e4m3", "e5m2"):
+        return rounded.astype(kind)
+    positive = _table(name)[:128]
+    usable = positive[~np.isnan(positive)]
+    code = np.searchsorted(usable, np.abs(np.nan_to_num(rounded, nan=0.0, posinf=np.inf)))
+    code = np.where(np.isnan(rounded), 127, np.minimum(code, 127))
+    return (code | np.where(np.signbit(rounded), 128, 0)).astype(kind)

@@ -1,0 +1,173 @@
+"""What integer operations of arith do: exact, modulo 2^bits, also on values of uncertain origin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fragir.reference.bounded import Bounded, bounded, rounded
+from fragir.reference.formats import FLOATS, INTEGERS, Array, Integers
+
+Operation = Callable[[Array, Array, Integers], Array]
+
+
+def _unsigned(x: Array, form: Integers) -> Array:
+    """The same bits read without a sign, as uint64."""
+    bits = x.astype(np.int64).view(np.uint64)
+    return bits if form.bits == 64 else bits & np.uint64((1 << form.bits) - 1)
+
+
+def _as_signed(x: Array) -> Array:
+    return np.asarray(x, np.uint64).view(np.int64)
+
+
+def _without_sign(function: Callable[[Array, Array], Any]) -> Operation:
+    def apply(x: Array, y: Array, form: Integers) -> Array:
+        return _as_signed(function(_unsigned(x, form), _unsigned(y, form)))
+
+    return apply
+
+
+def _quotient(x: Array, y: Array, form: Integers) -> Array:
+    """Rounded towards zero."""
+    safe = np.where(y == 0, 1, y)
+    down = x // safe
+    return down + ((x % safe != 0) & ((x < 0) != (safe < 0)))
+
+
+def _shift(left: bool, signed: bool) -> Operation:
+    """Counts of the width and more shift everything out (PTX ISA 9.2, section 9.7.8.8)."""
+
+    def apply(x: Array, y: Array, form: Integers) -> Array:
+        count = np.minimum(_unsigned(y, form), np.uint64(form.bits)).astype(np.int64)
+        if not left and signed:
+            return x >> np.minimum(count, form.bits - 1)
+        # two shifts, since numpy leaves a shift by 64 open
+        bits, half = _unsigned(x, form), (count // 2).astype(np.uint64)
+        rest = count.astype(np.uint64) - half
+        moved = bits << half << rest if left else bits >> half >> rest
+        return _as_signed(moved)
+
+    return apply
+
+
+BINARY: dict[str, Operation] = {
+    "arith.addi": lambda x, y, form: x + y,
+    "arith.subi": lambda x, y, form: x - y,
+    "arith.muli": lambda x, y, form: x * y,
+    "arith.divsi": _quotient,
+    "arith.remsi": lambda x, y, form: x - _quotient(x, y, form) * y,
+    "arith.divui": _without_sign(lambda x, y: x // np.where(y == 0, np.uint64(1), y)),
+    "arith.remui": _without_sign(lambda x, y: x % np.where(y == 0, np.uint64(1), y)),
+    "arith.minsi": lambda x, y, form: np.minimum(x, y),
+    "arith.maxsi": lambda x, y, form: np.maximum(x, y),
+    "arith.minui": _without_sign(np.minimum),
+    "arith.maxui": _without_sign(np.maximum),
+    "arith.andi": lambda x, y, form: x & y,
+    "arith.ori": lambda x, y, form: x | y,
+    "arith.xori": lambda x, y, form: x ^ y,
+    "arith.shli": _shift(left=True, signed=False),
+    "arith.shrui": _shift(left=False, signed=False),
+    "arith.shrsi": _shift(left=False, signed=True),
+}
+_DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
+
+
+def apply(name: str, x: Bounded, y: Bounded, form: Integers) -> Bounded:
+    """A binary operation on integers of one format."""
+    value = form.wrapped(np.asarray(BINARY[name](x.value, y.value, form)))
+    bound = np.zeros(value.shape)
+    if name in _DIVISIONS:
+        bound = np.where(y.value == 0, np.inf, bound)
+    if x.exact and y.exact:
+        return Bounded(value, bound)
+    return bounded(value, np.maximum(bound, _uncertain(name, x, y, form)))
+
+
+def _uncertain(name: str, x: Bounded, y: Bounded, form: Integers) -> Array:
+    """The bound where an operand is uncertain: sums and products; nothing is known of others."""
+    slack = x.bound + y.bound
+    if name in ("arith.addi", "arith.subi"):
+        reach = x.magnitude + y.magnitude
+    elif name == "arith.muli":
+        slack = np.abs(x.value) * y.bound + x.bound * y.magnitude
+        reach = x.magnitude * y.magnitude
+    else:
+        return np.where(slack > 0, np.inf, 0.0)
+    return np.where((slack > 0) & (reach >= 2.0 ** (form.bits - 1)), np.inf, slack)
+
+
+# arith.cmpi's predicates in MLIR's order, and whether they see a sign
+_COMPARE: tuple[tuple[Callable[[Array, Array], Any], bool], ...] = (
+    (np.equal, True),
+    (np.not_equal, True),
+    (np.less, True),
+    (np.less_equal, True),
+    (np.greater, True),
+    (np.greater_equal, True),
+    (np.less, False),
+    (np.less_equal, False),
+    (np.greater, False),
+    (np.greater_equal, False),
+)
+
+
+def compare(predicate: int, x: Bounded, y: Bounded, form: Integers) -> Bounded:
+    """arith.cmpi; a bound of 1 says that it may go either way."""
+    function, signed = _COMPARE[predicate]
+    left, right = (
+        (x.value, y.value)
+        if signed
+        else (
+            _unsigned(x.value, form),
+            _unsigned(y.value, form),
+        )
+    )
+    holds = np.asarray(function(left, right))
+    slack = x.bound + y.bound
+    near = (slack > 0) & (np.abs(x.value - y.value) <= slack) if signed else slack > 0
+    return Bounded(holds, np.where(near, 1.0, 0.0) + np.zeros(holds.shape))
+
+
+# Casts -------------------------------------------------------------------------------------------
+
+
+def cast(x: Bounded, source: str, target: str) -> Bounded:
+    """An element of another type, as PTX's cvt does it.
+
+    Between floats one rounding to nearest; to integers towards zero, clamped (section 9.7.9.22);
+    between integers by sign or zero extension, or the low bits.
+    """
+    if target in FLOATS:
+        value = x.value.astype(np.float64)
+        if source == "s64":  # float64 has 53 bits
+            own = np.where(np.abs(value) > 2.0**53, np.spacing(np.abs(value)), 0.0)
+            return rounded(Bounded(value, x.bound + own), FLOATS[target])
+        return rounded(Bounded(value, x.bound), FLOATS[target])
+    form = INTEGERS[target]
+    if source not in FLOATS:
+        value = form.wrapped(x.value.astype(np.int64))
+        kept = value == x.value
+        bound = np.where(kept | (x.bound == 0), x.bound, np.inf)
+        return Bounded(value, bound)
+    low, high = (
+        (-(2 ** (form.bits - 1)), 2 ** (form.bits - 1) - 1)
+        if form.signed
+        else (
+            0,
+            2**form.bits - 1,
+        )
+    )
+
+    def whole(values: Array) -> Array:
+        # the largest int64 is no float64; what is beyond is clamped after all
+        near = np.clip(np.trunc(np.nan_to_num(values, nan=0.0)), low, np.nextafter(high + 1.0, 0))
+        return np.clip(near.astype(np.int64), low, high)
+
+    value = whole(x.value)
+    spread = np.maximum(
+        np.abs(whole(x.value + x.bound) - value), np.abs(whole(x.value - x.bound) - value)
+    )
+    return Bounded(value, np.where(x.bound == 0, 0.0, spread.astype(np.float64)))

@@ -1,0 +1,121 @@
+"""Memory and tiles of the reference: windows into arrays of bounded values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fragir.errors import FragirError
+from fragir.reference.bounded import Bounded
+from fragir.reference.formats import INTEGERS, Array, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """A matrix or stack of matrices that can be written; views share their arrays."""
+
+    value: Array
+    bound: Floats
+    element: str
+    """The PTX name of the element type."""
+
+    @property
+    def content(self) -> Bounded:
+        """What lies there now."""
+        return Bounded(self.value.copy(), self.bound.copy())
+
+    def write(self, x: Bounded) -> None:
+        """Replaces everything."""
+        self.value[...], self.bound[...] = x.value, x.bound
+
+    def at(self, indices: Sequence[int]) -> Memory:
+        """The part at these leading indices."""
+        for index, size in zip(indices, self.value.shape, strict=False):
+            if not 0 <= index < size:
+                raise FragirError(f"index {index} lies outside of a dimension of {size}")
+        where = tuple(indices)
+        return Memory(self.value[where], self.bound[where], self.element)
+
+
+def memory_of(values: Array, element: str) -> Memory:
+    """Memory that holds exactly these values (a copy)."""
+    return Memory(np.array(values), np.zeros(np.shape(values)), element)
+
+
+def unwritten(shape: Sequence[int], element: str) -> Memory:
+    """Memory of unknown content: any bit pattern may lie there."""
+    kind = np.int64 if element in INTEGERS else np.float64
+    return Memory(np.zeros(shape, kind), np.full(shape, np.inf), element)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where a tile lies in memory: for the leading dimensions an index, for the last ones a range.
+
+    Raises FragirError where an unmasked tile leaves the memory.
+    """
+
+    leading: tuple[int, ...]
+    inside: tuple[slice, ...]
+    """What exists of the tile, in memory."""
+    part: tuple[slice, ...]
+    """The same in the tile."""
+
+    @staticmethod
+    def of(
+        memory: Memory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
+    ) -> Window:
+        sizes = memory.value.shape
+        first = len(sizes) - len(shape)
+        leading = tuple(indices[:first])
+        exists = all(0 <= i < n for i, n in zip(leading, sizes, strict=False))
+        inside: list[slice] = []
+        part: list[slice] = []
+        for start, extent, size in zip(indices[first:], shape, sizes[first:], strict=True):
+            low, high = max(0, start), min(size, start + extent)
+            if not exists:
+                low, high = 0, 0
+            if not masked and (low != start or high != start + extent):
+                raise FragirError(
+                    f"{name}: the tile at {list(indices)} of {'x'.join(map(str, shape))} leaves "
+                    f"the memory of {'x'.join(map(str, sizes))}",
+                    hint="write `masked`",
+                )
+            high = max(low, high)
+            inside.append(slice(low, high))
+            part.append(slice(low - start, high - start) if high > low else slice(0, 0))
+        return Window(leading if exists else (0,) * first, tuple(inside), tuple(part))
+
+
+def load(
+    memory: Memory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
+) -> Bounded:
+    """A tile; what lies outside is 0."""
+    window = Window.of(memory, indices, shape, masked, name)
+    value, bound = np.zeros(shape, memory.value.dtype), np.zeros(shape)
+    where = (*window.leading, *window.inside)
+    value[window.part], bound[window.part] = memory.value[where], memory.bound[where]
+    return Bounded(value, bound)
+
+
+def load_broadcast(
+    memory: Memory, indices: Sequence[int], shape: tuple[int, int], masked: bool
+) -> Bounded:
+    """A tile of which memory holds one row, one column, one value or all."""
+    sizes = memory.value.shape
+    wanted = tuple(
+        1 if size == 1 else extent
+        for size, extent in zip(sizes, shape[2 - len(sizes) :], strict=True)
+    )
+    small = load(memory, indices, wanted, masked, "frag.load")
+    return Bounded(np.broadcast_to(small.value, shape), np.broadcast_to(small.bound, shape))
+
+
+def store(memory: Memory, indices: Sequence[int], tile: Bounded, masked: bool, name: str) -> None:
+    """Writes a tile; what lies outside is dropped."""
+    window = Window.of(memory, indices, tile.value.shape, masked, name)
+    where = (*window.leading, *window.inside)
+    memory.value[where] = tile.value[window.part]
+    memory.bound[where] = tile.bound[window.part]
