@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fragir.emulator.bulk_tensor import TensorMap
     from fragir.emulator.common import EmulationError
     from fragir.emulator.launch import run
     from fragir.emulator.report import KINDS, Finding, Report, Statistics
@@ -15,10 +16,11 @@ _HOMES = {
     "KINDS": "report",
     "Report": "report",
     "Statistics": "report",
+    "TensorMap": "bulk_tensor",
     "run": "launch",
 }
 
-__all__ = ["KINDS", "EmulationError", "Finding", "Report", "Statistics", "run"]
+__all__ = ["KINDS", "EmulationError", "Finding", "Report", "Statistics", "TensorMap", "run"]
 
 
 def __getattr__(name: str) -> object:

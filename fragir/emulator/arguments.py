@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fragir.emulator.bulk_tensor import SIZE, TensorMap
 from fragir.emulator.common import EmulationError
 from fragir.emulator.memory import Buffer, Memory
 from fragir.emulator.program import Program, Symbol
@@ -30,6 +31,7 @@ class Arguments:
             )
         self.parameters = parameters
         self._arrays: list[tuple[int, Any, Buffer]] = []
+        self.maps: list[tuple[TensorMap, Buffer]] = []
         self._known: dict[tuple[int, int], Buffer] = {}
         end = 0
         for parameter in parameters:
@@ -58,6 +60,13 @@ class Arguments:
                     f"the parameter has {parameter.size} bytes"
                 )
             return struct.pack("<Q", self._buffer(what, value).address)
+        if isinstance(value, TensorMap):
+            if parameter.size != SIZE:
+                raise EmulationError(
+                    f"{what}: a tensor map has {SIZE} bytes, the parameter {parameter.size}"
+                )
+            self.maps.append((value, self._buffer(what, value.array)))
+            return value.image(len(self.maps) - 1)
         if value is None:
             return bytes(parameter.size)
         if isinstance(given, bytes | bytearray | memoryview):

@@ -10,6 +10,7 @@ from fragir.emulator.access import get
 from fragir.emulator.alu import Decode, nothing
 from fragir.emulator.asynchronous import Transfer
 from fragir.emulator.barriers import update
+from fragir.emulator.bulk_tensor import tensor_copy
 from fragir.emulator.common import Mask, Step, where
 from fragir.emulator.memory import SHARED_WINDOW, AccessFault
 
@@ -27,6 +28,8 @@ def _shared_address(address: Any) -> Any:
 
 def copy(d: Decoder, ins: Instruction) -> Step:
     words = ins.opcode
+    if words[1:5] == ("reduce", "async", "bulk", "tensor"):
+        return tensor_copy(d, ins)
     if words[1] != "async":
         raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
     if words[2] == "bulk":
@@ -143,7 +146,7 @@ def _bulk(d: Decoder, ins: Instruction) -> Step:
     if words[3] == "prefetch":
         return nothing
     if words[3] == "tensor":
-        raise d.error(ins, f"the instruction {ins.mnemonic} is not supported yet")
+        return tensor_copy(d, ins)
     if words[3] == "global":
         return _bulk_store(d, ins)
     if words[3] in ("shared::cluster", "shared::cta") and words[4] == "global":

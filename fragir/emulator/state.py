@@ -17,6 +17,8 @@ from fragir.emulator.report import Report
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import AsyncEngine
     from fragir.emulator.barriers import BlockBarriers
+    from fragir.emulator.bulk_tensor import TensorMap
+    from fragir.emulator.memory import Buffer
     from fragir.emulator.wgmma import Warpgroups
 
 #: `key` of a lane is its position, plus one of these where it cannot run.
@@ -92,6 +94,7 @@ class Machine:
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
         self.dynamic_shared = 0
+        self.tensor_maps: list[tuple[TensorMap, Buffer]] = []
         self.on_wave: list[Callable[[], None]] = []
 
     # -- waves -------------------------------------------------------------------------------
