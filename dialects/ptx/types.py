@@ -71,9 +71,9 @@ def length(type_: Attribute) -> int:
 def bits(type_: Attribute) -> int:
     """Bits of one element; 64 or 32 for a pointer, 1 for a predicate, 32 for an index."""
     scalar = scalar_type(type_)
-    if isinstance(scalar, PointerType):
+    if type(scalar) is PointerType:
         return 32 if scalar.is_shared else 64
-    if isinstance(scalar, IndexType):
+    if type(scalar) is IndexType:
         return 32
     return element_bits(scalar)
 

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
     i1,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fragir.dialects import ptx
 
@@ -92,13 +92,12 @@ class Arithmetic:
 
     def owner(self, value: SSAValue) -> Block:
         """The block that defines a value."""
-        if isinstance(value, BlockArgument):
-            return value.block
-        owner = value.owner
-        assert isinstance(owner, Operation)
-        block = owner.parent
-        assert block is not None
-        return block
+        if type(value) is OpResult:
+            block = value.op.parent
+            assert block is not None
+            return block
+        assert isinstance(value, BlockArgument)
+        return value.block
 
     def depth(self, value: Value) -> int:
         """How many loops and branches deep a value is defined; 0 at the function's top."""
@@ -142,7 +141,7 @@ class Arithmetic:
             return x + y
         if y == 0:
             return x
-        assert isinstance(x, SSAValue)
+        assert not isinstance(x, int)
         if isinstance(y, int) and x in self._sum:
             base, known = self._sum[x]
             return self.add(base, known + y, name)
@@ -263,7 +262,7 @@ class Arithmetic:
             scale, stride = scale * stride, 1
         if isinstance(index, int) and isinstance(stride, int):
             return pointer, index * scale
-        if isinstance(index, SSAValue) and index in self._sum and isinstance(stride, int):
+        if not isinstance(index, int) and index in self._sum and isinstance(stride, int):
             base, known = self._sum[index]
             return self._offset(pointer, base, scale, stride), known * scale
         return self._offset(pointer, index, scale, stride), 0

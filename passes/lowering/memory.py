@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 
 from xdsl.dialects.builtin import (
@@ -97,6 +97,10 @@ class Place:
 
     lanes: tuple[Lanes, ...]
     at: tuple[Value, ...]
+    # address of the elements with constant 0, by the memory's pointer
+    bases: dict[SSAValue, tuple[SSAValue, int]] = field(
+        default_factory=dict[SSAValue, tuple[SSAValue, int]], compare=False, repr=False
+    )
 
     def coordinate(self, ar: Arithmetic, dim: int, constant: int) -> Value:
         """The whole coordinate."""
@@ -111,6 +115,8 @@ def address(
         return _shared_address(ar, memory, memory.matrix, place, constant)
     terms: list[tuple[Value, Value]] = []
     immediate = 0
+    if all(isinstance(stride, int) for stride in memory.strides):
+        return _static_address(ar, memory, place, constant)
     for dim, stride in enumerate(memory.strides):
         for part in (place.lanes[dim].value, place.at[dim], constant[dim]):
             if isinstance(part, int) and isinstance(stride, int):
@@ -122,6 +128,27 @@ def address(
         pointer, more = ar.offset(pointer, part, memory.size, stride)
         immediate += more
     return pointer, immediate
+
+
+def _static_address(
+    ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
+) -> tuple[SSAValue, int]:
+    """With static strides only the immediate depends on the constant."""
+    base = place.bases.get(memory.pointer)
+    if base is None:
+        terms = [
+            (part, stride)
+            for dim, stride in enumerate(memory.strides)
+            for part in (place.lanes[dim].value, place.at[dim])
+        ]
+        pointer, immediate = memory.pointer, 0
+        for part, stride in sorted(terms, key=lambda term: ar.depth(term[0])):
+            pointer, more = ar.offset(pointer, part, memory.size, stride)
+            immediate += more
+        base = place.bases[memory.pointer] = pointer, immediate
+    steps = zip(constant, memory.strides, strict=True)
+    bytes_ = sum(c * stride for c, stride in steps if isinstance(stride, int)) * memory.size
+    return base[0], base[1] + bytes_
 
 
 def _shared_address(
