@@ -97,6 +97,7 @@ class Warpgroups:
         if self.dirty[used][:, every].any():
             self._report_fence(form, used, every)
         if self.machine.engine.retires_now():
+            self.wait(every, -1)  # in order: everything issued before comes first
             self._execute(item)
             return
         self.held[used[:, None], every] += 1
