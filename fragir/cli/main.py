@@ -13,8 +13,10 @@ from fragir.cli.common import guarded
 COMMANDS = {
     "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
     "check": "Emulate a PTX kernel with every check on, under several schedules.",
+    "compile": "Compile matrix IR to placed tiles, lane code, PTX or a cubin.",
     "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
     "emulate": "Run a PTX kernel on the CPU, to the bit.",
+    "run": "Compile a program, run it, and check the result against its meaning in numpy.",
 }
 """Name and help of every command. `fragir/cli/NAME.py` defines it as `main`."""
 

@@ -1,0 +1,111 @@
+"""`fragir compile`: MLIR to placed tiles, lanes, PTX or a cubin."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from fragir.cli.common import command, note, output_option
+from fragir.cli.files import read_text, write_output
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+LEVELS = ("placed", "lane", "ptx", "cubin")
+_BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
+
+
+@command()
+@click.argument("program", metavar="IN.mlir")
+@click.option(
+    "--to",
+    "level",
+    type=click.Choice(LEVELS),
+    help="The level; by the ending of -o if absent (.mlir is lane), else ptx.",
+)
+@click.option("--target", metavar="SM", default="sm_80", show_default=True, help="As in sm_90a.")
+@output_option
+@click.option("--entry", metavar="NAME", help="Compile this function only.")
+@click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass on stderr.")
+@click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
+def main(
+    program: str,
+    level: str | None,
+    target: str,
+    output: str | None,
+    entry: str | None,
+    print_ir_after_all: bool,
+    comments: bool,
+) -> None:
+    """Compile matrix IR to placed tiles, lane code, PTX or a cubin."""
+    from fragir import compiler
+    from fragir.isa.targets import known
+
+    level = level or _level_of(output)
+    known(target)
+    name = "<stdin>" if program == "-" else program
+    text = read_text(program, "MLIR")
+    module = compiler.parse(text, name)
+    if entry is not None:
+        _keep_only(module, entry)
+    observe = _print_ir if print_ir_after_all else None
+    if level == "placed":
+        compiler.lower(module, "placed", target, source=text, observe=observe)
+    else:
+        compiler.lower(module, "lane", target, source=text, observe=observe)
+    if level in ("placed", "lane"):
+        write_output(output, _text(module))
+        return
+    ptx = compiler.emit(module, target, comments=comments, source=text)
+    if level == "ptx":
+        write_output(output, ptx)
+        return
+    from fragir.toolchain.ptxas import assemble
+
+    result = assemble(ptx, target, filename=f"PTX of {name}")
+    for code, message in result.warnings:
+        note(f"warning: {code + ': ' if code else ''}{message}")
+    write_output(output, result.cubin)
+
+
+def _level_of(output: str | None) -> str:
+    """The level that an output file's ending asks for."""
+    if output is None or output == "-":
+        return "ptx"
+    import os.path
+
+    ending = os.path.splitext(output)[1]
+    if ending not in _BY_ENDING:
+        raise click.UsageError(
+            f"'{output}' does not tell the level: it ends in none of {', '.join(_BY_ENDING)};"
+            f" give --to {'|'.join(LEVELS)}"
+        )
+    return _BY_ENDING[ending]
+
+
+def _keep_only(module: ModuleOp, entry: str) -> None:
+    """Removes every other function."""
+    from xdsl.dialects import func
+
+    from fragir.compiler import choose_entry
+
+    name = choose_entry(module, entry)
+    for op in list(module.ops):
+        if isinstance(op, func.FuncOp) and op.sym_name.data != name:
+            op.detach()
+
+
+def _print_ir(pass_name: str, module: ModuleOp) -> None:
+    print(f"// IR after {pass_name}\n{_text(module)}", file=sys.stderr)
+
+
+def _text(module: ModuleOp) -> str:
+    from io import StringIO
+
+    from xdsl.printer import Printer
+
+    stream = StringIO()
+    Printer(stream).print_op(module)
+    return f"{stream.getvalue()}\n"

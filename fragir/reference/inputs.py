@@ -1,0 +1,184 @@
+"""Inputs for trying a program: shapes from sizes, contents at random, one-hot or zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, TensorType
+
+from fragir.errors import FragirError
+from fragir.reference.formats import FLOATS, INTEGERS, Array, decode, encode, storage
+from fragir.reference.interpreter import PREDICATE, type_name
+from fragir.reference.roles import dimension_names, factors
+
+Kind = Literal["normal", "onehot", "integers", "zeros"]
+KINDS: tuple[Kind, ...] = ("normal", "onehot", "integers", "zeros")
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One argument of a program: what it holds and what its dimensions are called."""
+
+    name: str
+    element: str
+    """The PTX name of the element type."""
+    shape: tuple[int | None, ...] | None
+    """None for a scalar; None in it for a dynamic dimension."""
+    names: tuple[str, ...]
+    """A name for every dimension; made up (`a_d0`) where the program tells none."""
+
+
+def slots(function: func.FuncOp) -> list[Slot]:
+    """The arguments of a program."""
+    result: list[Slot] = []
+    for i, (argument, names) in enumerate(
+        zip(function.body.block.args, dimension_names(function), strict=True)
+    ):
+        name, element = argument.name_hint or f"arg{i}", type_name(argument.type)
+        if not isinstance(argument.type, MemRefType | TensorType):
+            result.append(Slot(name, element, None, ()))
+            continue
+        shape = tuple(None if size < 0 else size for size in argument.type.get_shape())
+        known = tuple(given or f"{name}_d{d}" for d, given in enumerate(names))
+        result.append(Slot(name, element, shape, known))
+    return result
+
+
+def resolve(
+    arguments: Sequence[Slot], sizes: Mapping[str, int], arrays: Mapping[str, Array]
+) -> dict[str, int]:
+    """Every size by its name: what is asked for, what arrays and static dimensions say.
+
+    Raises FragirError where they contradict, where a name is unknown or a dynamic size unbound.
+    """
+    origin: dict[str, tuple[int, str]] = {n: (s, "--size") for n, s in sizes.items()}
+    names = {name for slot in arguments for name in slot.names}
+    unknown = [name for name in sizes if name not in names]
+    if unknown:
+        known = ", ".join(sorted(names)) or "none"
+        raise FragirError(f"there is no size {', '.join(unknown)}", hint=f"the sizes are {known}")
+    for slot in arguments:
+        if slot.shape is None:
+            continue
+        array = arrays.get(slot.name)
+        if array is not None and len(array.shape) != len(slot.shape):
+            raise FragirError(
+                f"{slot.name} has {len(array.shape)} dimensions, the program takes "
+                f"{len(slot.shape)}"
+            )
+        for d, (name, size) in enumerate(zip(slot.names, slot.shape, strict=True)):
+            if size is not None:
+                _agree(origin, name, size, f"{slot.name}'s type")
+            if array is not None:
+                _agree(origin, name, array.shape[d], f"the array of {slot.name}")
+    missing = {
+        name
+        for slot in arguments
+        for name, size in zip(slot.names, slot.shape or (), strict=True)
+        if size is None and name not in origin
+    }
+    if missing:
+        example = ",".join(f"{name}=..." for name in sorted(missing))
+        raise FragirError(
+            f"sizes without a value: {', '.join(sorted(missing))}", hint=f"--size {example}"
+        )
+    return {name: size for name, (size, _) in origin.items()}
+
+
+def _agree(origin: dict[str, tuple[int, str]], name: str, size: int, who: str) -> None:
+    other, said = origin.setdefault(name, (size, who))
+    if other != size:
+        raise FragirError(f"the size {name} is {other} by {said}, but {size} by {who}")
+
+
+def generate(
+    function: func.FuncOp,
+    arguments: Sequence[Slot],
+    sizes: Mapping[str, int],
+    given: Mapping[str, Any],
+    kind: Kind,
+    seed: int,
+) -> list[Any]:
+    """A value for every argument: arrays in storage types, numbers for scalars.
+
+    normal: N(0, 1) rounded to the type, small integers for integers; integers: -4 to 4 or 0 to 4;
+    onehot: zeros, but one element of A and one of B, where they meet. Scalars are 1.
+    """
+    generator = np.random.default_rng(seed)
+    hot = factors(function)
+    point = {name: int(generator.integers(size)) for name, size in sorted(sizes.items())}
+    values: list[Any] = []
+    for i, slot in enumerate(arguments):
+        if slot.name in given:
+            values.append(given[slot.name])
+        elif slot.shape is None:
+            values.append(1.0 if slot.element in FLOATS else 1)
+        else:
+            shape = tuple(sizes[name] for name in slot.names)
+            if kind == "onehot":
+                content = np.zeros(shape)
+                if i in hot:
+                    sign = -1.0 if _signed(slot.element) and generator.random() < 0.5 else 1.0
+                    place = tuple(point[name] for name in slot.names)
+                    content[place] = sign * float(generator.integers(1, 8))
+            else:
+                content = _content(generator, shape, slot.element, kind)
+            values.append(encode(content, slot.element))
+    return values
+
+
+def _signed(element: str) -> bool:
+    return element in FLOATS or INTEGERS[element].signed
+
+
+def _content(
+    generator: np.random.Generator, shape: tuple[int, ...], element: str, kind: Kind
+) -> Array:
+    if kind == "zeros":
+        return np.zeros(shape)
+    if kind == "normal" and element in FLOATS:
+        return generator.standard_normal(shape)
+    return generator.integers(-4 if _signed(element) else 0, 5, shape).astype(np.float64)
+
+
+# Values from outside -----------------------------------------------------------------------------
+
+
+def scalar_from(text: str, slot: Slot) -> float | int:
+    """A number for a scalar argument; FragirError where it is none of its type."""
+    try:
+        if slot.element in FLOATS:
+            return float(text)
+        number = int(text, 0)
+    except ValueError:
+        what = "number" if slot.element in FLOATS else "integer"
+        raise FragirError(f"{slot.name}={text}: {text!r} is no {what}") from None
+    bits = 1 if slot.element == PREDICATE else INTEGERS[slot.element].bits
+    if not -(1 << (bits - 1)) <= number < 1 << bits:
+        raise FragirError(f"{slot.name}={text} is out of range for {slot.element}")
+    return number
+
+
+def array_from(array: Array, slot: Slot) -> Array:
+    """An array in the argument's storage type.
+
+    Unsigned integers and raw bytes of the right width are bits of a float; floats are rounded;
+    integers must fit. FragirError otherwise.
+    """
+    kind = storage(slot.element)
+    if slot.element in FLOATS:
+        bits = array.dtype.kind in "uV" and array.dtype.itemsize == kind.itemsize
+        if array.dtype == kind or bits:
+            return np.ascontiguousarray(array).view(kind)
+        if array.dtype.kind == "f":
+            return encode(array.astype(np.float64), slot.element)
+    elif array.dtype.kind in "iu":
+        held = encode(array.astype(np.int64), slot.element)
+        if np.array_equal(decode(held, slot.element), array):
+            return held
+        raise FragirError(f"{slot.name}: the array has numbers that {slot.element} has not")
+    raise FragirError(f"{slot.name} is {slot.element}, the array holds {array.dtype}")
