@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException
+from xdsl.utils.exceptions import PassFailedException, VerifyException
 
-from fragir.dialects import frag
+from fragir.diagnostics import fail
+from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import WGMMA_K, operand_name, wgmma_n
+from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.layout import Axis, Layout, Mode
@@ -104,41 +106,50 @@ def _yielded(block: Block) -> list[SSAValue]:
     return list(block.last_op.operands) if isinstance(block.last_op, scf.YieldOp) else []
 
 
-def _demands(op: Operation, warps: tuple[int, int], groups: tuple[int, int]):
+def _demands(
+    op: Operation, warps: tuple[int, int], groups: tuple[int, int], target: str
+) -> Iterator[tuple[SSAValue, Demand]]:
     """(value, demand) for every tile whose layout an operation dictates."""
     for value in (*op.operands, *op.results):
         if isinstance(value.type, frag.TileType) and value.type.placement is not None:
             yield value, Demand(value.type.placement, op, "as written")
     if isinstance(op, frag.MmaOp):
-        name = op.instruction_name()
-        _, _, c, d = op.tile_types()
-        for value, role, accumulator in (
-            (op.a, "a", ""),
-            (op.b, "b", ""),
-            (op.c, "c", c.element),
-            (op.d, "c", d.element),
-        ):
-            named = operand_name(name, role, accumulator)
-            layout = frag.MmaLayoutAttr(frag.MmaFragment(named, role, warps))
-            yield value, Demand(layout, op, f"operand {'d' if value is op.d else role}")
+        yield from _mma_demands(op, warps, target)
     elif isinstance(op, frag.WgmmaOp):
-        tile = op.d.type
-        assert isinstance(tile, frag.TileType)
-        a_type = op.a.type
-        assert not isinstance(a_type, type(None))
-        element = element_name(getattr(a_type, "element_type"))
-        part = tile.with_layout(None)
-        if tile.placement is None:
-            part = frag.TileType((tile.rows.data, tile.cols.data // groups[1]), tile.element_type)
-            n = wgmma_n(part, element)
-        else:
-            n = wgmma_n(tile, element)
-        name = f"m64n{n}k{WGMMA_K[element]}.{element}"
-        accumulator = frag.MmaLayoutAttr(frag.MmaFragment(name, "c", groups))
-        yield op.d, Demand(accumulator, op, "operand d")
-        if isinstance(a_type, frag.TileType):
-            fragment = frag.MmaLayoutAttr(frag.MmaFragment(name, "a", groups))
-            yield op.a, Demand(fragment, op, "operand a")
+        yield from _wgmma_demands(op, groups)
+
+
+def _mma_demands(
+    op: frag.MmaOp, warps: tuple[int, int], target: str
+) -> Iterator[tuple[SSAValue, Demand]]:
+    name = op.instruction_name(target)
+    _, _, c, d = op.tile_types()
+    for value, role, word, accumulator in (
+        (op.a, "a", "a", ""),
+        (op.b, "b", "b", ""),
+        (op.c, "c", "c", c.element),
+        (op.d, "c", "d", d.element),
+    ):
+        named = operand_name(name, role, accumulator)
+        layout = frag.MmaLayoutAttr(frag.MmaFragment(named, role, warps))
+        yield value, Demand(layout, op, f"operand {word}")
+
+
+def _wgmma_demands(op: frag.WgmmaOp, groups: tuple[int, int]) -> Iterator[tuple[SSAValue, Demand]]:
+    tile, a = op.d.type, op.a.type
+    assert isinstance(tile, frag.TileType)
+    in_registers = isinstance(a, frag.TileType)
+    element = element_name(a.element_type if in_registers else memref_type(a).element_type)
+    part = tile
+    if tile.placement is None:
+        # one warpgroup's share of the columns
+        part = frag.TileType((tile.rows.data, tile.cols.data // groups[1]), tile.element_type)
+    name = f"m64n{wgmma_n(part, element)}k{WGMMA_K[element]}.{element}"
+    accumulator = frag.MmaLayoutAttr(frag.MmaFragment(name, "c", groups))
+    yield op.d, Demand(accumulator, op, "operand d")
+    if in_registers:
+        fragment = frag.MmaLayoutAttr(frag.MmaFragment(name, "a", groups))
+        yield op.a, Demand(fragment, op, "operand a")
 
 
 def default_layout(tile: frag.TileType, threads: int) -> Layout:
@@ -146,8 +157,6 @@ def default_layout(tile: frag.TileType, threads: int) -> Layout:
 
     FragirError where the threads do not divide the tile.
     """
-    from fragir.dialects import ptx
-
     rows, cols = tile.rows.data, tile.cols.data
     bits = ptx.bits(tile.element_type)
     vector = max(1, 128 // bits)
@@ -204,12 +213,12 @@ class FragPlacePass(ModulePass):
             known(self.target)
             for function in op.ops:
                 if isinstance(function, func.FuncOp) and not function.is_declaration:
-                    place(function)
+                    place(function, self.target)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
 
 
-def place(function: func.FuncOp) -> None:
+def place(function: func.FuncOp, target: str) -> None:
     """Places every tile of one function."""
     tiles = _tiles(function)
     if not tiles:
@@ -222,9 +231,12 @@ def place(function: func.FuncOp) -> None:
         _unite(classes, op)
     found: dict[SSAValue, Demand] = {}
     for op in function.walk():
-        for value, demand in _demands(op, warps, groups):
-            root = classes.find(value)
-            other = found.setdefault(root, demand)
+        try:
+            demands = list(_demands(op, warps, groups, target))
+        except FragirError as error:
+            fail(op, f"{op.name}: {error}")
+        for value, demand in demands:
+            other = found.setdefault(classes.find(value), demand)
             if not _same(other.layout, demand.layout, value):
                 _conflict(value, other, demand)
     threads = threads_of(function)
@@ -255,21 +267,18 @@ def _same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue) -> b
 
 
 def _placed(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -> frag.TileType:
-    from xdsl.utils.exceptions import VerifyException
-
     try:
         return tile.with_layout(layout)
     except VerifyException as error:
-        owner = value.owner if not isinstance(value, BlockArgument) else value.block.parent_op()
-        message = f"{tile} cannot have the layout {layout}: {error}"
+        owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
         assert isinstance(owner, Operation)
-        owner.emit_error(message, PassFailedException(message))
+        fail(owner, f"{tile} cannot have the layout {layout}: {error}")
 
 
 def _conflict(value: SSAValue, first: Demand, second: Demand) -> None:
     name = f"%{value.name_hint}" if value.name_hint else f"a tile {value.type}"
-    message = (
+    fail(
+        second.op,
         f"{name} must have two layouts: {first.layout} ({first.role} of {first.op.name}) and "
-        f"{second.layout} ({second.role} of {second.op.name}); write frag.convert between them"
+        f"{second.layout} ({second.role} of {second.op.name}); write frag.convert between them",
     )
-    second.op.emit_error(message, PassFailedException(message))

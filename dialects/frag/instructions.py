@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 from fragir import isa
 from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
+from fragir.isa.targets import number
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.types import TileType
@@ -124,10 +125,18 @@ def accumulator_of(a: str, b: str, wanted: str | None) -> str:
     return wanted
 
 
-def choose(a: TileType, b: TileType, c: TileType, d: TileType, using: str | None) -> str:
+def choose(
+    a: TileType,
+    b: TileType,
+    c: TileType,
+    d: TileType,
+    using: str | None,
+    target: str | None = None,
+) -> str:
     """The short name of the mma.sync for these tiles: from their layouts, `using`, or the best.
 
-    FragirError, with what to write instead, where no instruction fits.
+    With a target only what it has is chosen. FragirError, with what to write instead, where no
+    instruction fits.
     """
     types = a.element, b.element, c.element, d.element
     name = using or _placed_name(a, b)
@@ -136,7 +145,7 @@ def choose(a: TileType, b: TileType, c: TileType, d: TileType, using: str | None
         if type_ != types[0]:
             raise FragirError(f"{name} multiplies {type_}, but A holds {types[0]}")
         _check_fit(shape, a, c, name)
-        _lookup(shape, types, orders)
+        _check_target(_lookup(shape, types, orders), target)
         return name
     accumulator_of(types[0], types[1], None)
     if a.products.data > 1:
@@ -146,7 +155,7 @@ def choose(a: TileType, b: TileType, c: TileType, d: TileType, using: str | None
                 hint="m8n8k4 of f16 forms four",
             )
         _check_fit(QUAD, a, c, QUAD)
-        _lookup(QUAD, types, ("row", "col"))
+        _check_target(_lookup(QUAD, types, ("row", "col")), target)
         return f"{QUAD}.f16.row.col"
     shapes = SHAPES[types[0]]
     fitting = [shape for shape in shapes if _fits(shape, a, c)]
@@ -156,8 +165,20 @@ def choose(a: TileType, b: TileType, c: TileType, d: TileType, using: str | None
             f"no mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
             hint=f"make the tile a multiple of {' or '.join(shapes)}",
         )
-    _lookup(fitting[0], types, ())
-    return f"{fitting[0]}.{types[0]}"
+    instructions = {shape: _lookup(shape, types, ()) for shape in fitting}
+    for shape, instruction in instructions.items():
+        if target is None or target in instruction.targets:
+            return f"{shape}.{types[0]}"
+    _check_target(instructions[fitting[-1]], target)
+    raise AssertionError("an instruction that the target lacks is refused")
+
+
+def _check_target(instruction: isa.Instruction, target: str | None) -> None:
+    if target is not None and target not in instruction.targets:
+        first = min(instruction.targets, key=lambda name: number(name), default="no target")
+        raise FragirError(
+            f"{target} has no {instruction.mnemonic}", hint=f"it exists from {first} on"
+        )
 
 
 def instruction_of(name: str, a: str, b: str, c: str, d: str) -> isa.Instruction:

@@ -270,10 +270,10 @@ class MmaOp(IRDLOperation):
         assert isinstance(c, TileType)
         return a, b, c, self.d.type
 
-    def instruction_name(self) -> str:
+    def instruction_name(self, target: str | None = None) -> str:
         """The short name of the instruction this becomes; FragirError where there is none."""
         a, b, c, d = self.tile_types()
-        return choose(a, b, c, d, None if self.using is None else self.using.data)
+        return choose(a, b, c, d, None if self.using is None else self.using.data, target)
 
     def verify_(self) -> None:
         try:
