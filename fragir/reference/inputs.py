@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType, TensorType
 
 from fragir.errors import FragirError
 from fragir.reference.formats import FLOATS, INTEGERS, Array, decode, encode, storage
 from fragir.reference.interpreter import PREDICATE, type_name
-from fragir.reference.roles import dimension_names, factors
+from fragir.reference.roles import dimension_names, factors, shape_of
 
 Kind = Literal["normal", "onehot", "integers", "zeros"]
 KINDS: tuple[Kind, ...] = ("normal", "onehot", "integers", "zeros")
@@ -39,10 +38,11 @@ def slots(function: func.FuncOp) -> list[Slot]:
         zip(function.body.block.args, dimension_names(function), strict=True)
     ):
         name, element = argument.name_hint or f"arg{i}", type_name(argument.type)
-        if not isinstance(argument.type, MemRefType | TensorType):
+        sizes = shape_of(argument)
+        if sizes is None:
             result.append(Slot(name, element, None, ()))
             continue
-        shape = tuple(None if size < 0 else size for size in argument.type.get_shape())
+        shape = tuple(None if size < 0 else size for size in sizes)
         known = tuple(given or f"{name}_d{d}" for d, given in enumerate(names))
         result.append(Slot(name, element, shape, known))
     return result

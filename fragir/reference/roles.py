@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DictionaryAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import MemRefType, ShapedType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -21,13 +21,14 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
     From `frag.sizes`, else from the product that uses the argument: A has m and k, B k and n, C m
     and n. () for scalars, None for a dimension without a name.
     """
-    found = {argument: names for argument, names in _from_products(function)}
+    found: dict[SSAValue, Names] = dict(_from_products(function))
     result: list[Names] = []
     for i, argument in enumerate(function.body.block.args):
-        if not isinstance(argument.type, MemRefType | TensorType):
+        shape = shape_of(argument)
+        if shape is None:
             result.append(())
             continue
-        rank = len(argument.type.get_shape())
+        rank = len(shape)
         names: Sequence[str | None] = _given(function, i) or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
     return result
@@ -35,24 +36,22 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
 
 def factors(function: func.FuncOp) -> set[int]:
     """The numbers of the arguments that are A or B of a product."""
-    arguments = list(function.body.block.args)
-    return {
-        arguments.index(argument)
-        for argument, names in _from_products(function)
-        if argument in arguments and names[-2:] not in (("m", "n"),) and "k" in names
-    }
+    return {argument.index for argument, names in _from_products(function) if "k" in names}
 
 
 def _given(function: func.FuncOp, index: int) -> tuple[str, ...]:
     if function.arg_attrs is None:
         return ()
-    attributes = function.arg_attrs.data[index]
-    if not isinstance(attributes, DictionaryAttr):
-        return ()
-    return frag.sizes_of(attributes.data.get("frag.sizes"))
+    return frag.sizes_of(function.arg_attrs.data[index].data.get("frag.sizes"))
 
 
-def _from_products(function: func.FuncOp) -> list[tuple[SSAValue, Names]]:
+def shape_of(value: SSAValue) -> tuple[int, ...] | None:
+    """The shape of a memref or tensor, -1 for a dynamic size; None for a scalar."""
+    type_ = value.type
+    return type_.get_shape() if isinstance(type_, ShapedType) else None
+
+
+def _from_products(function: func.FuncOp) -> list[tuple[BlockArgument, Names]]:
     """Arguments that take part in products, and their dimensions' names; the last use counts."""
     result: list[tuple[SSAValue, Names]] = []
     for op in function.walk():
@@ -69,7 +68,7 @@ def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
                 (op.c, ("m", "n")),
             ]
             for extra in op.extra:
-                shape = extra.type.get_shape() if isinstance(extra.type, MemRefType) else ()
+                shape = shape_of(extra) or ()
                 roles.append((extra, ("m", "n")[2 - len(shape) :]))
             return roles
         case frag.MmaOp():
@@ -99,7 +98,7 @@ def _loaded(value: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
     while isinstance(op, frag.CastOp | frag.ConvertOp):
         op = _maker(op.source)
     if isinstance(op, frag.LoadOp):
-        rank = len(op.memory.type.get_shape()) if isinstance(op.memory.type, MemRefType) else 0
+        rank = len(shape_of(op.memory) or ())
         tile = len(op.tile.type.shape)
         if tile == 3:
             names = (*names, "p")
