@@ -84,7 +84,7 @@ def polls(ins: tree.Instruction) -> bool:
     """Whether an instruction can see what another thread will do."""
     words = ins.opcode
     if words[0] == "mbarrier":
-        return words[1] in ("try_wait", "test_wait")
+        return words[1:2] in (("try_wait",), ("test_wait",))
     if words[0] == "ld":
         return any(w in _POLLING_LOADS for w in words)
     return words[0] in POLLING

@@ -48,6 +48,42 @@ SPACES = {
 }
 
 
+#: What decoding functions raise where an opcode lacks a word or an operand is of a wrong kind.
+MALFORMED = (
+    KeyError,
+    ValueError,
+    IndexError,
+    TypeError,
+    StopIteration,
+    AttributeError,
+    AssertionError,
+)
+
+#: First opcode word -> operand counts, for instructions of a fixed shape.
+OPERANDS: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(
+        ("abs", "neg", "not", "cnot", "popc", "clz", "brev", "bfind", "mov", "cvta", "ld", "ldu"),
+        (2,),
+    ),
+    **dict.fromkeys(("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "testp"), (2,)),
+    **dict.fromkeys(("add", "sub", "mul", "mul24", "div", "rem", "and", "or", "xor"), (3,)),
+    **dict.fromkeys(("addc", "subc", "shl", "shr", "copysign", "bmsk", "szext", "mapa"), (3,)),
+    **dict.fromkeys(("mad", "madc", "mad24", "fma", "sad", "shf", "bfe", "prmt"), (4,)),
+    **dict.fromkeys(("dp4a", "dp2a", "selp", "slct", "fns"), (4,)),
+    **dict.fromkeys(("min", "max", "setp", "set"), (3, 4)),
+    **dict.fromkeys(("bfi", "lop3"), (5,)),
+    **dict.fromkeys(("activemask",), (1,)),
+    **dict.fromkeys(("elect", "ldmatrix", "stmatrix", "movmatrix", "getctarank", "isspacep"), (2,)),
+    "match": (3,),
+    "redux": (3,),
+    "vote": (3,),
+    "shfl": (5,),
+    "cvt": (2, 3, 4),
+    "atom": (2, 3, 4, 5),
+    "red": (2, 3),
+}
+
+
 class Negated:
     """A predicate row read through `!`."""
 
@@ -348,9 +384,15 @@ class Decoder:
         decode = lookup(ins.opcode)
         if decode is None:
             raise self.error(ins, f"the instruction {ins.mnemonic} is not known")
+        counts = OPERANDS.get(ins.opcode[0])
+        if counts is not None and len(ins.operands) not in counts:
+            wanted = " or ".join(str(n) for n in counts)
+            raise self.error(
+                ins, f"{ins.mnemonic} takes {wanted} operands, not {len(ins.operands)}"
+            )
         try:
             return decode(self, ins)
-        except (KeyError, ValueError, IndexError, TypeError) as problem:
+        except MALFORMED as problem:
             raise self.error(
                 ins, f"the instruction {ins.mnemonic} is not supported in this form", str(problem)
             ) from problem

@@ -15,7 +15,7 @@ from fragir.emulator.barriers import BlockBarriers
 from fragir.emulator.collective import is_collective, needs
 from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
 from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
-from fragir.emulator.decode import Decoder, lookup
+from fragir.emulator.decode import MALFORMED, Decoder, lookup
 from fragir.emulator.memory import GLOBAL_BASE, Memory
 from fragir.emulator.program import RESULTS, Program, Symbol, type_size
 from fragir.emulator.report import Report
@@ -269,7 +269,10 @@ class Launch:
         leaders: set[int] = set()
         for placed in program.code:
             if placed.ins.opcode[0] in ("bra", "brx"):
-                leaders.update(targets(program, placed.ins, placed.scope))
+                try:
+                    leaders.update(targets(program, placed.ins, placed.scope))
+                except MALFORMED as problem:
+                    raise program.error("this branch is malformed", placed.ins.at) from problem
         code = Code([None] * count, {}, leaders, {}, set())
         scheduler = Scheduler(self.machine, program, code, seed, trace)
         control = Control(decoder, scheduler, polling_edges(program))
@@ -282,12 +285,15 @@ class Launch:
             if ends_block(ins):
                 try:
                     code.terminators[at] = control.terminator(at)
-                except (ValueError, IndexError, KeyError) as problem:
+                except MALFORMED as problem:
                     raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
                 at += 1
                 continue
             if is_collective(ins):
-                code.collectives[at] = needs(decoder, ins)
+                try:
+                    code.collectives[at] = needs(decoder, ins)
+                except MALFORMED as problem:
+                    raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
             if needs_warpgroup(ins):
                 code.warpgroups.add(at)
             if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
@@ -299,7 +305,10 @@ class Launch:
                     and program.code[at + len(group)].scope is placed.scope
                 ):
                     group.append(program.code[at + len(group)].ins)
-                step = mma_group(decoder, group)
+                try:
+                    step = mma_group(decoder, group)
+                except MALFORMED as problem:
+                    raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
                 code.steps[at] = self._watched(decoder, step, group)
                 at += len(group)
                 continue

@@ -20,6 +20,7 @@ from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step, is_sli
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Program
 from fragir.emulator.state import BLOCKED, EXITED, PARKED, WAITING, Machine
+from fragir.errors import FragirError
 
 BUDGET = 4096
 PATIENCE = 2000  # rounds without any visible change before a loop that reads clocks is given up
@@ -158,10 +159,13 @@ class Scheduler:
             if (mask is not None and block.collective) or block.warpgroup:
                 position = self._at
             raise self._fault(fault, position, sel, mask) from None
-        except EmulationError as error:
+        except FragirError as error:
             if error.line is None:
                 raise self._placed(error, position, sel) from None
             raise
+        except (IndexError, ValueError, TypeError) as problem:
+            error = EmulationError(f"the emulator failed here: {problem}")
+            raise self._placed(error, position, sel) from problem
 
     @staticmethod
     def _width(sel: Any) -> int:
@@ -324,7 +328,7 @@ class Scheduler:
         )
         return self.program.error(message, ins.at)
 
-    def _placed(self, error: EmulationError, position: int, sel: Any) -> EmulationError:
+    def _placed(self, error: FragirError, position: int, sel: Any) -> EmulationError:
         ins = self.program.code[position].ins
         warp = int(np.arange(self.machine.warps)[sel][0])
         block, local = self.machine.place(warp)

@@ -235,7 +235,7 @@ def expand(first: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 
 def needs_warpgroup(ins: tree.Instruction) -> bool:
     """Whether the four warps of a warpgroup must come together."""
-    return ins.opcode[0] == "wgmma" and ins.opcode[1] == "mma_async"
+    return ins.opcode[:2] == ("wgmma", "mma_async")
 
 
 def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:

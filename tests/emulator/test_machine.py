@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, Report, run
+from fragir.errors import FragirError
 
 HEAD = """
 .version 8.0
@@ -666,3 +667,36 @@ def test_statistics() -> None:
     assert report.statistics.instructions["st"] == 2
     assert report.statistics.stored["global"] == 256
     assert report.statistics.total == report.statistics.lanes // 32
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "add.u32 %r, %r;",
+        "add;",
+        "ld.u32 %r, %r;",
+        "setp.foo.u32 %r, 1, 2;",
+        "mbarrier;",
+        "wgmma;",
+        "wgmma.mma_async %r;",
+        "cp.async;",
+        "bar.sync;",
+        "brx.idx %r;",
+        "bra %r, %r;",
+        "call;",
+        "call nobody, (%r);",
+        "fma.rn %r, %r, %r, %r;",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r}, {%r}, {%r}, {%r};",
+        "mma.sync.aligned.m16n8k99.row.col.f32.f16.f16.f32 {%r}, {%r}, {%r}, {%r};",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r, %r}, [%r];",
+        "@%r mov.b32 %r, %r;",
+        "shfl.sync %r, %r, 1, 2;",
+        "mov.b32 {%r, %r}, %r;",
+        "atom.global.add.u32 %r, [%r];",
+        "cvt.rn.f16x2.e9m9x2 %r, %r;",
+    ],
+)
+def test_malformed_instructions_are_user_errors(body: str) -> None:
+    with pytest.raises(FragirError) as caught:
+        run(HEAD + f".visible .entry k() {{ .reg .b32 %r; {body} }}")
+    assert caught.value.line is not None
