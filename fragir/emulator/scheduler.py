@@ -93,15 +93,26 @@ class Scheduler:
         if self.shuffle:
             at = self.machine.random.choice(np.unique(key[key < PARKED])).item()
         here = key == at
-        if here.all():
-            return at, slice(0, len(key)), None, EXITED
-        others = EXITED if self.shuffle else int(np.where(here, EXITED, key).min())
         if self.shuffle:
+            here &= self._some_warps(here)
             others = -1  # one block, then choose again
+        elif here.all():
+            return at, slice(0, len(key)), None, EXITED
+        else:
+            others = int(np.where(here, EXITED, key).min())
         warps = np.flatnonzero(here.any(axis=1))
         sel = contiguous(warps)
         part = here[sel]
         return at, sel, None if part.all() else part, others
+
+    def _some_warps(self, here: Any) -> Any:
+        """A random choice of the warps that stand there, at least one: [warp, 1]."""
+        warps = np.flatnonzero(here.any(axis=1))
+        random = self.machine.random
+        chosen = [w for w in warps if random.random() < 0.5] or [random.choice(list(warps))]
+        result = np.zeros((len(here), 1), np.bool_)
+        result[chosen] = True
+        return result
 
     def block(self, start: int) -> Block:
         found = self.blocks.get(start)
