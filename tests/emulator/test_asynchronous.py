@@ -203,6 +203,7 @@ def wgmma(
     between: str = "",
     from_registers: bool = False,
     asynchrony: Asynchrony = "late",
+    schedule: int | None = None,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Report]:
     """C[64, N] = A[64, 64] B[N, 64]^T by two warpgroups, each its own block; 128-byte swizzle."""
     d = ", ".join(f"%f{i}" for i in range(N // 2))
@@ -268,7 +269,14 @@ L0: shl.b32 %r3, %r2, 4;
     a = rng.integers(-4, 5, (2, 64, 64)).astype(np.float16)
     b = rng.integers(-4, 5, (N, 64)).astype(np.float16)
     c = np.zeros((2, 64, N), np.float32)
-    report = run(text, grid=(2,), block=(128,), arguments=[a, b, c], asynchrony=asynchrony)
+    report = run(
+        text,
+        grid=(2,),
+        block=(128,),
+        arguments=[a, b, c],
+        asynchrony=asynchrony,
+        schedule=schedule,
+    )
     return c, a.astype(np.float64) @ b.astype(np.float64).T, report
 
 
@@ -280,6 +288,14 @@ def test_wgmma(from_registers: bool, asynchrony: Asynchrony) -> None:
     assert report.statistics.mma == 8
     if not from_registers:
         assert not report.findings
+
+
+@pytest.mark.parametrize("schedule", [1, 2, 3])
+def test_the_warps_of_a_warpgroup_come_one_by_one(schedule: int) -> None:
+    got, wanted, report = wgmma(schedule=schedule)
+    assert (got == wanted).all()
+    assert report.statistics.mma == 8
+    assert not report.findings
 
 
 def test_registers_before_the_wait() -> None:
