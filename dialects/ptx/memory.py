@@ -262,14 +262,14 @@ class CpAsyncOp(IRDLOperation):
 class SyncOp(IRDLOperation):
     """An instruction that orders memory or threads and has no operands but one number.
 
-    `ptx.sync "cp.async.wait_group" 1`, `ptx.sync "bar.sync" 0`, `ptx.sync "fence.proxy.async"`.
+    `ptx.sync "cp.async.wait_group", 1`, `ptx.sync "bar.sync", 0`, `ptx.sync "fence.proxy.async"`.
     """
 
     name = "ptx.sync"
     instruction = prop_def(StringAttr)
     number = opt_prop_def(IntegerAttr.constr(i64))
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$instruction ($number^)? attr-dict"
+    assembly_format = "$instruction (`,` $number^)? attr-dict"
 
     def __init__(self, instruction: str, number: int | None = None):
         super().__init__(
