@@ -1,0 +1,294 @@
+"""Recognises a linalg operation that is a matrix product: its maps, its body, its types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import IntegerType, Signedness
+from xdsl.dialects.linalg import attrs, ops
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from fragir.diagnostics import fail
+from fragir.dialects.elements import element_name, element_type, is_element
+from fragir.dialects.frag.instructions import accumulator_of
+from fragir.dialects.narrow import is_memref
+from fragir.errors import FragirError
+from fragir.passes.contraction import words
+
+EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
+# without a sign of its own, signed, unsigned
+BYTES: tuple[Attribute, ...] = (
+    IntegerType(8),
+    IntegerType(8, Signedness.SIGNED),
+    IntegerType(8, Signedness.UNSIGNED),
+)
+UNSIGNED = (arith.ExtUIOp, arith.UIToFPOp)
+TO_FLOAT = (arith.SIToFPOp, arith.UIToFPOp)
+# the largest product of two factors, by how many of them are unsigned
+LARGEST = (1 << 14, 128 * 255, 255 * 255)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A or B: its memory, whether that holds the transposed matrix, and signed elements."""
+
+    memory: SSAValue
+    transposed: bool
+    element: Attribute
+
+
+@dataclass(frozen=True)
+class Product:
+    """C += A B as one linalg operation says it.
+
+    `accumulate` is what the tensor cores sum in; `total` is the type of C. They differ only where
+    integers are converted to a float in the body: the sum is then exact, and converted once.
+    """
+
+    op: LinalgStructuredOperation
+    a: Factor
+    b: Factor
+    c: SSAValue
+    accumulate: Attribute
+    total: Attribute
+
+
+def is_reduction(op: LinalgStructuredOperation) -> bool:
+    """Whether an operation sums or otherwise reduces over a loop."""
+    parallel = attrs.IteratorTypeAttr.parallel()
+    return any(iterator != parallel for iterator in op.get_iterator_types())
+
+
+def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:
+    """The indexing maps, one an operand."""
+    return [attribute.data for attribute in op.get_indexing_maps()]
+
+
+def dims_of(map_: AffineMap) -> list[int] | None:
+    """The loops that index each dimension; None where one is indexed by anything else."""
+    dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
+    return dims if len(dims) == len(map_.results) else None
+
+
+def recognise(op: LinalgStructuredOperation) -> Product:
+    """The product that an operation with a reduction is; ends the pass where it is none."""
+    if isinstance(op, ops.MatmulOp):
+        _check_named(op)
+    if len(op.inputs) != 2 or len(op.outputs) != 1:
+        fail(
+            op,
+            f"{op.name} reduces {len(op.inputs)} inputs into {len(op.outputs)} outputs; a matrix "
+            "product has two inputs and one output",
+        )
+    for value in op.operands:
+        if not is_memref(value.type):
+            fail(op, f"{op.name} multiplies {value.type}; A, B and C are memrefs")
+    first, second = _orientation(op)
+    body = Body(op)
+    elements = [body.element(op.body.block.args[i]) for i in (0, 1)]
+    factors = [
+        Factor(value, transposed, element)
+        for value, (_, transposed), element in zip(
+            op.inputs, (first, second), elements, strict=True
+        )
+    ]
+    if first[0] == "b":
+        factors.reverse()
+    accumulate = _accumulator(op, body, elements)
+    return Product(op, factors[0], factors[1], op.outputs[0], accumulate, body.total)
+
+
+def _check_named(op: ops.MatmulOp) -> None:
+    """linalg.matmul multiplies equal types only: its hidden body has no casts."""
+    types = [argument.type for argument in op.body.block.args]
+    if len(set(types)) > 1:
+        fail(op, mixed(op))
+
+
+def mixed(op: ops.MatmulOp) -> str:
+    """What to write where the types of a linalg.matmul differ."""
+    a, b, c = (argument.type for argument in op.body.block.args)
+    return (
+        f"linalg.matmul of {a} and {b} into {c} cannot say how the elements are extended; "
+        + words.instead(a, b)
+    )
+
+
+def hidden_error(culprit: Operation) -> tuple[Operation, str] | None:
+    """Operation and words for an error in the body that xDSL gives a linalg.matmul.
+
+    The body is not in the text, has no place, and is ill-typed where element types differ.
+    """
+    owner = culprit.parent_op()
+    if isinstance(owner, ops.MatmulOp) and len(owner.inputs) == 2 and len(owner.outputs) == 1:
+        return owner, mixed(owner)
+    return None
+
+
+# --- maps -----------------------------------------------------------------------------------------
+
+
+def _orientation(op: LinalgStructuredOperation) -> tuple[tuple[str, bool], tuple[str, bool]]:
+    """For each input whether it is a or b, and transposed."""
+    maps, iterators = maps_of(op), [iterator.data for iterator in op.get_iterator_types()]
+    loops = [dims_of(map_) for map_ in maps]
+    if None in loops:
+        fail(
+            op,
+            f"{op.name} indexes an operand by more than a loop, as a convolution does; only matrix "
+            "products become tensor-core code: write the operands as matrices (im2col)",
+        )
+    x, y, out = (dims for dims in loops if dims is not None)
+    reductions = [i for i, kind in enumerate(iterators) if kind is attrs.IteratorType.REDUCTION]
+    wrong = [d for d in out if iterators[d] is not attrs.IteratorType.PARALLEL]
+    missing = [d for d in range(len(iterators)) if d not in out and d not in reductions]
+    if wrong or missing:
+        d = (wrong or missing)[0]
+        fail(
+            op,
+            f"iterator_types says that d{d} is {iterators[d].value}, but the output's map "
+            f"{'has' if wrong else 'lacks'} it; a matrix product has two parallel loops, which "
+            "index the output, and one reduction",
+        )
+    if len(out) == 3 and any(d in x and d in y for d in out):
+        d = next(d for d in out if d in x and d in y)
+        fail(
+            op,
+            f"d{d} indexes both inputs and the output: a batch of products; write the product of "
+            "two matrices and launch the kernel once for each matrix of the batch",
+        )
+    if len(out) != 2 or len(reductions) != 1:
+        fail(
+            op,
+            f"{op.name} has {len(out)} parallel and {len(reductions)} reduction loops; a matrix "
+            "product has two and one (write a vector as a matrix of one row or column)",
+        )
+    m, n = out
+    k = reductions[0]
+    ways = {(m, k): ("a", False), (k, m): ("a", True), (k, n): ("b", False), (n, k): ("b", True)}
+    first, second = (ways.get((dims[0], dims[1])) if len(dims) == 2 else None for dims in (x, y))
+    if first is None or second is None or first[0] == second[0]:
+        shown = " and ".join(f"({', '.join(f'd{d}' for d in dims)})" for dims in (x, y))
+        fail(
+            op,
+            f"the inputs are indexed by {shown}, the output by (d{m}, d{n}); in a matrix product "
+            f"one input has d{m} and d{k} and the other d{k} and d{n}, in either order",
+        )
+    return first, second
+
+
+# --- body -----------------------------------------------------------------------------------------
+
+
+class Body:
+    """`yield acc + x * y` with the extensions of x and y."""
+
+    def __init__(self, op: LinalgStructuredOperation):
+        self.op, self.block = op, op.body.block
+        x, y, accumulator = self.block.args
+        self.total = accumulator.type
+        self.extensions: dict[SSAValue, Operation] = {}
+        factors = self._factors(self.block, accumulator)
+        inputs = [self._input(factor) for factor in factors]
+        if set(inputs) != {x, y}:
+            self._refuse()
+
+    def _refuse(self) -> None:
+        x, y, _ = (argument.type for argument in self.block.args)
+        fail(
+            self.op,
+            f"the body of {self.op.name} is no `output + input * input` with arith.extf, extsi or "
+            f"extui of the inputs; {words.instead(x, y)}",
+        )
+
+    def _factors(self, block: Block, accumulator: SSAValue) -> tuple[SSAValue, SSAValue]:
+        last = block.last_op
+        if isinstance(last, ops.YieldOp) and len(last.operands) == 1:
+            total = last.operands[0].owner
+            if isinstance(total, math.FmaOp) and total.c is accumulator:
+                return total.a, total.b
+            if isinstance(total, arith.AddfOp | arith.AddiOp):
+                for old, product in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
+                    if old is accumulator and isinstance(
+                        product.owner, arith.MulfOp | arith.MuliOp
+                    ):
+                        return product.owner.lhs, product.owner.rhs
+        self._refuse()
+        raise AssertionError
+
+    def _input(self, factor: SSAValue) -> SSAValue:
+        """The block's argument that a factor is, perhaps extended."""
+        extension = factor.owner
+        if not isinstance(extension, EXTENSIONS):
+            return factor
+        self.extensions[extension.input] = extension
+        return extension.input
+
+    def element(self, argument: SSAValue) -> Attribute:
+        """The element type of an input with the sign that its extension gives it."""
+        type_, extension = argument.type, self.extensions.get(argument)
+        if type_ not in BYTES or extension is None:
+            return type_
+        unsigned = isinstance(extension, UNSIGNED)
+        if type_ != BYTES[0] and unsigned != (element_name(type_) == "u8"):
+            fail(self.op, f"{extension.name} of {type_} contradicts the sign of the memory")
+        return element_type("u8") if unsigned else type_
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _accumulator(op: LinalgStructuredOperation, body: Body, elements: list[Attribute]) -> Attribute:
+    """What the tensor cores sum in, checked against what the body says."""
+    a, b = elements
+    for type_ in (a, b, body.total):
+        if not is_element(type_):
+            fail(op, f"{op.name}: no tensor core takes {type_}; {words.instead(a, b)}")
+    if any(isinstance(extension, TO_FLOAT) for extension in body.extensions.values()):
+        return _integer_accumulator(op, body, elements)
+    try:
+        name = accumulator_of(element_name(a), element_name(b), element_name(body.total))
+    except FragirError:
+        fail(op, f"{op.name}: no tensor core sums {a} times {b} in {body.total}; " + _way_out(a, b))
+    return element_type(name)
+
+
+def _way_out(a: Attribute, b: Attribute) -> str:
+    total = words.usual_sum(a)
+    more = "" if total is None else f" and convert {total} in a second, elementwise linalg.generic"
+    return words.instead(a, b) + more
+
+
+def _integer_accumulator(
+    op: LinalgStructuredOperation, body: Body, elements: list[Attribute]
+) -> Attribute:
+    """i32 for factors converted to float, where it cannot overflow: the sum is exact then."""
+    i32 = element_type("s32")
+    names = [element_name(element) for element in elements]
+    if set(names) - {"s8", "u8"} or len(body.extensions) != 2:
+        fail(op, f"{op.name}: no tensor core sums {names[0]} times {names[1]} in {body.total}")
+    limit = ((1 << 31) - 1) // LARGEST[names.count("u8")]
+    k = _static_k(op)
+    if k is None or k > limit:
+        fail(
+            op,
+            f"{op.name} sums products of integers in {body.total}; tensor cores sum them in i32, "
+            f"which is certain to hold the sum only for a static K up to {limit}; write "
+            + words.generic(elements[0], elements[1], i32)
+            + f" and arith.sitofp to {body.total} in a second, elementwise linalg.generic",
+        )
+    return i32
+
+
+def _static_k(op: LinalgStructuredOperation) -> int | None:
+    """K, where an input's type says it."""
+    out = dims_of(maps_of(op)[2]) or []
+    for value, map_ in zip(op.inputs, maps_of(op), strict=False):
+        assert is_memref(value.type)
+        for size, dim in zip(value.type.get_shape(), dims_of(map_) or [], strict=True):
+            if dim not in out and size >= 0:
+                return size
+    return None

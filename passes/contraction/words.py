@@ -1,0 +1,61 @@
+"""What to write instead: the linalg.generic of a product, in one line, for messages."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Attribute
+
+from fragir.dialects.elements import element_name, element_type, is_element
+from fragir.dialects.frag.instructions import ACCUMULATORS
+
+MAPS = (
+    "affine_map<(m, n, k) -> (m, k)>",
+    "affine_map<(m, n, k) -> (k, n)>",
+    "affine_map<(m, n, k) -> (m, n)>",
+)
+
+
+def generic(a: Attribute, b: Attribute, total: Attribute) -> str:
+    """A linalg.generic that multiplies matrices of a and b and sums in `total`."""
+    is_float = isinstance(total, AnyFloat)
+    letter = "f" if is_float else "i"
+    body = [f"^bb0(%x: {a}, %y: {b}, %s: {total}):"]
+    factors: list[str] = []
+    for name, type_ in (("%x", a), ("%y", b)):
+        if type_ == total:
+            factors.append(name)
+            continue
+        extend = "extf" if is_float else "extui" if element_name(type_) == "u8" else "extsi"
+        body.append(f"{name}1 = arith.{extend} {name} : {type_} to {total}")
+        factors.append(f"{name}1")
+    body.append(f"%p = arith.mul{letter} {', '.join(factors)} : {total}")
+    body.append(f"%t = arith.add{letter} %s, %p : {total}")
+    body.append(f"linalg.yield %t : {total}")
+    return (
+        f"linalg.generic {{indexing_maps = [{', '.join(MAPS)}], "
+        'iterator_types = ["parallel", "parallel", "reduction"]} '
+        f"ins(%a, %b : memref<?x?x{a}>, memref<?x?x{b}>) outs(%c : memref<?x?x{total}>) "
+        f"{{ {' '.join(body)} }}"
+    )
+
+
+def usual_sum(a: Attribute) -> Attribute | None:
+    """The type in which products of a are usually summed; None where no instruction takes a."""
+    if not is_element(a):
+        return None
+    name = element_name(a)
+    return element_type(ACCUMULATORS[name][0]) if name in ACCUMULATORS else None
+
+
+def instead(a: Attribute, b: Attribute) -> str:
+    """How to go on when a product of a and b cannot be formed as it is written."""
+    total = usual_sum(a)
+    if total is None or usual_sum(b) != total:
+        f32, tf32 = element_type("f32"), element_type("tf32")
+        if (a, b) == (f32, f32):
+            return (
+                "tensor cores take f32 as tf32, whose low 13 bits do not count: declare the inputs "
+                f"so (the arrays stay float32) and write {generic(tf32, tf32, f32)}"
+            )
+        return f"cast the inputs to one of {', '.join(ACCUMULATORS)} first"
+    return f"write {generic(a, b, total)}"
