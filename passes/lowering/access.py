@@ -256,9 +256,12 @@ class MatrixLoads:
     def _group(self, origins: list[tuple[int, ...]], position: int) -> int:
         """How many matrices one ldmatrix loads: 4 or 2 where their origins form a grid."""
         rest = origins[position : position + 4]
-        if len(rest) == 4 and _minus(rest[3], rest[2]) == _minus(rest[1], rest[0]):
-            return 4
-        return 2 if len(rest) >= 2 else 1
+        if len(rest) < 2 or min(_minus(rest[1], rest[0])) < 0:
+            return 1
+        if len(rest) < 4 or _minus(rest[3], rest[2]) != _minus(rest[1], rest[0]):
+            return 2
+        # a layout has no negative steps: a row of matrices may end within the group
+        return 4 if min(_minus(rest[2], rest[0])) >= 0 else 2
 
     def _addresses(self, group: list[tuple[int, ...]]) -> Layout:
         """The layout of the row addresses: lane 8m + r gives row r of matrix m."""
