@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        # Imports and IR are many objects that live to the end: collecting them again and again
+        # is a quarter of a compilation's time.
+        gc.set_threshold(100_000, 20, 100)
         module = importlib.import_module(f"fragir.cli.{cmd_name}")
         found: click.Command = module.main
         return found

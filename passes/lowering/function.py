@@ -24,7 +24,6 @@ from fragir.errors import FragirError
 from fragir.passes.lowering import copies, multiply
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
-from fragir.passes.lowering.convert import convert
 from fragir.passes.lowering.deferred import Deferred, defers
 from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
 from fragir.passes.lowering.lanes import Hardware
@@ -353,6 +352,8 @@ class FunctionLowering:
 
     @lower.register
     def _(self, op: frag.ConvertOp) -> None:
+        from fragir.passes.lowering.convert import convert
+
         source = op.source.type
         assert isinstance(source, frag.TileType)
         self.tiles[op.result] = convert(
