@@ -175,7 +175,7 @@ class _Copy:
         ar = self.ar
         type_ = VectorType(self.source.element, [chunk])
         for (source, source_offset), (target, target_offset), valid, exists in self._pieces(chunk):
-            predicate = ar.predicate(valid)
+            predicate = ar.predicate(ar.both(valid, exists))
             otherwise = None if predicate is None else ar.zero(type_)
             load = ptx.LoadOp(source, source_offset, type_, predicate, otherwise)
             value = ar.insert(load).value
