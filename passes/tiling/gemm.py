@@ -117,6 +117,9 @@ class Gemm:
         self.builder = outer
         loop = scf.ForOp(zero, self.value(k), step, first, body)
         self.builder.insert(loop)
+        if stages > 1:
+            # with fewer steps than stages, copies beyond K are still under way
+            self.builder.insert(frag.WaitOp(0))
         return loop.results[0]
 
     def _step_alone(self, a: Side, b: Side, body: Block) -> list[SSAValue]:
