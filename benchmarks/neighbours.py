@@ -1,0 +1,118 @@
+"""Other compilers from PyPI, each in an environment of its own, and what they are asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from measure import Run
+
+WORKERS = Path(__file__).parent / "workers"
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A package with pinned versions and the script that serves it."""
+
+    name: str
+    requirements: tuple[str, ...]
+    worker: str
+
+    @property
+    def home(self) -> Path:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return cache / "fragir" / "benchmarks" / "-".join(self.requirements).replace("==", "-")
+
+    @property
+    def label(self) -> str:
+        return self.requirements[0].replace("==", " ")
+
+    def python(self) -> Path | None:
+        """The Python of its environment, installed on first use; None where that fails."""
+        python = self.home / "bin" / "python"
+        done = self.home / "installed"
+        if done.exists():
+            return python
+        print(f"installing {self.label} into {self.home}", file=sys.stderr)
+        venv.create(self.home, clear=True, with_pip=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        found = subprocess.run(
+            [*command, *self.requirements], capture_output=True, text=True, check=False
+        )
+        if found.returncode:
+            last = (found.stderr.strip().splitlines() or ["pip failed"])[-1]
+            print(f"{self.label} is left out: {last}", file=sys.stderr)
+            return None
+        done.touch()
+        return python
+
+    def command(self) -> list[str] | None:
+        python = self.python()
+        return [str(python), str(WORKERS / self.worker)] if python else None
+
+
+TRITON = Neighbour("Triton", ("triton==3.6.0",), "triton_worker.py")
+PYPTX = Neighbour("pyptx", ("pyptx==0.1.1", "numpy"), "pyptx_worker.py")
+
+
+class Worker:
+    """A neighbour's process that answers requests, one JSON document a line."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.scratch = tempfile.TemporaryDirectory(prefix="fragir-bench-")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TRITON_CACHE_DIR": self.scratch.name},
+        )
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """RuntimeError with the last words of a worker that died."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            last = (self.process.stderr.read().strip().splitlines() or ["no answer"])[-1]
+            raise RuntimeError(f"{self.process.args}: {last}")
+        result: dict[str, Any] = json.loads(answer)
+        return result
+
+    def run(self, request: dict[str, Any]) -> Run:
+        """Runs whose time the worker takes itself, in its process."""
+
+        def run() -> tuple[float, float]:
+            answer = self.ask(request)
+            return answer["wall"], answer["cpu"]
+
+        return run
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        self.scratch.cleanup()
+
+
+def worker(neighbour: Neighbour, wanted: bool) -> Worker | None:
+    """The neighbour's process, where it is wanted and can be installed."""
+    command = neighbour.command() if wanted else None
+    return Worker(command) if command else None
