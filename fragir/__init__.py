@@ -10,12 +10,55 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fragir.builder import (
+        Memory,
+        Scalar,
+        Tile,
+        bf16,
+        e4m3,
+        e5m2,
+        f16,
+        f32,
+        f64,
+        fragment,
+        index,
+        kernel,
+        s8,
+        s32,
+        s64,
+        tf32,
+        u8,
+    )
     from fragir.compiler import Kernel, compile, emit, lower, parse
     from fragir.errors import FragirError
 
-__all__ = ["FragirError", "Kernel", "compile", "emit", "lower", "parse"]
+__all__ = [
+    "FragirError",
+    "Kernel",
+    "Memory",
+    "Scalar",
+    "Tile",
+    "bf16",
+    "compile",
+    "e4m3",
+    "e5m2",
+    "emit",
+    "f16",
+    "f32",
+    "f64",
+    "fragment",
+    "index",
+    "kernel",
+    "lower",
+    "parse",
+    "s8",
+    "s32",
+    "s64",
+    "tf32",
+    "u8",
+]
 
-_HOME = {"FragirError": "fragir.errors"}
+_COMPILER = ("Kernel", "compile", "emit", "lower", "parse")
 
 
 def __getattr__(name: str) -> Any:
@@ -24,4 +67,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'fragir' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOME.get(name, "fragir.compiler")), name)
+    if name == "FragirError":
+        home = "errors"
+    else:
+        home = "compiler" if name in _COMPILER else "builder"
+    return getattr(import_module(f"fragir.{home}"), name)

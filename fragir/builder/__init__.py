@@ -1,0 +1,50 @@
+"""Kernels written in Python: the same IR that `.mlir` files hold.
+
+`fragir.kernel(...)` begins one; its methods are the operations of the `frag` dialect, Python's
+operators those of `arith`. `docs/python.md` is the guide.
+"""
+
+from __future__ import annotations
+
+from fragir.builder.control import Branch, Loop
+from fragir.builder.kernel import KernelBuilder, fragment, kernel
+from fragir.builder.types import (
+    NAMES,
+    bf16,
+    e4m3,
+    e5m2,
+    f16,
+    f32,
+    f64,
+    index,
+    s8,
+    s32,
+    s64,
+    tf32,
+    u8,
+)
+from fragir.builder.values import Memory, Scalar, Tile
+
+__all__ = [
+    "NAMES",
+    "Branch",
+    "KernelBuilder",
+    "Loop",
+    "Memory",
+    "Scalar",
+    "Tile",
+    "bf16",
+    "e4m3",
+    "e5m2",
+    "f16",
+    "f32",
+    "f64",
+    "fragment",
+    "index",
+    "kernel",
+    "s8",
+    "s32",
+    "s64",
+    "tf32",
+    "u8",
+]

@@ -1,0 +1,70 @@
+"""Checks of what a user gives the builder: names, shapes, extents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+from fragir.builder.places import fail
+from fragir.dialects import frag
+
+Size = int | str
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_EXTENT = re.compile(r"\s*([A-Za-z_]\w*|\d+)\s*(?:(?:/|by)\s*(\d+)\s*)?", re.ASCII)
+
+
+def items(given: object) -> list[object] | None:
+    """The items of a tuple or list, None for anything else."""
+    if isinstance(given, tuple | list):
+        return list(cast("Sequence[object]", given))
+    return None
+
+
+def named(name: object, what: str) -> str:
+    """A name for `what`."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        fail(f"{name!r} is no name for {what}", "write letters, digits and _, as in gemm_128")
+    return name
+
+
+def pair(given: object, name: str) -> tuple[int, int] | None:
+    """Two positive numbers, None as it is."""
+    if given is None:
+        return None
+    match items(given):
+        case [int(m), int(n)] if min(m, n) > 0:
+            return m, n
+        case _:
+            pass
+    fail(f"{name} is {given!r}, it must be two positive numbers", f"write {name}=(2, 2)")
+
+
+def size_of(size: object, name: str) -> Size:
+    """A size of memory: a number or a name."""
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    if isinstance(size, str) and _NAME.fullmatch(size):
+        return size
+    fail(f"{size!r} is no size of {name}", 'write a positive number, or a name as in "m"')
+
+
+def shape_of(shape: object) -> list[int]:
+    """Sizes that Python knows."""
+    given = items(shape) or []
+    sizes = [size for size in given if isinstance(size, int) and size > 0]
+    if sizes and len(sizes) == len(given):
+        return sizes
+    fail(f"{shape!r} is no shape", "write positive numbers that Python knows, as in (128, 64)")
+
+
+def extent_of(extent: object) -> frag.Extent:
+    """An extent of a grid, as in `"n / 128"`."""
+    if isinstance(extent, int) and extent > 0:
+        return frag.Extent(extent)
+    match = _EXTENT.fullmatch(extent) if isinstance(extent, str) else None
+    if match is None or int(match[2] or 1) < 1:
+        fail(f"{extent!r} is no extent of a grid", 'write a number, "n" or "n / 128"')
+    size = int(match[1]) if match[1].isdigit() else match[1]
+    return frag.Extent(size, int(match[2] or 1))

@@ -1,0 +1,244 @@
+"""Loops and branches: blocks of the kernel that Python runs through exactly once."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from fragir.builder.places import fail, place
+from fragir.builder.trace import Trace
+from fragir.builder.types import condition, index
+from fragir.builder.values import Index, Scalar, Tile
+from fragir.dialects import frag
+
+Carried = Scalar | Tile | int
+
+
+class _Block:
+    """A `with` that carries named values: attributes that can be read and assigned."""
+
+    _KIND = "block"
+
+    def __init__(self, trace: Trace, carried: dict[str, Carried]):
+        start: dict[str, SSAValue] = {}
+        for name, value in carried.items():
+            if hasattr(type(self), name) or name.startswith("_"):
+                fail(f"{self._KIND}s have a {name} of their own", "call the value something else")
+            start[name] = _first(trace, value, name)
+        # not through __setattr__, which is for carried values
+        state = {"_trace": trace, "_start": start, "_now": {}, "_open": False, "_done": False}
+        self.__dict__.update(state, _location=place())
+
+    _trace: Trace
+    _start: dict[str, SSAValue]
+    _now: dict[str, SSAValue]
+    _open: bool
+    _done: bool
+    _location: LocationAttr
+
+    def _set(self, **state: object) -> None:
+        self.__dict__.update(state)
+
+    def __getattr__(self, name: str) -> Any:
+        """The present value of what is carried under a name; after the `with` the final one."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        self._check(name)
+        return _wrap(self._trace, self._now[name])
+
+    def __setattr__(self, name: str, value: Carried) -> None:
+        self._check(name)
+        if not self._open:
+            fail(f"the {self._KIND} is over", f"assign .{name} inside its `with`")
+        wanted = self._start[name].type
+        ssa = _value(self._trace, value, wanted, name)
+        if ssa.type != wanted:
+            held = _wrap(self._trace, self._start[name])
+            fail(f"{name} carries {held!r}, not {value!r}", "shape and type must stay the same")
+        self._now[name] = ssa
+
+    def _check(self, name: str) -> None:
+        if name not in self._start:
+            known = ", ".join(self._start) or "nothing"
+            fail(
+                f"this {self._KIND} carries no {name}, but {known}",
+                f"name it where the {self._KIND} starts: {name}=first value",
+            )
+        if not self._open and not self._done:
+            fail(f"the {self._KIND} has not begun", "write `with ... as` before it")
+
+    def _enter(self, block: Block, now: dict[str, SSAValue]) -> None:
+        if self._done or self._open:
+            fail(f"this {self._KIND} has been built already")
+        self._trace.open(self._KIND, block)
+        self._set(_now=now, _open=True)
+
+    def _leave(self) -> None:
+        """Ends the block with what is carried on."""
+        self._trace.insert(scf.YieldOp(*self._now.values()), location=self._location)
+        self._abandon()
+
+    def _abandon(self) -> None:
+        self._trace.close()
+        self._set(_open=False)
+
+    def _results(self, op: scf.ForOp | scf.IfOp) -> None:
+        for name, result in zip(self._start, op.results, strict=True):
+            result.name_hint = name
+        self._set(_now=dict(zip(self._start, op.results, strict=True)), _done=True)
+
+
+class Loop(_Block):
+    """A loop of the kernel (`scf.for`); see `Kernel.loop`."""
+
+    _KIND = "loop"
+
+    def __init__(
+        self, trace: Trace, bounds: tuple[Index, Index, Index], carried: dict[str, Carried]
+    ):
+        super().__init__(trace, carried)
+        step = trace.index(bounds[2], "a loop's step")
+        if isinstance(step, int) and step < 1:
+            fail(f"a loop's step is {step}, it must be positive")
+        start, stop, step = (trace.scalar(bound, index, "a loop's bound") for bound in bounds)
+        self._set(_bounds=(start, stop, step))
+
+    _bounds: tuple[SSAValue, SSAValue, SSAValue]
+    _block: Block
+
+    @property
+    def index(self) -> Scalar:
+        """The number that counts: start, start + step, ... below stop."""
+        if not self._open:
+            fail("a loop's index exists inside its `with`")
+        return Scalar(self._trace, self._block.args[0])
+
+    def __enter__(self) -> Loop:
+        block = Block(arg_types=[index, *(value.type for value in self._start.values())])
+        for argument, name in zip(block.args, ("i", *self._start), strict=True):
+            argument.name_hint = name
+        self._set(_block=block)
+        self._enter(block, dict(zip(self._start, block.args[1:], strict=True)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._abandon()
+            return
+        self._leave()
+        op = scf.ForOp(*self._bounds, list(self._start.values()), self._block)
+        self._results(self._trace.insert(op, location=self._location))
+
+
+class Branch(_Block):
+    """A branch of the kernel (`scf.if`); see `Kernel.if_`."""
+
+    _KIND = "branch"
+    _op: scf.IfOp | None
+    _block: Block
+    _condition: SSAValue
+
+    def __init__(self, trace: Trace, chosen: object, carried: dict[str, Carried]):
+        super().__init__(trace, carried)
+        operand = trace.operand(chosen)
+        if not isinstance(operand, Scalar) or operand.type != condition:
+            fail(
+                f"{operand!r} is no condition of the kernel",
+                "compare scalars; what Python knows is chosen with Python's if",
+            )
+        self._set(_condition=trace.use(operand), _op=None)
+
+    def __enter__(self) -> Branch:
+        self._set(_block=Block())
+        self._enter(self._block, dict(self._start))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._abandon()
+            return
+        self._leave()
+        start = list(self._start.values())
+        # what is carried stays as it was where the condition does not hold
+        other = Region(Block([scf.YieldOp(*start)])) if start else None
+        types = [value.type for value in start]
+        op = scf.IfOp(self._condition, types, Region(self._block), other)
+        self._set(_op=self._trace.insert(op, location=self._location))
+        self._results(op)
+
+    def else_(self) -> Otherwise:
+        """`with branch.else_():` right after the branch: what happens otherwise."""
+        op = self._op
+        if op is None or op.next_op is not None or op.parent is not self._trace.block:
+            fail("else_ does not follow its if_ directly")
+        return Otherwise(self, op)
+
+    def open_else(self) -> None:
+        """Begins the other block; carried values start as they were before the branch."""
+        self._set(_block=Block(), _done=False)
+        self._enter(self._block, dict(self._start))
+
+    def close_else(self, op: scf.IfOp, failed: bool) -> None:
+        """Puts the other block into the branch."""
+        if failed:
+            self._abandon()
+            return
+        self._leave()
+        region = op.false_region
+        if region.blocks:
+            region.detach_block(0).erase()
+        region.add_block(self._block)
+        self._set(_op=None)
+        self._results(op)
+
+
+class Otherwise:
+    """The `with` of `else_`."""
+
+    def __init__(self, branch: Branch, op: scf.IfOp):
+        self._branch, self._op = branch, op
+
+    def __enter__(self) -> None:
+        self._branch.open_else()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._branch.close_else(self._op, kind is not None)
+
+
+def _first(trace: Trace, value: object, name: str) -> SSAValue:
+    operand = trace.operand(value)
+    if isinstance(operand, float):
+        fail(f"{name} begins as {operand}, which has no type", "write k.constant(0.0, fragir.f32)")
+    return trace.constant(operand, index) if isinstance(operand, int) else trace.use(operand)
+
+
+def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue:
+    operand = trace.operand(value)
+    if not isinstance(operand, int | float):
+        return trace.use(operand)
+    if isinstance(type_, frag.TileType):
+        fail(f"{name} carries a tile, not the number {operand}", "k.fill(...) makes a tile")
+    return trace.constant(operand, type_)
+
+
+def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile:
+    return trace.wrap(ssa) if isinstance(ssa.type, frag.TileType) else Scalar(trace, ssa)

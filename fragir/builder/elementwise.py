@@ -1,0 +1,150 @@
+"""Functions of scalars and tiles: what `k.max`, `k.exp` and the like are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+from xdsl.ir import Attribute, Region, SSAValue
+
+from fragir.builder.places import fail, place
+from fragir.builder.trace import Trace
+from fragir.builder.values import Operand, Scalar, ScalarOperand, Tile
+
+ValueT = TypeVar("ValueT", Scalar, Tile)
+
+
+class Elementwise:
+    """Elementwise functions, the same for scalars and tiles."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def _apply(self, function: str, *operands: object) -> Any:
+        return self.trace.apply(function, operands)
+
+    @overload
+    def max(self, x: Tile, y: Operand) -> Tile: ...
+    @overload
+    def max(self, x: Operand, y: Tile) -> Tile: ...
+    @overload
+    def max(self, x: ScalarOperand, y: ScalarOperand) -> Scalar: ...
+    def max(self, x: Operand, y: Operand) -> Scalar | Tile:
+        """The larger one; NaN where one is NaN."""
+        return self._apply("max", x, y)
+
+    @overload
+    def min(self, x: Tile, y: Operand) -> Tile: ...
+    @overload
+    def min(self, x: Operand, y: Tile) -> Tile: ...
+    @overload
+    def min(self, x: ScalarOperand, y: ScalarOperand) -> Scalar: ...
+    def min(self, x: Operand, y: Operand) -> Scalar | Tile:
+        """The smaller one; NaN where one is NaN."""
+        return self._apply("min", x, y)
+
+    @overload
+    def select(self, condition: Tile, x: Operand, y: Operand) -> Tile: ...
+    @overload
+    def select(self, condition: Scalar, x: Tile, y: Operand) -> Tile: ...
+    @overload
+    def select(self, condition: Scalar, x: Operand, y: Tile) -> Tile: ...
+    @overload
+    def select(self, condition: Scalar, x: ScalarOperand, y: ScalarOperand) -> Scalar: ...
+    def select(self, condition: Scalar | Tile, x: Operand, y: Operand) -> Scalar | Tile:
+        """x where the condition holds, else y."""
+        return self._apply("select", condition, x, y)
+
+    def fma(self, x: ValueT, y: Operand, z: Operand) -> ValueT:
+        """x y + z, rounded once."""
+        return self._apply("fma", x, y, z)
+
+    def exp(self, x: ValueT) -> ValueT:
+        """e to the power of x (ex2.approx of x log2(e))."""
+        return self._apply("exp", x)
+
+    def exp2(self, x: ValueT) -> ValueT:
+        """2 to the power of x (ex2.approx)."""
+        return self._apply("exp2", x)
+
+    def log(self, x: ValueT) -> ValueT:
+        """The natural logarithm (lg2.approx times ln 2)."""
+        return self._apply("log", x)
+
+    def log2(self, x: ValueT) -> ValueT:
+        """The logarithm to base 2 (lg2.approx)."""
+        return self._apply("log2", x)
+
+    def sqrt(self, x: ValueT) -> ValueT:
+        """The square root."""
+        return self._apply("sqrt", x)
+
+    def rsqrt(self, x: ValueT) -> ValueT:
+        """1 over the square root (rsqrt.approx)."""
+        return self._apply("rsqrt", x)
+
+    def tanh(self, x: ValueT) -> ValueT:
+        """The hyperbolic tangent (tanh.approx)."""
+        return self._apply("tanh", x)
+
+    def sin(self, x: ValueT) -> ValueT:
+        """The sine (sin.approx)."""
+        return self._apply("sin", x)
+
+    def cos(self, x: ValueT) -> ValueT:
+        """The cosine (cos.approx)."""
+        return self._apply("cos", x)
+
+    def floor(self, x: ValueT) -> ValueT:
+        """The largest whole number that is not larger."""
+        return self._apply("floor", x)
+
+    def ceil(self, x: ValueT) -> ValueT:
+        """The smallest whole number that is not smaller."""
+        return self._apply("ceil", x)
+
+    def round(self, x: ValueT) -> ValueT:
+        """The nearest whole number, the even one of two."""
+        return self._apply("round", x)
+
+    def trunc(self, x: ValueT) -> ValueT:
+        """The whole part."""
+        return self._apply("trunc", x)
+
+    def map(self, function: Callable[..., Scalar], *tiles: Tile) -> Tile:
+        """Any function of scalars on every element: `k.map(lambda x, y: k.max(x, y), a, b)`.
+
+        It is called once. Its result's type is that of the new tile's elements.
+        """
+        if not tiles:
+            fail("map needs a tile")
+        sources = [self._tile(tile) for tile in tiles]
+        for tile in tiles:
+            if tile.shape != tiles[0].shape:
+                fail(f"{tiles[0]!r} and {tile!r} differ in shape")
+
+        def body(arguments: Sequence[SSAValue]) -> SSAValue:
+            return self._call(function, arguments)
+
+        return self.trace.wrap(self.trace.map(sources, body, place()))
+
+    def _elementwise(self, function: Callable[..., Scalar], types: list[Attribute]) -> Region:
+        """A function as a region on scalars of these types."""
+        region, _ = self.trace.elementwise(types, lambda a: self._call(function, a), place())
+        return region
+
+    def _call(self, function: Callable[..., object], arguments: Sequence[SSAValue]) -> SSAValue:
+        try:
+            result = function(*(Scalar(self.trace, argument) for argument in arguments))
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            fail(f"the function is called with {len(arguments)} scalars: {error}")
+        if not isinstance(result, Scalar):
+            fail(f"the function returns {result!r}, it must return a scalar of the kernel")
+        return self.trace.use(result)
+
+    def _tile(self, value: object) -> SSAValue:
+        if not isinstance(value, Tile):
+            fail(f"{value!r} is no tile", "k.load(...) and k.fill(...) make tiles")
+        return self.trace.use(value)

@@ -1,0 +1,329 @@
+"""`fragir.kernel`: writes a kernel's IR from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    LocationAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    StridedLayoutAttr,
+    StringAttr,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from fragir import diagnostics
+from fragir.builder.checks import Size, extent_of, named, pair, size_of
+from fragir.builder.control import Branch, Carried, Loop
+from fragir.builder.places import describe, error_at, fail, place
+from fragir.builder.tiles import Tiles
+from fragir.builder.trace import Trace
+from fragir.builder.types import scalar_type, tile_element
+from fragir.builder.values import Index, Memory, Scalar
+from fragir.dialects import frag
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir import compiler
+
+
+class KernelBuilder(Tiles):
+    """A kernel under construction; `fragir.kernel` makes one.
+
+    Operations are written inside its `with`, each with the place in the Python program that asked
+    for it. Afterwards `module` is the verified program, `mlir` its text, and `compile` makes the
+    kernel that runs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        warps: tuple[int, int] | None = None,
+        warpgroups: tuple[int, int] | None = None,
+        target: str = "sm_80",
+    ):
+        super().__init__(Trace(named(name, "a kernel")))
+        self.name, self.target = name, target
+        self._warps = pair(warps, "warps")
+        self._warpgroups = pair(warpgroups, "warpgroups")
+        self._grid: tuple[tuple[frag.Extent, ...], LocationAttr] | None = None
+        self._sizes: dict[str, tuple[Memory, int]] = {}
+        self._arguments: dict[str, tuple[SSAValue, tuple[str, ...]]] = {}
+        self._module: ModuleOp | None = None
+        self._location = place()
+
+    # --- the whole ----------------------------------------------------------------------------
+
+    def __enter__(self) -> KernelBuilder:
+        if self._module is not None or self.trace.scopes:
+            fail(f"the kernel {self.name} has been built already")
+        self.trace.open("kernel", Block())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.trace.scopes.clear()
+            return
+        self.trace.insert(func.ReturnOp(), location=self._location)
+        entry = self.trace.block
+        self.trace.close()
+        self._module = self._finished(entry)
+
+    def _finished(self, entry: Block) -> ModuleOp:
+        function = func.FuncOp(self.name, ([a.type for a in entry.args], []), Region(entry))
+        function.location = self._location
+        if any(names for _, names in self._arguments.values()):
+            function.arg_attrs = ArrayAttr(_sizes(names) for _, names in self._arguments.values())
+        for name, counts in (("frag.warps", self._warps), ("frag.warpgroups", self._warpgroups)):
+            if counts is not None:
+                function.attributes[name] = DenseArrayBase.from_list(i64, list(counts))
+        if self._grid is not None:
+            extents, location = self._grid
+            for extent in extents:
+                if isinstance(extent.size, str) and extent.size not in self._sizes:
+                    known = ", ".join(self._sizes) or "no names"
+                    raise error_at(
+                        location,
+                        f"the grid needs the size {extent.size}; the arguments name {known}",
+                        f'name a dimension so: k.memory("a", fragir.f16, ("{extent.size}", ...))',
+                    )
+            function.attributes["frag.grid"] = frag.GridAttr(extents)
+        module = ModuleOp([function])
+        try:
+            diagnostics.verify(module)
+        except FragirError as error:
+            raise _with_source(error) from error
+        return module
+
+    @property
+    def module(self) -> ModuleOp:
+        """The program, verified; an error before the end of the `with`."""
+        if self._module is None:
+            fail(f"the kernel {self.name} is not complete", "ask after its `with`")
+        return self._module
+
+    @property
+    def mlir(self) -> str:
+        """The program's text."""
+        return f"{self.module}\n"
+
+    def compile(self, target: str | None = None, *, comments: bool = False) -> compiler.Kernel:
+        """The kernel that runs, for a target (default: the one given to `fragir.kernel`)."""
+        from fragir import compiler
+
+        try:
+            return compiler.compile(self.module, target=target or self.target, comments=comments)
+        except FragirError as error:
+            raise _with_source(error) from error
+
+    # --- arguments ----------------------------------------------------------------------------
+
+    def memory(
+        self,
+        name: str,
+        element: Attribute,
+        shape: Sequence[Size],
+        *,
+        strides: Sequence[int | None] | None = None,
+    ) -> Memory:
+        """An array in global memory, the next argument.
+
+        A size is a number, or a name for one that the array brings with it; equal names are equal
+        sizes. `strides` (elements; None: what the array has) says how it lies in memory, row after
+        row without it.
+        """
+        element = tile_element(element, f"the memory {name}")
+        sizes = [size_of(size, name) for size in shape]
+        static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
+        layout: StridedLayoutAttr | NoneAttr = NoneAttr()
+        if strides is not None:
+            if len(strides) != len(sizes):
+                fail(f"{name} has {len(sizes)} dimensions and {len(strides)} strides")
+            layout = StridedLayoutAttr(list(strides))
+        has_names = any(isinstance(size, str) for size in sizes)
+        names = tuple(str(size) for size in sizes) if has_names else ()
+        ssa = self._argument(name, MemRefType(element, static, layout), names)
+        memory = Memory(self.trace, ssa, sizes)
+        for dim, size in enumerate(sizes):
+            if isinstance(size, str):
+                self._sizes.setdefault(size, (memory, dim))
+        return memory
+
+    def scalar(self, name: str, type_: Attribute) -> Scalar:
+        """A number, the next argument."""
+        type_ = scalar_type(type_, f"the scalar {name}")
+        return Scalar(self.trace, self._argument(name, type_, ()))
+
+    def _argument(self, name: str, type_: Attribute, sizes: tuple[str, ...]) -> SSAValue:
+        named(name, "an argument")
+        if name in self._arguments:
+            fail(f"{self.name} has an argument {name} already")
+        _ = self.trace.block
+        if len(self.trace.scopes) > 1:
+            fail("arguments belong to the whole kernel", "declare them outside loops and branches")
+        ssa = self.trace.block.insert_arg(type_, len(self._arguments))
+        ssa.name_hint = name
+        self._arguments[name] = ssa, sizes
+        return ssa
+
+    def size(self, name: str) -> Scalar:
+        """A size that an argument's shape names, as a scalar of type index."""
+        if name not in self._sizes:
+            fail(f"no argument has a size {name}", f"the names are {', '.join(self._sizes)}")
+        return self.trace.dim(*self._sizes[name])
+
+    # --- the launch ---------------------------------------------------------------------------
+
+    def grid(self, *extents: Size) -> None:
+        """How many blocks a launch has along x, y and z.
+
+        Each is a number, or text: `"n / 128"` is the size n divided by 128 and rounded up.
+        """
+        if not 1 <= len(extents) <= 3:
+            fail(f"a grid has one to three dimensions, not {len(extents)}")
+        if self._grid is not None:
+            fail(f"the grid was given already at {describe(self._grid[1])}")
+        self._grid = tuple(extent_of(extent) for extent in extents), place()
+
+    def block_id(self, dimension: str = "x") -> Scalar:
+        """The block's place in the grid along "x", "y" or "z"."""
+        if dimension not in ("x", "y", "z"):
+            fail(f"a grid has no dimension {dimension!r}", 'write "x", "y" or "z"')
+        op = frag.BlockIdOp(frag.Dimension(dimension))
+        return Scalar(self.trace, self.trace.insert(op, f"b{dimension}").result)
+
+    # --- control ------------------------------------------------------------------------------
+
+    def loop(self, start: Index, stop: Index, step: Index = 1, **carried: Carried) -> Loop:
+        """A loop of the kernel; Python runs through its body once.
+
+            with k.loop(0, depth, 32, acc=zero) as loop:
+                loop.acc = k.mma(x, y, loop.acc)      # loop.index counts
+            k.store(loop.acc, c, (row, col))
+
+        `carried` names what one turn hands to the next, with its first value: read and assign it
+        as an attribute of the loop. After the `with` the attribute is the last turn's value.
+        """
+        return Loop(self.trace, (start, stop, step), carried)
+
+    def if_(self, condition: Scalar, **carried: Carried) -> Branch:
+        """What happens only where a condition holds, the same for all threads of the block.
+
+            with k.if_(ahead < depth):
+                k.copy(...)
+
+        `carried` works as in `loop`; it keeps its value where the condition does not hold, or gets
+        one in `with branch.else_():`.
+        """
+        return Branch(self.trace, condition, carried)
+
+    # --- the matrix level ---------------------------------------------------------------------
+
+    def matmul(
+        self,
+        a: Memory,
+        b: Memory,
+        *,
+        into: Memory,
+        transposed_a: bool = False,
+        transposed_b: bool = False,
+        extra: Sequence[Memory] = (),
+        epilogue: Callable[..., Scalar] | None = None,
+        accumulate: Attribute | None = None,
+        tile: tuple[int, int, int] | None = None,
+        warps: tuple[int, int] | None = None,
+        stages: int | None = None,
+    ) -> None:
+        """`into = epilogue(a b)` for whole matrices; the compiler chooses tiles and stages.
+
+        `epilogue` gets, for one element, the sum, the old value of `into` and one value of each
+        array in `extra` (broadcast as in numpy: (n,) is one value a column, ("m", 1) one a row).
+        """
+        if self._warps or self._warpgroups:
+            fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")
+        operands = [self._memory(memory) for memory in (a, b, into, *extra)]
+        op = frag.MatmulOp(
+            *operands[:3],
+            extra=operands[3:],
+            a_transposed=transposed_a,
+            b_transposed=transposed_b,
+            accumulate=accumulate,
+        )
+        for name, values in (("tile", tile), ("warps", warps)):
+            if values is not None:
+                op.attributes[name] = DenseArrayBase.from_list(i64, list(values))
+        if stages is not None:
+            op.attributes["stages"] = IntegerAttr(stages, i64)
+        if epilogue is not None:
+            op = self._with_epilogue(op, epilogue)
+        self.trace.insert(op)
+
+    def _with_epilogue(self, op: frag.MatmulOp, epilogue: Callable[..., Scalar]) -> frag.MatmulOp:
+        try:
+            accumulator = op.accumulator()
+        except (FragirError, KeyError):
+            return op  # which the operation's verifier explains
+        elements = [Memory(self.trace, value, ()).element for value in (op.c, *op.extra)]
+        region = self._elementwise(epilogue, [accumulator, *elements])
+        names = ["sum", "old", *(f"{value.name_hint or 'extra'}" for value in op.extra)]
+        for argument, name in zip(region.block.args, names, strict=True):
+            argument.name_hint = name
+        op.add_region(region)
+        return op
+
+
+def kernel(
+    name: str,
+    *,
+    warps: tuple[int, int] | None = None,
+    warpgroups: tuple[int, int] | None = None,
+    target: str = "sm_80",
+) -> KernelBuilder:
+    """Begins a kernel: `with fragir.kernel("gemm", warps=(2, 2)) as k:`.
+
+    `warps` (rows, columns) says how the warps of a block divide the result of `mma`, `warpgroups`
+    that of `wgmma`; a block has as many threads as they need. `target` is what `compile` compiles
+    for by default.
+    """
+    return KernelBuilder(name, warps=warps, warpgroups=warpgroups, target=target)
+
+
+def fragment(instruction: str, operand: str, warps: tuple[int, int] = (1, 1)) -> frag.MmaFragment:
+    """The layout of an instruction's operand, as in `fragment("m16n8k16.f16", "a")`."""
+    made = frag.MmaFragment(instruction, operand, warps)
+    try:
+        made.resolve()
+    except FragirError as error:
+        fail(error.message, error.hint)
+    return made
+
+
+def _sizes(names: tuple[str, ...]) -> DictionaryAttr:
+    """An argument's attributes: the names of its sizes."""
+    return DictionaryAttr({"frag.sizes": ArrayAttr(map(StringAttr, names))} if names else {})
+
+
+def _with_source(error: FragirError) -> FragirError:
+    """An error with the line of Python that it points at."""
+    import linecache
+
+    if error.source is None and error.file is not None and error.line is not None:
+        error.source = linecache.getline(error.file, error.line).rstrip("\n") or None
+    return error

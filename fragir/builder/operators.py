@@ -1,0 +1,126 @@
+"""Python's operators on what a kernel computes with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from xdsl.ir import SSAValue
+
+from fragir.builder.places import fail
+
+if TYPE_CHECKING:
+    from fragir.builder.trace import Trace
+
+Other = TypeVar("Other")
+
+
+class Value:
+    """Something that exists in one kernel."""
+
+    __array_ufunc__ = None  # numpy's scalars leave operators with us to us
+    __hash__ = object.__hash__  # by identity, as `==` is a comparison in the kernel
+
+    def __init__(self, trace: Trace, ssa: SSAValue | None):
+        self.trace = trace
+        self._ssa = ssa
+
+    def __bool__(self) -> bool:
+        fail(
+            f"{self!r} is known when the kernel runs, not while it is built",
+            "write k.if_(condition), k.select(condition, x, y), or x & y for `x and y`",
+        )
+
+
+class Computed(Value, Generic[Other]):
+    """A value with operators; `Other` is what may stand on the other side of one."""
+
+    __hash__ = object.__hash__
+
+    def _apply(self, function: str, *operands: object) -> Any:
+        """The function's result: a Scalar of scalars, a Tile where a tile is among them."""
+        return self.trace.apply(function, operands)
+
+    def __add__(self, other: Other) -> Self:
+        return self._apply("+", self, other)
+
+    def __radd__(self, other: Other) -> Self:
+        return self._apply("+", other, self)
+
+    def __sub__(self, other: Other) -> Self:
+        return self._apply("-", self, other)
+
+    def __rsub__(self, other: Other) -> Self:
+        return self._apply("-", other, self)
+
+    def __mul__(self, other: Other) -> Self:
+        return self._apply("*", self, other)
+
+    def __rmul__(self, other: Other) -> Self:
+        return self._apply("*", other, self)
+
+    def __truediv__(self, other: Other) -> Self:
+        return self._apply("/", self, other)
+
+    def __rtruediv__(self, other: Other) -> Self:
+        return self._apply("/", other, self)
+
+    def __floordiv__(self, other: Other) -> Self:
+        return self._apply("//", self, other)
+
+    def __rfloordiv__(self, other: Other) -> Self:
+        return self._apply("//", other, self)
+
+    def __mod__(self, other: Other) -> Self:
+        return self._apply("%", self, other)
+
+    def __rmod__(self, other: Other) -> Self:
+        return self._apply("%", other, self)
+
+    def __and__(self, other: Other) -> Self:
+        return self._apply("&", self, other)
+
+    def __rand__(self, other: Other) -> Self:
+        return self._apply("&", other, self)
+
+    def __or__(self, other: Other) -> Self:
+        return self._apply("|", self, other)
+
+    def __ror__(self, other: Other) -> Self:
+        return self._apply("|", other, self)
+
+    def __xor__(self, other: Other) -> Self:
+        return self._apply("^", self, other)
+
+    def __rxor__(self, other: Other) -> Self:
+        return self._apply("^", other, self)
+
+    def __neg__(self) -> Self:
+        return self._apply("neg", self)
+
+    def __abs__(self) -> Self:
+        return self._apply("abs", self)
+
+    def __invert__(self) -> Self:
+        return self._apply("~", self)
+
+    def __lt__(self, other: Other) -> Self:
+        return self._apply("<", self, other)
+
+    def __le__(self, other: Other) -> Self:
+        return self._apply("<=", self, other)
+
+    def __gt__(self, other: Other) -> Self:
+        return self._apply(">", self, other)
+
+    def __ge__(self, other: Other) -> Self:
+        return self._apply(">=", self, other)
+
+    def __eq__(  # pyright: ignore[reportIncompatibleMethodOverride]  # as numpy's arrays
+        self, other: Other
+    ) -> Self:
+        return self._apply("==", self, other)
+
+    def __ne__(  # pyright: ignore[reportIncompatibleMethodOverride]  # as numpy's arrays
+        self, other: Other
+    ) -> Self:
+        return self._apply("!=", self, other)

@@ -1,0 +1,243 @@
+"""Operations on tiles and memory: the methods of a kernel that are the `frag` dialect's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from fragir import diagnostics
+from fragir.builder.checks import items, shape_of
+from fragir.builder.elementwise import Elementwise
+from fragir.builder.places import error_at, fail, place
+from fragir.builder.types import tile_element, type_name
+from fragir.builder.values import Index, Memory, Scalar, Tile
+from fragir.dialects import frag
+from fragir.layout import Layout
+
+Placement = frag.LayoutAttr | frag.MmaFragment | Layout
+
+
+class Tiles(Elementwise):
+    """Shared memory, copies, loads and stores, products, conversions."""
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def shared(
+        self, shape: Sequence[int], element: Attribute, *, swizzle: int = 0, name: str | None = None
+    ) -> Memory:
+        """Shared memory: the last two sizes form a matrix, those before count such matrices.
+
+        `swizzle` is 0, 32, 64 or 128 bytes; 128, or the bytes of a row where that is less, keeps
+        `ldmatrix` free of bank conflicts, and wgmma needs one.
+        """
+        element = tile_element(element, "shared memory")
+        if swizzle not in (0, 32, 64, 128):
+            fail(f"swizzle is {swizzle}, it must be 0, 32, 64 or 128 bytes")
+        sizes = shape_of(shape)
+        if len(sizes) < 2:
+            fail(f"shared memory has two dimensions or more, not {len(sizes)}")
+        type_ = MemRefType(element, sizes, memory_space=frag.SharedAttr(swizzle))
+        ssa = self.trace.insert(memref.AllocOp([], [], type_), name).memref
+        return Memory(self.trace, ssa, sizes)
+
+    def view(self, memory: Memory, at: Sequence[Index]) -> Memory:
+        """One matrix of a stack in shared memory."""
+        source = self._memory(memory)
+        op = self.trace.insert(frag.ViewOp(source, self._indices(at)))
+        return Memory(self.trace, op.matrix, memory.sizes[-2:])
+
+    def load(
+        self,
+        memory: Memory,
+        at: Sequence[Index],
+        *,
+        shape: Sequence[int],
+        transposed: bool = False,
+        masked: bool = False,
+        broadcast: bool = False,
+        layout: Placement | None = None,
+    ) -> Tile:
+        """A tile from memory; `at` is where its first element stands, one index a dimension.
+
+        `transposed`: memory holds the transposed matrix. `masked`: what lies outside the array is
+        read as zero (else it must not exist). `broadcast`: an array of one dimension is one value
+        a column, a dimension of size 1 stands for all rows or columns.
+        """
+        source = self._memory(memory)
+        type_ = self._tile_type(shape, memory.element, layout)
+        op = frag.LoadOp(
+            source,
+            self._indices(at),
+            type_,
+            transposed=transposed,
+            masked=masked,
+            broadcast=broadcast,
+        )
+        return self.trace.wrap(self.trace.insert(op).tile)
+
+    def store(
+        self,
+        tile: Tile,
+        memory: Memory,
+        at: Sequence[Index],
+        *,
+        transposed: bool = False,
+        masked: bool = False,
+    ) -> None:
+        """Writes a tile; `masked`: what lies outside the array is not written."""
+        source, target = self._tile(tile), self._memory(memory)
+        if memory.element != tile.element:
+            fail(
+                f"the tile holds {type_name(tile.element)}, the memory {type_name(memory.element)}",
+                f"store tile.cast(fragir.{type_name(memory.element)})",
+            )
+        op = frag.StoreOp(source, target, self._indices(at), transposed=transposed, masked=masked)
+        self.trace.insert(op)
+
+    def copy(
+        self,
+        source: Memory,
+        at: Sequence[Index],
+        target: Memory,
+        to: Sequence[Index] = (),
+        *,
+        masked: bool = False,
+        asynchronous: bool = False,
+    ) -> None:
+        """Copies from `source`, beginning at `at`, into a whole matrix of shared memory.
+
+        `to` picks one of a stack of matrices. All see it after `barrier`; with `asynchronous` after
+        `commit`, `wait` and `barrier`.
+        """
+        first, second = self._memory(source), self._memory(target)
+        starts, slots = self._indices(at), self._indices(to)
+        op = frag.CopyOp(first, starts, second, slots, masked=masked, is_async=asynchronous)
+        self.trace.insert(op)
+
+    def commit(self) -> None:
+        """Closes a group of asynchronous copies."""
+        self.trace.insert(frag.CommitOp())
+
+    def wait(self, pending: int = 0) -> None:
+        """Waits until at most `pending` of the newest groups are under way."""
+        self.trace.insert(frag.WaitOp(pending))
+
+    def barrier(self) -> None:
+        """All threads of the block wait for each other and then see each other's writes."""
+        self.trace.insert(frag.BarrierOp())
+
+    # --- tiles --------------------------------------------------------------------------------
+
+    def constant(self, value: float, type_: Attribute) -> Scalar:
+        """A number as a scalar of a type."""
+        return Scalar(self.trace, self.trace.constant(value, type_))
+
+    def fill(
+        self,
+        value: Scalar | float,
+        shape: Sequence[int],
+        element: Attribute,
+        *,
+        layout: Placement | None = None,
+    ) -> Tile:
+        """A tile whose elements all are `value`."""
+        element = tile_element(element, "a tile")
+        number = self.trace.scalar(value, element, "the value")
+        op = frag.FillOp(number, self._tile_type(shape, element, layout))
+        return self.trace.wrap(self.trace.insert(op).tile)
+
+    def mma(
+        self,
+        a: Tile,
+        b: Tile,
+        c: Tile,
+        *,
+        using: str | None = None,
+        result: Attribute | None = None,
+    ) -> Tile:
+        """`a b + c` by warps (mma.sync): a is M x K, b is K x N, c is M x N.
+
+        Tiles are multiples of an instruction's shape; `using` names one, as in `"m16n8k8.f16"`,
+        where several fit. `result` is the element type, c's without it.
+        """
+        first, second, third = self._tile(a), self._tile(b), self._tile(c)
+        (m, k), (k2, n) = a.shape[:2], b.shape[:2]
+        if k != k2 or c.shape[:2] != (m, n) or a.shape[2:] != b.shape[2:] != c.shape[2:]:
+            fail(
+                f"mma: {_by(a)} times {_by(b)} plus {_by(c)}",
+                "a is M x K, b is K x N, c is M x N; k.load(..., transposed=True) turns one",
+            )
+        type_ = third.type
+        assert isinstance(type_, frag.TileType)
+        if result is not None:
+            type_ = type_.with_element(tile_element(result, "a tile"))
+        return self.trace.wrap(
+            self.trace.insert(frag.MmaOp(first, second, third, type_, using=using)).d
+        )
+
+    def wgmma(
+        self,
+        a: Tile | Memory,
+        b: Memory,
+        c: Tile,
+        *,
+        transposed_a: bool = False,
+        transposed_b: bool = False,
+    ) -> Tile:
+        """`a b + c` by warpgroups (wgmma, sm_90a): b, and a unless it is a tile, in shared memory.
+
+        `transposed_a`: memory holds K x M; `transposed_b`: memory holds N x K.
+        """
+        first = self._tile(a) if isinstance(a, Tile) else self._memory(a)
+        op = frag.WgmmaOp(
+            first,
+            self._memory(b),
+            self._tile(c),
+            a_transposed=transposed_a,
+            b_transposed=transposed_b,
+        )
+        return self.trace.wrap(self.trace.insert(op).d)
+
+    def convert(self, tile: Tile, layout: Placement) -> Tile:
+        """The same tile in another layout: `fragir.fragment(...)`, or any `Layout`."""
+        source = self._tile(tile)
+        type_ = self._tile_type(tile.shape, tile.element, layout)
+        return self.trace.wrap(self.trace.insert(frag.ConvertOp(source, type_)).result)
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def _memory(self, value: object) -> SSAValue:
+        if not isinstance(value, Memory):
+            fail(f"{value!r} is no memory", "k.memory(...) and k.shared(...) make memory")
+        return self.trace.use(value)
+
+    def _indices(self, values: object) -> list[int | SSAValue]:
+        given = items(values)
+        if given is None:
+            fail(f"{values!r} is no list of indices", "write (row, column)")
+        return [self.trace.index(value, "an index") for value in given]
+
+    def _tile_type(
+        self, shape: Sequence[int], element: Attribute, layout: Placement | None
+    ) -> frag.TileType:
+        sizes = shape_of(shape)
+        if len(sizes) not in (2, 3):
+            fail(f"a tile has two dimensions, not {len(sizes)}")
+        match layout:
+            case frag.MmaFragment():
+                layout = frag.MmaLayoutAttr(layout)
+            case Layout():
+                layout = frag.ExplicitLayoutAttr(layout)
+            case _:
+                pass
+        try:
+            return frag.TileType(sizes, element, layout)
+        except Exception as error:
+            raise error_at(place(), diagnostics.message_of(error)) from error
+
+
+def _by(tile: Tile) -> str:
+    return "x".join(map(str, tile.shape))

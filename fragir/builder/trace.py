@@ -1,0 +1,339 @@
+"""The IR of a kernel while it is built: where operations go, and which values may be used there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.traits import IsTerminator
+
+from fragir.builder import functions
+from fragir.builder.expression import Expression, nodes
+from fragir.builder.operators import Value
+from fragir.builder.places import describe, error_at, fail, place
+from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
+from fragir.builder.values import Memory, Operand, Scalar, Tile
+from fragir.diagnostics import message_of
+from fragir.dialects import frag
+from fragir.errors import FragirError
+
+OpT = TypeVar("OpT", bound=Operation)
+ELEMENTWISE = "elementwise function"
+
+
+@dataclass
+class Scope:
+    """A block that is being filled: the kernel's, a loop's, a branch's, an elementwise one."""
+
+    kind: str
+    block: Block
+    location: LocationAttr
+    known: dict[object, SSAValue] = field(default_factory=dict[object, SSAValue])
+
+
+class Trace:
+    """Inserts operations at the user's present place and checks what they use."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.scopes: list[Scope] = []
+        self._closed: dict[Block, Scope] = {}
+
+    # --- scopes -------------------------------------------------------------------------------
+
+    def open(self, kind: str, block: Block) -> Scope:
+        """From here on operations go into this block."""
+        scope = Scope(kind, block, place())
+        self.scopes.append(scope)
+        return scope
+
+    def close(self) -> None:
+        """Operations go into the block around again."""
+        scope = self.scopes.pop()
+        self._closed[scope.block] = scope
+
+    @property
+    def block(self) -> Block:
+        """Where operations go; an error outside the kernel's `with`."""
+        if not self.scopes:
+            fail(
+                f"the kernel {self.name} is not being built here",
+                f"use it inside `with fragir.kernel({self.name!r}) as k:`",
+            )
+        return self.scopes[-1].block
+
+    def insert(self, op: OpT, name: str | None = None, location: LocationAttr | None = None) -> OpT:
+        """Appends an operation, checked, at the user's line."""
+        block = self.block
+        op.location = location or place()
+        if self.scopes[-1].kind == ELEMENTWISE and op.name.partition(".")[0] not in (
+            "arith",
+            "math",
+        ):
+            if not isinstance(op, frag.YieldOp):
+                op.erase(safe_erase=False)
+                fail(
+                    f"{op.name} in an elementwise function, which sees one element at a time",
+                    "only arithmetic on scalars goes there",
+                )
+        if not op.has_trait(IsTerminator):
+            try:
+                op.verify(verify_nested_ops=False)
+            except Exception as error:
+                location = op.location
+                op.erase(safe_erase=False)
+                raise error_at(location, message_of(error)) from error
+        block.add_op(op)
+        if name is not None and op.results:
+            op.results[0].name_hint = name
+        return op
+
+    def once(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
+        """A value that is made once for the present block and those within."""
+        assert self.block is self.scopes[-1].block
+        for scope in self.scopes:
+            if key in scope.known:
+                return scope.known[key]
+        value = self.scopes[-1].known[key] = make()
+        return value
+
+    # --- values -------------------------------------------------------------------------------
+
+    def own(self, value: Value) -> None:
+        """An error unless a value belongs to this kernel."""
+        if value.trace is not self:
+            fail(
+                f"{value!r} belongs to the kernel {value.trace.name}, not to {self.name}",
+                "a kernel gets what it works on as arguments",
+            )
+
+    def use(self, value: Scalar | Tile | Memory) -> SSAValue:
+        """The value in the IR, computed now where it is an expression of tiles."""
+        self.own(value)
+        _ = self.block
+        ssa = value.ssa
+        if ssa is not None and self.sees(ssa):
+            return ssa
+        if isinstance(value, Tile) and value.expression is not None:
+            value.ssa = self._compute(value)
+            return value.ssa
+        assert ssa is not None
+        scope = self._closed.get(_block(ssa))
+        where = (
+            "elsewhere" if scope is None else f"in the {scope.kind} at {describe(scope.location)}"
+        )
+        fail(
+            f"{value!r} was made {where}, which is over",
+            "carry it out: name it in k.loop(..., name=first) or k.if_(..., name=otherwise)",
+        )
+
+    def sees(self, ssa: SSAValue) -> bool:
+        """Whether a value may be used in the present block."""
+        block = _block(ssa)
+        return any(scope.block is block for scope in self.scopes)
+
+    def operand(self, value: object) -> Operand:
+        """What may stand beside an operator; an error for anything else."""
+        if isinstance(value, Scalar | Tile):
+            self.own(value)
+            return value
+        if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+            value = getattr(value, "item")()  # numpy's scalars
+        if isinstance(value, int | float):
+            return int(value) if isinstance(value, bool) else value
+        fail(f"{value!r} cannot be computed with", "write scalars, tiles and Python's numbers")
+
+    def constant(self, number: float, type_: Attribute) -> SSAValue:
+        """A number as a value."""
+        attribute = functions.attribute(number, type_)
+        return self.once(attribute, lambda: self.insert(arith.ConstantOp(attribute)).results[0])
+
+    def scalar(self, value: object, type_: Attribute, what: str) -> SSAValue:
+        """A scalar of this type, given as such or as a number."""
+        operand = self.operand(value)
+        if isinstance(operand, int | float):
+            return self.constant(operand, type_)
+        if isinstance(operand, Tile) or operand.type != type_:
+            fail(f"{what} is {operand!r}; it must be {type_name(type_)}", "use .cast(...)")
+        return self.use(operand)
+
+    def index(self, value: object, what: str) -> int | SSAValue:
+        """An index: a number, or a scalar of type index."""
+        operand = self.operand(value)
+        if isinstance(operand, float):
+            fail(f"{what} is {operand}; it must be a whole number", "write //, not /")
+        return operand if isinstance(operand, int) else self.scalar(operand, index, what)
+
+    def dim(self, memory: Memory, dim: int) -> Scalar:
+        """A size that is known when the kernel runs."""
+        name = memory.sizes[dim]
+        source = self.use(memory)
+
+        def make() -> SSAValue:
+            op = memref.DimOp(source, self.constant(dim, index))
+            return self.insert(op, name if isinstance(name, str) else None).results[0]
+
+        return Scalar(self, self.once(("dim", source, dim), make))
+
+    # --- arithmetic ---------------------------------------------------------------------------
+
+    def apply(self, function: str, operands: Sequence[object]) -> Scalar | Tile:
+        """A function of scalars, at once, or of tiles, as an expression."""
+        given = [self.operand(operand) for operand in operands]
+        type_ = self._common(function, given)
+        functions.check(function, type_)
+        if function in functions.REWRITTEN and not functions.is_float(type_):
+            function, number, first = functions.REWRITTEN[function]
+            given = [number, *given] if first else [*given, number]
+            functions.check(function, type_)
+        tiles = [operand for operand in given if isinstance(operand, Tile)]
+        if not tiles:
+            return Scalar(self, self._emit(function, given, type_, {}, place()))
+        for tile in tiles:
+            if tile.shape != tiles[0].shape:
+                fail(f"{tiles[0]!r} and {tile!r} differ in shape")
+        _ = self.block
+        element = functions.result_type(function, type_)
+        expression = Expression(function, tuple(given), place())
+        return Tile(self, None, tiles[0].shape, element, expression)
+
+    def _common(self, function: str, operands: list[Operand]) -> Attribute:
+        """The type of the operands; numbers take that of the others."""
+        if function == "select":
+            if _type(operands[0]) != condition:
+                fail(f"select's first operand is {operands[0]!r}, it must be a condition")
+            operands = operands[1:]
+        typed = [(_type(o), o) for o in operands]
+        known = [(type_, operand) for type_, operand in typed if type_ is not None]
+        if not known:
+            fail(
+                f"{function} of numbers alone is no operation of the kernel",
+                "give one of them a type: k.constant(1.0, fragir.f32)",
+            )
+        first, of = known[0]
+        for type_, operand in known:
+            if type_ != first:
+                fail(f"{function} of {of!r} and {operand!r}: the types differ", "use .cast(...)")
+        return first
+
+    def _emit(
+        self,
+        function: str,
+        operands: Sequence[Operand],
+        type_: Attribute,
+        elements: dict[Tile, SSAValue],
+        location: LocationAttr,
+    ) -> SSAValue:
+        """A function of scalars; `elements` has one element of every tile."""
+        values: list[SSAValue] = []
+        for operand in operands:
+            if isinstance(operand, Tile):
+                values.append(elements[operand])
+            elif isinstance(operand, Scalar):
+                values.append(self.use(operand))
+            else:
+                values.append(self.constant(operand, type_))
+        return self.insert(functions.build(function, values), location=location).results[0]
+
+    def cast_scalar(self, value: Scalar, type_: Attribute) -> Scalar:
+        """A scalar in another type."""
+
+        def insert(op: Operation) -> SSAValue:
+            return self.insert(op).results[0]
+
+        wanted = scalar_type(type_, "a scalar")
+        return Scalar(self, functions.cast(self.use(value), wanted, insert))
+
+    def cast_tile(self, tile: Tile, type_: Attribute) -> Tile:
+        """A tile in another element type."""
+        element = tile_element(type_, "a tile")
+        source = self.use(tile)
+        if element == tile.element:
+            return tile
+        assert isinstance(source.type, frag.TileType)
+        result = self.insert(frag.CastOp(source, source.type.with_element(element))).results[0]
+        return self.wrap(result)
+
+    def wrap(self, ssa: SSAValue) -> Tile:
+        """A tile of the IR as a value of the builder."""
+        assert isinstance(ssa.type, frag.TileType)
+        return Tile(self, ssa, ssa.type.shape, ssa.type.element_type)
+
+    # --- elementwise functions ----------------------------------------------------------------
+
+    def _compute(self, tile: Tile) -> SSAValue:
+        """An expression as one `frag.map`."""
+        if tile.element == condition:
+            fail("a tile of conditions cannot be kept", "use it in k.select(...)")
+        done = {t for t in nodes(tile, set()) if t.ssa is not None and self.sees(t.ssa)}
+        order = list(nodes(tile, done))
+        leaves = [t for t in order if t in done or t.expression is None]
+        sources = [self.use(leaf) for leaf in leaves]
+
+        def body(arguments: Sequence[SSAValue]) -> SSAValue:
+            elements = dict(zip(leaves, arguments, strict=True))
+            for node in order:
+                expression = node.expression
+                if node in elements or expression is None:
+                    continue
+                type_ = self._common(expression.function, list(expression.operands))
+                elements[node] = self._emit(
+                    expression.function, expression.operands, type_, elements, expression.location
+                )
+            return elements[tile]
+
+        location = tile.expression.location if tile.expression is not None else place()
+        return self.map(sources, body, location)
+
+    def map(
+        self,
+        sources: Sequence[SSAValue],
+        body: Callable[[Sequence[SSAValue]], SSAValue],
+        location: LocationAttr,
+    ) -> SSAValue:
+        """A `frag.map` of tiles; `body` gets one element of each and makes one of the result."""
+        types = [source.type for source in sources]
+        tiles = [type_ for type_ in types if isinstance(type_, frag.TileType)]
+        region, result = self.elementwise([t.element_type for t in tiles], body, location)
+        for argument, source in zip(region.block.args, sources, strict=True):
+            argument.name_hint = source.name_hint
+        op = frag.MapOp(sources, region, tiles[0].with_element(result))
+        return self.insert(op, location=location).results[0]
+
+    def elementwise(
+        self,
+        types: Sequence[Attribute],
+        body: Callable[[Sequence[SSAValue]], SSAValue],
+        location: LocationAttr,
+    ) -> tuple[Region, Attribute]:
+        """A region on scalars of these types that ends in `frag.yield`, and what it yields."""
+        block = Block(arg_types=types)
+        self.open(ELEMENTWISE, block)
+        try:
+            result = body(block.args)
+            self.insert(frag.YieldOp(result), location=location)
+        finally:
+            self.close()
+        return Region(block), result.type
+
+
+def _block(ssa: SSAValue) -> Block:
+    if isinstance(ssa, BlockArgument):
+        return ssa.block
+    owner = ssa.owner
+    assert isinstance(owner, Operation)
+    assert owner.parent is not None
+    return owner.parent
+
+
+def _type(operand: Operand) -> Attribute | None:
+    if isinstance(operand, Scalar):
+        return operand.type
+    return operand.element if isinstance(operand, Tile) else None
+
+
+__all__ = ["FragirError", "Scope", "Trace"]

@@ -1,0 +1,61 @@
+"""The element types under the names that the PTX ISA gives them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerType
+from xdsl.ir import Attribute, TypeAttribute
+
+from fragir.builder.places import fail
+from fragir.dialects.elements import FLOATS, element_name, element_type, is_element
+
+f16 = element_type("f16")
+bf16 = element_type("bf16")
+tf32 = element_type("tf32")
+f32 = element_type("f32")
+f64 = element_type("f64")
+e4m3 = element_type("e4m3")
+e5m2 = element_type("e5m2")
+s8 = element_type("s8")
+u8 = element_type("u8")
+s32 = element_type("s32")
+s64 = element_type("s64")
+index: TypeAttribute = IndexType()
+condition: TypeAttribute = IntegerType(1)
+
+NAMES = ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "s8", "u8", "s32", "s64", "index")
+
+
+def type_name(type_: Attribute) -> str:
+    """How a user writes a type."""
+    if type_ == index:
+        return "index"
+    try:
+        return element_name(type_)
+    except KeyError:
+        return str(type_)
+
+
+def is_float(type_: Attribute) -> bool:
+    """Whether a scalar type is a floating-point type."""
+    return type_name(type_) in FLOATS
+
+
+def scalar_type(type_: object, what: str) -> TypeAttribute:
+    """A type that a scalar may have, else an error at the user's line."""
+    if isinstance(type_, TypeAttribute):
+        try:
+            element_name(type_)
+        except KeyError:
+            pass
+        else:
+            return type_
+    fail(f"{what} cannot be {type_!r}", "write fragir.f32, fragir.s32, fragir.index, ...")
+
+
+def tile_element(type_: object, what: str) -> TypeAttribute:
+    """A type that memory and tiles may hold, else an error at the user's line."""
+    if isinstance(type_, TypeAttribute) and is_element(type_):
+        return type_
+    shown = type_name(type_) if isinstance(type_, Attribute) else repr(type_)
+    known = ", ".join(f"fragir.{name}" for name in NAMES if name not in ("index", "s64"))
+    fail(f"{what} cannot hold {shown}", f"write one of {known}")

@@ -1,0 +1,141 @@
+"""What a kernel computes with: scalars, tiles and memory.
+
+A `Scalar` is known when the kernel runs, not while it is built: Python's `if`, `while` and `range`
+cannot look at it. An operator on scalars is one operation of `arith` at once; operators on tiles
+gather in an expression, which becomes one `frag.map` where the tile is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.ir import Attribute, SSAValue
+
+from fragir.builder.operators import Computed, Value
+from fragir.builder.places import fail
+from fragir.builder.types import type_name
+from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
+
+if TYPE_CHECKING:
+    from fragir.builder.expression import Expression
+    from fragir.builder.trace import Trace
+
+ScalarOperand: TypeAlias = Union["Scalar", int, float]
+Operand: TypeAlias = Union["Tile", "Scalar", int, float]
+Index: TypeAlias = Union["Scalar", int]
+
+
+class Scalar(Computed[ScalarOperand]):
+    """One number: an index, an argument, or the element that an elementwise function is given.
+
+    Comparisons give conditions, for `select` and `if_`. `//` and `%` are for indices, which are
+    never negative.
+    """
+
+    def __init__(self, trace: Trace, ssa: SSAValue):
+        super().__init__(trace, ssa)
+        self.ssa = ssa
+
+    @property
+    def type(self) -> Attribute:
+        """The type, as in `fragir.f32` or `fragir.index`."""
+        return self.ssa.type
+
+    def __repr__(self) -> str:
+        name = f" {self.ssa.name_hint}" if self.ssa.name_hint else ""
+        return f"<{type_name(self.type)}{name}>"
+
+    def __index__(self) -> NoReturn:
+        fail(
+            f"{self!r} is known when the kernel runs, not while it is built",
+            "range(...) unrolls with Python's numbers; k.loop(...) is a loop of the kernel",
+        )
+
+    def _apply(self, function: str, *operands: object) -> Any:
+        if any(isinstance(operand, Tile) for operand in operands):
+            return NotImplemented
+        return super()._apply(function, *operands)
+
+    def named(self, name: str) -> Scalar:
+        """The same scalar, called so in the IR and in the PTX."""
+        self.ssa.name_hint = name
+        return self
+
+    def cast(self, type_: Attribute) -> Scalar:
+        """The number in another type: floats rounded to nearest even, integers toward zero."""
+        return self.trace.cast_scalar(self, type_)
+
+
+class Tile(Computed[Operand]):
+    """A matrix in the registers of a block.
+
+    `shape` is (rows, columns), `element` its type. Operators work on every element, with tiles of
+    the same shape and type, scalars of that type, and Python's numbers.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        ssa: SSAValue | None,
+        shape: tuple[int, ...],
+        element: Attribute,
+        expression: Expression | None = None,
+    ):
+        super().__init__(trace, ssa)
+        self.ssa = ssa  # None for an expression that nothing has used yet
+        self.shape = shape
+        self.element = element
+        self.expression = expression
+
+    def __repr__(self) -> str:
+        return f"<tile {'x'.join(map(str, self.shape))} of {type_name(self.element)}>"
+
+    def named(self, name: str) -> Tile:
+        """The same tile, called so in the IR and in the PTX."""
+        self.trace.use(self).name_hint = name
+        return self
+
+    def cast(self, type_: Attribute) -> Tile:
+        """The tile with elements of another type, rounded to nearest even."""
+        return self.trace.cast_tile(self, type_)
+
+
+class Memory(Value):
+    """An array in global memory, or matrices in shared memory."""
+
+    def __init__(self, trace: Trace, ssa: SSAValue, sizes: Sequence[int | str | None]):
+        super().__init__(trace, ssa)
+        self.ssa = ssa
+        self.sizes = tuple(sizes)
+
+    @property
+    def type(self) -> MemRefType[Attribute]:
+        """The memref type."""
+        return memref_type(self.ssa.type)
+
+    @property
+    def element(self) -> Attribute:
+        """The type of the elements."""
+        return self.type.element_type
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether this is shared memory."""
+        return frag.is_shared(self.ssa.type)
+
+    @property
+    def shape(self) -> tuple[int | Scalar, ...]:
+        """The sizes: numbers, and scalars of type index for those known when the kernel runs."""
+        return tuple(
+            size if size != DYNAMIC_INDEX else self.trace.dim(self, dim)
+            for dim, size in enumerate(self.type.get_shape())
+        )
+
+    def __repr__(self) -> str:
+        shape = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in self.type.get_shape())
+        where = "shared memory" if self.is_shared else "memory"
+        name = f" {self.ssa.name_hint}" if self.ssa.name_hint else ""
+        return f"<{where}{name} {shape} of {type_name(self.element)}>"
