@@ -16,7 +16,7 @@ func.func @stmatrix(%a: !ptx.ptr<global>, %d: !ptx.ptr<global>) attributes {ptx.
   %to = ptx.offset %memory, %lane * 16 : !ptx.ptr<shared> -> !ptx.ptr<shared>
   %copied = ptx.load %from[0] : !ptx.ptr<global> -> vector<8xf16>
   ptx.store %copied, %to[0] : vector<8xf16>, !ptx.ptr<shared>
-  ptx.sync "bar.warp.sync" -1
+  ptx.sync "bar.warp.sync", -1
 
   %four = arith.constant 4 : index
   %fifteen = arith.constant 15 : index
@@ -27,7 +27,7 @@ func.func @stmatrix(%a: !ptx.ptr<global>, %d: !ptx.ptr<global>) attributes {ptx.
   %quadrants = ptx.ldmatrix %address[0] : vector<8xf16>
   %turned = ptx.movmatrix %quadrants : vector<8xf16> -> vector<8xf16>
   ptx.stmatrix %turned, %address[0] : vector<8xf16>
-  ptx.sync "bar.warp.sync" -1
+  ptx.sync "bar.warp.sync", -1
 
   %result = ptx.load %to[0] : !ptx.ptr<shared> -> vector<8xf16>
   %out = ptx.offset %d, %lane * 16 : !ptx.ptr<global> -> !ptx.ptr<global>

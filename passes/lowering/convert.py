@@ -22,6 +22,7 @@ def convert(
     source: frag.TileType,
     target: frag.TileType,
     fragments: Sequence[SSAValue],
+    machine: str,
 ) -> list[SSAValue]:
     """The fragments of `target` from those of `source`.
 
@@ -33,7 +34,7 @@ def convert(
     assert placement is not None
     if step.permutation is not None:
         return _rename(ar, fragments, step.permutation, placement.chunk)
-    return _through_shared(ar, hardware, source, target, fragments)
+    return _through_shared(ar, hardware, source, target, fragments, machine)
 
 
 def _rename(
@@ -68,6 +69,7 @@ def _through_shared(
     source: frag.TileType,
     target: frag.TileType,
     fragments: Sequence[SSAValue],
+    machine: str,
 ) -> list[SSAValue]:
     """Store, barrier, load: right for every pair of layouts."""
     if len(source.shape) != 2:
@@ -83,7 +85,9 @@ def _through_shared(
     )
 
     def access(tile: frag.TileType) -> TileAccess:
-        return TileAccess(ar, hardware, tile, memory, (0, 0), transposed=False, masked=False)
+        return TileAccess(
+            ar, hardware, tile, memory, (0, 0), transposed=False, masked=False, target=machine
+        )
 
     access(source).store(fragments)
     ar.insert(ptx.SyncOp("bar.sync", 0))

@@ -279,6 +279,7 @@ class FunctionLowering:
             self.indices(op.all_indices()),
             transposed=op.transposed is not None,
             masked=op.masked is not None,
+            target=self.target,
             broadcast=op.broadcast is not None,
         )
         deferred = self.memories[op.memory].matrix is None and defers(op)
@@ -298,6 +299,7 @@ class FunctionLowering:
             self.indices(op.all_indices()),
             transposed=op.transposed is not None,
             masked=op.masked is not None,
+            target=self.target,
         )
         access.store(self.tiles[op.tile])
 
@@ -357,7 +359,7 @@ class FunctionLowering:
         source = op.source.type
         assert isinstance(source, frag.TileType)
         self.tiles[op.result] = convert(
-            self.ar, self.hardware, source, op.result.type, self.tiles[op.source]
+            self.ar, self.hardware, source, op.result.type, self.tiles[op.source], self.target
         )
 
     @lower.register

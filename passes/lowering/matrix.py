@@ -1,0 +1,186 @@
+"""Tiles in shared memory by ldmatrix and stmatrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from fragir.dialects import ptx
+from fragir.isa.targets import number
+from fragir.layout import Layout, axis
+from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.memory import address
+
+if TYPE_CHECKING:
+    from fragir.passes.lowering.access import TileAccess
+
+Register = tuple[SSAValue, int]  # a vector, and which of its registers
+Origin = tuple[int, ...]
+
+
+def has_stmatrix(target: str) -> bool:
+    """Whether the target has stmatrix (PTX ISA 9.2, section 9.7.14.5.16)."""
+    return number(target) >= 90
+
+
+class MatrixAccess:
+    """A tile in shared memory by 8x8 matrices, where its layout is made of them.
+
+    A register of ldmatrix and stmatrix has 32 bits of lane (g, t): those at byte 4t of row g of an
+    8 x 16-byte matrix, or transposed, for 16-bit elements, rows 2t and 2t + 1 of column g (PTX ISA
+    9.2, sections 9.7.14.5.15 and 9.7.14.5.16). Rows must be 16-byte aligned.
+    """
+
+    def __init__(self, access: TileAccess):
+        self.access = access
+        self.ar, self.memory = access.ar, access.memory
+        self.per = max(1, 32 // access.memory.bits)  # elements of one register
+        self.turned = False
+
+    def load(self) -> list[SSAValue] | None:
+        """The tile, one vector a chunk; None where ldmatrix does not fit."""
+        origins = self._origins()
+        if origins is None:
+            return None
+        element = self.memory.element
+        registers: list[Register] = []
+        for group in self._groups(origins):
+            pointer, offset = self._address(group)
+            type_ = VectorType(element, [len(group) * self.per])
+            value = self.ar.insert(ptx.LdmatrixOp(pointer, offset, type_, self.turned)).value
+            registers += [(value, i) for i in range(len(group))]
+        size = self.access.chunk // self.per
+        return [
+            gather(self.ar, registers[first : first + size], self.per)
+            for first in range(0, len(registers), size)
+        ]
+
+    def store(self, fragments: Sequence[SSAValue]) -> bool:
+        """Writes the tile by stmatrix; False, and nothing written, where it does not fit."""
+        origins = self._origins()
+        if origins is None:
+            return False
+        size = self.access.chunk // self.per
+        registers = [(fragment, i) for fragment in fragments for i in range(size)]
+        position = 0
+        for group in self._groups(origins):
+            part = registers[position : position + len(group)]
+            position += len(group)
+            pointer, offset = self._address(group)
+            value = gather(self.ar, part, self.per)
+            self.ar.insert(ptx.StmatrixOp(value, pointer, offset, self.turned))
+        return True
+
+    def _origins(self) -> list[Origin] | None:
+        """Where the matrix of every register of a lane begins; None where there are none."""
+        access, memory = self.access, self.memory
+        bits, per = memory.bits, self.per
+        if memory.matrix is None or access.masked or bits not in (8, 16, 32):
+            return None
+        if len(access.tile.shape) != 2 or access.chunk * bits % 32:
+            return None
+        row, col = access.mapped[-2], access.mapped[-1]
+        assert row is not None
+        assert col is not None
+        lane = [m for m in access.layout.axis("lane").modes if m.size > 1]
+        if [m.size for m in lane] != [4, 8] or not self._aligned(col):
+            return None
+        t, g = lane[0].stride, lane[1].stride
+        plain = t[col] == per and t[row] == 0 and g[col] == 0 and g[row] == 1
+        self.turned = bits == 16 and t[row] == 2 and t[col] == 0 and g[row] == 0 and g[col] == 1
+        if not plain and not self.turned:
+            return None
+        step = (0, 1) if plain else (1, 0)
+        origins: list[Origin] = []
+        for first in range(0, access.count, per):
+            origin = self._origin(first, step)
+            if origin is None:
+                return None
+            origins.append(origin)
+        return origins
+
+    def _aligned(self, col: int) -> bool:
+        """Whether lanes, warps and indices leave every row at a multiple of 16 bytes."""
+        access, memory = self.access, self.memory
+        assert memory.matrix is not None
+        per_row = 128 // memory.bits
+        if memory.matrix.width % 16 or self.ar.divisor(access.indices[-1]) % per_row:
+            return False
+        strides = [m.stride[col] for a in access.layout.axes if a.name == "warp" for m in a.modes]
+        return all(stride % per_row == 0 for stride in strides)
+
+    def _origin(self, first: int, step: tuple[int, int]) -> Origin | None:
+        """Where the matrix of one register begins, None where its elements are not side by side."""
+        constants = self.access.constants
+        start = constants[first]
+        for e in range(self.per):
+            wanted = (*start[:-2], start[-2] + e * step[0], start[-1] + e * step[1])
+            if constants[first + e] != wanted:
+                return None
+        if start[-1] % (128 // self.memory.bits):
+            return None
+        return start
+
+    def _groups(self, origins: list[Origin]) -> list[list[Origin]]:
+        """Four or two matrices an instruction, where their origins form a grid."""
+        groups: list[list[Origin]] = []
+        position = 0
+        while position < len(origins):
+            rest = origins[position : position + 4]
+            grid = len(rest) == 4 and _minus(rest[3], rest[2]) == _minus(rest[1], rest[0])
+            count = 4 if grid else min(2, len(rest))
+            groups.append(rest[:count])
+            position += count
+        return groups
+
+    def _address(self, group: list[Origin]) -> tuple[SSAValue, int]:
+        """The address each lane gives: lane 8m + r that of row r of matrix m."""
+        access = self.access
+        dims = len(access.layout.dims)
+        unit = _from_memory(access.mapped, (*[0] * (len(group[0]) - 2), 1, 0), dims)
+        modes = [(8, unit)]
+        if len(group) > 1:
+            modes.append((2, _from_memory(access.mapped, _minus(group[1], group[0]), dims)))
+        if len(group) > 2:
+            modes.append((2, _from_memory(access.mapped, _minus(group[2], group[0]), dims)))
+        warps = [a for a in access.layout.axes if a.name == "warp"]
+        rows = Layout((*warps, axis("lane", *modes)), access.layout.dims)
+        return address(self.ar, self.memory, access.place(rows), group[0])
+
+
+def gather(ar: Arithmetic, registers: Sequence[Register], per: int) -> SSAValue:
+    """Registers of `per` elements each as one vector, without a move."""
+    runs: list[list[Register]] = []
+    for register in registers:
+        if runs and runs[-1][-1] == (register[0], register[1] - 1):
+            runs[-1].append(register)
+        else:
+            runs.append([register])
+    parts = [_slice(ar, run, per) for run in runs]
+    return parts[0] if len(parts) == 1 else ar.insert(ptx.ConcatOp(parts)).result
+
+
+def _slice(ar: Arithmetic, run: Sequence[Register], per: int) -> SSAValue:
+    source, first = run[0]
+    if len(run) * per == ptx.length(source.type):
+        return source
+    type_ = VectorType(ptx.scalar_type(source.type), [len(run) * per])
+    return ar.insert(ptx.SliceOp(source, first * per, type_)).result
+
+
+def _minus(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a - b for a, b in zip(x, y, strict=True))
+
+
+def _from_memory(
+    mapped: Sequence[int | None], point: tuple[int, ...], dims: int
+) -> tuple[int, ...]:
+    """A step in memory as a step in the tile."""
+    result = [0] * dims
+    for dim, tile_dim in enumerate(mapped):
+        if tile_dim is not None:
+            result[tile_dim] = point[dim]
+    return tuple(result)
