@@ -69,10 +69,10 @@ def column_of(
             f"{name_of(vector)} holds one value a row and has strides; declare it as a matrix of "
             "one column, memref<?x1x...>, and index it by (row, 0)",
         )
-    _name_size(function, product, vector)
     (size,) = type_.get_shape()
     shape: list[SSAValue] = []
     if size == DYNAMIC_INDEX:
+        _name_size(function, product, vector)
         zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
         length = memref.DimOp(vector, zero)
         for op in (zero, length):
