@@ -69,7 +69,7 @@ def rounded(x: Bounded, form: Format, correct: bool = True) -> Bounded:
     accurate enough for that (`correct` false); all others gain half a spacing.
     """
     value, bound = x.value.astype(np.float64), x.bound
-    exact = (bound == 0) & correct
+    exact = (bound == 0) & (correct | ~np.isfinite(value))
     nearest = round_to(value, form)
     if exact.all():
         return Bounded(nearest, np.zeros(nearest.shape))

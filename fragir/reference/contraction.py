@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
@@ -27,7 +28,7 @@ def run(it: Interpreter, op: LinalgStructuredOperation) -> None:
     if len(op.outputs) != 1:
         raise FragirError(f"the reference knows {op.name} with one output only")
     kinds = [attribute.data for attribute in op.get_iterator_types()]
-    if all(kind == linalg.IteratorType.PARALLEL for kind in kinds):
+    if all(kind == IteratorType.PARALLEL for kind in kinds):
         result = _elementwise(it, op)
     else:
         result = _contract(it, op)

@@ -205,7 +205,7 @@ def _tanh(x: Bounded, form: Format) -> Bounded:
     bound = np.minimum(x.bound, 2.0)
     own = np.where((value == 0) | np.isinf(x.value), 0.0, 8 * UNIT * np.abs(value))
     error = np.where(np.isinf(x.value) & (x.bound == 0), 0.0, 2.0**-11 * (np.abs(value) + bound))
-    return bounded(value, bound + error + own)
+    return bounded(value, _finite(bound + error + own, value, x))
 
 
 def _circular(function: Callable[[Floats], Floats]) -> Unary:

@@ -104,7 +104,7 @@ def storage(name: str) -> np.dtype[Any]:
 def spacing(magnitude: Floats, form: Format) -> Floats:
     """The distance of neighbouring numbers of the format in the binade of each magnitude."""
     _, exponent = np.frexp(magnitude)
-    exponent = np.maximum(exponent - 1, form.lowest)
+    exponent = np.where(magnitude == 0, form.lowest, np.maximum(exponent - 1, form.lowest))
     return np.ldexp(1.0, exponent - (form.precision - 1))
 
 
@@ -173,6 +173,11 @@ def decode(array: Array, name: str) -> Array:
         array = np.ascontiguousarray(array).view(kind)
     if name in INTEGERS:
         return array.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        return _float_values(array, name)
+
+
+def _float_values(array: Array, name: str) -> Floats:
     if name == "bf16":
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     if name == "tf32":

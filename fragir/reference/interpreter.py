@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, func, linalg, math, memref, scf, tensor
+from xdsl.dialects import arith, func, math, memref, scf, tensor
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.ops import YieldOp as LinalgYieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from fragir.diagnostics import located
@@ -69,7 +70,7 @@ class Interpreter:
     def run_block(self, block: Block) -> list[Bounded]:
         """Runs operations in order; what the terminator passes on."""
         for op in block.ops:
-            if isinstance(op, scf.YieldOp | frag.YieldOp | linalg.YieldOp):
+            if isinstance(op, scf.YieldOp | frag.YieldOp | LinalgYieldOp):
                 return [self.bounded(value) for value in op.operands]
             try:
                 self._run_op(op)
