@@ -15,8 +15,12 @@ COMMANDS = {
     "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
     "check": "Emulate a PTX kernel with every check on, under several schedules.",
     "compile": "Compile matrix IR to placed tiles, lane code, PTX or a cubin.",
+    "descriptor": "Take a shared-memory or instruction descriptor apart, or build one.",
     "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
     "emulate": "Run a PTX kernel on the CPU, to the bit.",
+    "emit": "Write a PTX module that uses an instruction, or a C++ wrapper of it.",
+    "instructions": "List tensor-core instructions: registers, targets, what is native.",
+    "layout": "Show which lane holds which element of an instruction's operand.",
     "run": "Compile a program, run it, and check the result against its meaning in numpy.",
 }
 """Name and help of every command. `fragir/cli/NAME.py` defines it as `main`."""

@@ -1,0 +1,67 @@
+"""`fragir emit`: the smallest PTX module that uses an instruction, or a CUDA C++ wrapper of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fragir.cli.common import command, json_option, output_option, print_json
+from fragir.cli.files import write_output
+from fragir.cli.query import default_target, find
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.isa import Instruction
+
+
+@command()
+@click.argument("mnemonic")
+@click.option("--target", metavar="SM", help="The first that runs it natively if absent.")
+@click.option(
+    "--a",
+    "variant",
+    type=click.Choice(["registers", "descriptor"]),
+    default="registers",
+    show_default=True,
+    help="Where wgmma's A comes from.",
+)
+@click.option(
+    "--as",
+    "language",
+    type=click.Choice(["ptx", "cuda"]),
+    default="ptx",
+    show_default=True,
+    help="A probe kernel in PTX, or a C++ header.",
+)
+@output_option
+@json_option
+def main(
+    mnemonic: str,
+    target: str | None,
+    variant: str,
+    language: str,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Write a PTX module that uses an instruction, or a C++ inline-assembly wrapper of it."""
+    instruction = find(mnemonic)
+    if instruction.refused:
+        raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")
+    target = target if target is not None else default_target(instruction)
+    text = _text(find(mnemonic, target), target, variant, language)
+    if output is not None or not as_json:
+        write_output(output, text)
+    if as_json:
+        chosen = {"mnemonic": instruction.mnemonic, "target": target}
+        print_json({**chosen, "a": variant, "as": language, "text": text})
+
+
+def _text(instruction: Instruction, target: str, variant: str, language: str) -> str:
+    if language == "cuda":
+        from fragir.isa.cuda import header
+
+        return header(instruction, target, variant)
+    from fragir.isa.emit import emit_ptx
+
+    return emit_ptx(instruction, target, variant)

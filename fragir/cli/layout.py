@@ -1,0 +1,288 @@
+"""`fragir layout`: which lane holds which element of an operand, and where D's elements come from.
+
+A question (`--at`, `--lane`, `--output`) is answered as a table or as JSON; without one the whole
+operand is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fragir.cli.common import FINDING, command, json_option, print_json, report
+from fragir.cli.query import (
+    PLACE_COLUMNS,
+    TABLE_FORMATS,
+    find,
+    place_json,
+    place_row,
+    print_rows,
+    read_point,
+)
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.isa import Instruction
+    from fragir.isa.query import Place, View
+
+Point = tuple[int, ...]
+FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked: of which operand, under which immediates, in which form."""
+
+    instruction: Instruction
+    operand: str
+    immediates: dict[str, int]
+    logical: bool
+    style: str
+
+    def view(self) -> View:
+        from fragir.isa.query import View
+
+        return View.of(self.instruction, self.operand, logical=self.logical, **self.immediates)
+
+    def head(self) -> dict[str, Any]:
+        """What every document begins with."""
+        operand = self.instruction.operand(self.operand)
+        return {
+            "mnemonic": self.instruction.mnemonic,
+            "operand": self.operand,
+            "type": operand.element,
+        }
+
+
+@command()
+@click.argument("mnemonic")
+@click.argument("operand")
+@click.option("--at", callback=read_point, metavar="ROW,COL", help="Who holds this element.")
+@click.option("--lane", type=int, metavar="L", help="What this lane holds.")
+@click.option("--element", type=int, metavar="I", help="With --lane: this element only.")
+@click.option(
+    "--output",
+    "made",
+    callback=read_point,
+    metavar="ROW,COL",
+    help="Which elements and lanes make this element of D.",
+)
+@click.option("--selector", type=int, default=0, metavar="F", help="Sparsity selector, for e.")
+@click.option("--byte", type=int, default=0, metavar="B", help="Byte selector, for sfa and sfb.")
+@click.option("--thread", type=int, default=0, metavar="T", help="Thread selector, the same.")
+@click.option("--logical", is_flag=True, help="Sparse a: chunks along K, not packed columns.")
+@click.option("--offset", type=int, default=0, metavar="N", help="Split offset of 16x32bx2.")
+@click.option("--format", "style", type=click.Choice(FORMATS), default="text", show_default=True)
+@json_option
+def main(
+    mnemonic: str,
+    operand: str,
+    at: Point | None,
+    lane: int | None,
+    element: int | None,
+    made: Point | None,
+    selector: int,
+    byte: int,
+    thread: int,
+    logical: bool,
+    offset: int,
+    style: str,
+    as_json: bool,
+) -> int | None:
+    """Show which lane holds which element of OPERAND: a b c d e sfa sfb registers addresses."""
+    style = "json" if as_json else style
+    asked = sum(question is not None for question in (at, lane, made))
+    if asked > 1:
+        raise click.UsageError("--at, --lane and --output are different questions; ask one")
+    if element is not None and lane is None:
+        raise click.UsageError("--element goes with --lane")
+    if asked and style not in (*TABLE_FORMATS, "json"):
+        raise click.UsageError(f"--format {style} shows the whole operand; leave the question out")
+    try:
+        immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
+        query = Query(find(mnemonic), operand, immediates, logical, style)
+        if at is not None:
+            _show_at(query, at)
+        elif lane is not None:
+            _show_lane(query, lane, element)
+        elif made is not None:
+            _show_output(query, made)
+        elif query.instruction.operand(operand).registers.cls == "descriptor":
+            _show_descriptor(query)
+        else:
+            _show_whole(query)
+    except FragirError as error:
+        if style != "json":
+            raise
+        report(error, as_json=True)
+        return FINDING
+    return None
+
+
+def _show_at(query: Query, at: Point) -> None:
+    places = query.view().holders(at)
+    if query.style == "json":
+        holders = [place_json(place) for place in places]
+        print_json({**query.head(), "at": list(at), "holders": holders})
+    else:
+        print_rows(query.style, PLACE_COLUMNS, map(place_row, places))
+
+
+def _show_lane(query: Query, lane: int, element: int | None) -> None:
+    view = query.view()
+    held = view.held(lane)
+    if element is not None:
+        if not 0 <= element < len(held):
+            raise FragirError(
+                f"there is no element {element}", hint=f"a lane has elements 0 to {len(held) - 1}"
+            )
+        held = [held[element]]
+    if query.style == "json":
+        elements: list[dict[str, Any]] = []
+        for place, point in held:
+            document = place_json(place)
+            del document["lane"]
+            elements.append({**document, "point": None if point is None else list(point)})
+        print_json({**query.head(), "lane": lane, "elements": elements})
+        return
+    empty = ("",) * len(view.dims)
+    rows = ((*place_row(place)[1:], *(point or empty)) for place, point in held)
+    print_rows(query.style, (*PLACE_COLUMNS[1:], *view.dims), rows)
+
+
+def _show_output(query: Query, point: Point) -> None:
+    from fragir.isa.provenance import provenance
+
+    form = "descriptor" if query.operand == "a-shared" else "registers"
+    query.instruction.operand(query.operand)
+    immediates = {name: query.immediates[name] for name in ("selector", "byte", "thread")}
+    found = provenance(query.instruction, point, a=form, **immediates)
+    if query.style == "json":
+        sources = [
+            {
+                "operand": source.operand,
+                "point": list(source.point),
+                "holders": [place_json(place) for place in source.places],
+            }
+            for source in found.sources
+        ]
+        document = {
+            "mnemonic": query.instruction.mnemonic,
+            "output": list(point),
+            "holders": [place_json(place) for place in found.places],
+            "sources": sources,
+            "lanes": list(found.lanes()),
+        }
+        print_json(document)
+        return
+    result = "registers" if "registers" in query.instruction.operands else "d"
+    rows = [*_source_rows(result, point, found.places)]
+    for source in found.sources:
+        rows += _source_rows(source.operand, source.point, source.places)
+    print_rows(query.style, ("operand", "point", *PLACE_COLUMNS), rows)
+
+
+def _source_rows(operand: str, point: Point, places: tuple[Place, ...]) -> list[tuple[object, ...]]:
+    at = f"({','.join(map(str, point))})"
+    if not places:
+        return [(operand, at, "shared", "", "", "")]
+    return [(operand, at, *place_row(place)) for place in places]
+
+
+def _show_whole(query: Query) -> None:
+    view = query.view()
+    if query.style == "json":
+        document = {
+            "shape": list(view.shape),
+            "lanes": view.lanes,
+            "elements": view.elements,
+            "map": view.table(),
+        }
+        _print_compact({**query.head(), **document})
+    elif query.style == "formula":
+        _show_formula(view)
+    elif query.style in ("svg", "html"):
+        from fragir.draw import svg
+
+        sys.stdout.write(svg.view_svg(view) if query.style == "svg" else svg.view_html(view))
+    else:
+        from fragir.draw import text
+
+        if query.style == "text":
+            sys.stdout.write(_heading(view) + "\n" + text.view_text(view))
+        elif query.style == "csv":
+            sys.stdout.write(text.view_csv(view))
+        else:
+            sys.stdout.write(text.view_markdown(view))
+
+
+def _print_compact(document: dict[str, Any]) -> None:
+    """JSON with a line for every lane, not for every number."""
+    import json
+
+    lanes = document.pop("map")
+    head = json.dumps(document, indent=2)
+    lines = ",\n".join(f"    {json.dumps(lane)}" for lane in lanes)
+    sys.stdout.write(f'{head[:-2]},\n  "map": [\n{lines}\n  ]\n}}\n')
+
+
+def _show_formula(view: View) -> None:
+    inverse = view.inverse()
+    sys.stdout.write(view.layout.formula() + "\n\n")
+    sys.stdout.write(f"{inverse.formula()}\n" if inverse else "no closed formula the other way\n")
+
+
+def _heading(view: View) -> str:
+    from fragir.isa.throughput import notes
+
+    instruction, operand = view.instruction, view.operand
+    registers = f"{operand.registers.count} .{operand.registers.type}"
+    accepts = [t for t in operand.registers.accepts if t != operand.registers.type]
+    lines = [
+        f"{instruction.mnemonic}, operand {operand.name}",
+        f"  {operand.element or 'no'} elements, {' x '.join(map(str, view.shape))}"
+        f" ({', '.join(view.dims)})",
+        f"  registers a lane: {registers}" + (f" (or .{', .'.join(accepts)})" if accepts else ""),
+        f"  layout: {view.layout}",
+        *(f"  {line}" for line in notes(instruction)),
+        *([f"  refused: {instruction.refused}"] if instruction.refused else []),
+        "  T5:3 is element 3 of lane 5",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _show_descriptor(query: Query) -> None:
+    from fragir.isa.descriptor_forms import operand_forms
+
+    operand = query.instruction.operand(query.operand)
+    forms = operand_forms(operand)
+    majors = list(forms)
+    swizzles = sorted({swizzle for per_major in forms.values() for swizzle in per_major})
+    if query.style == "json":
+        document = {
+            **query.head(),
+            "shape": list(operand.shape),
+            "descriptor": True,
+            "majors": majors,
+            "swizzles": swizzles,
+            "canonical": {
+                major: {str(swizzle): form.document() for swizzle, form in per_major.items()}
+                for major, per_major in forms.items()
+            },
+        }
+        print_json(document)
+        return
+    if query.style not in TABLE_FORMATS:
+        raise FragirError(
+            f"operand {query.operand} lies in shared memory, no lane holds it",
+            hint=f"--format {', '.join(TABLE_FORMATS)} or json shows its canonical layouts",
+        )
+    rows = [
+        (major, swizzle, f"{form.mn}x{form.k}", form.shared.leading, form.shared.stride, form.text)
+        for major, per_major in forms.items()
+        for swizzle, form in per_major.items()
+    ]
+    print_rows(query.style, ("major", "swizzle", "tile", "LBO", "SBO", "layout"), rows)

@@ -1,0 +1,73 @@
+"""What the commands about instructions share: reading points, JSON of places and registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fragir.isa import Instruction
+    from fragir.isa.query import Place
+
+TABLE_FORMATS = ("text", "csv", "markdown")
+
+
+def read_point(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    """A callback for `ROW,COL`, or `ROW,COL,N` where an operand has a third coordinate."""
+    if value is None:
+        return None
+    parts = [part.strip() for part in value.split(",")]
+    if len(parts) not in (2, 3) or not all(p.isascii() and p.isdigit() for p in parts):
+        raise click.BadParameter(f"`{value}` is not of the form ROW,COL")
+    return tuple(map(int, parts))
+
+
+def find(mnemonic: str, target: str | None = None) -> Instruction:
+    """The instruction in any spelling; FragirError with the nearest legal ones."""
+    from fragir import isa
+    from fragir.isa.targets import known
+
+    if target is not None:
+        known(target)
+    return isa.lookup(mnemonic, target=target)
+
+
+def place_json(place: Place) -> dict[str, Any]:
+    """Where an element is, as in the documents of `layout`."""
+    return {
+        "lane": place.lane,
+        "element": place.element,
+        "register": place.register,
+        "bits": [place.low, place.high],
+    }
+
+
+def place_row(place: Place) -> tuple[object, ...]:
+    """The same as cells of a table."""
+    return place.lane, place.element, place.register, f"{place.high}:{place.low}"
+
+
+PLACE_COLUMNS = ("lane", "element", "register", "bits")
+
+
+def print_rows(style: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table on stdout as text, csv or markdown."""
+    import sys
+
+    from fragir.draw import text
+
+    render = {"text": text.columns, "csv": text.csv, "markdown": text.markdown}[style]
+    sys.stdout.write(render(list(columns), [list(row) for row in rows]))
+
+
+def default_target(instruction: Instruction) -> str:
+    """The first target that runs it natively and that today's ptxas knows, else the first."""
+    from fragir.isa.targets import number
+
+    recent = [target for target in instruction.targets if number(target) >= 75]
+    native = [target for target in recent if instruction.lowering.get(target) == "native"]
+    return [*native, *recent, *instruction.targets][0]

@@ -1,0 +1,3 @@
+"""Layouts as text, SVG and HTML."""
+
+from __future__ import annotations

@@ -1,0 +1,146 @@
+"""The canonical shared-memory layouts that an operand may have, and which one a layout is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fragir.errors import FragirError
+from fragir.isa.elements import BITS
+from fragir.isa.model import Operand
+from fragir.isa.shared_layouts import SWIZZLES, Major, SharedLayout, canonical
+from fragir.layout import Layout, renamed, swizzle_of
+from fragir.layout import SharedLayout as Swizzled
+
+
+@dataclass(frozen=True, slots=True)
+class TileForm:
+    """A canonical layout of a tile of `mn` x `k` units of `unit_bits` bits."""
+
+    shared: SharedLayout
+    mn: int
+    k: int
+    unit_bits: int
+
+    @property
+    def text(self) -> str:
+        """Axes mn and k to bytes, and the swizzle, as `fragir.layout.SharedLayout` reads it."""
+        layout = self.shared.layout(self.mn, self.k)
+        return str(Swizzled(layout, swizzle_of(self.shared.swizzle)))
+
+    def document(self) -> dict[str, Any]:
+        """As JSON: the tile, LBO and SBO in bytes, the step of one instruction along K."""
+        return {
+            "tile": [self.mn, self.k],
+            "unit_bits": self.unit_bits,
+            "leading": self.shared.leading,
+            "stride": self.shared.stride,
+            "advance": self.shared.advance(),
+            "layout": self.text,
+        }
+
+
+def majors(element: str) -> tuple[Major, ...]:
+    """K always; MN for 16-bit types only (PTX ISA 9.2, section 9.7.15.5.1)."""
+    return ("k", "mn") if BITS[element] == 16 else ("k",)
+
+
+def operand_forms(operand: Operand) -> dict[str, dict[int, TileForm]]:
+    """Major -> swizzle -> the packed canonical layout of the smallest tile that holds `operand`.
+
+    Along K and, where it is MN-major, along MN the tile is a whole swizzle width; types below a
+    byte count in bytes.
+    """
+    rows, cols = operand.shape
+    mn, k = (cols, rows) if operand.name == "b" else (rows, cols)
+    bits = BITS[operand.element]
+    element = operand.element if bits >= 8 else "b8"
+    unit = max(bits, 8)
+    k = k * bits // unit
+    found: dict[str, dict[int, TileForm]] = {}
+    for major in majors(operand.element):
+        per_major = found.setdefault(major, {})
+        for swizzle in SWIZZLES:
+            width = max(swizzle, 16) * 8 // unit
+            tile_mn = -(-mn // width) * width if major == "mn" else mn
+            tile_k = width if major == "k" and swizzle else k
+            shared = canonical(element, major, swizzle, tile_mn, tile_k)
+            per_major[swizzle] = TileForm(shared, tile_mn, tile_k, unit)
+    return found
+
+
+def parse_tile(text: str) -> TileForm:
+    """`bf16:k:128:64x64`: element, major, swizzle in bytes, MN x K, packed without holes."""
+    parts = text.split(":")
+    sizes = parts[3].split("x") if len(parts) == 4 else []
+    if len(sizes) != 2 or not all(p.isdigit() for p in (parts[2], *sizes)):
+        raise FragirError(
+            f"'{text}' names no tile", hint="write TYPE:MAJOR:SWIZZLE:MNxK, as in bf16:k:128:64x64"
+        )
+    element, major = parts[0], parts[1]
+    if element not in BITS or BITS[element] < 8:
+        raise FragirError(f"'{element}' is no type of whole bytes", hint="for smaller ones take b8")
+    if major not in ("k", "mn"):
+        raise FragirError(f"'{major}' is no major-ness", hint="k or mn")
+    if major not in majors(element):
+        raise FragirError(f"{element} cannot be mn-major", hint="only 16-bit types can")
+    mn, k = map(int, sizes)
+    if not mn or not k:
+        raise FragirError(f"'{text}' is a tile of no elements")
+    form = TileForm(canonical(element, major, int(parts[2]), mn, k), mn, k, BITS[element])
+    _ = form.text  # refuses what is no whole number of core matrices
+    return form
+
+
+def recognise(text: str, element: str) -> TileForm:
+    """The canonical layout that a shared-memory layout is: axes mn and k (or row and col).
+
+    `element` is the type, which says what a byte offset counts. FragirError, with the reason,
+    where no descriptor can say it.
+    """
+    swizzled = Swizzled.parse(text)
+    linear = swizzled.layout
+    if set(linear.names) == {"row", "col"}:
+        linear = renamed(linear, row="mn", col="k")
+    if set(linear.names) != {"mn", "k"}:
+        raise FragirError(
+            "a matrix in shared memory maps mn and k to bytes",
+            hint="as in 'mn [8:128] k [64:2] dims (byte) swizzle (3,4,3)'",
+        )
+    mn, k = linear.size("mn"), linear.size("k")
+    swizzle = next((w for w in SWIZZLES if swizzled.swizzle == swizzle_of(w)), None)
+    if swizzle is None:
+        raise FragirError(f"no descriptor has the swizzle of '{text}'")
+    for major in majors(element):
+        found = _match(linear, element, major, swizzle, mn, k)
+        if found is not None:
+            return TileForm(found, mn, k, BITS[element])
+    raise FragirError(
+        f"no descriptor says this layout of {element} with a {swizzle}-byte swizzle",
+        hint="`fragir layout MNEMONIC b` shows the canonical ones",
+    )
+
+
+def _match(
+    linear: Layout, element: str, major: Major, swizzle: int, mn: int, k: int
+) -> SharedLayout | None:
+    """The canonical layout with the offsets that `linear` has, if it is that everywhere."""
+    unit = BITS[element] // 8
+    width = max(swizzle, 16) // unit
+
+    def at(row: int, col: int) -> int:
+        """The offset of an element; of one outside the tile 16, which no element then needs."""
+        point = linear(mn=row, k=col) if row < mn and col < k else None
+        return 16 if point is None else point[0]
+
+    if major == "k":
+        leading, stride = at(0, width) if swizzle == 0 else 16, at(8, 0)
+    elif swizzle == 0:
+        leading, stride = at(0, 8), at(width, 0)
+    else:
+        leading, stride = at(width, 0), at(0, 8)
+    shared = SharedLayout(major, swizzle, unit, leading, stride)
+    try:
+        return shared if shared.layout(mn, k).equivalent(linear) else None
+    except FragirError:
+        return None
