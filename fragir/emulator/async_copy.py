@@ -9,10 +9,9 @@ import numpy as np
 from fragir.emulator.access import get
 from fragir.emulator.alu import Decode, nothing
 from fragir.emulator.asynchronous import Transfer
-from fragir.emulator.barriers import update
 from fragir.emulator.bulk_tensor import tensor_copy
 from fragir.emulator.common import Mask, Step, where
-from fragir.emulator.memory import SHARED_WINDOW, AccessFault
+from fragir.emulator.memory import SHARED_WINDOW, AccessFault, Memory
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
@@ -216,14 +215,13 @@ def _multicast(memory: Any, home: int, start: int, word: int, chosen: int) -> li
 
 
 def _start_load(machine: Any, begin: int, start: int, size: int, word: int, lane: int) -> None:
-    memory = machine.memory
-
-    def execute() -> None:
+    def move(memory: Memory) -> None:
         memory.shared.bytes[start : start + size] = memory.globals.bytes[begin : begin + size]
-        update(machine, word, 0, -size)
 
     chunks = np.arange(start, start + size, 16, dtype=np.int64)
-    machine.engine.transfer(Transfer(execute, np.array([lane]), chunks, "cp.async.bulk"))
+    machine.engine.transfer(
+        Transfer(move, np.array([lane]), chunks, "cp.async.bulk", signal=word, size=size)
+    )
 
 
 def _bulk_store(d: Decoder, ins: Instruction) -> Step:
@@ -252,13 +250,23 @@ def _bulk_store(d: Decoder, ins: Instruction) -> Step:
                 fault.index = index
                 raise
 
-            def execute(begin: int = begin, start: int = start, size: int = size) -> None:
+            def move(
+                memory: Memory, begin: int = begin, start: int = start, size: int = size
+            ) -> None:
                 memory.globals.bytes[start : start + size] = memory.shared.bytes[
                     begin : begin + size
                 ]
 
             machine.engine.transfer(
-                Transfer(execute, np.array([lane]), None, "cp.async.bulk", int(groups[index]))
+                Transfer(
+                    move,
+                    np.array([lane]),
+                    None,
+                    "cp.async.bulk",
+                    int(groups[index]),
+                    np.arange(begin, begin + size, 16, dtype=np.int64),
+                    size=size,
+                )
             )
             machine.report.statistics.stored["global"] += size
 

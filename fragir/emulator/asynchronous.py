@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.common import I64, LANES, Mask, is_slice
+from fragir.emulator.memory import Memory
 from fragir.emulator.state import Machine
 
 
@@ -49,6 +50,26 @@ class Copy:
             high,
         )
 
+    def move(self, memory: Memory) -> None:
+        """Copy the bytes within a memory."""
+        width = min(self.size, 8)
+        count = self.size // width
+        if self.given is None:
+            data = memory.globals.gather(self.source, width, count)
+        else:
+            whole = self.given == self.size
+            source = np.where(whole, self.source, self.source[whole][0] if whole.any() else 0)
+            data = memory.globals.gather(source, width, count)
+            data = np.where(whole[..., None] if count > 1 else whole, data, data.dtype.type(0))
+            for index in np.flatnonzero(~whole & (self.given > 0)):
+                number = int(self.given.flat[index])
+                start = int(self.source.flat[index])
+                part = np.zeros(self.size, np.uint8)
+                part[:number] = memory.globals.bytes[start : start + number]
+                where = np.unravel_index(index, self.given.shape)
+                data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
+        memory.shared.scatter(self.into, width, count, data)
+
 
 @dataclass(slots=True)
 class Arrival:
@@ -61,13 +82,21 @@ class Arrival:
 
 @dataclass(slots=True)
 class Transfer:
-    """A bulk copy: `execute` moves the bytes, `into` are shared 16-byte chunks it will write."""
+    """A bulk copy of one lane.
 
-    execute: Callable[[], None]
+    `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
+    and `reads` are the 16-byte chunks of shared memory that it writes or reads. A load signals
+    `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group` of its thread.
+    """
+
+    move: Callable[[Memory], None]
     lanes: npt.NDArray[np.int64]
     into: I64 | None
     what: str
-    group: int = -1  # of its (single) thread, for bulk groups; -1: completes on an mbarrier
+    group: int = -1  # -1: completes on an mbarrier
+    reads: I64 | None = None
+    signal: int = -1
+    size: int = 0
 
 
 class AsyncEngine:
@@ -107,6 +136,8 @@ class AsyncEngine:
         groups = self.committed[sel].copy() if mask is None else self.committed[sel][mask]
         low, high = int(groups.min()), int(groups.max())
         copy = Copy(source, into, size, given, lanes, groups, low, high)
+        for hook in self.machine.hooks:
+            hook.on_copy_issue(copy)
         if self.retires_now():
             self._move(copy)
             return
@@ -115,25 +146,10 @@ class AsyncEngine:
         self.copies.append(copy)
 
     def _move(self, copy: Copy) -> None:
-        memory = self.machine.memory
-        width = min(copy.size, 8)
-        count = copy.size // width
-        if copy.given is None:
-            data = memory.globals.gather(copy.source, width, count)
-        else:
-            whole = copy.given == copy.size
-            source = np.where(whole, copy.source, copy.source[whole][0] if whole.any() else 0)
-            data = memory.globals.gather(source, width, count)
-            data = np.where(whole[..., None] if count > 1 else whole, data, data.dtype.type(0))
-            for index in np.flatnonzero(~whole & (copy.given > 0)):
-                number = int(copy.given.flat[index])
-                start = int(copy.source.flat[index])
-                part = np.zeros(copy.size, np.uint8)
-                part[:number] = memory.globals.bytes[start : start + number]
-                where = np.unravel_index(index, copy.given.shape)
-                data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
-        memory.shared.scatter(copy.into, width, count, data)
+        copy.move(self.machine.memory)
         self.machine.progress = True
+        for hook in self.machine.hooks:
+            hook.on_copy_complete(copy)
 
     def _retire(self, copy: Copy) -> None:
         memory = self.machine.memory
@@ -198,9 +214,10 @@ class AsyncEngine:
         memory = self.machine.memory
         if transfer.into is not None and memory.poisoned:
             memory.check_poison(memory.shared, transfer.into, 16)
+        for hook in self.machine.hooks:
+            hook.on_transfer_issue(transfer)
         if self.retires_now():
-            transfer.execute()
-            self.machine.progress = True
+            self._execute(transfer)
             return
         if transfer.into is not None:
             memory.set_poison(transfer.into, 16, 1)
@@ -212,7 +229,16 @@ class AsyncEngine:
         if transfer.into is not None:
             memory.set_poison(transfer.into, 16, 0)
             memory.poisoned -= 1
-        transfer.execute()
+        self._execute(transfer)
+
+    def _execute(self, transfer: Transfer) -> None:
+        from fragir.emulator.barriers import update
+
+        transfer.move(self.machine.memory)
+        for hook in self.machine.hooks:
+            hook.on_transfer_complete(transfer)
+        if transfer.signal >= 0:
+            update(self.machine, transfer.signal, 0, -transfer.size)
         self.machine.progress = True
 
     def bulk_commit(self, sel: Any, mask: Mask) -> None:

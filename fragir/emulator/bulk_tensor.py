@@ -17,9 +17,8 @@ import numpy.typing as npt
 from fragir.emulator.access import get
 from fragir.emulator.alu import Function
 from fragir.emulator.asynchronous import Transfer
-from fragir.emulator.barriers import update
 from fragir.emulator.common import I64, UINT, EmulationError, Mask, Step, where
-from fragir.emulator.memory import GLOBAL_BASE, SHARED_WINDOW, AccessFault, Buffer
+from fragir.emulator.memory import GLOBAL_BASE, SHARED_WINDOW, AccessFault, Buffer, Memory
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -226,20 +225,28 @@ def _load(
     word: int,
     lane: int,
 ) -> None:
-    memory = machine.memory
     size = tensor.array.itemsize
     shift = size.bit_length() - 1
 
-    def execute() -> None:
+    def move(memory: Memory) -> None:
         offsets, inside = tensor.elements(corner)
+        filler = tensor.filler() if memory is machine.memory else np.zeros((), UINT[size])
         at = np.where(inside, offsets + buffer.start, 0) >> shift
-        values = np.where(inside, memory.globals.view(size)[at], tensor.filler())
+        values = np.where(inside, memory.globals.view(size)[at], filler)
         memory.shared.view(size)[tensor.swizzled(start) >> shift] = values
-        update(machine, word, 0, -tensor.bytes)
 
     chunks = np.arange(start, start + tensor.bytes, 16, dtype=np.int64)
     machine.report.statistics.loaded["global"] += tensor.bytes
-    machine.engine.transfer(Transfer(execute, np.array([lane]), chunks, "cp.async.bulk.tensor"))
+    machine.engine.transfer(
+        Transfer(
+            move,
+            np.array([lane]),
+            chunks,
+            "cp.async.bulk.tensor",
+            signal=word,
+            size=tensor.bytes,
+        )
+    )
 
 
 def _store(
@@ -252,16 +259,15 @@ def _store(
     group: int,
     reduction: str | None,
 ) -> None:
-    memory = machine.memory
     size = tensor.array.itemsize
     shift = size.bit_length() - 1
 
-    def execute() -> None:
+    def move(memory: Memory) -> None:
         offsets, inside = tensor.elements(corner)
         values = memory.shared.view(size)[tensor.swizzled(start) >> shift][inside]
         cells = (offsets + buffer.start)[inside] >> shift
         target = memory.globals.view(size)
-        if reduction is not None:
+        if reduction is not None and memory is machine.memory:
             kind = tensor.array.dtype
             old = target[cells].view(kind)
             values = _REDUCE[reduction](old, values.view(kind)).astype(kind).view(UINT[size])
@@ -269,5 +275,13 @@ def _store(
 
     machine.report.statistics.stored["global"] += tensor.bytes
     machine.engine.transfer(
-        Transfer(execute, np.array([lane]), None, "cp.async.bulk.tensor", group)
+        Transfer(
+            move,
+            np.array([lane]),
+            None,
+            "cp.async.bulk.tensor",
+            group,
+            np.arange(start, start + tensor.bytes, 16, dtype=np.int64),
+            size=tensor.bytes,
+        )
     )

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from fragir.emulator.arguments import Arguments
 from fragir.emulator.asynchronous import AsyncEngine
 from fragir.emulator.barriers import BlockBarriers
+from fragir.emulator.checks import hooks_for
 from fragir.emulator.collective import is_collective, needs
 from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
 from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
 from fragir.emulator.decode import MALFORMED, Decoder, lookup
+from fragir.emulator.hooks import instrument, overriding
 from fragir.emulator.memory import GLOBAL_BASE, Memory
 from fragir.emulator.program import RESULTS, Program, Symbol, type_size
 from fragir.emulator.report import Report
@@ -43,6 +45,7 @@ def run(
     shared: int = 0,
     target: str | None = None,
     check: bool = False,
+    fragments: bool = False,
     schedule: int | None = None,
     asynchrony: Asynchrony = "late",
     trace: TextIO | None = None,
@@ -55,7 +58,9 @@ def run(
     read and written in place (the same array twice is one buffer); numbers are converted by the
     parameter's declared type; bytes are a by-value struct; None is a null pointer. `shared` is the
     number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
-    arithmetic of tensor-core instructions. `schedule` seeds another order of execution.
+    arithmetic of tensor-core instructions. `check` looks for errors that do not stop the run
+    and `fragments` for matrix fragments that are no matrix (docs/emulator.md, "Checks"); what is
+    found is in the report. `schedule` seeds another order of execution.
     `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
     that is done. `resident`: how many warps are on the machine together.
 
@@ -78,8 +83,9 @@ def run(
         asynchrony=asynchrony,
         trace=trace,
         resident=resident,
+        check=check,
+        fragments=fragments,
     )
-    launch.check = check
     launch.report.statistics.decode_seconds = time.perf_counter() - started
     launch.run(progress)
     launch.report.statistics.seconds = time.perf_counter() - started
@@ -111,8 +117,9 @@ class Launch:
         asynchrony: Asynchrony,
         trace: TextIO | None,
         resident: int,
+        check: bool = False,
+        fragments: bool = False,
     ) -> None:
-        self.check = False
         self.report = Report()
         self.program = program = Program(module, entry)
         self._refuse_unknown()
@@ -140,6 +147,7 @@ class Launch:
         machine.wgmma = Warpgroups(machine)
         self._initialise()
         self.arguments.load()
+        machine.hooks = hooks_for(machine, program, check=check, fragments=fragments)
         name = target or (module.target[0] if module.target else "sm_80")
         with np.errstate(all="ignore"):
             self.scheduler = self._decode(name, seed, trace)
@@ -263,8 +271,8 @@ class Launch:
     # -- decoding --------------------------------------------------------------------------------
 
     def _decode(self, target: str, seed: int | None, trace: TextIO | None) -> Scheduler:
-        program = self.program
-        decoder = Decoder(program, self.machine, target)
+        program, machine = self.program, self.machine
+        decoder = Decoder(program, machine, target)
         count = len(program.code)
         leaders: set[int] = set()
         for placed in program.code:
@@ -284,7 +292,10 @@ class Launch:
             decoder.placed = placed
             if ends_block(ins):
                 try:
-                    code.terminators[at] = control.terminator(at)
+                    terminator = control.terminator(at)
+                    for hook in overriding(machine.hooks, "wrap_terminator"):
+                        terminator = hook.wrap_terminator(decoder, ins, terminator)
+                    code.terminators[at] = terminator
                 except MALFORMED as problem:
                     raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
                 at += 1
@@ -306,7 +317,7 @@ class Launch:
                 ):
                     group.append(program.code[at + len(group)].ins)
                 try:
-                    step = mma_group(decoder, group)
+                    step = instrument(decoder, group, mma_group(decoder, group))
                 except MALFORMED as problem:
                     raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
                 code.steps[at] = self._watched(decoder, step, group)
@@ -322,10 +333,12 @@ class Launch:
         if ins.opcode[0] == RESULTS:
             step = control.copy_results(at)
         else:
-            step = decoder.step(placed)
+            step = instrument(decoder, [ins], decoder.step(placed))
         if ins.guard is not None:
             row = decoder.row(ins, ins.guard.register, "pred")
             step = guarded(step, row, ins.guard.negated)
+            for hook in overriding(self.machine.hooks, "wrap_guard"):
+                step = hook.wrap_guard(decoder, ins, step)
         return step if ins.opcode[0] == "wgmma" else self._watched(decoder, step, [ins])
 
     def _watched(self, decoder: Decoder, step: Step, group: list[tree.Instruction]) -> Step:

@@ -266,6 +266,8 @@ class Scheduler:
         key = machine.key[: machine.resident]
         if int(key.min()) >= EXITED:
             machine.engine.finish()
+            for hook in machine.hooks:
+                hook.on_finish()
             return False
         self.back_edges.clear()
         if machine.engine.end_round():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fragir.emulator.asynchronous import AsyncEngine
     from fragir.emulator.barriers import BlockBarriers
     from fragir.emulator.bulk_tensor import TensorMap
+    from fragir.emulator.hooks import Hooks
     from fragir.emulator.memory import Buffer
     from fragir.emulator.wgmma import Warpgroups
 
@@ -96,6 +97,7 @@ class Machine:
         self.dynamic_shared = 0
         self.tensor_maps: list[tuple[TensorMap, Buffer]] = []
         self.on_wave: list[Callable[[], None]] = []
+        self.hooks: list[Hooks] = []  # the checks of this launch
 
     # -- waves -------------------------------------------------------------------------------
 
@@ -114,6 +116,8 @@ class Machine:
             row[...] = self._compute(name)
         for action in self.on_wave:
             action()
+        for hook in self.hooks:
+            hook.on_wave()
 
     def thread_ids(self) -> npt.NDArray[np.int64]:
         """Thread number within its block, [warp, lane]."""

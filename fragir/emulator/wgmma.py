@@ -91,6 +91,8 @@ class Warpgroups:
     def issue(self, item: Issue) -> None:
         form = item.form
         every = expand(item.warps)
+        for hook in self.machine.hooks:
+            hook.on_wgmma_issue(item)
         if self.pending:
             self._check_order(form, every)
         used = form.d if form.a is None else np.concatenate([form.d, form.a])
@@ -175,6 +177,8 @@ class Warpgroups:
 
     def _execute(self, item: Issue) -> None:
         form, machine = item.form, self.machine
+        for hook in machine.hooks:
+            hook.on_wgmma_execute(item)
         every = expand(item.warps)
         count = len(item.warps)
         shape = (-1, count, WARPGROUP, 32)

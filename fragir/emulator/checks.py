@@ -1,0 +1,15 @@
+"""Which checks a launch has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fragir.emulator.hooks import Hooks
+    from fragir.emulator.program import Program
+    from fragir.emulator.state import Machine
+
+
+def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: bool) -> list[Hooks]:
+    """The checks in the order in which they see everything."""
+    return []

@@ -1,0 +1,252 @@
+"""Where checks look at a kernel that runs: what the machine tells them, and when.
+
+A check is a subclass of `Hooks` that overrides what it needs. `machine.hooks` holds the checks of
+a launch in order; without checks it is empty and the emulator does no extra work: steps are wrapped
+when they are decoded, and only where a check asks for it.
+
+Lanes are numbered flat over the machine: warp * 32 + lane, warps of one block being neighbours
+(`machine.block_of[warp]`, `machine.place(warp)`). Positions are byte positions in the arena of a
+space (`memory.globals`, `memory.shared`, `memory.local`); the shared memory of resident block b
+begins at b * `memory.shared_stride`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import DTYPES, I64, LANES, Mask, Step
+from fragir.emulator.report import Finding
+
+if TYPE_CHECKING:
+    from fragir.emulator.asynchronous import Copy, Transfer
+    from fragir.emulator.decode import Decoder, Place
+    from fragir.emulator.memory import Arena
+    from fragir.emulator.scheduler import Terminator
+    from fragir.emulator.state import Machine
+    from fragir.emulator.wgmma import Issue
+    from fragir.ptx.tree import Instruction
+
+AccessKind: TypeAlias = Literal["load", "store", "atomic"]
+
+
+@dataclass(slots=True)
+class Access:
+    """One instruction's access to memory by the lanes that take part, before it happens.
+
+    `size`: bytes of each lane (whole vector; 16 for a row of ldmatrix or stmatrix). `address`: as
+    the kernel sees it in `space` (global, shared, local or generic), one for each of `lanes` (flat
+    numbers, in the same shape). `sel` and `mask` are what the step was called with.
+    """
+
+    kind: AccessKind
+    instruction: Instruction
+    space: str
+    address: npt.NDArray[Any]
+    size: int
+    lanes: I64
+    sel: Any
+    mask: Mask
+    machine: Machine
+
+    def parts(self) -> list[tuple[Arena, I64, I64]]:
+        """(arena, byte positions, lanes) per space; several for generic addresses.
+
+        Raises AccessFault where the access itself is about to.
+        """
+        memory = self.machine.memory
+        lanes = self.lanes
+        if self.space == "shared" and self.address.shape != _shape(self.sel, self.mask, lanes):
+            home = memory.shared_home.ravel()[lanes]
+            return [(memory.shared, memory.locate_shared(self.address, home, self.size), lanes)]
+        found = memory.spaces(self.space, self.address, self.sel, self.mask, self.size)
+        return [(arena, at, lanes if which is None else lanes[which]) for arena, at, which in found]
+
+
+def _shape(sel: Any, mask: Mask, lanes: I64) -> tuple[int, ...]:
+    return lanes.shape if mask is not None else (lanes.size // LANES, LANES)
+
+
+class Hooks:
+    """A check: override what it needs to see. Nothing is called that is not overridden."""
+
+    machine: Machine
+
+    # -- when the program is decoded -----------------------------------------------------------
+
+    def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
+        """Put something around a step. `group`: its instruction, or neighbouring independent mma.
+
+        The step is called for the lanes whose guard holds. `d` can still be asked for operands.
+        """
+        return step
+
+    def wrap_guard(self, d: Decoder, instruction: Instruction, step: Step) -> Step:
+        """The same for a guarded instruction with its guard (called with all lanes there)."""
+        return step
+
+    def wrap_terminator(
+        self, d: Decoder, instruction: Instruction, terminator: Terminator
+    ) -> Terminator:
+        """Put something around a branch, call, ret, exit, bar or barrier (its guard included)."""
+        return terminator
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def on_access(self, access: Access) -> None:
+        """ld, st, atom, red, ldmatrix, stmatrix: before the access."""
+
+    def on_copy_issue(self, copy: Copy) -> None:
+        """cp.async of many lanes is issued (not executed yet; see `Copy` for the positions)."""
+
+    def on_copy_complete(self, copy: Copy) -> None:
+        """cp.async, or the part of one that these lanes issued, has moved its bytes."""
+
+    def on_transfer_issue(self, transfer: Transfer) -> None:
+        """A bulk or tensor copy is issued by one lane (`Transfer.into`, `.reads`, `.signal`)."""
+
+    def on_transfer_complete(self, transfer: Transfer) -> None:
+        """A bulk or tensor copy has moved its bytes and signalled its mbarrier."""
+
+    def on_wgmma_issue(self, item: Issue) -> None:
+        """A wgmma of some warpgroups is issued."""
+
+    def on_wgmma_execute(self, item: Issue) -> None:
+        """A wgmma is about to read its operands and to write its accumulator."""
+
+    # -- synchronisation -------------------------------------------------------------------------
+
+    def on_barrier(
+        self,
+        kind: Literal["arrive", "sync", "release"],
+        scope: Literal["block", "cluster"],
+        number: int,
+        lanes: I64,
+    ) -> None:
+        """bar, barrier, barrier.cluster: lanes arrive, arrive and wait (sync), or are let go.
+
+        "release" comes after every arrival of its phase and names all lanes that waited.
+        """
+
+    def on_mbarrier(
+        self,
+        kind: Literal["init", "inval", "arrive", "expect", "complete", "phase", "wait"],
+        position: int,
+        lanes: I64,
+    ) -> None:
+        """An mbarrier at a byte position of shared memory.
+
+        arrive, expect: by these lanes; complete: transaction bytes of a copy that these lanes
+        issued; phase: the phase is complete (no lanes); wait: these lanes saw it complete.
+        """
+
+    def on_wave(self) -> None:
+        """New blocks are put on the machine; registers and shared memory are as at a start."""
+
+    def on_finish(self) -> None:
+        """Every lane of the wave has exited."""
+
+    # -- for subclasses --------------------------------------------------------------------------
+
+    def report(
+        self,
+        d: Decoder,
+        instruction: Instruction,
+        kind: str,
+        message: str,
+        *,
+        lane: int | None = None,
+        address: int | None = None,
+    ) -> None:
+        """Add a finding at an instruction; `lane` is a flat number. Each text is reported once."""
+        where = d.program.error("", instruction.at)
+        warp = None if lane is None else lane // LANES
+        if warp is not None:
+            block, local = d.machine.place(warp)
+            message = f"{message} (block {block} warp {local} lane {(lane or 0) % LANES})"
+            warp = local
+        d.machine.report.findings.append(
+            Finding(
+                kind,
+                message,
+                where.file,
+                where.line,
+                where.col,
+                warp,
+                None if lane is None else lane % LANES,
+                address,
+            )
+        )
+
+
+def overriding(hooks: Sequence[Hooks], name: str) -> list[Hooks]:
+    """The checks that override a method."""
+    base = getattr(Hooks, name)
+    return [h for h in hooks if getattr(type(h), name) is not base]
+
+
+def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
+    """A decoded step (without its guard) with everything that the checks want around it."""
+    hooks = d.machine.hooks
+    if not hooks:
+        return step
+    if len(group) == 1:
+        step = _observe(d, group[0], step, overriding(hooks, "on_access"))
+    for hook in overriding(hooks, "wrap"):
+        step = hook.wrap(d, group, step)
+    return step
+
+
+_KINDS: dict[str, tuple[AccessKind, int]] = {  # kind, operand that is the address
+    "ld": ("load", 1),
+    "ldu": ("load", 1),
+    "st": ("store", 0),
+    "atom": ("atomic", 1),
+    "red": ("atomic", 0),
+    "ldmatrix": ("load", 1),
+    "stmatrix": ("store", 0),
+}
+
+
+def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
+    """Tell `hooks` of the accesses of one instruction."""
+    known = _KINDS.get(ins.opcode[0])
+    if known is None or not hooks:
+        return step
+    kind, operand = known
+    place: Place = d.place(ins, operand, d.space(ins))
+    machine = d.machine
+    matrix = ins.opcode[0] in ("ldmatrix", "stmatrix")
+    if matrix:
+        rows = 8 * next((int(w[1:]) for w in ins.opcode if w in ("x1", "x2", "x4")), 1)
+        if "m16n16" in ins.opcode or "m16n8" in ins.opcode:
+            rows = min(2 * rows, LANES) if "m16n16" in ins.opcode else rows
+        size = 16
+    else:
+        rows = LANES
+        count = next((int(w[1:]) for w in ins.opcode if w in ("v2", "v4", "v8")), 1)
+        size = DTYPES[ins.opcode[-1]][1] // 8 * count
+    lane_ids = machine.engine.lane_ids
+
+    def run(sel: Any, mask: Mask) -> None:
+        if matrix:
+            used: Mask = None
+            warps: Any = np.arange(machine.warps)[sel]
+            if mask is not None:
+                warps = warps[mask.any(axis=1)]
+            lanes = lane_ids[warps][:, :rows]
+            address = place.at(warps, None)[:, :rows]
+        else:
+            used, warps = mask, sel
+            address = place.at(sel, mask)
+            lanes = lane_ids[sel] if mask is None else lane_ids[sel][mask]
+        access = Access(kind, ins, place.space, address, size, lanes, warps, used, machine)
+        for hook in hooks:
+            hook.on_access(access)
+        step(sel, mask)
+
+    return run
