@@ -97,11 +97,10 @@ class Fusion:
         elif not (isinstance(op, memref.DimOp) or is_scalar(op)) and not (
             isinstance(op, func.ReturnOp) and not op.operands
         ):
-            fail(
-                op,
-                f"{op.name} stands beside linalg in {self.name}; such a function holds linalg "
-                "operations, memref.alloc, memref.dim, and arith on scalars",
-            )
+            hint = "such a function holds linalg, memref.alloc, memref.dim, and arith on scalars"
+            if op.name.startswith("linalg."):
+                hint = "write it as a linalg.generic"
+            fail(op, f"{op.name} is not supported beside a product in {self.name}; {hint}")
 
     def _fill(self, op: ops.FillOp) -> None:
         if len(op.inputs) != 1 or len(op.outputs) != 1:
@@ -176,7 +175,7 @@ class Fusion:
             fail(
                 op,
                 f"{op.name} uses no matrix product before it; elementwise operations are compiled "
-                "as what follows a product",
+                "as what follows a product (and transposes as the maps of the product)",
             )
         values: dict[SSAValue, SSAValue] = {}
         for argument, operand, place in used:

@@ -57,9 +57,12 @@ class Product:
 
 
 def is_reduction(op: LinalgStructuredOperation) -> bool:
-    """Whether an operation sums or otherwise reduces over a loop."""
-    parallel = attrs.IteratorTypeAttr.parallel()
-    return any(iterator != parallel for iterator in op.get_iterator_types())
+    """Whether an operation sums or otherwise reduces over a loop: one that its output lacks."""
+    iterators, parallel = op.get_iterator_types(), attrs.IteratorTypeAttr.parallel()
+    output = maps_of(op)[-1]
+    return any(iterator != parallel for iterator in iterators) or any(
+        AffineDimExpr(loop) not in output.results for loop in range(len(iterators))
+    )
 
 
 def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:
@@ -85,7 +88,10 @@ def recognise(op: LinalgStructuredOperation) -> Product:
         )
     for value in op.operands:
         if not is_memref(value.type):
-            fail(op, f"{op.name} multiplies {value.type}; A, B and C are memrefs")
+            fail(
+                op,
+                f"{op.name} multiplies {value.type}; it takes memrefs: run frag-bufferize before",
+            )
     first, second = _orientation(op)
     body = Body(op)
     elements = [body.element(op.body.block.args[i]) for i in (0, 1)]
@@ -257,7 +263,7 @@ def _accumulator(op: LinalgStructuredOperation, body: Body, elements: list[Attri
 
 
 def _way_out(a: Attribute, b: Attribute) -> str:
-    total = words.usual_sum(a)
+    total = words.usual_sum(a, b)
     more = "" if total is None else f" and convert {total} in a second, elementwise linalg.generic"
     return words.instead(a, b) + more
 

@@ -6,7 +6,8 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute
 
 from fragir.dialects.elements import element_name, element_type, is_element
-from fragir.dialects.frag.instructions import ACCUMULATORS
+from fragir.dialects.frag.instructions import ACCUMULATORS, accumulator_of
+from fragir.errors import FragirError
 
 MAPS = (
     "affine_map<(m, n, k) -> (m, k)>",
@@ -39,23 +40,28 @@ def generic(a: Attribute, b: Attribute, total: Attribute) -> str:
     )
 
 
-def usual_sum(a: Attribute) -> Attribute | None:
-    """The type in which products of a are usually summed; None where no instruction takes a."""
-    if not is_element(a):
+def usual_sum(a: Attribute, b: Attribute) -> Attribute | None:
+    """The type in which products of a and b are usually summed; None where there is none."""
+    if not is_element(a) or not is_element(b):
         return None
-    name = element_name(a)
-    return element_type(ACCUMULATORS[name][0]) if name in ACCUMULATORS else None
+    try:
+        return element_type(accumulator_of(element_name(a), element_name(b), None))
+    except FragirError:
+        return None
 
 
 def instead(a: Attribute, b: Attribute) -> str:
     """How to go on when a product of a and b cannot be formed as it is written."""
-    total = usual_sum(a)
-    if total is None or usual_sum(b) != total:
-        f32, tf32 = element_type("f32"), element_type("tf32")
-        if (a, b) == (f32, f32):
-            return (
-                "tensor cores take f32 as tf32, whose low 13 bits do not count: declare the inputs "
-                f"so (the arrays stay float32) and write {generic(tf32, tf32, f32)}"
-            )
-        return f"cast the inputs to one of {', '.join(ACCUMULATORS)} first"
-    return f"write {generic(a, b, total)}"
+    total = usual_sum(a, b)
+    if total is not None:
+        return f"write {generic(a, b, total)}"
+    f32, tf32 = element_type("f32"), element_type("tf32")
+    if (a, b) == (f32, f32):
+        return (
+            "tensor cores take f32 as tf32, whose low 13 bits do not count: declare the inputs "
+            f"so (the arrays stay float32) and write {generic(tf32, tf32, f32)}"
+        )
+    return (
+        f"there are products of {', '.join(ACCUMULATORS)}, each by itself, signs and 8-bit floats "
+        "mixed; store the inputs so"
+    )
