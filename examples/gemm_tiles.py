@@ -26,10 +26,10 @@ with fragir.kernel("gemm_tiles", warps=(2, 2)) as k:
     c = k.memory("c", f32, ("m", "n"))
     k.grid(f"n / {N}", f"m / {M}")
     depth = k.size("k")
-    row = (k.block_id("y") * M).named("row")
-    col = (k.block_id("x") * N).named("col")
-    a_tile = k.shared((STAGES, M, K), f16, swizzle=64, name="a_tile")
-    b_tile = k.shared((STAGES, K, N), f16, swizzle=128, name="b_tile")
+    row = k.block_id("y") * M
+    col = k.block_id("x") * N
+    a_tile = k.shared((STAGES, M, K), f16, swizzle=64)
+    b_tile = k.shared((STAGES, K, N), f16, swizzle=128)
 
     def copy(slot: fragir.Scalar | int, at: fragir.Scalar | int) -> None:
         """Starts to fill a stage with the part of A and B that begins at `at`."""

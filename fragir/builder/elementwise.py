@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from xdsl.ir import Attribute, Region, SSAValue
 
-from fragir.builder.places import fail, place
+from fragir.builder.places import fail, place, target
 from fragir.builder.trace import Trace
 from fragir.builder.values import Operand, Scalar, ScalarOperand, Tile
 
@@ -126,7 +126,7 @@ class Elementwise:
         def body(arguments: Sequence[SSAValue]) -> SSAValue:
             return self._call(function, arguments)
 
-        return self.trace.wrap(self.trace.map(sources, body, place()))
+        return self.trace.wrap(self.trace.map(sources, body, place(), target()))
 
     def _elementwise(self, function: Callable[..., Scalar], types: list[Attribute]) -> Region:
         """A function as a region on scalars of these types."""

@@ -17,6 +17,7 @@ class Expression:
     function: str
     operands: tuple[Operand, ...]
     location: LocationAttr
+    name: str | None = None
 
 
 def nodes(tile: Tile, is_leaf: set[Tile], seen: set[Tile] | None = None) -> Iterator[Tile]:

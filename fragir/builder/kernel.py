@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from io import StringIO
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.printer import Printer
 
 from fragir import diagnostics
 from fragir.builder.checks import Size, extent_of, named, pair, size_of
@@ -122,7 +124,9 @@ class KernelBuilder(Tiles):
     @property
     def mlir(self) -> str:
         """The program's text."""
-        return f"{self.module}\n"
+        text = StringIO()
+        Printer(text).print_op(self.module)
+        return text.getvalue() + "\n"
 
     def compile(self, target: str | None = None, *, comments: bool = False) -> compiler.Kernel:
         """The kernel that runs, for a target (default: the one given to `fragir.kernel`)."""

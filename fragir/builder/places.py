@@ -2,38 +2,98 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import sys
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr, UnknownLoc
+from xdsl.ir import SSAValue
 
 from fragir.errors import FragirError
 
 _OURS = str(Path(__file__).parent)
+_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+_LOADS = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST_BORROW")
+
+
+def _frame() -> FrameType | None:
+    """The innermost frame outside this package."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # as documented
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return frame
+
+
+class _Code:
+    """What is known of a code object: where its instructions stand and what is assigned."""
+
+    def __init__(self, code: CodeType):
+        self.code = code
+        self.targets = _targets(code)
+        self.locations: dict[int, FileLineColLoc] = {}
+
+    def location(self, instruction: int) -> FileLineColLoc:
+        """File, line and column of the expression of an instruction."""
+        found = self.locations.get(instruction)
+        if found is None:
+            # one position for every two bytes of byte code (PEP 657)
+            line, _, col, _ = next(islice(self.code.co_positions(), instruction // 2, None))
+            found = self.locations[instruction] = FileLineColLoc(
+                StringAttr(self.code.co_filename),
+                IntAttr(line or self.code.co_firstlineno),
+                IntAttr((col or 0) + 1),
+            )
+        return found
+
+
+# by id, as hashing a code object takes longer than everything else here; _Code keeps it alive
+_known: dict[int, _Code] = {}
+
+
+def _code(frame: FrameType) -> _Code:
+    found = _known.get(id(frame.f_code))
+    if found is None:
+        if len(_known) >= 1000:
+            _known.clear()
+        found = _known[id(frame.f_code)] = _Code(frame.f_code)
+    return found
 
 
 def place() -> LocationAttr:
-    """File, line and column of the innermost expression outside this package."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # CPython's documented access
-    while frame.f_code.co_filename.startswith(_OURS):
-        if frame.f_back is None:
-            return UnknownLoc()
-        frame = frame.f_back
-    return _location(frame.f_code, frame.f_lasti)
+    """File, line and column of the expression that the user's program is at."""
+    frame = _frame()
+    return UnknownLoc() if frame is None else _code(frame).location(frame.f_lasti)
 
 
-@lru_cache(maxsize=4096)
-def _location(code: CodeType, instruction: int) -> FileLineColLoc:
-    # one position for every two bytes of byte code (PEP 657)
-    line, _, col, _ = next(islice(code.co_positions(), instruction // 2, None))
-    return FileLineColLoc(
-        StringAttr(code.co_filename), IntAttr(line or code.co_firstlineno), IntAttr((col or 0) + 1)
-    )
+def target() -> str | None:
+    """The variable or attribute that the expression is assigned to: `x = k.load(...)` gives x.
+
+    It becomes the value's name in the IR and in the PTX.
+    """
+    frame = _frame()
+    name = None if frame is None else _code(frame).targets.get(frame.f_lasti)
+    return name if name is not None and SSAValue.is_valid_name(name) else None
+
+
+def _targets(code: CodeType) -> dict[int, str]:
+    """The name that is stored to right after an instruction, by the instruction's offset."""
+    found: dict[int, str] = {}
+    listing = list(dis.get_instructions(code))
+    for first, second, third in zip(listing, listing[1:], [*listing[2:], None], strict=False):
+        name: str | None = None
+        if second.opname.startswith(_STORES):
+            # from 3.13 on two instructions may be one, with two names
+            name = second.argval if isinstance(second.argval, str) else second.argval[0]
+        elif third is not None and third.opname == "STORE_ATTR" and second.opname in _LOADS:
+            name = third.argval
+        if name is not None:
+            # while Python code is called, a frame stands at the end of the call's cache entries
+            found.update(dict.fromkeys(range(first.offset, second.offset, 2), name))
+    return found
 
 
 def describe(location: LocationAttr) -> str:

@@ -25,9 +25,7 @@ class Tiles(Elementwise):
 
     # --- memory -------------------------------------------------------------------------------
 
-    def shared(
-        self, shape: Sequence[int], element: Attribute, *, swizzle: int = 0, name: str | None = None
-    ) -> Memory:
+    def shared(self, shape: Sequence[int], element: Attribute, *, swizzle: int = 0) -> Memory:
         """Shared memory: the last two sizes form a matrix, those before count such matrices.
 
         `swizzle` is 0, 32, 64 or 128 bytes; 128, or the bytes of a row where that is less, keeps
@@ -40,7 +38,7 @@ class Tiles(Elementwise):
         if len(sizes) < 2:
             fail(f"shared memory has two dimensions or more, not {len(sizes)}")
         type_ = MemRefType(element, sizes, memory_space=frag.SharedAttr(swizzle))
-        ssa = self.trace.insert(memref.AllocOp([], [], type_), name).memref
+        ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
         return Memory(self.trace, ssa, sizes)
 
     def view(self, memory: Memory, at: Sequence[Index]) -> Memory:

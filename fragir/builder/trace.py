@@ -14,7 +14,7 @@ from xdsl.traits import IsTerminator
 from fragir.builder import functions
 from fragir.builder.expression import Expression, nodes
 from fragir.builder.operators import Value
-from fragir.builder.places import describe, error_at, fail, place
+from fragir.builder.places import describe, error_at, fail, place, target
 from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
 from fragir.builder.values import Memory, Operand, Scalar, Tile
 from fragir.diagnostics import message_of
@@ -69,6 +69,8 @@ class Trace:
     def insert(self, op: OpT, name: str | None = None, location: LocationAttr | None = None) -> OpT:
         """Appends an operation, checked, at the user's line."""
         block = self.block
+        if name is None and location is None and not isinstance(op, arith.ConstantOp):
+            name = target()
         op.location = location or place()
         if self.scopes[-1].kind == ELEMENTWISE and op.name.partition(".")[0] not in (
             "arith",
@@ -192,13 +194,13 @@ class Trace:
             functions.check(function, type_)
         tiles = [operand for operand in given if isinstance(operand, Tile)]
         if not tiles:
-            return Scalar(self, self._emit(function, given, type_, {}, place()))
+            return Scalar(self, self._emit(function, given, type_, {}, None))
         for tile in tiles:
             if tile.shape != tiles[0].shape:
                 fail(f"{tiles[0]!r} and {tile!r} differ in shape")
         _ = self.block
         element = functions.result_type(function, type_)
-        expression = Expression(function, tuple(given), place())
+        expression = Expression(function, tuple(given), place(), target())
         return Tile(self, None, tiles[0].shape, element, expression)
 
     def _common(self, function: str, operands: list[Operand]) -> Attribute:
@@ -226,7 +228,7 @@ class Trace:
         operands: Sequence[Operand],
         type_: Attribute,
         elements: dict[Tile, SSAValue],
-        location: LocationAttr,
+        written: Expression | None,
     ) -> SSAValue:
         """A function of scalars; `elements` has one element of every tile."""
         values: list[SSAValue] = []
@@ -237,7 +239,10 @@ class Trace:
                 values.append(self.use(operand))
             else:
                 values.append(self.constant(operand, type_))
-        return self.insert(functions.build(function, values), location=location).results[0]
+        op = functions.build(function, values)
+        if written is None:
+            return self.insert(op).results[0]
+        return self.insert(op, written.name, written.location).results[0]
 
     def cast_scalar(self, value: Scalar, type_: Attribute) -> Scalar:
         """A scalar in another type."""
@@ -282,18 +287,19 @@ class Trace:
                     continue
                 type_ = self._common(expression.function, list(expression.operands))
                 elements[node] = self._emit(
-                    expression.function, expression.operands, type_, elements, expression.location
+                    expression.function, expression.operands, type_, elements, expression
                 )
             return elements[tile]
 
-        location = tile.expression.location if tile.expression is not None else place()
-        return self.map(sources, body, location)
+        assert tile.expression is not None
+        return self.map(sources, body, tile.expression.location, tile.expression.name)
 
     def map(
         self,
         sources: Sequence[SSAValue],
         body: Callable[[Sequence[SSAValue]], SSAValue],
         location: LocationAttr,
+        name: str | None,
     ) -> SSAValue:
         """A `frag.map` of tiles; `body` gets one element of each and makes one of the result."""
         types = [source.type for source in sources]
@@ -302,7 +308,7 @@ class Trace:
         for argument, source in zip(region.block.args, sources, strict=True):
             argument.name_hint = source.name_hint
         op = frag.MapOp(sources, region, tiles[0].with_element(result))
-        return self.insert(op, location=location).results[0]
+        return self.insert(op, name, location).results[0]
 
     def elementwise(
         self,
