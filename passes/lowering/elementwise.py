@@ -42,12 +42,29 @@ def clone_elementwise(
             values[op.result] = ar.splat(scalar, count)
             continue
         operands = [operand(value) for value in op.operands]
+        if isinstance(op, arith.CmpiOp | arith.CmpfOp | arith.SelectOp):
+            values[op.results[0]] = _vectorized(ar, op, operands)
+            continue
         types = [VectorType(type_, [count]) for type_ in op.result_types]
         new = ar.insert(
             type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
         )
         values.update(zip(op.results, new.results, strict=True))
     raise FragirError("an elementwise region ends in frag.yield")
+
+
+def _vectorized(
+    ar: Arithmetic, op: arith.CmpiOp | arith.CmpfOp | arith.SelectOp, operands: Sequence[SSAValue]
+) -> SSAValue:
+    """Comparisons and selections, which arith knows of one i1 only."""
+    if isinstance(op, arith.SelectOp):
+        return ar.insert(ptx.SelectOp(*operands)).result
+    names = (
+        arith.CMPI_COMPARISON_OPERATIONS
+        if isinstance(op, arith.CmpiOp)
+        else arith.CMPF_COMPARISON_OPERATIONS
+    )
+    return ar.insert(ptx.CompareOp(names[op.predicate.value.data], *operands)).result
 
 
 def cast_op(ar: Arithmetic, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:

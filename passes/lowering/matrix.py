@@ -129,12 +129,18 @@ class MatrixAccess:
         groups: list[list[Origin]] = []
         position = 0
         while position < len(origins):
-            rest = origins[position : position + 4]
-            grid = len(rest) == 4 and _minus(rest[3], rest[2]) == _minus(rest[1], rest[0])
-            count = 4 if grid else min(2, len(rest))
-            groups.append(rest[:count])
+            count = self._together(origins[position : position + 4])
+            groups.append(origins[position : position + count])
             position += count
         return groups
+
+    @staticmethod
+    def _together(rest: list[Origin]) -> int:
+        """How many of the next matrices one instruction takes; a layout has no negative steps."""
+        if len(rest) < 2 or min(_minus(rest[1], rest[0])) < 0:
+            return 1
+        grid = len(rest) == 4 and _minus(rest[3], rest[2]) == _minus(rest[1], rest[0])
+        return 4 if grid and min(_minus(rest[2], rest[0])) >= 0 else 2
 
     def _address(self, group: list[Origin]) -> tuple[SSAValue, int]:
         """The address each lane gives: lane 8m + r that of row r of matrix m."""
