@@ -1,18 +1,31 @@
-"""Speed of the emulator: `python benchmarks/emulator.py [--large]`.
+"""How fast the emulator is, to the bit: a GEMM, and loops of integer and fma instructions.
 
-GEMMs of f16 with f32 accumulation, a kernel as a compiler writes it (128x128 tiles, four warps,
-three stages of cp.async, swizzled shared memory, ldmatrix, mma.m16n8k16), and a loop of integer and
-fma instructions. Times are the best of three and include reading and decoding the PTX.
+    python benchmarks/emulator.py [--rounds N] [--large] [--json FILE] [--update PAGE.md]
+
+The GEMMs are examples/gemm.mlir (cp.async, swizzled shared memory, ldmatrix, mma.m16n8k16, edges
+and an epilogue), compiled for sm_80, with and without checks, and one for whole tiles written by
+hand; times include reading and decoding the PTX. `--large` adds 1024^3, run twice. A lane
+instruction is one instruction of one lane.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fragir.emulator import Report, run
+from fragir.emulator import run
+
+if TYPE_CHECKING:
+    from measure import Times
+    from report import Table
+
+    from fragir.compiler import Kernel
+    from fragir.emulator import Report as Ran
+
+# The tests of the emulator load this file for its kernel, without those beside it.
 
 STAGES = 3
 TILE, DEPTH = 128, 32
@@ -136,24 +149,7 @@ COMPUTE:
 """
 
 
-def gemm(size: int) -> tuple[float, float, Report]:
-    """(seconds, largest error against f64, report) of one size^3 GEMM."""
-    rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
-    c = np.zeros((size, size), np.float32)
-    started = time.perf_counter()
-    report = run(
-        gemm_ptx(),
-        grid=(size // TILE, size // TILE),
-        block=(128,),
-        arguments=[a, b, c, size, size],
-        shared=2 * STAGES * STAGE_BYTES,
-    )
-    seconds = time.perf_counter() - started
-    wanted = a.astype(np.float64) @ b.astype(np.float64).T
-    return seconds, float(np.abs(c - wanted).max()), report
-
-
+PLAIN = "examples/gemm.mlir"
 LOOP = """
 .version 7.0
 .target sm_80
@@ -174,31 +170,150 @@ L:
 """
 
 
-def loop(warps: int) -> tuple[float, float]:
-    """(million lane instructions a second, microseconds an instruction) of a scalar loop."""
-    out = np.zeros(1, np.float32)
-    started = time.perf_counter()
-    report = run(LOOP, grid=(warps,), arguments=[out, 300], resident=warps)
-    seconds = time.perf_counter() - started - report.statistics.decode_seconds
-    lanes = report.statistics.lanes
-    return lanes / seconds / 1e6, seconds / (lanes / 32 / warps) * 1e6
+class Gemm:
+    """One size^3 product; the reports of all runs and the last result are kept."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        rng = np.random.default_rng(0)
+        self.a, self.b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
+        self.b_transposed = np.ascontiguousarray(self.b.T)
+        self.c = np.zeros((size, size), np.float32)
+        self.reports: list[Ran] = []
+
+    def compiled(self, kernel: Kernel, check: bool) -> None:
+        values = self.a, self.b, self.c, np.float32(1), np.float32(0)
+        grid = kernel.grid(kernel.sizes(values))
+        self.reports.append(kernel.launch(grid, None, *values, on="emulator", check=check))
+
+    def by_hand(self) -> None:
+        report = run(
+            gemm_ptx(),
+            grid=(self.size // TILE, self.size // TILE),
+            block=(128,),
+            arguments=[self.a, self.b_transposed, self.c, self.size, self.size],
+            shared=2 * STAGES * STAGE_BYTES,
+        )
+        self.reports.append(report)
+
+    def error(self) -> float:
+        """The largest difference from the product in f64."""
+        wanted = self.a.astype(np.float64) @ self.b.astype(np.float64)
+        return float(np.abs(self.c - wanted).max())
+
+
+def products(options: argparse.Namespace) -> Table:
+    from measure import here, take_turns
+    from programs import ROOT
+    from report import Column, Table, status
+    from rich.console import Console
+
+    import fragir
+
+    table = Table(
+        "f16 GEMM with f32 sums, bit-exact, for sm_80",
+        (
+            Column("size", "size"),
+            Column("kernel", "kernel"),
+            Column("cpu", "CPU s, least", ".3f"),
+            Column("wall", "wall s, least", ".3f"),
+            Column("wall_median", "wall s, median", ".3f"),
+            Column("mma", "mma", ",d"),
+            Column("mma_rate", "mma/s", ",.0f"),
+            Column("lane_rate", "lane instr./s, M", ".1f"),
+            Column("decoding", "decoding", ".0%"),
+            Column("ratio", "÷ unchecked", ".2f"),
+            Column("error", "largest error", ".1e"),
+        ),
+        note="Rates divide by the least CPU time. Decoding is the share of wall time spent "
+        "reading and decoding PTX. The error is against the product in f64.",
+    )
+    kernel = fragir.compile((ROOT / "examples/gemm.mlir").read_text("utf-8"), target="sm_80")
+    sizes = [128] if options.quick else [256, 512, *([1024] if options.large else [])]
+    say = status(Console(stderr=True))
+    for size in sizes:
+        plain, checked, by_hand = Gemm(size), Gemm(size), Gemm(size)
+        rows = {
+            PLAIN: (plain, lambda g=plain: g.compiled(kernel, False)),
+            f"{PLAIN}, every check": (checked, lambda g=checked: g.compiled(kernel, True)),
+            "by hand, whole tiles": (by_hand, by_hand.by_hand),
+        }
+        runs = {name: here(run_) for name, (_, run_) in rows.items()}
+        rounds = options.rounds if size < 1024 else min(2, options.rounds)
+        found = take_turns(runs, rounds, warm_up=int(size < 1024), progress=say)
+        for name, (gemm, _) in rows.items():
+            row = product_row(gemm, name, found[name])
+            if gemm is checked:
+                row["ratio"] = min(found[name].cpu) / min(found[PLAIN].cpu)
+            table.rows.append(row)
+    return table
+
+
+def product_row(gemm: Gemm, name: str, times: Times) -> dict[str, object]:
+    cpu, statistics = min(times.cpu) / 1e3, gemm.reports[-1].statistics
+    shares = [r.statistics.decode_seconds / r.statistics.seconds for r in gemm.reports]
+    return {
+        "size": f"{gemm.size}^3",
+        "kernel": name,
+        "cpu": cpu,
+        "wall": min(times.wall) / 1e3,
+        "wall_median": times.summary()["wall_median"] / 1e3,
+        "mma": statistics.mma,
+        "mma_rate": statistics.mma / cpu,
+        "lane_rate": statistics.lanes / cpu / 1e6,
+        "decoding": min(shares),
+        "error": gemm.error(),
+        "runs": len(times.cpu),
+    }
+
+
+def loops(options: argparse.Namespace) -> Table:
+    from measure import here, take_turns
+    from report import Column, Table
+
+    table = Table(
+        "A scalar loop (4 integer, 2 f32, 1 fma, 1 branch)",
+        (
+            Column("warps", "warps together"),
+            Column("lane_rate", "lane instr./s, M", ",.0f"),
+            Column("microseconds", "us an instruction", ".2f"),
+        ),
+        note="Least CPU time, decoding left out.",
+    )
+    turns = 30 if options.quick else 300
+    for warps in (1, 4) if options.quick else (1, 4, 16, 64, 256, 1024):
+        reports: list[Ran] = []
+
+        def once(warps: int = warps, reports: list[Ran] = reports) -> None:
+            out = np.zeros(1, np.float32)
+            reports.append(run(LOOP, grid=(warps,), arguments=[out, turns], resident=warps))
+
+        times = take_turns({"loop": here(once)}, options.rounds)["loop"]
+        statistics = reports[-1].statistics
+        decoding = min(report.statistics.decode_seconds for report in reports)
+        seconds = min(times.cpu) / 1e3 - decoding
+        table.rows.append(
+            {
+                "warps": str(warps),
+                "lane_rate": statistics.lanes / seconds / 1e6,
+                "microseconds": seconds / (statistics.lanes / 32 / warps) * 1e6,
+            }
+        )
+    return table
 
 
 def main() -> None:
-    sizes = [128, 256, 512, *([1024] if "--large" in sys.argv else [])]
-    gemm(128)  # load and build everything once
-    print("f16 GEMM, bit-exact            seconds   mma/s   decoding  largest error")
-    for size in sizes:
-        best = min((gemm(size) for _ in range(3 if size < 1024 else 1)), key=lambda r: r[0])
-        seconds, error, report = best
-        rate = report.statistics.mma / seconds / 1e3
-        share = report.statistics.decode_seconds / seconds
-        print(f"  {size:4}^3 {seconds:27.3f} {rate:6.0f}k {share:9.0%} {error:14.1e}")
-    print("scalar loop                    M lane instructions/s   us an instruction")
-    for warps in (1, 4, 16, 64, 256, 1024):
-        best_loop = max(loop(warps) for _ in range(3))
-        print(f"  {warps:4} warps {best_loop[0]:34.0f} {best_loop[1]:19.2f}")
+    from report import Report, arguments, machine, present
+
+    parser = arguments(__doc__)
+    parser.add_argument("--large", action="store_true", help="1024^3 too")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    facts = machine(["fragir", "numpy"])
+    tables = [products(options), loops(options)]
+    command = "python benchmarks/emulator.py" + (" --large" if options.large else "")
+    present(Report("emulator", command, facts, tables), options)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
