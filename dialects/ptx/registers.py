@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, VectorType, i64
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    VectorType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    BaseAttr,
     IRDLOperation,
     VarConstraint,
     irdl_op_definition,
@@ -234,6 +244,72 @@ class CvtOp(IRDLOperation):
     def verify_(self) -> None:
         if length(self.source.type) != length(self.result.type):
             raise VerifyException("ptx.cvt: source and result have as many elements")
+
+
+@irdl_op_definition
+class CompareOp(IRDLOperation):
+    """`setp`: compares every element of two vectors. (arith.cmpi and cmpf give one i1 only.)
+
+    The relation is one of arith.cmpi for integers, of arith.cmpf for floats.
+    PTX ISA 9.2, section 9.7.6.2.
+    """
+
+    name = "ptx.compare"
+    _T: ClassVar = VarConstraint("T", BaseAttr(VectorType))
+    relation = prop_def(StringAttr)
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(VectorType.constr(i1))
+    traits = traits_def(Pure())
+    assembly_format = "$relation $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)"
+
+    def __init__(self, relation: str, lhs: SSAValue, rhs: SSAValue):
+        super().__init__(
+            operands=[lhs, rhs],
+            properties={"relation": StringAttr(relation)},
+            result_types=[VectorType(i1, [length(lhs.type)])],
+        )
+
+    @property
+    def number(self) -> int:
+        """The relation's number among those of arith.cmpi or arith.cmpf."""
+        return self._relations().index(self.relation.data)
+
+    def _relations(self) -> list[str]:
+        floats = isinstance(scalar_type(self.lhs.type), AnyFloat)
+        return CMPF_COMPARISON_OPERATIONS if floats else CMPI_COMPARISON_OPERATIONS
+
+    def verify_(self) -> None:
+        if self.relation.data not in self._relations():
+            raise VerifyException(
+                f"ptx.compare: '{self.relation.data}' is none of {', '.join(self._relations())}"
+            )
+        if length(self.result.type) != length(self.lhs.type):
+            raise VerifyException("ptx.compare: one i1 for every element")
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """`selp`: for every element that of `lhs` where its condition holds, else that of `rhs`.
+
+    PTX ISA 9.2, section 9.7.6.3.
+    """
+
+    name = "ptx.select"
+    _T: ClassVar = VarConstraint("T", BaseAttr(VectorType))
+    cond = operand_def(VectorType.constr(i1))
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    result = result_def(_T)
+    traits = traits_def(Pure())
+    assembly_format = "$cond `,` $lhs `,` $rhs attr-dict `:` type($cond) `,` type($lhs)"
+
+    def __init__(self, cond: SSAValue, lhs: SSAValue, rhs: SSAValue):
+        super().__init__(operands=[cond, lhs, rhs], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        if length(self.cond.type) != length(self.lhs.type):
+            raise VerifyException("ptx.select: one i1 for every element")
 
 
 @irdl_op_definition

@@ -142,10 +142,8 @@ class Convert:
         w = self.writer
         if w.machine < 89:
             raise FragirError(f"f32 is converted to {second} from sm_89 on, not on {w.target}")
-        if len(names) % 4:
-            raise FragirError(f"{len(names)} elements of {second} do not fill a register")
         for i, target in enumerate(w.define(result)):
-            four = names[4 * i : 4 * i + 4]
+            four = _padded(names[4 * i : 4 * i + 4], 4)
             pairs = [w.registers.fresh(16), w.registers.fresh(16)]
             for pair, low, high in zip(pairs, four[::2], four[1::2], strict=True):
                 w.emit(f"cvt.rn.satfinite.{second}x2.f32", pair, high, low)
@@ -242,7 +240,7 @@ class Convert:
             return
         per = 32 // bits
         for i, target in enumerate(w.define(result)):
-            part = names[i * per : (i + 1) * per]
+            part = _padded(names[i * per : (i + 1) * per], per)
             if bits == 16:
                 w.emit("prmt.b32", target, part[0], part[-1], "0x5410")
                 continue
@@ -250,6 +248,11 @@ class Convert:
             w.emit("prmt.b32", low, part[0], part[1], "0x0040")
             w.emit("prmt.b32", high, part[2], part[3], "0x0040")
             w.emit("prmt.b32", target, low, high, "0x5410")
+
+
+def _padded(names: list[str], count: int) -> list[str]:
+    """What fills a register of `count` elements; the last of a vector may hold fewer."""
+    return [*names, *names[-1:] * (count - len(names))]
 
 
 def _signed(rule: str, first: str, second: str) -> tuple[str, str]:

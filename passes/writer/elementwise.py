@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.elements import element_name
+from fragir.dialects.elements import FLOATS, element_name
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer import arith as tables
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fragir.passes.writer.kernel import KernelWriter
 
 HALVES = ("f16", "bf16")
+Comparison = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
 
 
 class Elementwise:
@@ -32,11 +33,11 @@ class Elementwise:
         """Writes an operation; False where it is not one of these."""
         if op.name in tables.CASTS or isinstance(op, ptx.CvtOp):
             self.convert.write(op)
-        elif isinstance(op, arith.CmpfOp):
-            self._compare_float(op)
-        elif isinstance(op, arith.CmpiOp):
-            self._compare_integer(op)
-        elif isinstance(op, arith.SelectOp):
+        elif isinstance(op, arith.CmpfOp | arith.CmpiOp):
+            self._compare(op, op.predicate.value.data)
+        elif isinstance(op, ptx.CompareOp):
+            self._compare(op, op.number)
+        elif isinstance(op, arith.SelectOp | ptx.SelectOp):
             self._select(op)
         elif op.name in tables.FLOAT or op.name in tables.SCALED:
             self._float(op)
@@ -158,11 +159,17 @@ class Elementwise:
 
     # --- comparisons --------------------------------------------------------------------------
 
-    def _compare_float(self, op: arith.CmpfOp) -> None:
+    def _compare(self, op: Comparison, number: int) -> None:
+        if element_name(ptx.scalar_type(op.lhs.type)) in FLOATS:
+            self._compare_float(op, number)
+        else:
+            self._compare_integer(op, number)
+
+    def _compare_float(self, op: Comparison, number: int) -> None:
         w = self.writer
-        relation = tables.COMPARE_FLOAT[op.predicate.value.data]
+        relation = tables.COMPARE_FLOAT[number]
         if relation is None:
-            value = "1" if op.predicate.value.data == 15 else "0"
+            value = "1" if number == 15 else "0"
             w.alias(op.result, [value] * ptx.registers(op.result.type))
             return
         name = element_name(ptx.scalar_type(op.lhs.type))
@@ -174,9 +181,9 @@ class Elementwise:
         for result, left, right in zip(w.define(op.result), x, y, strict=True):
             w.emit(f"setp.{relation}.{name}", result, left, right)
 
-    def _compare_integer(self, op: arith.CmpiOp) -> None:
+    def _compare_integer(self, op: Comparison, number: int) -> None:
         w = self.writer
-        relation, sign = tables.COMPARE_INTEGER[op.predicate.value.data]
+        relation, sign = tables.COMPARE_INTEGER[number]
         bits = ptx.bits(op.lhs.type)
         if bits < 32:
             raise FragirError(f"integers of {bits} bits are not compared; extend them to i32")
@@ -184,7 +191,7 @@ class Elementwise:
         for result, left, right in zip(w.define(op.result), x, y, strict=True):
             w.emit(f"setp.{relation}.{sign}{bits}", result, left, right)
 
-    def _select(self, op: arith.SelectOp) -> None:
+    def _select(self, op: arith.SelectOp | ptx.SelectOp) -> None:
         w = self.writer
         type_ = op.result.type
         bits, width = ptx.bits(type_), ptx.register_bits(type_)

@@ -381,12 +381,13 @@ class KernelWriter:
         scalars = [self.register(scalar) for scalar in op.scalars]
         per = 32 // bits
         for i, target in enumerate(self.define(op.result)):
-            self._pack(target, scalars[i * per : (i + 1) * per])
+            part = scalars[i * per : (i + 1) * per]
+            # the last register may not be full: what is beyond holds copies
+            self._pack(target, [*part, *part[-1:] * (per - len(part))])
 
     def _pack(self, target: str, scalars: list[str]) -> None:
-        if len(scalars) <= 2:
-            low, high = (*scalars, scalars[0])[:2]
-            self.emit("mov.b32", target, vector([low, high]))
+        if len(scalars) == 2:
+            self.emit("mov.b32", target, vector(scalars))
             return
         low, high = self.registers.fresh(32), self.registers.fresh(32)
         self.emit("prmt.b32", low, scalars[0], scalars[1], "0x0040")
