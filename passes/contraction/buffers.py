@@ -65,7 +65,8 @@ class Bufferization:
         operations = list(self.block.ops)
         self.position = {op: i for i, op in enumerate(operations)}
         end = operations[-1]
-        assert isinstance(end, func.ReturnOp)
+        if not isinstance(end, func.ReturnOp):
+            fail(end, f"a function of tensors ends in func.return, not {end.name}")
         self.returned = {self._root(value) for value in end.operands}
         for op in operations[:-1]:
             self._step(op)
