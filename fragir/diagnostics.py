@@ -81,7 +81,10 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     col = start - (before.rfind("\n") + 1) + 1
     lines = text.split("\n")
     source = lines[line - 1] if line <= len(lines) else ""
-    return FragirError(" ".join(error.msg.split()), name, line, col, source)
+    message = " ".join(error.msg.split())
+    if not text[start:].strip():
+        message = f"the text ends before it is complete ({message})"
+    return FragirError(message, name, line, col, source)
 
 
 def verify(module: ModuleOp, text: str | None = None) -> None:
@@ -126,7 +129,9 @@ def fail(op: Operation, message: str) -> NoReturn:
     raise AssertionError("emit_error raises")
 
 
-def from_exception(error: Exception, text: str | None = None, name: str | None = None) -> FragirError:
+def from_exception(
+    error: Exception, text: str | None = None, name: str | None = None
+) -> FragirError:
     """Any exception of a pass as a FragirError."""
     if isinstance(error, FragirError):
         return error

@@ -245,7 +245,10 @@ def place(function: func.FuncOp, target: str) -> None:
             layout = found[root].layout
         else:
             assert isinstance(root.type, frag.TileType)
-            layout = frag.ExplicitLayoutAttr(default_layout(root.type, threads))
+            try:
+                layout = frag.ExplicitLayoutAttr(default_layout(root.type, threads))
+            except FragirError as error:
+                fail(_owner(root), str(error))
         for value in values:
             tile = value.type
             assert isinstance(tile, frag.TileType)
@@ -270,9 +273,14 @@ def _placed(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -> fr
     try:
         return tile.with_layout(layout)
     except VerifyException as error:
-        owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
-        assert isinstance(owner, Operation)
-        fail(owner, f"{tile} cannot have the layout {layout}: {error}")
+        fail(_owner(value), f"{tile} cannot have the layout {layout}: {error}")
+
+
+def _owner(value: SSAValue) -> Operation:
+    """The operation that makes a value, or whose region takes it."""
+    owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
+    assert isinstance(owner, Operation)
+    return owner
 
 
 def _conflict(value: SSAValue, first: Demand, second: Demand) -> None:
