@@ -203,7 +203,8 @@ class Elementwise:
                 picked.append(w.registers.fresh(16))
                 w.emit("selp.b16", picked[-1], left, right, condition)
             for i, result in enumerate(w.define(op.result)):
-                w.emit("mov.b32", result, vector(picked[2 * i : 2 * i + 2]))
+                pair = picked[2 * i : 2 * i + 2]
+                w.emit("mov.b32", result, vector([*pair, *pair][:2]))
             return
         if bits < 16 or width == 1:
             raise FragirError(f"arith.select on {type_} is not supported; extend to i32")
@@ -222,7 +223,7 @@ class Elementwise:
             pair = [w.registers.fresh(16), w.registers.fresh(16)]
             w.emit("mov.b32", vector(pair), name)
             result += pair
-        return result
+        return result[: ptx.length(value.type)]
 
     # --- integers -----------------------------------------------------------------------------
 
