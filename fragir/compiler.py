@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.context import Context
 from xdsl.dialects import func, get_all_dialects
@@ -22,6 +22,8 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from fragir import diagnostics
+from fragir.arguments import Borrowed, View, follows, row_major, scalar, whole
+from fragir.arguments import view as view_of
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -186,20 +188,29 @@ class Kernel:
 
     def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
         """The named sizes that the arrays' shapes give; FragirError where they contradict."""
+        return self._bind(self._views(arguments))
+
+    def _bind(self, views: Sequence[View | None]) -> dict[str, int]:
         found: dict[str, int] = {}
-        for argument, value in zip(self.signature, self._counted(arguments), strict=True):
-            if not argument.is_memory:
+        for argument, view in zip(self.signature, views, strict=True):
+            if view is None:
                 continue
-            shape = _shape(value, argument)
-            for name, size in zip(argument.dims, shape, strict=True):
+            for name, size in zip(argument.dims, view.shape, strict=True):
                 wanted = name if isinstance(name, int) else found.setdefault(name, size)
                 if wanted != size:
                     raise FragirError(
-                        f"{argument.name} has shape {shape}; {self.name} takes "
+                        f"{argument.name} has shape {view.shape}; {self.name} takes "
                         f"({', '.join(map(str, argument.dims))})"
                         + ("" if isinstance(name, int) else f" with {name} = {wanted}")
                     )
         return found
+
+    def _views(self, arguments: Sequence[object]) -> list[View | None]:
+        """The arrays among the arguments, each checked against its declaration."""
+        pairs = zip(self.signature, self._counted(arguments), strict=True)
+        return [
+            _array(value, argument) if argument.is_memory else None for argument, value in pairs
+        ]
 
     def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
         if len(arguments) != len(self.signature):
@@ -211,17 +222,24 @@ class Kernel:
 
     def parameters(self, arguments: Sequence[object]) -> list[object]:
         """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
-        self.sizes(arguments)
+        views = self._views(arguments)
+        self._bind(views)
+        return self._parameters(arguments, views, Borrowed())
+
+    def _parameters(
+        self, arguments: Sequence[object], views: Sequence[View | None], borrowed: Borrowed
+    ) -> list[object]:
         result: list[object] = []
-        for argument, value in zip(self.signature, arguments, strict=True):
-            result.append(value)
-            if not argument.is_memory:
+        for argument, value, view in zip(self.signature, arguments, views, strict=True):
+            if view is None:
+                result.append(scalar(value, argument.type, argument.name))
                 continue
-            shape, strides = _shape(value, argument), _strides(value, argument)
-            result += [n for n, d in zip(shape, argument.dims, strict=True) if isinstance(d, str)]
-            if argument.strides is not None:
-                declared = zip(strides, argument.strides, strict=True)
-                result += [n for n, s in declared if isinstance(s, str)]
+            result.append(borrowed.lend(view, argument.name))
+            extents = zip(view.shape, argument.dims, strict=True)
+            strides = zip(view.strides, argument.strides or (), strict=argument.strides is not None)
+            for number, declared in (*extents, *strides):
+                if isinstance(declared, str):
+                    result.append(whole(number, f"{declared} of {argument.name}"))
         return result
 
     def __call__(self, *arguments: object, on: Place = "auto") -> Any:
@@ -244,13 +262,18 @@ class Kernel:
         `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options go to
         `fragir.emulator.run`.
         """
-        parameters = self.parameters(arguments)
+        views = self._views(arguments)
+        self._bind(views)
+        borrowed = Borrowed()
+        parameters = self._parameters(arguments, views, borrowed)
         blocks, threads = _extent(grid), _extent(block if block is not None else self.block)
         memory = self.shared if shared is None else shared
         if on == "auto":
             from fragir.toolchain import driver
 
-            on = "emulator" if driver.available() is not None else "gpu"
+            on_gpu = any(view is not None and view.on_gpu for view in views)
+            on = "gpu" if on_gpu or driver.available() is None else "emulator"
+        report = None
         if on == "gpu":
             from fragir.toolchain import driver
 
@@ -264,19 +287,27 @@ class Kernel:
                 cluster=cluster,
                 stream=stream,
             )
-            return None
-        from fragir import emulator
+        else:
+            from fragir import emulator
 
-        return emulator.run(
-            self.ptx,
-            self.name,
-            grid=blocks,
-            block=threads,
-            arguments=parameters,
-            shared=memory,
-            cluster=cluster,
-            **options,
-        )
+            for argument, view in zip(self.signature, views, strict=True):
+                if view is not None and view.on_gpu:
+                    raise FragirError(
+                        f"{argument.name} lies on a GPU, the emulator runs on the host",
+                        hint='copy it to the host, or run with on="gpu"',
+                    )
+            report = emulator.run(
+                self.ptx,
+                self.name,
+                grid=blocks,
+                block=threads,
+                arguments=parameters,
+                shared=memory,
+                cluster=cluster,
+                **options,
+            )
+        borrowed.give_back()
+        return report
 
 
 def _extent(extent: Sequence[int] | int) -> tuple[int, int, int]:
@@ -285,58 +316,25 @@ def _extent(extent: Sequence[int] | int) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _shape(value: object, argument: Argument) -> tuple[int, ...]:
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        raise FragirError(f"{argument.name} must be an array, not {type(value).__name__}")
-    result = tuple(int(n) for n in shape)
-    if len(result) != len(argument.dims):
-        raise FragirError(
-            f"{argument.name} has {len(result)} dimensions, the kernel takes {len(argument.dims)}"
-        )
-    _check_width(value, argument)
-    return result
-
-
-def _check_width(value: object, argument: Argument) -> None:
-    from fragir.dialects.elements import element_bits
+def _array(value: object, argument: Argument) -> View:
+    """An argument as an array of the declared elements, rank and strides."""
     from fragir.dialects.narrow import memref_type
 
-    size = getattr(value, "itemsize", None)
-    size = size() if callable(size) else size
-    element = memref_type(argument.type).element_type
-    bits = element_bits(element)
-    if isinstance(size, int) and size * 8 != bits:
+    view = view_of(value, memref_type(argument.type).element_type, argument.name)
+    if len(view.shape) != len(argument.dims):
         raise FragirError(
-            f"{argument.name} has elements of {size * 8} bits, "
-            f"the kernel takes {element} ({bits} bits)"
+            f"{argument.name} has {len(view.shape)} dimensions, "
+            f"the kernel takes {len(argument.dims)}"
         )
-
-
-def _strides(value: object, argument: Argument) -> tuple[int, ...]:
-    """The array's strides in elements, checked against what the kernel takes."""
-    shape = _shape(value, argument)
-    size = getattr(value, "itemsize", 1)
-    given = getattr(value, "strides", None)
-    wanted: list[int | str] = []
-    if argument.strides is None:
-        step = 1
-        for extent in reversed(shape):
-            wanted.insert(0, step)
-            step *= extent
-    else:
-        wanted = list(argument.strides)
-    if not isinstance(given, tuple):
-        return tuple(w if isinstance(w, int) else 0 for w in wanted)
-    strides = tuple(int(s) // int(size) for s in cast("tuple[int, ...]", given))
-    for extent, stride, want in zip(shape, strides, wanted, strict=True):
-        if extent > 1 and isinstance(want, int) and stride != want:
-            raise FragirError(
-                f"{argument.name} has strides {strides} (elements), the kernel takes "
-                f"({', '.join(map(str, wanted))})",
-                hint="pass a contiguous copy, or declare strided<[...]> in the program",
-            )
-    return strides
+    wanted = row_major(view.shape) if argument.strides is None else argument.strides
+    if not follows(view.shape, view.strides, wanted):
+        raise FragirError(
+            f"{argument.name} has strides {view.strides} (elements), the kernel takes "
+            f"({', '.join(map(str, wanted))})",
+            hint="pass a contiguous copy, or declare the strides: strided<[...]> in a program, "
+            "strides=... in Python",
+        )
+    return view
 
 
 def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:

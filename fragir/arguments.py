@@ -1,0 +1,269 @@
+"""What a compiled kernel is called with: arrays of any package, numbers, checked by declaration.
+
+An array is numpy's, or anything that speaks DLPack or the CUDA array interface (PyTorch, CuPy,
+JAX): in host memory it is looked at through numpy, without a copy; on a GPU it is used in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute
+
+from fragir.dialects.elements import element_name
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+# the names that numpy, ml_dtypes, PyTorch and JAX give to elements, and the PTX ISA's
+DTYPES = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "int8": "s8",
+    "uint8": "u8",
+    "int16": "s16",
+    "int32": "s32",
+    "uint32": "u32",
+    "int64": "s64",
+}
+# what numpy cannot say without ml_dtypes may come as raw bits
+RAW = {"bf16": ("uint16", "void16"), "e4m3": ("uint8", "void8"), "e5m2": ("uint8", "void8")}
+ALIGNMENT = 16  # bytes, of every pointer that a kernel takes
+_DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost (dlpack.h)
+_LARGEST = 2**31 - 1  # sizes and strides are 32 bits wide on the device
+
+
+@dataclass(frozen=True)
+class View:
+    """An array as a launch sees it: shape and strides in elements, where it lies."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    value: object
+    """What the launcher gets: a numpy array, or the object itself where it is on a GPU."""
+    on_gpu: bool
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether it lies row after row without gaps."""
+        return follows(self.shape, self.strides, row_major(self.shape))
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of an array that lies row after row."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= size
+    return tuple(strides)
+
+
+def follows(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int | str]) -> bool:
+    """Whether strides are those wanted, names aside; a dimension of one element has no stride."""
+    return 0 in shape or all(
+        extent <= 1 or isinstance(want, str) or stride == want
+        for extent, stride, want in zip(shape, strides, wanted, strict=True)
+    )
+
+
+def view(value: object, element: Attribute, name: str) -> View:
+    """An argument as an array with these elements; FragirError where it is none."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return _of_numpy(cast("Array", value), element, name)
+    if _attribute(value, "__cuda_array_interface__") is not None:
+        return _of_cuda(value, element, name)
+    if hasattr(value, "__dlpack__"):
+        device, _ = getattr(value, "__dlpack_device__")()
+        if int(device) in _DLPACK_HOST:
+            return _of_numpy(_host_array(value, name), element, name)
+        return _of_gpu_tensor(value, element, name)
+    hint = "numpy.asarray makes one" if type(value) in (list, tuple) else None
+    raise FragirError(f"{name} must be an array, not {type(value).__name__}", hint=hint)
+
+
+def _attribute(value: object, name: str) -> Any:
+    """An attribute, None where asking for it fails: PyTorch raises various errors."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
+
+
+def _of_numpy(array: Array, element: Attribute, name: str) -> View:
+    dtype = array.dtype
+    given = f"void{8 * dtype.itemsize}" if dtype.kind == "V" and dtype.name[:4] == "void" else None
+    _check_type(given or dtype.name, element, name)
+    if not dtype.isnative:
+        raise FragirError(f"{name} has the other byte order", hint="astype(dtype.newbyteorder())")
+    if any(stride % dtype.itemsize for stride in array.strides):
+        raise FragirError(f"{name} has strides of parts of elements", hint="pass a copy")
+    strides = tuple(stride // dtype.itemsize for stride in array.strides)
+    return View(array.shape, strides, array, False)
+
+
+def _host_array(value: Any, name: str) -> Array:
+    """The memory of another package's array on the host, as numpy's."""
+    import numpy as np
+
+    dtype = str(getattr(value, "dtype", "")).rpartition(".")[2]
+    try:
+        if type(value).__module__.partition(".")[0] == "torch":
+            return _torch_array(value, dtype)
+        return np.from_dlpack(value)
+    except Exception as error:  # whatever the other package raises for its types
+        try:
+            return np.asarray(value, copy=False)
+        except Exception:
+            raise FragirError(
+                f"{name} ({type(value).__name__} of {dtype or 'unknown type'}) cannot be looked at "
+                f"through numpy: {' '.join(str(error).split())}"
+            ) from error
+
+
+def _torch_array(value: Any, dtype: str) -> Array:
+    """A PyTorch tensor's memory; types that numpy lacks as raw bits."""
+    if DTYPES.get(dtype) not in RAW:
+        return value.numpy()
+    import torch  # pyright: ignore[reportMissingImports]  # the tensor's own package
+
+    module: Any = cast("Any", torch)
+    bits = module.uint8 if value.element_size() == 1 else module.int16
+    array = value.view(bits).numpy()
+    return array.view("uint16") if value.element_size() == 2 else array
+
+
+def _of_cuda(value: object, element: Attribute, name: str) -> View:
+    """An array that shows the CUDA array interface."""
+    interface = cast("dict[str, Any]", _attribute(value, "__cuda_array_interface__"))
+    typestr = str(interface["typestr"])
+    dtype = str(getattr(value, "dtype", "")).rpartition(".")[2]
+    if dtype not in DTYPES:
+        import numpy as np
+
+        dtype = np.dtype(typestr).name
+    _check_type(dtype, element, name)
+    shape = tuple(int(size) for size in interface["shape"])
+    size = int(typestr[2:])
+    given = interface.get("strides")
+    strides = row_major(shape)
+    if given is not None:
+        strides = tuple(int(stride) // size for stride in cast("tuple[int, ...]", given))
+    address = int(interface["data"][0])
+    if address % ALIGNMENT and 0 not in shape:
+        raise FragirError(
+            f"{name} begins at an address that is no multiple of {ALIGNMENT} bytes",
+            hint="pass a copy",
+        )
+    return View(shape, strides, value, True)
+
+
+def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> View:
+    """An array on a GPU that speaks DLPack alone."""
+    _check_type(str(getattr(value, "dtype", "")).rpartition(".")[2], element, name)
+    shape = tuple(int(size) for size in value.shape)
+    strides = row_major(shape)
+    if callable(getattr(value, "stride", None)):  # PyTorch's; JAX's arrays have no gaps
+        strides = tuple(int(stride) for stride in cast("tuple[int, ...]", value.stride()))
+    return View(shape, strides, value, True)
+
+
+def _check_type(dtype: str, element: Attribute, name: str) -> None:
+    wanted = element_name(element)
+    found = DTYPES.get(dtype)
+    same = found == wanted or (wanted == "tf32" and found == "f32")
+    if not same and dtype not in RAW.get(wanted, ()):
+        known = [dtype for dtype, ptx in DTYPES.items() if ptx == wanted] or ["float32"]
+        raise FragirError(f"{name} holds {dtype or 'no type'}, the kernel takes {known[0]}")
+
+
+def whole(number: int, what: str) -> int:
+    """A size or stride as the device takes it; FragirError where it does not fit."""
+    if not -_LARGEST <= number <= _LARGEST:
+        raise FragirError(f"{what} is {number}, a kernel's sizes and strides have 32 bits")
+    return number
+
+
+def scalar(given: object, type_: Attribute, name: str) -> bytes:
+    """A number as the bytes of a parameter; FragirError where the type has no such number."""
+    from fragir.toolchain.arguments import pack
+
+    value: Any = given
+    kind = {"tf32": "f32", "e4m3": "b8", "e5m2": "b8"}.get(element_name(type_), element_name(type_))
+    shown = "index" if isinstance(type_, IndexType) else element_name(type_)
+    if getattr(value, "shape", ()) != ():
+        raise FragirError(f"{name} is a number ({shown}), not an array")
+    if hasattr(value, "item") and not _is_numpy_scalar(given):
+        value = value.item()  # an array of no dimensions
+    is_real = hasattr(value, "__float__") or hasattr(value, "__index__")
+    if isinstance(value, complex) or not is_real or str(getattr(value, "dtype", ""))[:1] == "c":
+        raise FragirError(f"{name} must be a number ({shown}), not {type(value).__name__}")
+    if kind.startswith(("s", "u")) and not hasattr(value, "__index__"):
+        raise FragirError(
+            f"{name} is {value}, the kernel takes {shown}", hint="pass a whole number, an int"
+        )
+    if kind == "b8":
+        return _narrow(value, element_name(type_), name)
+    return pack(value, kind, name)
+
+
+def _is_numpy_scalar(value: object) -> bool:
+    import numpy as np
+
+    return isinstance(value, np.generic)
+
+
+def _narrow(value: object, wanted: str, name: str) -> bytes:
+    """An 8-bit float, which only ml_dtypes can make."""
+    dtype = str(getattr(value, "dtype", ""))
+    if DTYPES.get(dtype) != wanted:
+        raise FragirError(f"{name} must be a number of ml_dtypes of the type {wanted}")
+    return bytes(cast("Any", value).tobytes())
+
+
+class Borrowed:
+    """Arrays with gaps, taken along as copies of all the memory that they span.
+
+    The launchers pass contiguous memory. Afterwards `give_back` copies the elements, and only
+    those, back.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[tuple[object, ...], tuple[Array, Array, Array]] = {}
+
+    def lend(self, view_: View, name: str) -> object:
+        """What to pass for an array."""
+        import numpy as np
+
+        if view_.on_gpu or view_.is_contiguous:
+            return view_.value
+        array = cast("Array", view_.value)
+        if min(view_.strides) < 0:
+            raise FragirError(f"{name} has a negative stride", hint="pass a copy")
+        key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
+        if key not in self._copies:
+            last = sum((n - 1) * s for n, s in zip(view_.shape, view_.strides, strict=True))
+            span = np.zeros(last + 1, array.dtype)
+            inside = np.lib.stride_tricks.as_strided(span, array.shape, array.strides)
+            inside[...] = array
+            span.flags.writeable = array.flags.writeable
+            self._copies[key] = array, span, inside
+        return self._copies[key][1]
+
+    def give_back(self) -> None:
+        """Copies what the kernel wrote into the arrays."""
+        for array, _, inside in self._copies.values():
+            if array.flags.writeable:
+                array[...] = inside
