@@ -87,6 +87,10 @@ def parse_tile(text: str) -> TileForm:
     mn, k = map(int, sizes)
     if not mn or not k:
         raise FragirError(f"'{text}' is a tile of no elements")
+    if k * BITS[element] % 128 or mn % 8:
+        raise FragirError(
+            f"{mn}x{k} of {element} are no whole core matrices", hint="8 rows of 16 bytes each"
+        )
     form = TileForm(canonical(element, major, int(parts[2]), mn, k), mn, k, BITS[element])
     _ = form.text  # refuses what is no whole number of core matrices
     return form

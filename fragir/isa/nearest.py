@@ -109,6 +109,8 @@ def _shapes_apart(one: str, other: str) -> float:
 
 def _ranked(form: Form, forms: Iterable[Form], target: str | None) -> list[Form]:
     """The nearest legal forms, the nearest first; on `target`, if given and it has any."""
+    if not form.shape and not form.types:  # nothing but the family is known
+        forms = [other for other in forms if other.family == form.family]
     scored = sorted(
         ((distance(form, other), place, other) for place, other in enumerate(forms)),
         key=lambda item: item[:2],
