@@ -45,7 +45,7 @@ with fragir.kernel("gemm_tiles", warps=(2, 2)) as k:
         k.wait(STAGES - 2)
         k.barrier()  # this stage has arrived, and all have read the one that is filled next
         ahead = loop.index + (STAGES - 1) * K
-        slot = k.select(loop.stage == 0, STAGES - 1, loop.stage - 1)
+        slot: fragir.Scalar = k.select(loop.stage == 0, STAGES - 1, loop.stage - 1)
         with k.if_(ahead < depth):
             copy(slot, ahead)
         k.commit()
