@@ -238,6 +238,8 @@ class AsyncEngine:
         for hook in self.machine.hooks:
             hook.on_transfer_complete(transfer)
         if transfer.signal >= 0:
+            for hook in self.machine.hooks:
+                hook.on_mbarrier("complete", transfer.signal, transfer.lanes)
             update(self.machine, transfer.signal, 0, -transfer.size)
         self.machine.progress = True
 
@@ -280,7 +282,9 @@ class AsyncEngine:
                 else:
                     kept.append(copy)
             self.copies = kept
-            for position in arrival.at:
+            for position, lane in zip(arrival.at, arrival.lanes, strict=True):
+                for hook in self.machine.hooks:
+                    hook.on_mbarrier("arrive", int(position), np.array([lane]))
                 update(self.machine, int(position), 1, 0)
         waiting = [t for t in self.transfers if t.group >= 0]
         moving = [t for t in self.transfers if t.group < 0]

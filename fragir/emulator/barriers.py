@@ -6,7 +6,7 @@ expected in the next phase, 40..62 transaction bytes (two's complement), 63 pari
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
+    from fragir.emulator.hooks import Event
     from fragir.emulator.scheduler import Terminator
 
 BARRIERS = 16
@@ -84,6 +85,8 @@ class BlockBarriers:
         if wait:
             self.waits[sel] = np.where(lanes, number, self.waits[sel])
         machine.progress = True
+        if machine.hooks:
+            tell(machine, "sync" if wait else "arrive", "block", number, flat(machine, sel, lanes))
         self.check(number)
 
     def check(self, number: int) -> None:
@@ -103,6 +106,8 @@ class BlockBarriers:
         self.expected[done, number] = 0
         lanes = (waiting & done[:, None]).reshape(machine.key.shape)
         self._reduce(number, lanes)
+        if machine.hooks:
+            tell(machine, "release", "block", number, np.flatnonzero(lanes))
         self.waits[lanes] = NONE
         machine.key[lanes] &= ~BLOCKED
         machine.progress = True
@@ -143,6 +148,8 @@ class BlockBarriers:
     def cluster_arrive(self, sel: Any, lanes: Bools) -> None:
         self.cluster_arrivals[sel] += lanes
         self.machine.progress = True
+        if self.machine.hooks:
+            tell(self.machine, "arrive", "cluster", 0, flat(self.machine, sel, lanes))
         self.check_cluster()
 
     def cluster_wait(self, sel: Any, lanes: Bools) -> Bools:
@@ -150,6 +157,8 @@ class BlockBarriers:
         per = self.machine.warps_per_block * self.machine.cluster_size
         phase = np.repeat(self.cluster_phase, per)[sel]
         free = lanes & (self.cluster_arrivals[sel] <= phase[:, None])
+        if self.machine.hooks and free.any():
+            tell(self.machine, "release", "cluster", 0, flat(self.machine, sel, free))
         self.waits[sel] = np.where(lanes & ~free, CLUSTER, self.waits[sel])
         return free
 
@@ -163,6 +172,8 @@ class BlockBarriers:
         self.cluster_phase[done] += 1
         per = machine.warps_per_block * machine.cluster_size
         lanes = (self.waits == CLUSTER) & np.repeat(done, per)[:, None]
+        if machine.hooks and lanes.any():
+            tell(machine, "release", "cluster", 0, np.flatnonzero(lanes))
         self.waits[lanes] = NONE
         machine.key[lanes] &= ~BLOCKED
         machine.progress = True
@@ -177,6 +188,34 @@ class BlockBarriers:
         came = int(self.arrived[block, number])
         want = int(self.expected[block, number]) or self.machine.threads
         return f" (barrier {number}: {came} of {want} threads have arrived)"
+
+
+def flat(machine: Machine, sel: Any, lanes: Bools | None) -> I64:
+    """The flat numbers of lanes of the warps `sel`; None: all of them."""
+    ids = machine.engine.lane_ids[sel]
+    return ids.ravel() if lanes is None else ids[lanes]
+
+
+def tell(
+    machine: Machine,
+    kind: Literal["arrive", "sync", "release"],
+    scope: Literal["block", "cluster"],
+    number: int,
+    lanes: I64,
+) -> None:
+    """What happens at a barrier, to the checks."""
+    for hook in machine.hooks:
+        hook.on_barrier(kind, scope, number, lanes)
+
+
+def tell_mbarrier(machine: Machine, kind: Event, at: I64, lanes: I64) -> None:
+    """What `lanes` do at the mbarriers at byte positions `at` (one each), to the checks."""
+    if not machine.hooks:
+        return
+    at, lanes = at.ravel(), lanes.ravel()
+    for position in np.unique(at):
+        for hook in machine.hooks:
+            hook.on_mbarrier(kind, int(position), lanes[at == position])
 
 
 def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Terminator:
@@ -217,6 +256,9 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
             and sel == slice(0, machine.resident)
             and (not counted or count == threads)
         ):
+            if machine.hooks:
+                for kind in ("sync", "release"):
+                    tell(machine, kind, "block", number, flat(machine, sel, None))
             return after  # everybody is here
         lanes = np.ones(number_row[sel].shape, np.bool_) if mask is None else mask
         if wait:
@@ -262,6 +304,7 @@ def _cluster_terminator(machine: Machine, word: str, after: int) -> Terminator:
 
 # -- mbarrier --------------------------------------------------------------------------------------
 
+_NOBODY: I64 = np.zeros(0, np.int64)
 _FIELD = (1 << 20) - 1
 _TX = (1 << 23) - 1
 
@@ -295,12 +338,17 @@ def update(machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0) 
         if pending or bytes_left:
             break
         pending, parity = expected, parity ^ 1
+        for hook in machine.hooks:
+            hook.on_mbarrier("phase", at, _NOBODY)
         if not arrivals:
             break
     if arrivals:
         raise EmulationError(f"the mbarrier at shared offset {at} expects fewer arrivals")
     words[at >> 3] = pack(pending, expected, bytes_left, parity)
     machine.progress = True
+    if not pending and bytes_left < 0:
+        for hook in machine.hooks:
+            hook.on_mbarrier("underflow", at, _NOBODY)
     return old
 
 
@@ -339,6 +387,7 @@ def _init(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        tell_mbarrier(machine, "init", at, get(machine.engine.lane_ids, sel, mask))
         value = get(count, sel, mask).astype(np.uint64) & np.uint64(_FIELD)
         machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20))
         machine.progress = True
@@ -351,6 +400,7 @@ def _inval(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        tell_mbarrier(machine, "inval", at, get(machine.engine.lane_ids, sel, mask))
         machine.memory.shared.scatter(at, 8, 1, np.zeros(at.shape, np.uint64))
         machine.progress = True
 
@@ -368,10 +418,11 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
         values = None if amount is None else get(amount, sel, mask).astype(np.int64)
-        flat = at.ravel()
-        old = np.zeros(flat.shape, np.uint64)
-        for position in np.unique(flat):
-            which = flat == position
+        tell_mbarrier(machine, "arrive", at, get(machine.engine.lane_ids, sel, mask))
+        each = at.ravel()
+        old = np.zeros(each.shape, np.uint64)
+        for position in np.unique(each):
+            which = each == position
             number = int(which.sum())
             total = number if values is None else int(values.ravel()[which].sum())
             if drops:
@@ -401,6 +452,7 @@ def _expect(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask).ravel()
+        tell_mbarrier(machine, "expect", at, get(machine.engine.lane_ids, sel, mask))
         values = get(amount, sel, mask).ravel()
         for position, value in zip(at, values, strict=True):
             update(machine, int(position), 0, sign * int(value))
@@ -423,6 +475,10 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
         value = get(wanted, sel, mask)
         parity = value & 1 if by_parity else value >> np.uint64(63)
         done = (words >> np.uint64(63)) != parity
+        if machine.hooks:
+            lanes = get(machine.engine.lane_ids, sel, mask)
+            tell_mbarrier(machine, "test", at[~done], lanes[~done])
+            tell_mbarrier(machine, "wait", at[done], lanes[done])
         if out is None:
             return
         if mask is None:

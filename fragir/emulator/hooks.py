@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 AccessKind: TypeAlias = Literal["load", "store", "atomic"]
+Event: TypeAlias = Literal[
+    "init", "inval", "arrive", "expect", "complete", "phase", "test", "wait", "underflow"
+]
 
 
 @dataclass(slots=True)
@@ -134,14 +137,16 @@ class Hooks:
 
     def on_mbarrier(
         self,
-        kind: Literal["init", "inval", "arrive", "expect", "complete", "phase", "wait"],
+        kind: Event,
         position: int,
         lanes: I64,
     ) -> None:
         """An mbarrier at a byte position of shared memory.
 
-        arrive, expect: by these lanes; complete: transaction bytes of a copy that these lanes
-        issued; phase: the phase is complete (no lanes); wait: these lanes saw it complete.
+        init, inval, arrive, expect: by these lanes, before it happens; complete: transaction bytes
+        of a copy that these lanes issued; phase: the phase is complete (no lanes); test: these
+        lanes saw that it is not, wait: that it is; underflow: all have arrived, and more bytes
+        than were expected.
         """
 
     def on_wave(self) -> None:
