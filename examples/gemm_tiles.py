@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 import fragir
-from fragir import f16, f32
+from fragir import Scalar, f16, f32
 
 M, N, K = 128, 128, 32  # what a block does at a time
 STAGES = 3
@@ -31,13 +31,13 @@ with fragir.kernel("gemm_tiles", warps=(2, 2)) as k:
     a_tile = k.shared((STAGES, M, K), f16, swizzle=64)
     b_tile = k.shared((STAGES, K, N), f16, swizzle=128)
 
-    def copy(slot: fragir.Scalar | int, at: fragir.Scalar | int) -> None:
+    def copy(slot: Scalar | int, at: Scalar | int) -> None:
         """Starts to fill a stage with the part of A and B that begins at `at`."""
         k.copy(a, (row, at), a_tile, (slot,), masked=True, asynchronous=True)
         k.copy(b, (at, col), b_tile, (slot,), masked=True, asynchronous=True)
 
-    for stage in range(STAGES - 1):  # Python's loop: unrolled
-        copy(stage, stage * K)
+    for i in range(STAGES - 1):  # Python's loop: unrolled
+        copy(i, i * K)
         k.commit()
 
     zero = k.fill(0, (M, N), f32)
@@ -45,14 +45,15 @@ with fragir.kernel("gemm_tiles", warps=(2, 2)) as k:
         k.wait(STAGES - 2)
         k.barrier()  # this stage has arrived, and all have read the one that is filled next
         ahead = loop.index + (STAGES - 1) * K
-        slot: fragir.Scalar = k.select(loop.stage == 0, STAGES - 1, loop.stage - 1)
+        stage: Scalar = loop.stage
+        slot = k.select(stage == 0, STAGES - 1, stage - 1)
         with k.if_(ahead < depth):
             copy(slot, ahead)
         k.commit()
-        x = k.load(a_tile, (loop.stage, 0, 0), shape=(M, K))
-        y = k.load(b_tile, (loop.stage, 0, 0), shape=(K, N))
+        x = k.load(a_tile, (stage, 0, 0), shape=(M, K))
+        y = k.load(b_tile, (stage, 0, 0), shape=(K, N))
         loop.acc = k.mma(x, y, loop.acc)
-        loop.stage = k.select(loop.stage == STAGES - 1, 0, loop.stage + 1)
+        loop.stage = k.select(stage == STAGES - 1, 0, stage + 1)
 
     shift = k.load(bias, (col,), shape=(M, N), masked=True, broadcast=True)
     k.store(k.max(loop.acc + shift, 0), c, (row, col), masked=True)

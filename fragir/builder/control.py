@@ -174,7 +174,11 @@ class Branch(_Block):
         self._leave()
         start = list(self._start.values())
         # what is carried stays as it was where the condition does not hold
-        other = Region(Block([scf.YieldOp(*start)])) if start else None
+        other: Region | None = None
+        if start:
+            kept = scf.YieldOp(*start)
+            kept.location = self._location
+            other = Region(Block([kept]))
         types = [value.type for value in start]
         op = scf.IfOp(self._condition, types, Region(self._block), other)
         self._set(_op=self._trace.insert(op, location=self._location))

@@ -190,6 +190,12 @@ class Tiles(Elementwise):
         `transposed_a`: memory holds K x M; `transposed_b`: memory holds N x K.
         """
         first = self._tile(a) if isinstance(a, Tile) else self._memory(a)
+        for name, operand in (("a", a), ("b", b)):
+            if isinstance(operand, Memory) and not operand.is_shared:
+                fail(
+                    f"wgmma: {name} is {operand!r}; wgmma reads shared memory",
+                    "k.copy it to k.shared(..., swizzle=128) first",
+                )
         op = frag.WgmmaOp(
             first,
             self._memory(b),

@@ -29,6 +29,8 @@ def type_name(type_: Attribute) -> str:
     """How a user writes a type."""
     if type_ == index:
         return "index"
+    if type_ == condition:
+        return "condition"
     try:
         return element_name(type_)
     except KeyError:

@@ -28,6 +28,13 @@ Operand: TypeAlias = Union["Tile", "Scalar", int, float]
 Index: TypeAlias = Union["Scalar", int]
 
 
+def value_name(name: object) -> str:
+    """A name for a value of the IR."""
+    if isinstance(name, str) and SSAValue.is_valid_name(name):
+        return name
+    fail(f"{name!r} is no name of a value", "write letters, digits and _")
+
+
 class Scalar(Computed[ScalarOperand]):
     """One number: an index, an argument, or the element that an elementwise function is given.
 
@@ -61,7 +68,7 @@ class Scalar(Computed[ScalarOperand]):
 
     def named(self, name: str) -> Scalar:
         """The same scalar, called so in the IR and in the PTX."""
-        self.ssa.name_hint = name
+        self.ssa.name_hint = value_name(name)
         return self
 
     def cast(self, type_: Attribute) -> Scalar:
@@ -95,7 +102,7 @@ class Tile(Computed[Operand]):
 
     def named(self, name: str) -> Tile:
         """The same tile, called so in the IR and in the PTX."""
-        self.trace.use(self).name_hint = name
+        self.trace.use(self).name_hint = value_name(name)
         return self
 
     def cast(self, type_: Attribute) -> Tile:
