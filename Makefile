@@ -8,7 +8,7 @@ EXAMPLE ?= examples/gemm.py
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples)
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check format constraints clean
+.PHONY: help run test check pytest package-check bench format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -28,6 +28,12 @@ pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment
 	$(BIN)/python -m pytest -q -m packaging
+
+bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/benchmarks.md anew
+	$(BIN)/python benchmarks/compile.py --update docs/benchmarks.md
+	$(BIN)/python benchmarks/statements.py --update docs/benchmarks.md
+	$(BIN)/python benchmarks/emulator.py --large --update docs/benchmarks.md
+	$(BIN)/python benchmarks/ptx_reader.py --update docs/benchmarks.md
 
 format: $(VENV)/developed ## Format the code and sort the imports
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -1,10 +1,11 @@
 """MB/s of the PTX reader, cold and warm, beside plain Lark over the same grammar and pyptx.
 
-    python benchmarks/ptx_reader.py [FILE.ptx ...] [--pyptx PYTHON]
+    python benchmarks/ptx_reader.py [FILE.ptx ...] [--rounds N] [--json FILE] [--update PAGE.md]
 
-Without files: what nvcc makes of tests/ptx/kernels, else tests/ptx/data. Cold: no statement shape
-is known (for each file anew), the grammar is loaded. Warm: the file was read before. CPU time,
-best of a few runs. `--pyptx` names a Python that has pyptx installed (an environment of its own).
+Without files: what nvcc makes of tests/ptx/kernels where there is an nvcc, else tests/ptx/data;
+and what fragir and Triton make of the products of `benchmarks/compile.py`. Cold: no statement shape
+is known, for each file anew, but the grammar is loaded. Warm: the file was read before. Least CPU
+times, positions and a tree of our own nodes included. pyptx's is over the files that it reads.
 """
 
 from __future__ import annotations
@@ -12,41 +13,31 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from neighbours import PYPTX, TRITON, Worker, worker
+from programs import DYNAMIC_32, MMA_64, ROOT, WGMMA_F16
+from report import Column, Report, Table, arguments, machine, present
+
+import fragir
 from fragir.ptx import PtxSyntaxError, parse, shapes, write
 
-ROOT = Path(__file__).parents[1]
-
-PYPTX = """
-import sys, time
-from pyptx.parser import parse
-for path in sys.argv[1:]:
-    text = open(path, encoding="utf-8").read()
-    best = 1e9
-    try:
-        for _ in range(3):
-            start = time.process_time(); parse(text)
-            best = min(best, time.process_time() - start)
-        print(best)
-    except Exception:
-        print("refused")
-"""
+PRODUCTS = (WGMMA_F16, MMA_64, DYNAMIC_32)
 
 
-def seconds(function: Callable[[], object], runs: int) -> float:
-    """The best CPU time of several runs."""
+def least(function: Callable[[], object], runs: int) -> float:
+    """The least CPU time of several runs, in ms."""
     best = float("inf")
     for _ in range(runs):
         start = time.process_time()
         function()
         best = min(best, time.process_time() - start)
-    return best
+    return best * 1e3
 
 
 def cold(text: str) -> None:
@@ -54,7 +45,7 @@ def cold(text: str) -> None:
     parse(text)
 
 
-def corpus(folder: Path) -> list[Path]:
+def by_nvcc(folder: Path) -> list[Path]:
     if shutil.which("nvcc") is None:
         return sorted((ROOT / "tests/ptx/data").glob("*.ptx"))
     spec = importlib.util.spec_from_file_location("make_data", ROOT / "tests/ptx/make_data.py")
@@ -69,48 +60,94 @@ def corpus(folder: Path) -> list[Path]:
     return paths
 
 
-def by_pyptx(python: str, paths: list[Path]) -> list[float | None]:
-    """Seconds for each file; None where pyptx refuses it."""
-    command = [python, "-c", PYPTX, *map(str, paths)]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return [None if line == "refused" else float(line) for line in lines]
+def compiled(folder: Path, triton: Worker | None) -> list[Path]:
+    """The products, by fragir and by Triton."""
+    paths: list[Path] = []
+    for product in PRODUCTS:
+        texts = {"fragir": fragir.compile(product.program, target=product.target).ptx}
+        if triton is not None:
+            texts["triton"] = triton.ask({**product.triton(), "ptx": True})["ptx"]
+        for name, text in texts.items():
+            paths.append(folder / f"{name} {product.name}.ptx")
+            paths[-1].write_text(text, "utf-8")
+    return paths
+
+
+def group(path: Path, text: str) -> str:
+    if path.stem.partition(" ")[0] in ("fragir", "triton"):
+        return f"{path.stem.partition(' ')[0]}'s GEMMs"
+    return "with debug sections" if "\t.section" in text else "without debug sections"
+
+
+def measured(paths: list[Path], options: argparse.Namespace, pyptx: Worker | None) -> Table:
+    """MB/s of groups of files, of each file with `--each`."""
+    table = Table(
+        "Reading PTX, MB/s",
+        (
+            Column("file", "files"),
+            Column("bytes", "bytes", ",d"),
+            Column("cold", "cold", ".2f"),
+            Column("warm", "warm", ".2f"),
+            Column("lark", "plain Lark", ".2f"),
+            Column("pyptx", PYPTX.label, ".2f"),
+            Column("write", "writing", ".1f"),
+        ),
+    )
+    runs, groups = options.rounds, dict[str, dict[str, tuple[int, float]]]()
+    parse("")
+    for path in paths:
+        text = path.read_text("utf-8")
+        try:
+            module = parse(text, str(path))
+        except PtxSyntaxError as error:
+            sys.exit(str(error))
+        times: dict[str, float | None] = {
+            "cold": least(lambda text=text: cold(text), runs),
+            "warm": least(lambda text=text: parse(text), runs),
+            "lark": least(lambda text=text: parse(text, cache=False), min(runs, 2)),
+            "write": least(lambda module=module: write(module), runs),
+        }
+        if pyptx is not None:
+            times["pyptx"] = pyptx.ask({"path": str(path.resolve()), "runs": min(runs, 3)})["ms"]
+        known = {way: ms for way, ms in times.items() if ms is not None}
+        size = len(text.encode())
+        if options.each:
+            rates = {way: size / ms / 1e3 for way, ms in known.items()}
+            table.rows.append({"file": path.stem, "bytes": size, **rates})
+        totals = groups.setdefault(group(path, text), {})
+        for way, ms in known.items():
+            total, spent = totals.get(way, (0, 0.0))
+            totals[way] = total + size, spent + ms
+    for name, ways in groups.items():
+        rates = {way: total / spent / 1e3 for way, (total, spent) in ways.items()}
+        table.rows.append({"file": name, "bytes": ways["cold"][0], **rates})
+    return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = arguments(__doc__)
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--pyptx", metavar="PYTHON")
-    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--each", action="store_true", help="a row for each file")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        paths: list[Path] = options.files or corpus(Path(folder))
-        others = by_pyptx(options.pyptx, paths) if options.pyptx else [None] * len(paths)
-        parse("")
-        totals: dict[str, dict[str, tuple[float, float]]] = {}
-        for path, other in zip(paths, others, strict=True):
-            text = path.read_text("utf-8")
-            try:
-                module = parse(text, str(path))
-            except PtxSyntaxError as error:
-                sys.exit(str(error))
-            times = {
-                "cold": seconds(lambda text=text: cold(text), options.runs),
-                "warm": seconds(lambda text=text: parse(text), options.runs),
-                "plain Lark": seconds(lambda text=text: parse(text, cache=False), 2),
-                "write": seconds(lambda module=module: write(module), options.runs),
-            }
-            if other is not None:
-                times["pyptx"] = other
-            kind = "with debug sections" if "\t.section" in text else "without debug sections"
-            for way, spent in times.items():
-                megabytes, total = totals.setdefault(kind, {}).get(way, (0.0, 0.0))
-                totals[kind][way] = megabytes + len(text) / 1e6, total + spent
-        print(f"{len(paths)} files")
-        for kind, ways in totals.items():
-            print(f"{kind}, MB/s:")
-            for way, (megabytes, total) in ways.items():
-                print(f"  {way:12} {megabytes / total:6.2f}   ({megabytes:.2f} MB)")
+    options.alone |= options.quick
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    facts = machine(["fragir", "lark"])
+    wanted = not options.alone
+    pyptx = worker(replace(PYPTX, worker="pyptx_reader.py"), wanted)
+    triton = worker(TRITON, wanted and not options.files)
+    try:
+        with tempfile.TemporaryDirectory(prefix="fragir-bench-") as name:
+            folder = Path(name)
+            if options.quick and not options.files:
+                options.files = [*(ROOT / "tests/ptx/data").glob("nvcc_calls*.ptx")]
+            paths: list[Path] = options.files or [*by_nvcc(folder), *compiled(folder, triton)]
+            table = measured(paths, options, pyptx)
+    finally:
+        for process in (pyptx, triton):
+            if process is not None:
+                process.close()
+    present(Report("ptx-reader", "python benchmarks/ptx_reader.py", facts, [table]), options)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
