@@ -12,4 +12,9 @@ if TYPE_CHECKING:
 
 def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: bool) -> list[Hooks]:
     """The checks in the order in which they see everything."""
-    return []
+    hooks: list[Hooks] = []
+    if check:
+        from fragir.emulator.definedness import Definedness
+
+        hooks.append(Definedness(machine, program))
+    return hooks

@@ -249,7 +249,7 @@ class Control:
             return self._indirect(at, ins, name, arguments)
         if name.text == self._function(at).name:
             raise self.program.error("recursive calls are not supported", ins.at)
-        copies = self._copies(ins, arguments, routine.parameters)
+        copies = self.copies(ins, arguments, routine.parameters)
         del results
 
         def run(sel: Any, mask: Mask) -> int:
@@ -269,9 +269,7 @@ class Control:
         row = self.decoder.row(ins, name, "u64")
         routines = list(self.program.routines.values())
         copies = [
-            self._copies(ins, arguments, r.parameters)
-            if len(r.parameters) == len(arguments)
-            else []
+            self.copies(ins, arguments, r.parameters) if len(r.parameters) == len(arguments) else []
             for r in routines
         ]
 
@@ -326,13 +324,13 @@ class Control:
         results, name, _ = split_call(ins)
         routine = self.program.routine(name.text)
         if routine is not None:
-            steps = self._copies(ins, routine.returns, results)
+            steps = self.copies(ins, routine.returns, results)
             return _all(steps)
         # Indirect: every function's results lie in its own variables; take those of the callee.
         row = self.decoder.row(ins, name, "u64")
         routines = list(self.program.routines.values())
         copies = [
-            self._copies(ins, r.returns, results) if len(r.returns) == len(results) else []
+            self.copies(ins, r.returns, results) if len(r.returns) == len(results) else []
             for r in routines
         ]
 
@@ -345,7 +343,8 @@ class Control:
 
         return run
 
-    def _copies(self, ins: tree.Instruction, sources: Any, places: Any) -> list[Step]:
+    def copies(self, ins: tree.Instruction, sources: Any, places: Any) -> list[Step]:
+        """Steps that hand over the arguments or results of a call."""
         if len(sources) != len(places):
             raise self.program.error(
                 f"the call passes {len(sources)} values, {len(places)} are expected", ins.at

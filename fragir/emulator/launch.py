@@ -331,7 +331,7 @@ class Launch:
         placed = self.program.code[at]
         ins = placed.ins
         if ins.opcode[0] == RESULTS:
-            step = control.copy_results(at)
+            step = instrument(decoder, [ins], control.copy_results(at))
         else:
             step = instrument(decoder, [ins], decoder.step(placed))
         if ins.guard is not None:

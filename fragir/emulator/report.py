@@ -25,6 +25,7 @@ class Finding:
 
 #: kind -> what it means.
 KINDS: dict[str, str] = {
+    "uninitialised": "a register or shared memory was used before anything was written there",
     "wgmma-fence": "registers of a wgmma were written without a wgmma.fence before it",
     "unretired": "an asynchronous copy or wgmma was still pending when its thread exited",
 }

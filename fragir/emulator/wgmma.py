@@ -38,6 +38,7 @@ class Form:
     a: npt.NDArray[np.intp] | None  # None: A is in shared memory
     options: dict[str, Any]
     place: tuple[str | None, int | None, int | None]  # file, line, column in the PTX
+    instruction: tree.Instruction
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +319,7 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
             options[name] = bool(value)
     where = d.program.error("", ins.at)
     into = _rows(d, ins, d.vector(d.operand(ins, 0)), op.d.count)
-    form = Form(op, into, a_rows, options, (where.file, where.line, where.col))
+    form = Form(op, into, a_rows, options, (where.file, where.line, where.col), ins)
     a = None if a_rows is not None else d.source(ins, 1, "u64")
     b = d.source(ins, 2, "u64")
 
