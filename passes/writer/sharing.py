@@ -6,9 +6,15 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
+from fragir.passes.writer.arith import CASTS
 
 # operations that only name registers of their operands
 ALIASES = (ptx.SliceOp, ptx.ConcatOp, ptx.BitcastOp, ptx.SplatOp, ptx.UnpackOp, ptx.PackOp)
+
+
+def is_alias(op: Operation) -> bool:
+    """Whether results may be registers of the operands: so too casts that change no bit."""
+    return isinstance(op, (*ALIASES, ptx.CvtOp, ptx.WgmmaWaitOp)) or op.name in CASTS
 
 
 def block_of(value: SSAValue) -> Block | None:
@@ -43,7 +49,7 @@ def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> in
         if top is None:
             return len(position) + 1
         last = max(last, position[top])
-        if isinstance(op, ALIASES):
+        if is_alias(op):
             last = max(last, *(last_use(result, body, position) for result in op.results))
     return last
 
@@ -63,7 +69,7 @@ def reusable(loop: scf.ForOp) -> dict[SSAValue, SSAValue]:
         owner = value.owner
         if not isinstance(owner, Operation) or owner.parent is not body or value in result:
             continue
-        if isinstance(owner, (*ALIASES, scf.ForOp)) or owner.regions:
+        if is_alias(owner) or owner.regions:
             continue
         at, used = position[owner], last_use(variable, body, position)
         single = ptx.registers(value.type) == 1
