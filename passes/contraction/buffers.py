@@ -103,8 +103,12 @@ class Bufferization:
             fail(op, f"{op.name} on tensors is not supported; {hint}")
 
     def _structured(self, op: LinalgStructuredOperation) -> None:
+        if any(_touches(inner, self.memory) for inner in op.body.walk()):
+            fail(op, f"the body of {op.name} uses a whole tensor; it computes with elements only")
         inputs = [self._input(op, value) for value in op.inputs]
-        outputs = [self._destination(op, index, inputs) for index in range(len(op.outputs))]
+        outputs: list[SSAValue] = []
+        for index in range(len(op.outputs)):
+            outputs.append(self._destination(op, index, inputs, outputs))
         new = _on_memory(op, inputs, outputs)
         Rewriter.insert_op(new, InsertPoint.before(op))
         self.replaced.append(op)
@@ -131,9 +135,13 @@ class Bufferization:
         return memory
 
     def _destination(
-        self, op: LinalgStructuredOperation, index: int, inputs: list[SSAValue]
+        self,
+        op: LinalgStructuredOperation,
+        index: int,
+        inputs: list[SSAValue],
+        taken: list[SSAValue],
     ) -> SSAValue:
-        """The memory that a result is computed in."""
+        """The memory that a result is computed in; `taken` is that of the results before it."""
         start = op.outputs[index]
         reads = _reads_output(op, index)
         if start not in self.memory:
@@ -142,6 +150,8 @@ class Bufferization:
             return self._allocate(op, start)
         memory = self._input(op, start) if reads else self.memory[start]
         obstacle = self._obstacle(op, index, inputs, memory)
+        if memory in taken:
+            obstacle = "another result is computed there"
         if obstacle is None:
             return memory
         if reads:
