@@ -1,0 +1,1 @@
+"""Random programs, held against the reference."""

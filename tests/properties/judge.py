@@ -1,0 +1,136 @@
+"""Takes a program down the whole road and holds every step against what it means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import HealthCheck, Phase, settings
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.printer import Printer
+
+import fragir
+from fragir.compiler import Argument, Kernel, parse
+from fragir.dialects.elements import element_name
+from fragir.dialects.narrow import memref_type
+from fragir.reference import compare, evaluate, outputs
+from fragir.reference.formats import INTEGERS, encode
+
+Array = npt.NDArray[Any]
+
+DEEP = int(os.environ.get("FRAGIR_DEEP", "1"))
+"""How many times as many examples as by default."""
+
+
+def examples(count: int) -> settings:
+    """Settings of a test of whole programs: `count` of them, each takes a while."""
+    return settings(
+        max_examples=count * DEEP,
+        deadline=None,
+        derandomize=DEEP == 1,
+        # shrinking whole programs takes minutes; the message holds the program
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+def text_of(module: ModuleOp) -> str:
+    """A module as text."""
+    stream = StringIO()
+    Printer(stream).print_op(module)
+    return stream.getvalue()
+
+
+def survives(level: str, module: ModuleOp) -> None:
+    """The module, printed, parses again to the same module, which verifies."""
+    text = text_of(module)
+    again = parse(text, level)
+    assert module.is_structurally_equivalent(again), f"after {level}:\n{text}\n{text_of(again)}"
+
+
+def values(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> Array:
+    """Random elements in their storage type: normal floats, integers of the whole range."""
+    if name in INTEGERS:
+        low, high = {"s8": (-128, 128), "u8": (0, 256)}.get(name, (-1000, 1000))
+        return encode(rng.integers(low, high, shape), name)
+    return encode(rng.standard_normal(shape), name)
+
+
+def arrange(array: Array, argument: Argument) -> Array:
+    """The array in the strides that the argument declares; gaps between rows hold noise."""
+    if argument.strides is None:
+        return array
+    strides = [n for n in argument.strides if isinstance(n, int)]
+    assert len(strides) == array.ndim, "only static strides"
+    size = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+    buffer = np.full(size, 77, array.dtype)
+    view = np.lib.stride_tricks.as_strided(
+        buffer, array.shape, [s * array.itemsize for s in strides]
+    )
+    view[...] = array
+    return view
+
+
+def inputs(
+    signature: Sequence[Argument],
+    rng: np.random.Generator,
+    sizes: Mapping[str, int],
+    scalars: Mapping[str, float] | None = None,
+) -> list[Any]:
+    """Random arguments for a kernel."""
+    result: list[Any] = []
+    for argument in signature:
+        if not argument.is_memory:
+            known = (scalars or {}).get(argument.name)
+            if known is None:
+                whole = isinstance(argument.type, IndexType) or "i32" in str(argument.type)
+                known = int(rng.integers(0, 4)) if whole else float(rng.standard_normal())
+            result.append(known)
+            continue
+        shape = tuple(n if isinstance(n, int) else sizes[n] for n in argument.dims)
+        name = element_name(memref_type(argument.type).element_type)
+        result.append(arrange(values(rng, name, shape), argument))
+    return result
+
+
+def judge(
+    program: str,
+    target: str,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    scalars: Mapping[str, float] | None = None,
+    seed: int = 0,
+    assemble: bool = True,
+) -> Kernel:
+    """Compiles, assembles and emulates a program of one function, and checks everything.
+
+    The IR survives printing at every level; ptxas has nothing to say; the emulator finds nothing
+    and agrees with the reference.
+    """
+    module = parse(program)
+    survives("parse", module)
+    kernel = fragir.compile(module, target=target, observe=survives)
+    if assemble:
+        assert kernel.assembled.warnings == []
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    arguments = inputs(kernel.signature, np.random.default_rng(seed), sizes or {}, scalars)
+    grid = kernel.grid(kernel.sizes(arguments))
+    tiled = "frag.grid" in function.attributes
+    expected = evaluate(function, arguments, target=target, grid=grid if tiled else (1, 1, 1))
+    report = kernel.launch(grid, None, *arguments, on="emulator", schedule=seed or None)
+    assert report.findings == []
+    written = outputs(function)
+    assert written
+    for number in written:
+        argument, reference = kernel.signature[number], expected[number]
+        assert reference is not None
+        name = element_name(memref_type(argument.type).element_type)
+        found = compare(reference, np.ascontiguousarray(arguments[number]), name)
+        assert found.passed, f"{argument.name}: {found}\n{program}"
+        assert found.unbounded <= reference.value.size // 2
+    return kernel
