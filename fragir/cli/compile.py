@@ -9,6 +9,7 @@ import click
 
 from fragir.cli.common import command, note, output_option
 from fragir.cli.files import read_text, write_output
+from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -40,13 +41,34 @@ def main(
     comments: bool,
 ) -> None:
     """Compile matrix IR to placed tiles, lane code, PTX or a cubin."""
-    from fragir import compiler
     from fragir.isa.targets import known
 
     level = level or _level_of(output)
     known(target)
     name = "<stdin>" if program == "-" else program
     text = read_text(program, "MLIR")
+    try:
+        result, warnings = _compiled(text, name, level, target, entry, print_ir_after_all, comments)
+    except FragirError as error:
+        error.file = error.file or name
+        raise
+    for code, message in warnings:
+        note(f"warning: {code + ': ' if code else ''}{message}")
+    write_output(output, result)
+
+
+def _compiled(
+    text: str,
+    name: str,
+    level: str,
+    target: str,
+    entry: str | None,
+    print_ir_after_all: bool,
+    comments: bool,
+) -> tuple[str | bytes, list[tuple[str, str]]]:
+    """The result, and what ptxas warns of."""
+    from fragir import compiler
+
     module = compiler.parse(text, name)
     if entry is not None:
         _keep_only(module, entry)
@@ -56,18 +78,14 @@ def main(
     else:
         compiler.lower(module, "lane", target, source=text, observe=observe)
     if level in ("placed", "lane"):
-        write_output(output, _text(module))
-        return
+        return _text(module), []
     ptx = compiler.emit(module, target, comments=comments, source=text)
     if level == "ptx":
-        write_output(output, ptx)
-        return
+        return ptx, []
     from fragir.toolchain.ptxas import assemble
 
-    result = assemble(ptx, target, filename=f"PTX of {name}")
-    for code, message in result.warnings:
-        note(f"warning: {code + ': ' if code else ''}{message}")
-    write_output(output, result.cubin)
+    assembled = assemble(ptx, target, filename=f"PTX of {name}")
+    return assembled.cubin, assembled.warnings
 
 
 def _level_of(output: str | None) -> str:

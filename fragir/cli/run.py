@@ -190,9 +190,13 @@ class Trial:
         """MLIR to PTX; a stage for each pass."""
         from fragir import compiler
 
-        self.kernel = compiler.compile(
-            self.text, target=self.target, entry=self.entry, filename=self.file
-        )
+        try:
+            self.kernel = compiler.compile(
+                self.text, target=self.target, entry=self.entry, filename=self.file
+            )
+        except FragirError as error:
+            error.file = error.file or self.file
+            raise
         self.stages |= self.kernel.stages
 
     def prepare(self, sizes: dict[str, int], given: dict[str, str], kind: Kind, seed: int) -> None:
@@ -200,6 +204,12 @@ class Trial:
         from fragir.reference.inputs import generate, resolve, slots
 
         function = self._function()
+        if "ptx.ntid" in function.attributes:
+            raise FragirError(
+                f"{self.kernel.name} is lane code, whose meaning is its PTX",
+                self.file,
+                hint="run it with `fragir emulate`",
+            )
         self.slots = slots(function)
         values = self._given(given)
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
@@ -371,13 +381,13 @@ _TENSOR_OPCODES = ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "IGMMA", "QG
 
 
 def _tensor_instructions(cubin: bytes) -> str | None:
-    """`32 HMMA`: how many stand in the SASS; None without nvdisasm."""
+    """`32 HMMA`: how many stand in the SASS; None without an nvdisasm for this machine."""
     from fragir.toolchain.find import NVDISASM, find
     from fragir.toolchain.sass import disassemble, opcodes
 
     try:
         find(NVDISASM)
-    except FragirError:
+        counts = opcodes(disassemble(cubin))
+    except FragirError:  # none, or one that knows this machine no more
         return None
-    counts = opcodes(disassemble(cubin))
     return ", ".join(f"{counts[name]} {name}" for name in _TENSOR_OPCODES if counts[name]) or "none"

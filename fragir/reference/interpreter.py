@@ -314,7 +314,7 @@ def _view(it: Interpreter, op: frag.ViewOp) -> None:
 
 
 def _mma(it: Interpreter, op: frag.MmaOp) -> None:
-    a_type, b_type, _, d_type = op.tile_types()
+    a_type, b_type, c_type, d_type = op.tile_types()
     ways = (
         ()
         if d_type.element in INTEGERS
@@ -325,7 +325,7 @@ def _mma(it: Interpreter, op: frag.MmaOp) -> None:
     stacked = len(d_type.shape) == 3
     if stacked:  # products last in the tile, first in numpy's matmul
         a, b, c = (_moved(x, -1, 0) for x in (a, b, c))
-    d = dot(a, b, c, types, ways)
+    d = dot(a, b, c, types, ways, c_type.element)
     it.values[op.d] = _moved(d, 0, -1) if stacked else d
 
 

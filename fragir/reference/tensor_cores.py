@@ -135,10 +135,12 @@ def dot(
     c: Bounded | None,
     types: tuple[str, str, str],
     ways: Sequence[Chain],
+    addend: str | None = None,
 ) -> Bounded:
     """`c + a b` as any of the `ways` sums it: arrays (..., M, K), (..., K, N) and (..., M, N).
 
-    `types` are the PTX names of A, B and the accumulator. Integers are exact, modulo 2^32.
+    `types` are the PTX names of A, B and the accumulator, `addend` that of c where it is another
+    (m8n8k4 adds f16 to f32). Integers are exact, modulo 2^32.
     """
     if types[2] in INTEGERS:
         return _integer_dot(a, b, c, INTEGERS[types[2]])
@@ -149,7 +151,7 @@ def dot(
     left, right = _sizes(a, types[0]), _sizes(b, types[1])
     total = left @ right
     if c is not None:
-        total = total + _sizes(c, types[2])
+        total = total + _sizes(c, addend or types[2])
     grain = _grain(a, b, c)
     bound = np.zeros(value.shape)
     exact = np.ones(value.shape, bool)
