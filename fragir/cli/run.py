@@ -130,6 +130,7 @@ def main(
     trial.compile()
     trial.prepare(sizes, given, inputs, seed)
     trial.assemble()
+    trial.evaluate()
     trial.execute()
     trial.judge()
     if as_json:
@@ -171,6 +172,7 @@ class Trial:
     slots: list[Slot] = field(init=False)
     sizes: dict[str, int] = field(init=False)
     inputs: list[Any] = field(init=False)
+    expected: dict[int, Any] = field(init=False)
     results: list[Any] = field(init=False)
     comparisons: dict[str, Comparison] = field(default_factory=dict[str, "Comparison"])
     registers: int | None = None
@@ -269,6 +271,31 @@ class Trial:
         self.shared = info.shared
         self.tensor_instructions = _tensor_instructions(assembled.cubin)
 
+    def evaluate(self) -> None:
+        """What the outputs must be; errors of the program appear here with their place in it."""
+        from fragir.dialects.frag import GridAttr
+        from fragir.reference import evaluate, outputs
+
+        function = self._function()
+        written = outputs(function)
+        if not written:
+            raise FragirError(
+                f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
+            )
+        grid = function.attributes.get("frag.grid")
+        blocks = grid.evaluate(self.sizes) if isinstance(grid, GridAttr) else (1, 1, 1)
+        expected = self.timed(
+            "reference",
+            lambda: evaluate(
+                function,
+                self.inputs,
+                target=self.machine or self.target,
+                grid=blocks,
+                source=self.text,
+            ),
+        )
+        self.expected = {i: expected[i] for i in written}
+
     def execute(self) -> None:
         """Runs it on copies of the inputs."""
         self.shared += self.kernel.shared
@@ -284,30 +311,12 @@ class Trial:
             )
 
     def judge(self) -> None:
-        """Evaluates the reference and compares every output."""
-        from fragir.dialects.frag import GridAttr
-        from fragir.reference import compare, evaluate, outputs
+        """Compares every output with the reference."""
+        from fragir.reference import compare
 
-        function = self._function()
-        grid = function.attributes.get("frag.grid")
-        blocks = grid.evaluate(self.sizes) if isinstance(grid, GridAttr) else (1, 1, 1)
-        expected = self.timed(
-            "reference",
-            lambda: evaluate(
-                function,
-                self.inputs,
-                target=self.machine or self.target,
-                grid=blocks,
-                source=self.text,
-            ),
-        )
-        for i in outputs(function):
+        for i, expected in self.expected.items():
             slot = self.slots[i]
-            self.comparisons[slot.name] = compare(expected[i], self.results[i], slot.element)
-        if not self.comparisons:
-            raise FragirError(
-                f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
-            )
+            self.comparisons[slot.name] = compare(expected, self.results[i], slot.element)
 
     # --- the verdict --------------------------------------------------------------------------
 
