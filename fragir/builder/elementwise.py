@@ -111,7 +111,13 @@ class Elementwise:
         """The whole part."""
         return self._apply("trunc", x)
 
-    def map(self, function: Callable[..., Scalar], *tiles: Tile) -> Tile:
+    @overload
+    def map(self, function: Callable[[Scalar], Scalar], tile: Tile, /) -> Tile: ...
+    @overload
+    def map(self, function: Callable[[Scalar, Scalar], Scalar], x: Tile, y: Tile, /) -> Tile: ...
+    @overload
+    def map(self, function: Callable[..., Scalar], /, *tiles: Tile) -> Tile: ...
+    def map(self, function: Callable[..., Scalar], /, *tiles: Tile) -> Tile:
         """Any function of scalars on every element: `k.map(lambda x, y: k.max(x, y), a, b)`.
 
         It is called once. Its result's type is that of the new tile's elements.

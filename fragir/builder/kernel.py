@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from io import StringIO
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -38,6 +38,13 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir import compiler
+
+
+Epilogue: TypeAlias = (
+    Callable[[Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar], Scalar]
+    | Callable[..., Scalar]
+)
 
 
 class KernelBuilder(Tiles):
@@ -249,7 +256,7 @@ class KernelBuilder(Tiles):
         transposed_a: bool = False,
         transposed_b: bool = False,
         extra: Sequence[Memory] = (),
-        epilogue: Callable[..., Scalar] | None = None,
+        epilogue: Epilogue | None = None,
         accumulate: Attribute | None = None,
         tile: tuple[int, int, int] | None = None,
         warps: tuple[int, int] | None = None,
@@ -279,7 +286,7 @@ class KernelBuilder(Tiles):
             op = self._with_epilogue(op, epilogue)
         self.trace.insert(op)
 
-    def _with_epilogue(self, op: frag.MatmulOp, epilogue: Callable[..., Scalar]) -> frag.MatmulOp:
+    def _with_epilogue(self, op: frag.MatmulOp, epilogue: Epilogue) -> frag.MatmulOp:
         try:
             accumulator = op.accumulator()
         except (FragirError, KeyError):

@@ -8,7 +8,7 @@ gather in an expression, which becomes one `frag.map` where the tile is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union, overload
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, SSAValue
@@ -110,6 +110,34 @@ class Tile(Computed[Operand]):
         return self.trace.cast_tile(self, type_)
 
 
+class Shape(Sequence[int | Scalar]):
+    """The sizes of memory; one that is not a number is asked for in the kernel when it is used."""
+
+    def __init__(self, memory: Memory):
+        self._memory = memory
+        self._sizes = memory.type.get_shape()
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    @overload
+    def __getitem__(self, index: int) -> int | Scalar: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[int | Scalar, ...]: ...
+    def __getitem__(self, index: int | slice) -> int | Scalar | tuple[int | Scalar, ...]:
+        dims = range(len(self))[index]  # raises IndexError, which also ends an iteration
+        return self._at(dims) if isinstance(dims, int) else tuple(map(self._at, dims))
+
+    def _at(self, dim: int) -> int | Scalar:
+        size = self._sizes[dim]
+        return size if size != DYNAMIC_INDEX else self._memory.trace.dim(self._memory, dim)
+
+    def __repr__(self) -> str:
+        sizes = zip(self._sizes, self._memory.sizes, strict=True)
+        names = (str((name or "?") if size == DYNAMIC_INDEX else size) for size, name in sizes)
+        return f"({', '.join(names)})"
+
+
 class Memory(Value):
     """An array in global memory, or matrices in shared memory."""
 
@@ -134,12 +162,9 @@ class Memory(Value):
         return frag.is_shared(self.ssa.type)
 
     @property
-    def shape(self) -> tuple[int | Scalar, ...]:
+    def shape(self) -> Shape:
         """The sizes: numbers, and scalars of type index for those known when the kernel runs."""
-        return tuple(
-            size if size != DYNAMIC_INDEX else self.trace.dim(self, dim)
-            for dim, size in enumerate(self.type.get_shape())
-        )
+        return Shape(self)
 
     def __repr__(self) -> str:
         shape = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in self.type.get_shape())
