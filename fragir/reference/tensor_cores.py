@@ -72,7 +72,8 @@ class Chain:
         """Error of one step where everything is tiny; E does not sink below e_floor."""
         if self.fraction is None:
             return self.rounding.tiny
-        floor = -14 - 6 if self.rounding.precision == 11 else -126 - 5
+        # the highest floor of any machine
+        floor = -19 if self.rounding.precision == 11 else -131
         return self.rounding.tiny + (self.step + 1) * 2.0 ** (floor - self.fraction)
 
 
