@@ -8,7 +8,7 @@ import click
 
 from fragir.cli.common import command, json_option, output_option, print_json
 from fragir.cli.files import write_output
-from fragir.cli.query import default_target, find
+from fragir.cli.query import find
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def main(
     as_json: bool,
 ) -> None:
     """Write a PTX module that uses an instruction, or a C++ inline-assembly wrapper of it."""
+    from fragir.isa.emit import default_target
+
     instruction = find(mnemonic)
     if instruction.refused:
         raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")

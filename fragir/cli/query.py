@@ -62,12 +62,3 @@ def print_rows(style: str, columns: Iterable[str], rows: Iterable[Iterable[objec
 
     render = {"text": text.columns, "csv": text.csv, "markdown": text.markdown}[style]
     sys.stdout.write(render(list(columns), [list(row) for row in rows]))
-
-
-def default_target(instruction: Instruction) -> str:
-    """The first target that runs it natively and that today's ptxas knows, else the first."""
-    from fragir.isa.targets import number
-
-    recent = [target for target in instruction.targets if number(target) >= 75]
-    native = [target for target in recent if instruction.lowering.get(target) == "native"]
-    return [*native, *recent, *instruction.targets][0]

@@ -1,10 +1,11 @@
 """The smallest complete PTX module that uses an instruction: a probe kernel.
 
 The kernel has one pointer for every operand, in the order of the operand names in
-`parameters`. Fragments lie in memory lane by lane, a lane's registers in order. A matrix in
-shared memory is passed as its image, which the kernel copies; descriptors are those of K-major
-operands without swizzle, core matrices of the same 8 rows next to each other. Addresses of
-matrix copies go up by 16 bytes a lane. D is written back; for `stmatrix` the shared memory is.
+`parameters`. Every block is a case of its own: its fragments lie behind those of the block before,
+lane by lane, a lane's registers in order. A matrix in shared memory is passed as its image, which
+the kernel copies; descriptors are those of K-major operands without swizzle, core matrices of the
+same 8 rows next to each other. Addresses of matrix copies go up by 16 bytes a lane. D is written
+back; for `stmatrix` the shared memory is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from fragir.errors import FragirError
 from fragir.isa import elements
 from fragir.isa.model import Instruction, Operand, Registers
-from fragir.isa.targets import known, newest
+from fragir.isa.targets import known, newest, number
 
 # The zero-swizzle K-major descriptor: 8 rows x 16 bytes is a core matrix of 128 bytes.
 _CORE = 128
@@ -44,6 +45,13 @@ def emit_module(
     names = ["probe"] if len(chosen) == 1 else [f"probe_{i}" for i in range(len(chosen))]
     kernels = [kernel(i, a, name) for (i, a), name in zip(chosen, names, strict=True)]
     return "\n".join((f".version {lowest}\n.target {target}\n.address_size 64\n", *kernels))
+
+
+def default_target(instruction: Instruction) -> str:
+    """The first target that runs it natively and that today's ptxas knows, else the first."""
+    recent = [target for target in instruction.targets if number(target) >= 75]
+    native = [target for target in recent if instruction.lowering.get(target) == "native"]
+    return [*native, *recent, *instruction.targets][0]
 
 
 def check(instruction: Instruction, target: str) -> None:
@@ -125,7 +133,7 @@ def _selected(instruction: Instruction) -> tuple[str, ...]:
 
 def _body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) -> Iterator[str]:
     yield ".reg .pred %p;"
-    yield ".reg .b32 %thread, %at, %word, %address;"
+    yield ".reg .b32 %thread, %block, %index, %at, %word, %address;"
     yield ".reg .b64 %base, %offset;"
     if instruction.family.startswith("wgmma"):
         yield from _warpgroup(instruction, a, name, names)
@@ -137,10 +145,19 @@ def _body(instruction: Instruction, a: str, name: str, names: tuple[str, ...]) -
         yield from _warp(instruction, name, names)
 
 
+# Which thread of the block this is, which block, and which thread of all.
+_PLACE = (
+    "mov.u32 %thread, %tid.x;",
+    "mov.u32 %block, %ctaid.x;",
+    "mov.u32 %index, %ntid.x;",
+    "mad.lo.u32 %index, %block, %index, %thread;",
+)
+
+
 def _warp(instruction: Instruction, name: str, names: tuple[str, ...]) -> Iterator[str]:
     operands = [instruction.operands[n] for n in names]
     yield from (_declare(operand) for operand in operands)
-    yield "mov.u32 %thread, %tid.x;"
+    yield from _PLACE
     for operand in operands:
         if operand.name != "d":
             yield from _move(operand, name, "ld")
@@ -153,7 +170,7 @@ def _warpgroup(
 ) -> Iterator[str]:
     held = [instruction.operands[n] for n in names if n not in ("a-shared", "b", "c")]
     yield from (_declare(operand) for operand in held)
-    yield "mov.u32 %thread, %tid.x;"
+    yield from _PLACE
     shared = [instruction.operands[n] for n in names if n in ("a-shared", "b")]
     for operand in shared:
         size = image_bytes(operand)
@@ -205,7 +222,7 @@ def _matrix_copy(instruction: Instruction, name: str) -> Iterator[str]:
     registers = instruction.operands["registers"]
     yield _declare(registers)
     yield f".shared .align 128 .b8 {name}_shared_image[512];"
-    yield "mov.u32 %thread, %tid.x;"
+    yield from _PLACE
     if instruction.family == "ldmatrix":
         yield from _copy_in("shared", name, 512, 32)
         yield "bar.sync 0;"
@@ -228,7 +245,7 @@ def _tensor_memory(instruction: Instruction, name: str) -> Iterator[str]:
     if reduced is not None:
         yield _declare(reduced)
     yield f".shared .align 4 .b32 {name}_allocated;"
-    yield "mov.u32 %thread, %tid.x;"
+    yield from _PLACE
     yield (
         "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
         f"[{name}_allocated], {_TENSOR_COLUMNS};"
@@ -270,7 +287,7 @@ def _move(operand: Operand, name: str, what: str, parameter: str = "") -> Iterat
     """Load or store a lane's registers from or to `parameter` (the operand's own by default)."""
     size = register_bytes(operand.registers)
     yield from _base(parameter or operand.name, name)
-    yield f"mul.wide.u32 %offset, %thread, {size * operand.registers.count};"
+    yield f"mul.wide.u32 %offset, %index, {size * operand.registers.count};"
     yield "add.s64 %base, %base, %offset;"
     for i in range(operand.registers.count):
         place, register = f"[%base+{i * size}]", f"%{operand.name}{i}"
@@ -300,6 +317,8 @@ def _copy_out(what: str, name: str, size: int, threads: int) -> Iterator[str]:
 def _copy(what: str, name: str, size: int, threads: int) -> Iterator[str]:
     """The head of a loop over the words of an image, one word a thread and round."""
     yield from _base(what, name)
+    yield f"mul.wide.u32 %offset, %block, {size};"
+    yield "add.s64 %base, %base, %offset;"
     yield f"mov.u32 %address, {name}_{_word(what)}_image;"
     yield "shl.b32 %at, %thread, 2;"
     yield "cvt.u64.u32 %offset, %at;"

@@ -1,0 +1,127 @@
+"""The report of `fragir validate`: what was run where, and how it went; kept and resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from fragir.errors import FragirError
+from fragir.isa import Instruction
+from fragir.validation.probes import Outcome
+
+Place = Literal["emulator", "gpu"]
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One kernel to probe: an instruction, where its A comes from, the target."""
+
+    instruction: Instruction
+    variant: str
+    target: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.instruction.mnemonic, self.variant, self.target
+
+
+def jobs(only: str | None, target: str | None) -> list[Job]:
+    """What there is to probe: on one target, or each where it is native.
+
+    `only` is a shell pattern over mnemonics. FragirError where nothing matches.
+    """
+    found = list(_jobs(only, target))
+    if not found:
+        where = f" of {target}" if target else ""
+        raise FragirError(
+            f"no instruction{where} that can be probed matches {only or '*'}",
+            hint="`fragir instructions` lists them; tensor memory's cannot be probed",
+        )
+    return found
+
+
+def _jobs(only: str | None, target: str | None) -> Iterator[Job]:
+    from fnmatch import fnmatchcase
+
+    from fragir import isa
+    from fragir.isa.emit import default_target
+    from fragir.validation.probes import can_probe
+
+    for instruction in isa.instructions(target=target):
+        if not can_probe(instruction):
+            continue
+        if only is not None and not fnmatchcase(instruction.mnemonic, only):
+            continue
+        for variant in instruction.variants or ("registers",):
+            yield Job(instruction, variant, target or default_target(instruction))
+
+
+@dataclass
+class Report:
+    """The results so far. `head` says where and with what; results of another head are not kept."""
+
+    head: Document
+    entries: dict[tuple[str, str, str], Document] = field(
+        default_factory=dict[tuple[str, str, str], Document]
+    )
+
+    def add(self, job: Job, outcome: Outcome | None, error: str | None = None) -> Document:
+        """Enters the outcome of a job, or why there is none."""
+        instruction, variant, target = job.key
+        entry: Document = {
+            "mnemonic": instruction,
+            "variant": variant,
+            "target": target,
+            "lowering": job.instruction.lowering.get(target),
+            "ptx_sha256": outcome.ptx_hash if outcome else None,
+            "cases": dict(outcome.cases) if outcome else {},
+            "mismatches": outcome.mismatches if outcome else 0,
+            "first": outcome.first if outcome else None,
+            "error": error,
+        }
+        self.entries[job.key] = entry
+        return entry
+
+    def document(self) -> Document:
+        """The whole report as JSON."""
+        entries = list(self.entries.values())
+        summary = {
+            "instructions": len(entries),
+            "cases": sum(sum(e["cases"].values()) for e in entries),
+            "mismatches": sum(e["mismatches"] for e in entries),
+            "failed": sum(bool(e["mismatches"] or e["error"]) for e in entries),
+        }
+        return {**self.head, "summary": summary, "instructions": entries}
+
+    def resume(self, text: str, name: str) -> int:
+        """Takes over the entries of an earlier report that were made alike and have no error.
+
+        The date may differ. FragirError where `text` is no report, or one of another machine.
+        """
+        try:
+            earlier: Any = json.loads(text)
+            entries: list[Document] = earlier["instructions"]
+            head = {key: earlier[key] for key in self.head}
+            keys = [(e["mnemonic"], e["variant"], e["target"]) for e in entries]
+        except (ValueError, KeyError, TypeError) as error:
+            hint = "name another file, or leave out --resume to replace it"
+            raise FragirError("this is no report of `fragir validate`", name, hint=hint) from error
+        differing = [k for k in self.head if k != "date" and head[k] != self.head[k]]
+        if differing:
+            raise FragirError(
+                f"this report has another {' and '.join(differing)}",
+                name,
+                hint="leave out --resume to replace it",
+            )
+        for key, entry in zip(keys, entries, strict=True):
+            if entry["error"] is None:
+                self.entries[key] = entry
+        return len(self.entries)
+
+    def is_done(self, job: Job, ptx_hash: str) -> bool:
+        """Whether the job's entry stands, made with the same kernel."""
+        entry = self.entries.get(job.key)
+        return entry is not None and entry["ptx_sha256"] == ptx_hash
