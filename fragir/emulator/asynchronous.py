@@ -297,6 +297,9 @@ class AsyncEngine:
 
     def finish(self) -> None:
         """The blocks have ended: whatever is pending happens now."""
+        if self.copies or self.transfers:
+            for hook in self.machine.hooks:
+                hook.on_leftover(self.copies, self.transfers)
         for copy in self.copies:
             self._retire(copy)
         for item in self.transfers:

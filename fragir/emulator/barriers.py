@@ -328,7 +328,9 @@ def update(machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0) 
     old = int(words[at >> 3])
     pending, expected, bytes_left, parity = unpack(old)
     if expected == 0:
-        raise EmulationError(f"the mbarrier at shared offset {at} is not initialised")
+        raise EmulationError(
+            f"the mbarrier at shared offset {at} is not initialised", kind="mbarrier"
+        )
     bytes_left += tx
     pending += more
     while True:
@@ -343,7 +345,14 @@ def update(machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0) 
         if not arrivals:
             break
     if arrivals:
-        raise EmulationError(f"the mbarrier at shared offset {at} expects fewer arrivals")
+        raise EmulationError(
+            f"the mbarrier at shared offset {at} expects fewer arrivals", kind="mbarrier"
+        )
+    if abs(bytes_left) > _FIELD:
+        raise EmulationError(
+            f"the transaction count of the mbarrier at shared offset {at} exceeds {_FIELD}",
+            kind="mbarrier",
+        )
     words[at >> 3] = pack(pending, expected, bytes_left, parity)
     machine.progress = True
     if not pending and bytes_left < 0:
@@ -471,7 +480,9 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
         words = machine.memory.shared.gather(at, 8, 1)
         if ((words >> np.uint64(20)) & np.uint64(_FIELD) == 0).any():
             index = int(np.flatnonzero((words >> np.uint64(20)) & np.uint64(_FIELD) == 0)[0])
-            raise AccessFault("the mbarrier is not initialised", int(at.flat[index]), index)
+            raise AccessFault(
+                "the mbarrier is not initialised", int(at.flat[index]), index, "mbarrier"
+            )
         value = get(wanted, sel, mask)
         parity = value & 1 if by_parity else value >> np.uint64(63)
         done = (words >> np.uint64(63)) != parity

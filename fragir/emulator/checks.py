@@ -14,7 +14,19 @@ def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: boo
     """The checks in the order in which they see everything."""
     hooks: list[Hooks] = []
     if check:
+        from fragir.emulator.conflicts import Conflicts
         from fragir.emulator.definedness import Definedness
+        from fragir.emulator.races import Races
+        from fragir.emulator.synchronisation import Synchronisation
 
-        hooks.append(Definedness(machine, program))
+        hooks += [
+            Definedness(machine, program),
+            Races(machine, program),
+            Synchronisation(machine, program),
+            Conflicts(machine, program),
+        ]
+    if fragments:
+        from fragir.emulator.fragments import Fragments
+
+        hooks.append(Fragments(machine, program))
     return hooks

@@ -8,6 +8,7 @@ the lanes among them that take part (`mask`, None where all do).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -31,8 +32,17 @@ LANES = 32
 LANE_BITS: U32 = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
 
+@dataclass(eq=False)
 class EmulationError(FragirError):
-    """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address."""
+    """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address.
+
+    `kind` is one of `KINDS` (report.py); `warp` is the number in its block.
+    """
+
+    kind: str = "stopped"
+    warp: int | None = None
+    lane: int | None = None
+    address: int | None = None
 
 
 #: PTX type -> (numpy dtype that holds its bits for arithmetic, width in bits). bf16 and the

@@ -20,12 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.common import DTYPES, I64, LANES, Mask, Step
-from fragir.emulator.report import Finding
+from fragir.emulator.report import PERFORMANCE, Finding
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
     from fragir.emulator.decode import Decoder, Place
     from fragir.emulator.memory import Arena
+    from fragir.emulator.program import Program
     from fragir.emulator.scheduler import Terminator
     from fragir.emulator.state import Machine
     from fragir.emulator.wgmma import Issue
@@ -115,6 +116,9 @@ class Hooks:
     def on_transfer_complete(self, transfer: Transfer) -> None:
         """A bulk or tensor copy has moved its bytes and signalled its mbarrier."""
 
+    def on_leftover(self, copies: Sequence[Copy], transfers: Sequence[Transfer]) -> None:
+        """Every lane has exited while these were pending."""
+
     def on_wgmma_issue(self, item: Issue) -> None:
         """A wgmma of some warpgroups is issued."""
 
@@ -168,13 +172,27 @@ class Hooks:
         address: int | None = None,
     ) -> None:
         """Add a finding at an instruction; `lane` is a flat number. Each text is reported once."""
-        where = d.program.error("", instruction.at)
+        self.found(d.program, instruction.at, kind, message, lane=lane, address=address)
+
+    def found(
+        self,
+        program: Program,
+        at: int,
+        kind: str,
+        message: str,
+        *,
+        lane: int | None = None,
+        address: int | None = None,
+    ) -> None:
+        """Add a finding at a place in the PTX; those of `PERFORMANCE` go to the remarks."""
+        where = program.error("", at)
         warp = None if lane is None else lane // LANES
         if warp is not None:
-            block, local = d.machine.place(warp)
+            block, local = self.machine.place(warp)
             message = f"{message} (block {block} warp {local} lane {(lane or 0) % LANES})"
             warp = local
-        d.machine.report.findings.append(
+        report = self.machine.report
+        (report.remarks if kind in PERFORMANCE else report.findings).append(
             Finding(
                 kind,
                 message,

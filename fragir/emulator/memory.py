@@ -31,9 +31,9 @@ ALIGNMENT = 256
 class AccessFault(Exception):
     """One lane's address cannot be accessed. `index` counts the lanes handed in (flat)."""
 
-    def __init__(self, reason: str, address: int, index: int) -> None:
+    def __init__(self, reason: str, address: int, index: int, kind: str = "stopped") -> None:
         super().__init__(reason)
-        self.reason, self.address, self.index = reason, address, index
+        self.reason, self.address, self.index, self.kind = reason, address, index, kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,7 @@ class Memory:
                 self._describe_global(int(at.flat[index]), size),
                 int(address.flat[index]),
                 index,
+                "out-of-bounds",
             )
 
     def _describe_global(self, at: int, size: int) -> str:
@@ -172,7 +173,7 @@ class Memory:
         if size > 1 and int(np.bitwise_or.reduce(address, axis=None)) & (size - 1):
             index = int(np.flatnonzero(address & address.dtype.type(size - 1))[0])
             reason = f"an access of {size} bytes needs an address that is a multiple of {size}"
-            raise AccessFault(reason, int(address.flat[index]), index)
+            raise AccessFault(reason, int(address.flat[index]), index, "misaligned")
 
     def locate_shared(self, address: npt.NDArray[Any], home: I64, size: int) -> I64:
         """Byte positions in the shared arena; `address` as the kernel sees it."""
@@ -190,11 +191,11 @@ class Memory:
                 f"{size} bytes at shared offset {int(offset.flat[index])}; "
                 f"the block has {self.shared_size}"
             )
-            raise AccessFault(reason, int(address.flat[index]), index)
+            raise AccessFault(reason, int(address.flat[index]), index, "out-of-bounds")
         if bad_rank is not None and bad_rank.any():
             index = int(np.flatnonzero(bad_rank)[0])
             reason = f"the cluster has {self.cluster} blocks"
-            raise AccessFault(reason, int(address.flat[index]), index)
+            raise AccessFault(reason, int(address.flat[index]), index, "out-of-bounds")
         self._check_alignment(address, size)
         if rank is None:
             return offset + home
@@ -206,7 +207,7 @@ class Memory:
             bad = (at + size > self.local_size) | (at < 0)
             index = int(np.flatnonzero(bad)[0])
             reason = f"{size} bytes at local offset; the lane has {self.local_size}"
-            raise AccessFault(reason, int(address.flat[index]), index)
+            raise AccessFault(reason, int(address.flat[index]), index, "out-of-bounds")
         self._check_alignment(address, size)
         return at + home
 
@@ -283,7 +284,7 @@ class Memory:
             index = int(np.flatnonzero(bad)[0])
             offset = int(at.flat[index]) % max(self.shared_stride, 1)
             reason = "an asynchronous copy to these bytes is still pending; wait for it first"
-            raise AccessFault(reason, offset, index)
+            raise AccessFault(reason, offset, index, "pending-copy")
 
     def load(
         self, space: str, address: Row, sel: Select, mask: Mask, width: int, count: int

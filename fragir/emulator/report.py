@@ -26,9 +26,50 @@ class Finding:
 #: kind -> what it means.
 KINDS: dict[str, str] = {
     "uninitialised": "a register or shared memory was used before anything was written there",
+    "fragment": "elements of an mma or wgmma operand that do not belong to the matrix it holds",
+    "race": "accesses to the same bytes of shared memory, one a write, that nothing orders",
+    "proxy-fence": "wgmma or a bulk copy accesses what threads wrote without fence.proxy.async",
+    "pending-source": "shared memory is overwritten that a wgmma or bulk copy may still read",
+    "pending-copy": "bytes that an asynchronous copy has yet to write are used (stops the run)",
+    "mbarrier": "an mbarrier is used before its initialisation, initialised twice, miscounted",
+    "divergent": "a collective instruction is not executed by the whole warp together",
     "wgmma-fence": "registers of a wgmma were written without a wgmma.fence before it",
+    "wgmma-registers": "registers of a pending wgmma are touched (stops the run)",
     "unretired": "an asynchronous copy or wgmma was still pending when its thread exited",
+    "out-of-bounds": "an access outside every buffer, or the block's shared memory (stops the run)",
+    "misaligned": "an address is no multiple of the size of the access (stops the run)",
+    "deadlock": "nothing can change any more; the message says who waits where (stops the run)",
+    "stopped": "anything else because of which the kernel cannot go on (stops the run)",
+    "bank-conflict": "lanes access different words of one bank of shared memory (a remark)",
+    "uncoalesced": "a global access touches at least twice the sectors it needs (a remark)",
 }
+
+#: Kinds that cost time and are no faults: they are in `Report.remarks`.
+PERFORMANCE = frozenset({"bank-conflict", "uncoalesced"})
+
+
+@dataclass(slots=True)
+class FragmentUse:
+    """What arrived in one operand of one tensor-core instruction (`run(..., fragments=True)`).
+
+    The matrix of `shape` (rows, columns) and elements of `bits` bits lies in `buffer`: its element
+    [0,0] at byte `first` in the lowest execution and at `last` in the highest; `row_stride` and
+    `column_stride` are in bits. `count`: executions, one for each warp (wgmma: warpgroup).
+    `consistent`: whether every element that was loaded belongs to that matrix.
+    """
+
+    line: int | None
+    mnemonic: str
+    operand: str
+    shape: tuple[int, int]
+    bits: int
+    buffer: str
+    first: int
+    last: int
+    row_stride: int
+    column_stride: int
+    consistent: bool
+    count: int = 0
 
 
 @dataclass(slots=True)
@@ -57,7 +98,12 @@ class Statistics:
 
 @dataclass(slots=True)
 class Report:
-    """Statistics and findings of one launch."""
+    """Statistics and findings of one launch; `fragments` where they were asked for.
+
+    `remarks` are findings of the kinds in `PERFORMANCE`.
+    """
 
     statistics: Statistics = field(default_factory=Statistics)
     findings: list[Finding] = field(default_factory=list[Finding])
+    remarks: list[Finding] = field(default_factory=list[Finding])
+    fragments: list[FragmentUse] = field(default_factory=list[FragmentUse])

@@ -320,7 +320,19 @@ class Scheduler:
         return EmulationError(
             message + "; ".join([*lines[:8], *machine.engine.describe()]),
             file=self.program.error("").file,
+            kind="divergent" if self._torn() else "deadlock",
         )
+
+    def _torn(self) -> bool:
+        """Whether lanes wait at a collective for lanes of their warp that wait elsewhere."""
+        key = self.machine.key[: self.machine.resident]
+        waiting = (key & WAITING != 0) & (key < EXITED)
+        low = np.where(key < EXITED, key, 1 << 30).min(axis=1)
+        high = np.where(key < EXITED, key, -1).max(axis=1)
+        elsewhere = (key & (PARKED | BLOCKED) != 0) & (key < EXITED)
+        polls = ((key & PARKED != 0) & (key < EXITED)).any(axis=1)
+        torn = waiting.any(axis=1) & (low != high) & ~polls
+        return bool(torn.any() and (elsewhere | waiting)[torn].any())
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -339,14 +351,19 @@ class Scheduler:
             f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local} lane {lane}, "
             f"address 0x{fault.address:x}: {fault.reason}"
         )
-        return self.program.error(message, ins.at)
+        error = self.program.error(message, ins.at)
+        error.kind, error.warp, error.lane = fault.kind, local, lane
+        error.address = fault.address
+        return error
 
     def _placed(self, error: FragirError, position: int, sel: Any) -> EmulationError:
         ins = self.program.code[position].ins
         warp = int(np.arange(self.machine.warps)[sel][0])
         block, local = self.machine.place(warp)
         message = f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local}: "
-        return self.program.error(message + error.message, ins.at, error.hint)
+        placed = self.program.error(message + error.message, ins.at, error.hint)
+        placed.kind, placed.warp = getattr(error, "kind", "stopped"), local
+        return placed
 
     def _write_trace(self, at: int, block: Block, sel: Any, mask: Mask) -> None:
         assert self.trace is not None

@@ -114,6 +114,7 @@ class Warpgroups:
                     raise EmulationError(
                         "its A registers are the accumulator of a wgmma that is still pending",
                         hint="wgmma.wait_group first",
+                        kind="wgmma-registers",
                     )
         if self.held[form.d][:, every].any():
             for other in self.pending:
@@ -122,6 +123,7 @@ class Warpgroups:
                     raise EmulationError(
                         "its accumulator overlaps that of a wgmma that is still pending",
                         hint="wgmma.wait_group first",
+                        kind="wgmma-registers",
                     )
 
     def _report_fence(self, form: Form, used: Any, every: Any) -> None:
@@ -194,7 +196,8 @@ class Warpgroups:
             if addresses.size and int(addresses.max()) + 16 > memory.shared_size:
                 raise EmulationError(
                     f"the wgmma of line {form.place[1]} reads at {int(addresses.max())}; "
-                    f"the block has {memory.shared_size}"
+                    f"the block has {memory.shared_size}",
+                    kind="out-of-bounds",
                 )
             at = addresses.astype(np.int64) + home[:, None]
             if memory.poisoned:
@@ -221,6 +224,7 @@ class Warpgroups:
                     raise EmulationError(
                         f"{text} touches a register of a wgmma that is still pending",
                         hint="wgmma.wait_group first",
+                        kind="wgmma-registers",
                     )
             step(sel, mask)
             if len(written):
@@ -327,7 +331,9 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
         warps = np.arange(machine.warps)[whole_warps(sel, mask)]
         first = warps[::WARPGROUP]
         if not np.array_equal(expand(first), warps) or (first % WARPGROUP).any():
-            raise EmulationError("the four warps of the warpgroup are not all here")
+            raise EmulationError(
+                "the four warps of the warpgroup are not all here", kind="divergent"
+            )
 
         def uniform(row: Any, what: str) -> Any:
             value = row[warps].reshape(len(first), -1)

@@ -1,0 +1,181 @@
+"""Who knows of whose accesses: happens-before between the lanes of a cluster.
+
+Time is one counter for the machine: an access happens at `now`, and everything that makes an order
+lets `now` advance. `known[0][lane, column]` is the time up to which a lane knows the accesses of a
+column: each lane of its cluster has one, and so has each agent of asynchronous work (the copies of
+one mbarrier, the wgmma of a warpgroup, the bulk groups of a lane). `known[1]` is the same for what
+a `fence.proxy.async` has made visible to the asynchronous proxy.
+
+Two shortcuts keep the common cases cheap: a barrier of a whole block raises the `floor` of its
+lanes, a barrier of a whole warp the `warp_floor`, instead of writing rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import I32, I64, LANES, Bools
+
+if TYPE_CHECKING:
+    from fragir.emulator.state import Machine
+
+#: Times of asynchronous agents lie above all others: no floor covers them.
+ASYNC = 1 << 29
+#: Later than everything: a write that has not happened yet.
+PENDING = (1 << 30) - 1
+
+COLUMN_BITS, SITE_BITS = 16, 16
+STRONG = 1 << (COLUMN_BITS + SITE_BITS)
+TIME_SHIFT = COLUMN_BITS + SITE_BITS + 1
+COLUMN_MASK = (1 << COLUMN_BITS) - 1
+SITE_MASK = (1 << SITE_BITS) - 1
+
+
+def record(time: int, column: Any, site: int, strong: bool = False) -> Any:
+    """One access in 63 bits: when, by whom, at which instruction, whether it is a strong one."""
+    return (time << TIME_SHIFT) | (int(strong) << (TIME_SHIFT - 1)) | (site << COLUMN_BITS) | column
+
+
+class Clocks:
+    """`planes`: 2 where the kernel has work of the asynchronous proxy, else 1."""
+
+    def __init__(self, machine: Machine, planes: int) -> None:
+        self.machine, self.planes = machine, planes
+        self.lanes = machine.warps_per_block * LANES * machine.cluster_size  # of a cluster
+        total = machine.warps * LANES
+        self.width = self.lanes
+        self.known: npt.NDArray[np.int32] = np.zeros((planes, total, self.width), np.int32)
+        self.floor: I32 = np.zeros(total, np.int32)
+        self.warp_floor: I32 = np.zeros(total, np.int32)
+        #: Warps whose lanes differ in what they know of others.
+        self.uneven: Bools = np.zeros(machine.warps, np.bool_)
+        self.own: I64 = np.arange(total, dtype=np.int64) % self.lanes  # the lane's own column
+        self.agents: dict[tuple[int, str, int], int] = {}
+        self._agents_of: dict[int, int] = {}
+        self.now = 1
+
+    def reset(self) -> None:
+        """A new wave: what went before is known to everybody."""
+        self.floor[...] = self.now
+        self.known[:, :, self.lanes :] = 0
+        self.uneven[...] = False
+        self.now += 1
+
+    def agent(self, lane: int, kind: str, number: int) -> int:
+        """The column of an asynchronous agent of the cluster in which `lane` is."""
+        cluster = lane // self.lanes
+        key = (cluster, kind, number)
+        found = self.agents.get(key)
+        if found is None:
+            used = self._agents_of.get(cluster, 0)
+            self._agents_of[cluster] = used + 1
+            found = self.agents[key] = self.lanes + used
+            if found >= self.width:
+                grow = max(8, (self.width - self.lanes) // 2)
+                more = np.zeros((*self.known.shape[:2], grow), np.int32)
+                self.known = np.concatenate([self.known, more], axis=2)
+                self.width += grow
+        return found
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def unordered(self, lanes: I64, records: I64) -> Bools:
+        """Which accesses of the past the lanes do not know (arrays of one shape)."""
+        time = records >> TIME_SHIFT
+        bad = time > self.floor[lanes]
+        if not bad.any():
+            return bad
+        which = np.nonzero(bad)
+        lane, when = lanes[which], time[which]
+        column = records[which] & COLUMN_MASK
+        own = self.own[lane]
+        known = self.known[0, lane, np.minimum(column, self.width - 1)]
+        warp = (column >> 5 == own >> 5) & (when <= self.warp_floor[lane])
+        bad[which] = ~((column == own) | warp | (when <= known))
+        return bad
+
+    def invisible(self, lanes: I64, records: I64) -> Bools:
+        """Like `unordered`, for a lane that lets the asynchronous proxy access the bytes.
+
+        What threads wrote must have passed a proxy fence on its way, their own writes too.
+        """
+        time = records >> TIME_SHIFT
+        column = records & COLUMN_MASK
+        plane = np.where((column >= self.lanes) | (self.planes == 1), 0, 1)
+        known = self.known[plane, lanes, np.minimum(column, self.width - 1)]
+        return (time > 0) & (time > known)
+
+    # -- what makes an order -------------------------------------------------------------------
+
+    def rows(self, lanes: I64) -> npt.NDArray[np.int32]:
+        """Everything the lanes know, themselves included: [planes, lanes, width]."""
+        rows = self.known[:, lanes]
+        first = rows[0, :, : self.lanes]
+        if self.machine.cluster_size == 1:
+            np.maximum(first, self.floor[lanes][:, None], out=first)
+        own = self.own[lanes]
+        columns = (own // LANES * LANES)[:, None] + np.arange(LANES)
+        at = np.arange(len(lanes))
+        warp = np.maximum(rows[0, at[:, None], columns], self.warp_floor[lanes][:, None])
+        rows[0, at[:, None], columns] = warp
+        rows[0, at, own] = self.now
+        return rows
+
+    def publish(self, lanes: I64) -> npt.NDArray[np.int32]:
+        """What these lanes know together: [planes, width]. What they do next is later."""
+        vector = self.rows(lanes).max(axis=1)
+        self.now += 1
+        return vector
+
+    def acquire(self, lanes: I64, vector: npt.NDArray[np.int32]) -> None:
+        """The lanes learn what was published."""
+        size = vector.shape[1]
+        part = self.known[:, lanes, :size]
+        self.known[:, lanes, :size] = np.maximum(part, vector[:, None])
+        warps, counts = np.unique(lanes // LANES, return_counts=True)
+        self.uneven[warps[counts < LANES]] = True
+
+    def join(self, lanes: I64) -> None:
+        """Each of the lanes learns what any of them knows."""
+        self.acquire(lanes, self.publish(lanes))
+
+    def join_blocks(self, lanes: I64) -> None:
+        """`lanes` are all that is alive of some blocks, which are clusters of their own."""
+        blocks = np.unique(lanes // self.lanes)
+        rows = (blocks[:, None] * self.lanes + np.arange(self.lanes)).ravel()
+        shape = (self.planes, len(blocks), self.lanes, -1)
+        if self.width > self.lanes:
+            agents = self.known[:, rows, self.lanes :].reshape(shape).max(axis=2, keepdims=True)
+            spread = np.broadcast_to(agents, (*shape[:3], self.width - self.lanes))
+            self.known[:, rows, self.lanes :] = spread.reshape(self.planes, len(rows), -1)
+        if self.planes > 1:
+            fenced = self.known[1, rows].reshape(len(blocks), self.lanes, -1)
+            common = np.broadcast_to(fenced.max(axis=1, keepdims=True), fenced.shape)
+            self.known[1, rows] = common.reshape(len(rows), -1)
+        self.floor[rows] = self.now
+        self.uneven[np.unique(rows // LANES)] = False
+        self.now += 1
+
+    def join_warps(self, lanes: I64) -> None:
+        """`lanes` are all 32 lanes of some warps."""
+        self.warp_floor[lanes] = self.now
+        warps = np.unique(lanes // LANES)
+        if self.planes > 1:
+            shape = (len(warps), LANES, self.width)
+            rows = (warps[:, None] * LANES + np.arange(LANES)).ravel()
+            fenced = self.known[1, rows].reshape(shape)
+            common = np.broadcast_to(fenced.max(axis=1, keepdims=True), shape)
+            self.known[1, rows] = common.reshape(-1, self.width)
+        for warp in warps[self.uneven[warps]]:
+            self.join(warp * LANES + np.arange(LANES))
+            self.uneven[warp] = False
+        self.now += 1
+
+    def fence(self, lanes: I64) -> None:
+        """fence.proxy.async: what the lanes know is visible to the asynchronous proxy."""
+        if self.planes > 1:
+            self.known[1, lanes] = np.maximum(self.known[1, lanes], self.rows(lanes)[0])
+            self.now += 1

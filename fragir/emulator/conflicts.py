@@ -1,0 +1,159 @@
+"""What accesses to memory cost: bank conflicts of shared memory, sectors of global memory.
+
+Shared memory has 32 banks of 4 bytes. Lanes are served together as long as they make 128 bytes: 32
+lanes of up to 4 bytes, 16 of 8, 8 of 16 (and of the rows of ldmatrix and stmatrix). Each of these
+groups takes as many passes as there are different words in the busiest bank. Global memory is
+moved in sectors of 32 bytes. Both are remarks about an instruction, summed over the launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import I64, LANES
+from fragir.emulator.hooks import Access, Hooks
+
+if TYPE_CHECKING:
+    from fragir.emulator.memory import Arena
+    from fragir.emulator.program import Program
+    from fragir.emulator.state import Machine
+    from fragir.ptx.tree import Instruction
+
+BANKS, WORD, SECTOR = 32, 4, 32
+#: A global access is remarked upon where it moves this many times the sectors it needs.
+EXCESS = 2
+_ABSENT = -1
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one instruction's accesses to one kind of memory have cost so far."""
+
+    instruction: Instruction
+    shared: bool
+    paid: int = 0
+    needed: int = 0
+    worst: int = 0
+    lane: int = 0
+    address: int = 0
+    detail: str = ""
+    patterns: dict[bytes, tuple[int, int, str]] = field(
+        default_factory=dict[bytes, "tuple[int, int, str]"]
+    )
+
+
+class Conflicts(Hooks):
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+        self.costs: dict[tuple[int, bool], Cost] = {}
+        self._told: set[tuple[int, bool]] = set()
+
+    def on_access(self, access: Access) -> None:
+        if access.space == "local":
+            return
+        for arena, at, lanes in access.parts():
+            if at.size and arena is not self.machine.memory.local:
+                self._count(access, arena, at.ravel(), lanes.ravel())
+
+    def _count(self, access: Access, arena: Arena, at: I64, lanes: I64) -> None:
+        shared = arena is self.machine.memory.shared
+        key = (id(access.instruction), shared)
+        cost = self.costs.get(key)
+        if cost is None:
+            cost = self.costs[key] = Cost(access.instruction, shared)
+        rows, warps = by_warp(at, lanes)
+        unit = WORD if shared else SECTOR
+        present = rows != _ABSENT
+        first = np.where(present, rows, np.iinfo(np.int64).max).min(axis=1)
+        base = first // unit * unit
+        relative = np.where(present, rows - base[:, None], _ABSENT)
+        if (relative == relative[0]).all():
+            kinds: Any = [(0, len(rows))]
+        else:
+            distinct, where, counts = np.unique(
+                relative, axis=0, return_index=True, return_counts=True
+            )
+            del distinct
+            kinds = zip(where.tolist(), counts.tolist(), strict=True)
+        for index, times in kinds:
+            pattern: npt.NDArray[np.int64] = relative[index]
+            text = pattern.tobytes()
+            found = cost.patterns.get(text)
+            if found is None:
+                price = passes if shared else sectors
+                found = cost.patterns[text] = price(pattern, access.size)
+            paid, needed, detail = found
+            cost.paid += paid * times
+            cost.needed += needed * times
+            if paid > needed and paid - needed > cost.worst:
+                lane = int(np.flatnonzero(present[index])[0])
+                cost.worst, cost.detail = paid - needed, detail
+                cost.lane = int(warps[index]) * LANES + lane
+                cost.address = int(access.address.flat[0])
+
+    def on_finish(self) -> None:
+        for key, cost in self.costs.items():
+            limit = cost.needed if cost.shared else EXCESS * cost.needed - 1
+            if cost.paid <= limit or key in self._told:
+                continue
+            self._told.add(key)
+            kind = "bank-conflict" if cost.shared else "uncoalesced"
+            at = cost.instruction.at
+            message = f"{cost.instruction.mnemonic}: {cost.detail}"
+            self.found(self.program, at, kind, message, lane=cost.lane, address=cost.address)
+
+
+def by_warp(at: I64, lanes: I64) -> tuple[I64, I64]:
+    """Positions as [warp, lane], absent ones marked, and the numbers of the warps."""
+    if (
+        len(at) % LANES == 0
+        and (lanes % LANES == np.tile(np.arange(LANES), len(at) // LANES)).all()
+    ):
+        return at.reshape(-1, LANES), lanes[::LANES] // LANES
+    warps, row = np.unique(lanes // LANES, return_inverse=True)
+    result = np.full((len(warps), LANES), _ABSENT, np.int64)
+    result[row, lanes % LANES] = at
+    return result, warps
+
+
+def passes(pattern: I64, size: int) -> tuple[int, int, str]:
+    """(passes that it takes, passes without conflicts, who collides) of one warp's access."""
+    group = max(1, min(LANES, BANKS * WORD // max(size, WORD)))
+    paid = needed = worst = 0
+    detail = ""
+    for start in range(0, LANES, group):
+        lanes = np.arange(start, start + group)
+        lanes = lanes[pattern[lanes] != _ABSENT]
+        if not len(lanes):
+            continue
+        words = pattern[lanes][:, None] // WORD + np.arange(max(1, size // WORD))
+        owners = np.broadcast_to(lanes[:, None], words.shape).ravel()
+        unique, which = np.unique(words.ravel(), return_index=True)
+        count = np.bincount(unique % BANKS, minlength=BANKS)
+        busiest = int(count.argmax())
+        paid += int(count[busiest])
+        needed += 1
+        if count[busiest] > max(1, worst):
+            worst = int(count[busiest])
+            who = owners[which[unique % BANKS == busiest]]
+            detail = f"{worst}-way bank conflict between lanes {', '.join(map(str, who))}"
+    return paid, needed, detail
+
+
+def sectors(pattern: I64, size: int) -> tuple[int, int, str]:
+    """(sectors touched, sectors needed, in words) of one warp's access."""
+    start = pattern[pattern != _ABSENT]
+    unique = np.unique(start)
+    touched = np.unique(np.concatenate([unique // SECTOR, (unique + size - 1) // SECTOR]))
+    bytes_needed = len(np.unique(unique[:, None] + np.arange(size)))
+    needed = -(-bytes_needed // SECTOR)
+    return (
+        len(touched),
+        needed,
+        f"a warp touches {len(touched)} sectors of {SECTOR} bytes for {bytes_needed} bytes, "
+        f"which {needed} would hold",
+    )

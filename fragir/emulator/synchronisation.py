@@ -1,0 +1,124 @@
+"""Collectives in divergent code, transaction counts of mbarriers, work that nobody waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fragir.emulator.common import I64, LANES, Mask, Step
+from fragir.emulator.hooks import Event, Hooks
+from fragir.emulator.state import BLOCKED
+
+if TYPE_CHECKING:
+    from fragir.emulator.asynchronous import Copy, Transfer
+    from fragir.emulator.decode import Decoder
+    from fragir.emulator.program import Program
+    from fragir.emulator.state import Machine
+    from fragir.ptx.tree import Instruction
+
+#: Instructions of whole warps (PTX ISA 9.2: "all threads in the warp must execute the same").
+ALIGNED = {"mma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
+
+
+class Synchronisation(Hooks):
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+        self.sites = {id(p.ins): at for at, p in enumerate(program.code)}
+        self.site = 0
+        lanes = machine.warps * LANES
+        self.copied: I64 = np.zeros(lanes, np.int64)  # where each lane last issued a cp.async
+        self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
+        self.said: set[tuple[str, int, int]] = set()
+        self.born = (machine.thread_ids() < machine.threads).copy()
+
+    def say(self, kind: str, site: int, message: str, lane: int | None, at: int | None) -> None:
+        if (kind, site, 0) in self.said:
+            return
+        self.said.add((kind, site, 0))
+        ins = self.program.code[site].ins
+        text = f"{ins.mnemonic}: {message}"
+        self.found(self.program, ins.at, kind, text, lane=lane, address=at)
+
+    # -- whole warps -------------------------------------------------------------------------------
+
+    def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
+        ins = group[0]
+        site = self.sites[id(ins)]
+        whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
+        if ins.opcode[0] in ("cp", "mbarrier"):
+
+            def remember(sel: Any, mask: Mask) -> None:
+                self.site = site
+                step(sel, mask)
+
+            return remember
+        if not whole:
+            return step
+        lane_ids = self.machine.engine.lane_ids
+
+        def run(sel: Any, mask: Mask) -> None:
+            if mask is not None:
+                absent = self.born[sel] & ~mask & mask.any(axis=1, keepdims=True)
+                if absent.any():
+                    lane = int(lane_ids[sel][absent][0])
+                    text = f"lane {lane % LANES} does not execute this with the rest of its warp"
+                    self.say("divergent", site, text, lane, None)
+            step(sel, mask)
+
+        return run
+
+    def on_barrier(
+        self,
+        kind: Literal["arrive", "sync", "release"],
+        scope: Literal["block", "cluster"],
+        number: int,
+        lanes: I64,
+    ) -> None:
+        """Lanes of one warp must not wait at different barrier instructions."""
+        if kind != "release" or not len(lanes) or scope == "cluster":
+            return
+        key = self.machine.key.ravel()[lanes]
+        blocked = key & BLOCKED != 0
+        if not blocked.any() or (key == key[0]).all():
+            return
+        key, lanes = key[blocked], lanes[blocked]
+        order = np.argsort(lanes // LANES, kind="stable")
+        key, lanes = key[order], lanes[order]
+        torn = (np.diff(lanes // LANES) == 0) & (np.diff(key) != 0)
+        if torn.any():
+            index = int(np.flatnonzero(torn)[0])
+            here, there = ((int(k) & (BLOCKED - 1)) - 1 for k in key[index : index + 2])
+            ins, other = self.program.code[here].ins, self.program.code[there].ins
+            if "aligned" not in ins.opcode and ins.opcode[0] == "barrier":
+                return
+            line = self.program.error("", other.at).line
+            text = f"lanes of one warp wait here and at line {line} for the same barrier"
+            self.say("divergent", here, text, int(lanes[index]), None)
+
+    # -- mbarriers ---------------------------------------------------------------------------------
+
+    def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
+        memory = self.machine.memory
+        offset = position % max(memory.shared_stride, 1)
+        if kind == "underflow":
+            text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
+            self.say("mbarrier", self.site, text, None, offset)
+
+    # -- what nobody waits for ---------------------------------------------------------------------
+
+    def on_copy_issue(self, copy: Copy) -> None:
+        self.copied[copy.lanes] = self.site
+
+    def on_transfer_issue(self, transfer: Transfer) -> None:
+        self.transferred[transfer.lanes] = self.site
+
+    def on_leftover(self, copies: Sequence[Copy], transfers: Sequence[Transfer]) -> None:
+        text = "all threads have exited and nothing has waited for this copy"
+        for copy in copies:
+            lane = int(copy.lanes.flat[0])
+            self.say("unretired", int(self.copied[lane]), text, lane, None)
+        for transfer in transfers:
+            lane = int(transfer.lanes[0])
+            self.say("unretired", int(self.transferred[lane]), text, lane, None)
