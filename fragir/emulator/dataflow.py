@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fragir.emulator.control import split_call, targets
+from fragir.emulator.decode import MALFORMED
 from fragir.emulator.program import RESULTS, Placed, Program, Register
 from fragir.ptx import tree
 
@@ -110,9 +111,16 @@ class Dataflow:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.roles = [roles(program, placed) for placed in program.code]
+        self.roles = [self._roles(placed) for placed in program.code]
         self._bits: dict[Register, int] = {}
         self.by_instruction = {id(p.ins): i for i, p in enumerate(program.code)}
+
+    def _roles(self, placed: Placed) -> Roles:
+        try:
+            return roles(self.program, placed)
+        except MALFORMED as problem:
+            ins = placed.ins
+            raise self.program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
 
     def of(self, ins: tree.Instruction) -> Roles:
         return self.roles[self.by_instruction[id(ins)]]
@@ -142,12 +150,19 @@ class Dataflow:
     def members(self, bits: int) -> set[Register]:
         return {r for r, bit in self._bits.items() if bits & bit}
 
+    def _targets(self, placed: Placed) -> list[int]:
+        try:
+            return targets(self.program, placed.ins, placed.scope)
+        except MALFORMED as problem:
+            ins = placed.ins
+            raise self.program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
+
     def _successors(self, at: int) -> list[int]:
         placed = self.program.code[at]
         ins = placed.ins
         after = [at + 1] if at + 1 < len(self.program.code) else []
         if ins.opcode[0] in ("bra", "brx"):
-            to = targets(self.program, ins, placed.scope)
+            to = self._targets(placed)
             return to + (after if ins.guard is not None else [])
         if ins.opcode[0] in _ENDS and ins.guard is None:
             return []

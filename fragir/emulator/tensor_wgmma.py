@@ -84,7 +84,7 @@ class WgmmaOp(TensorOp):
             parts.insert(0, self._addresses(a, left=True, transposed=transpose_a))
         return np.concatenate([part.reshape(len(b), -1) for part in parts], axis=1)
 
-    def _read(
+    def read_operand(
         self, words: U64, read_shared: ReadShared, *, left: bool, transposed: bool
     ) -> npt.NDArray[np.uint32]:
         """Element bits `[G, k, m or n]`."""
@@ -119,10 +119,10 @@ class WgmmaOp(TensorOp):
         groups = len(b)
         if a.ndim == 1:
             words = a.astype(np.uint64, copy=False)
-            left: Codes = self._read(words, read_shared, left=True, transposed=transpose_a)
+            left: Codes = self.read_operand(words, read_shared, left=True, transposed=transpose_a)
         else:
             left = np.moveaxis(plan.a.load(a.reshape(-1, groups, 128)), -1, 0)
-        right: Codes = self._read(b, read_shared, left=False, transposed=transpose_b)
+        right: Codes = self.read_operand(b, read_shared, left=False, transposed=transpose_b)
         if plan.negates:
             # The sign bit: exact, also for zeros; a NaN's sign does not matter.
             sign = np.uint32(1 << (plan.bits - 1))

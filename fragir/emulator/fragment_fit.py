@@ -1,0 +1,117 @@
+"""Which matrix in memory a fragment holds, and which of its elements do not belong to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import I64
+
+UNKNOWN = -1  # computed data: no origin
+TORN = -2  # the bytes of the element are no neighbours in memory
+
+Places: TypeAlias = I64  # [rows, columns], bit addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Element (r, c) should lie at `base + r * rows + c * columns`; all in bits."""
+
+    base: int
+    rows: int
+    columns: int
+    shape: tuple[int, int]
+    outliers: npt.NDArray[np.bool_]
+
+    @property
+    def consistent(self) -> bool:
+        return not self.outliers.any()
+
+    def coordinates(self, place: int) -> tuple[int, int] | None:
+        """The element of the same matrix that lies at an address, None where there is none."""
+        offset = place - self.base
+        steps = (self.rows, self.columns)
+        large = 0 if abs(steps[0]) >= abs(steps[1]) else 1
+        big, small = steps[large], steps[1 - large]
+        best: tuple[int, int] | None = None
+        for major in _near(offset, big):
+            rest = offset - major * big
+            if small == 0 and rest:
+                continue
+            minor, left = divmod(rest, small) if small else (0, 0)
+            if left:
+                continue
+            found = (major, minor) if large == 0 else (minor, major)
+            if min(found) >= 0 and (best is None or sum(found) < sum(best)):
+                best = found
+        return best
+
+
+def _near(offset: int, step: int) -> list[int]:
+    if step == 0:
+        return [0]
+    about = offset // step
+    return [about - 1, about, about + 1]
+
+
+def _candidates(differences: I64, known: npt.NDArray[np.bool_]) -> list[int]:
+    """The most frequent steps, at most two."""
+    found = differences[known]
+    if not found.size:
+        return [0]
+    values, counts = np.unique(found, return_counts=True)
+    return [int(v) for v in values[np.argsort(-counts, kind="stable")][:2]]
+
+
+def fit(places: Places) -> Fit:
+    """The affine matrix that explains most elements; unknown ones are no outliers."""
+    usable = places >= 0
+    row, column = np.indices(places.shape)
+    vertical = _candidates(places[1:] - places[:-1], usable[1:] & usable[:-1])
+    horizontal = _candidates(places[:, 1:] - places[:, :-1], usable[:, 1:] & usable[:, :-1])
+    best: Fit | None = None
+    fewest = places.size + 1
+    for rows in vertical:
+        for columns in horizontal:
+            origins = places - row * rows - column * columns
+            values, first, counts = np.unique(
+                origins[usable], return_index=True, return_counts=True
+            )
+            if not values.size:
+                continue
+            top = counts == counts.max()
+            base = int(values[top][np.argmin(first[top])])
+            outliers = (origins != base) & (places != UNKNOWN)
+            number = int(outliers.sum())
+            if number < fewest:
+                fewest = number
+                best = Fit(base, rows, columns, (places.shape[0], places.shape[1]), outliers)
+    if best is None:
+        shape = (places.shape[0], places.shape[1])
+        return Fit(0, 0, 0, shape, places == TORN)
+    return best
+
+
+def permutation(places: Places, axis: int) -> tuple[int, ...] | None:
+    """The order in which a matrix holds its slices along `axis`, None where it is no such matrix.
+
+    Slices may come in any order as long as each is like the others; the order counts in units of
+    the smallest step. A and B with one order of K multiply as they should.
+    """
+    lines = places if axis == 0 else places.T  # [K, other]
+    if (lines < 0).any():
+        return None
+    steps = lines - lines[:, :1]
+    if (steps != steps[:1]).any():
+        return None
+    across = np.diff(steps[0])
+    if across.size and (across != across[0]).any():
+        return None
+    offsets = lines[:, 0] - lines[:, 0].min()
+    unit = int(np.gcd.reduce(offsets))
+    if unit == 0:
+        return None
+    return tuple(int(o) // unit for o in offsets)
