@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Epilogue: TypeAlias = (
     Callable[[Scalar, Scalar], Scalar]
     | Callable[[Scalar, Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar, Scalar], Scalar]
     | Callable[..., Scalar]
 )
 
@@ -168,8 +169,9 @@ class KernelBuilder(Tiles):
             if len(strides) != len(sizes):
                 fail(f"{name} has {len(sizes)} dimensions and {len(strides)} strides")
             layout = StridedLayoutAttr(list(strides))
-        has_names = any(isinstance(size, str) for size in sizes)
-        names = tuple(str(size) for size in sizes) if has_names else ()
+        # one name a dimension up to the last that has one; numbers stand for themselves
+        named_dims = [dim for dim, size in enumerate(sizes) if isinstance(size, str)]
+        names = tuple(map(str, sizes[: named_dims[-1] + 1])) if named_dims else ()
         ssa = self._argument(name, MemRefType(element, static, layout), names)
         memory = Memory(self.trace, ssa, sizes)
         for dim, size in enumerate(sizes):

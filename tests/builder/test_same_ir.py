@@ -91,8 +91,8 @@ def looped() -> KernelBuilder:
 
 LOOPED = """
 func.func @looped(%a: memref<?x?xi8> {frag.sizes = ["m", "k"]},
-                  %b: memref<?x8xi8, strided<[?, 1]>> {frag.sizes = ["k", "8"]},
-                  %c: memref<?x8xi32> {frag.sizes = ["m", "8"]})
+                  %b: memref<?x8xi8, strided<[?, 1]>> {frag.sizes = ["k"]},
+                  %c: memref<?x8xi32> {frag.sizes = ["m"]})
     attributes {frag.warps = array<i64: 2, 1>, frag.grid = #frag.grid<1, m by 32>} {
   %by = frag.block_id y
   %32 = arith.constant 32 : index
