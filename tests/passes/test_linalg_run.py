@@ -12,7 +12,13 @@ import numpy.typing as npt
 import pytest
 
 import fragir
+from fragir.compiler import context
+from fragir.diagnostics import LocatedFailure, LocatingParser, message_of
+from fragir.dialects.elements import TILE_ELEMENTS
 from fragir.errors import FragirError
+from fragir.passes.contraction import words
+from fragir.passes.contraction.product import hidden_error
+from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
 
 Array = npt.NDArray[Any]
 TARGETS = pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -287,3 +293,38 @@ def test_f32_is_refused_and_what_the_message_says_works() -> None:
     a, b, c = integers((M, K), np.float32), integers((K, N), np.float32), np.ones((M, N), "f4")
     run(program, "sm_80", a, b, c)
     np.testing.assert_array_equal(c, a @ b + 1)
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16", "tf32", "f64", "i8", "si8", "ui8", "f8E5M2"])
+def test_advice_compiles(element: str) -> None:
+    """What messages say to write is accepted, for every type that tensor cores multiply."""
+    (type_,) = (t for t in TILE_ELEMENTS if str(t) == element)
+    total = words.usual_sum(type_, type_)
+    assert total is not None
+    m = f"memref<?x?x{element}>"
+    body = words.generic(type_, type_, total) + "\n"
+    program = function(f"%a: {m}, %b: {m}, %c: memref<?x?x{total}>", body)
+    assert "mma" in fragir.compile(program, target="sm_90a").ptx
+
+
+def test_types_that_linalg_matmul_cannot_say() -> None:
+    """xDSL gives it an ill-typed body; the words for that show the linalg.generic to write."""
+    text = function(
+        f"%a: {F16}, %b: {F16}, %c: {F32}",
+        f"linalg.matmul ins(%a, %b : {F16}, {F16}) outs(%c : {F32})\n",
+    )
+    module = LocatingParser(context(), text).parse_module()
+    hidden = next(op for op in module.walk() if op.name == "arith.addf")
+    found = hidden_error(hidden)
+    assert found is not None
+    owner, message = found
+    assert owner.name == "linalg.matmul"
+    assert message.startswith("linalg.matmul of f16 and f16 into f32 cannot say how the elements")
+    with pytest.raises(LocatedFailure) as error:
+        ConvertLinalgToFragPass().apply(context(), module)
+    assert message_of(error.value) == message
+    advice = "linalg.generic" + message.split("linalg.generic", 1)[1]
+    program = function(f"%a: {F16}, %b: {F16}, %c: {F32}", advice + "\n")
+    a, b, c = integers((M, K)), integers((K, N)), np.ones((M, N), np.float32)
+    run(program, "sm_80", a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32) + 1)
