@@ -262,10 +262,11 @@ class Fragments(Hooks):
         product = next(i for i, f in enumerate(verdict.fits) if not f.consistent)
         each, places = verdict.fits[product], verdict.places[product]
         word: I64 = _grids(operand.name, fragment, fragment.word.astype(np.int64))[product]
-        slot = np.where(each.outliers, word, np.iinfo(np.int64).max)
+        huge = np.int64(np.iinfo(np.int64).max)
+        slot = np.where(each.outliers, word, huge)
         # The lowest register of the lowest lane that holds a wrong element.
-        lanes: I64 = np.where(each.outliers, word % fragment.lanes, fragment.lanes)
-        slot = np.where(lanes == lanes.min(), slot, np.iinfo(np.int64).max)
+        lanes = np.where(each.outliers, word % fragment.lanes, np.int64(fragment.lanes))
+        slot = np.where(lanes == lanes.min(), slot, huge)
         chosen = (word == slot.min()) & each.outliers
         wrong = [(int(r), int(c)) for r, c in np.argwhere(chosen)]
         register, lane = divmod(int(slot.min()), fragment.lanes)
