@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,7 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.cli.arguments import Loaded
+    from fragir.emulator import FragmentUse
     from fragir.ptx import Module
 
 STOPPED = "stopped"
@@ -45,8 +47,14 @@ KINDS = {
     metavar="N",
     help="Random schedules to try beside the regular ones.",
 )
+@click.option(
+    "--fragments",
+    is_flag=True,
+    help="Say which elements of which buffer arrive in A, B and C of every tensor-core"
+    " instruction, and find those in the wrong place.",
+)
 @json_option
-def main(seeds: int, as_json: bool, **options: Any) -> int | None:
+def main(seeds: int, fragments: bool, as_json: bool, **options: Any) -> int | None:
     """Emulate a PTX kernel with every check on, under several schedules.
 
     The first schedule is the regular one, with asynchronous work retiring as late as it may;
@@ -54,20 +62,53 @@ def main(seeds: int, as_json: bool, **options: Any) -> int | None:
     """
     launch = Launch(**options)
     module, arguments = read_module(launch), load(launch)
-    findings, instructions = examine(launch, module, arguments, seeds)
+    uses: list[FragmentUse] | None = [] if fragments else None
+    findings, instructions = examine(launch, module, arguments, seeds, uses)
     if as_json:
-        print_json({"findings": findings, "instructions": instructions})
-    elif findings:
+        document = {"findings": findings, "instructions": instructions}
+        if uses is not None:
+            document["fragments"] = [asdict(use) for use in uses]
+        print_json(document)
+        return FINDING if findings else None
+    if uses:
+        print_table(_FRAGMENT_COLUMNS, [_fragment_row(use) for use in uses])
+    if findings:
         print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
     return FINDING if findings else None
 
 
+_FRAGMENT_COLUMNS = ("line", "operand", "shape", "buffer", "[0,0]", "row", "column", "times", "")
+
+
+def _fragment_row(use: FragmentUse) -> list[str]:
+    """One line of the table: strides and offsets in bytes."""
+    first = f"{use.first}" if use.first == use.last else f"{use.first}..{use.last}"
+    return [
+        str(use.line),
+        use.operand,
+        f"{use.shape[0]}x{use.shape[1]}",
+        use.buffer,
+        first,
+        f"{use.row_stride / 8:+g}",
+        f"{use.column_stride / 8:+g}",
+        str(use.count),
+        "" if use.consistent else "no matrix",
+    ]
+
+
 def examine(
-    launch: Launch, module: Module, arguments: Loaded, seeds: int
+    launch: Launch,
+    module: Module,
+    arguments: Loaded,
+    seeds: int,
+    uses: list[FragmentUse] | None = None,
 ) -> tuple[list[dict[str, Any]], int]:
-    """The findings of all runs, each once, and the warp instructions of the first."""
+    """The findings of all runs, each once, and the warp instructions of the first.
+
+    `uses`: where the fragments of the first run go, if they are wanted.
+    """
     from fragir.emulator import EmulationError
 
     runs: list[tuple[int | None, Asynchrony]] = [(None, "late"), (None, "early")]
@@ -80,7 +121,13 @@ def examine(
             values = arguments.values()
             try:
                 result = emulate(
-                    launch, module, values, check=True, schedule=schedule, asynchrony=asynchrony
+                    launch,
+                    module,
+                    values,
+                    check=True,
+                    fragments=uses is not None and index == 0,
+                    schedule=schedule,
+                    asynchrony=asynchrony,
                 )
             except EmulationError as error:
                 if error.line is None and not _is_deadlock(error):
@@ -88,6 +135,8 @@ def examine(
                 found = [_stopped(error)]
             else:
                 found = [finding_json(finding) for finding in result.findings]
+                if uses is not None:
+                    uses += result.fragments
                 if first is None:
                     instructions, first = result.statistics.total, arguments.results(values)
                 elif first != (results := arguments.results(values)):

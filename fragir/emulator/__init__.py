@@ -8,11 +8,12 @@ if TYPE_CHECKING:
     from fragir.emulator.bulk_tensor import TensorMap
     from fragir.emulator.common import EmulationError
     from fragir.emulator.launch import run
-    from fragir.emulator.report import KINDS, Finding, Report, Statistics
+    from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Statistics
 
 _HOMES = {
     "EmulationError": "common",
     "Finding": "report",
+    "FragmentUse": "report",
     "KINDS": "report",
     "Report": "report",
     "Statistics": "report",
@@ -20,7 +21,16 @@ _HOMES = {
     "run": "launch",
 }
 
-__all__ = ["KINDS", "EmulationError", "Finding", "Report", "Statistics", "TensorMap", "run"]
+__all__ = [
+    "KINDS",
+    "EmulationError",
+    "Finding",
+    "FragmentUse",
+    "Report",
+    "Statistics",
+    "TensorMap",
+    "run",
+]
 
 
 def __getattr__(name: str) -> object:
