@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import linecache
+import os
 import sys
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from fragir.errors import FragirError
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parent) + os.sep
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 _LOADS = ("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST_BORROW")
 
