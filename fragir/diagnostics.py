@@ -93,7 +93,15 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
         module.verify()
     except Exception as error:
         culprit = next((op for op in module.walk() if _fails(op)), module)
-        raise located(culprit, message_of(error), text) from error
+        place, message = _hidden(culprit) or (culprit, message_of(error))
+        raise located(place, message, text) from error
+
+
+def _hidden(culprit: Operation) -> tuple[Operation, str] | None:
+    """The linalg operation whose body, which xDSL writes itself, is at fault."""
+    from fragir.passes.contraction.product import hidden_error
+
+    return hidden_error(culprit)
 
 
 def _fails(op: Operation) -> bool:

@@ -35,6 +35,7 @@ class TileAccess:
         masked: bool,
         target: str,
         broadcast: bool = False,
+        chunk: int | None = None,
     ):
         self.ar, self.hardware, self.memory, self.masked = ar, hardware, memory, masked
         self.tile, self.target = tile, target
@@ -56,7 +57,7 @@ class TileAccess:
         self.loaded: dict[tuple[SSAValue, int, SSAValue | None], SSAValue] = {}
         placement = tile.placement
         assert placement is not None
-        self.chunk = placement.chunk
+        self.chunk = placement.chunk if chunk is None else chunk
         self.count = self.layout.size("element")
         zeros = {axis.name: 0 for axis in self.layout.axes}
         self.constants = [

@@ -28,6 +28,7 @@ from fragir.passes.lowering.deferred import Deferred, defers
 from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import Memory, row_major, shared_memory, strides_of
+from fragir.passes.lowering.packed import PackedAccess
 
 
 class FunctionLowering:
@@ -219,6 +220,18 @@ class FunctionLowering:
         self.values[op.result] = shape[index]
 
     @lower.register
+    def _(self, op: memref.ExpandShapeOp) -> None:
+        source, target = memref_type(op.src.type), memref_type(op.result.type)
+        memory = self.memories[op.src]
+        if len(source.get_shape()) != 1 or target.get_shape() != (*source.get_shape(), 1):
+            raise FragirError(
+                f"{source} cannot be read as {target}", hint="only memref<M> as memref<Mx1>"
+            )
+        self.memories[op.result] = Memory(
+            memory.pointer, (*memory.shape, 1), (*memory.strides, 1), memory.element
+        )
+
+    @lower.register
     def _(self, op: memref.AllocOp) -> None:
         type_ = memref_type(op.memref.type)
         if not frag.is_shared(type_):
@@ -269,20 +282,37 @@ class FunctionLowering:
             return self.ar.zero(VectorType(value.type, [count]))
         return self.ar.splat(self.scalar(value), count)
 
+    def _packed(self, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp) -> PackedAccess:
+        return PackedAccess(
+            self.ar,
+            self.hardware,
+            tile,
+            self.memories[op.memory],
+            self.indices(op.all_indices()),
+            transposed=op.transposed is not None,
+            masked=op.masked is not None,
+            target=self.target,
+            broadcast=isinstance(op, frag.LoadOp) and op.broadcast is not None,
+        )
+
     @lower.register
     def _(self, op: frag.LoadOp) -> None:
+        memory = self.memories[op.memory]
+        if memory.bits < 8:
+            self.tiles[op.tile] = self._packed(op.tile.type, op).load()
+            return
         access = TileAccess(
             self.ar,
             self.hardware,
             op.tile.type,
-            self.memories[op.memory],
+            memory,
             self.indices(op.all_indices()),
             transposed=op.transposed is not None,
             masked=op.masked is not None,
             target=self.target,
             broadcast=op.broadcast is not None,
         )
-        deferred = self.memories[op.memory].matrix is None and defers(op)
+        deferred = memory.matrix is None and defers(op)
         self.tiles[op.tile] = (
             Deferred(access.count // access.chunk, access.load_chunk) if deferred else access.load()
         )
@@ -291,6 +321,9 @@ class FunctionLowering:
     def _(self, op: frag.StoreOp) -> None:
         tile = op.tile.type
         assert isinstance(tile, frag.TileType)
+        if self.memories[op.memory].bits < 8:
+            self._packed(tile, op).store(self.tiles[op.tile])
+            return
         access = TileAccess(
             self.ar,
             self.hardware,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i32
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
@@ -35,6 +36,8 @@ def mma(
     instruction = instruction_of(name, *(t.element for t in types))
     steps_k = types[0].cols.data // instruction.shape[2]
     steps_m, steps_n = len(a) // steps_k, len(b) // steps_k
+    if "e2m1" in (types[0].element, types[1].element):
+        a, b = [_in_container(ar, x) for x in a], [_in_container(ar, x) for x in b]
     result = list(c)
     placement = types[3].placement
     assert placement is not None
@@ -53,6 +56,22 @@ def mma(
                 )
                 result[at] = ar.insert(product).d
     return result
+
+
+def _in_container(ar: Arithmetic, fragment: SSAValue) -> SSAValue:
+    """e2m1 moved from the lowest bits of its bytes to bits 5:2, where kind::f8f6f4 reads it.
+
+    PTX ISA 9.2, section 9.7.14.5.11. Fragments of other types stay.
+    """
+    type_ = fragment.type
+    if element_name(ptx.scalar_type(type_)) != "e2m1":
+        return fragment
+    words = VectorType(i32, [ptx.registers(type_)])
+    moved = arith.ShLIOp(
+        ar.insert(ptx.BitcastOp(fragment, words)).result,
+        ar.insert(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(words, [2]))).result,
+    )
+    return ar.insert(ptx.BitcastOp(ar.insert(moved).result, type_)).result
 
 
 def wgmma(

@@ -213,7 +213,9 @@ class Convert:
             if _INTEGER_BITS[second] < 32:
                 raise FragirError("a predicate is extended to i32 or i64")
             for target, condition in zip(w.define(result), conditions, strict=True):
-                w.emit(f"selp.b{width}", target, "1", "0", condition)
+                # one bit with a sign is 0 or -1
+                one = "-1" if second.startswith("s") else "1"
+                w.emit(f"selp.b{width}", target, one, "0", condition)
             return
         names = self._widened(source, first)
         from_bits, to_bits = _INTEGER_BITS[first], _INTEGER_BITS[second]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from fragir.passes.writer.kernel import KernelWriter
 
 HALVES = ("f16", "bf16")
+# these pass NaN on; an instruction that does exists for f32 and f16 from sm_80 on
+EXTREMA = {"arith.maximumf": "max", "arith.minimumf": "min"}
 Comparison = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
 
 
@@ -60,8 +62,8 @@ class Elementwise:
             self._bf16_by_fma(op, form)
         elif name in HALVES:
             self._through_f32(op, name)
-        elif name == "f32":
-            self._f32(op)
+        elif name == "f32" or op.name in EXTREMA:
+            self._composed(op, name)
         else:
             raise FragirError(
                 f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
@@ -91,16 +93,18 @@ class Elementwise:
         for result, *operands in zip(w.define(op.results[0]), *columns, strict=True):
             w.emit(opcode, result, *operands)
 
-    def _f32(self, op: Operation) -> None:
-        """What takes more than one instruction on f32."""
+    def _composed(self, op: Operation, name: str) -> None:
+        """What takes more than one instruction on f32 or f64."""
         w = self.writer
         (names, *others) = (w.names[operand] for operand in op.operands)
         for i, result in enumerate(w.define(op.results[0])):
-            self._f32_one(op, result, names[i], [other[i] for other in others])
+            self._composed_one(op, name, result, names[i], [other[i] for other in others])
 
-    def _f32_one(self, op: Operation, result: str, x: str, others: list[str]) -> None:
+    def _composed_one(
+        self, op: Operation, name: str, result: str, x: str, others: list[str]
+    ) -> None:
         w = self.writer
-        spare = w.registers.fresh(32, "f")
+        spare = w.registers.fresh(64, "fd") if name == "f64" else w.registers.fresh(32, "f")
         if op.name in tables.SCALED:
             where, opcode, factor = tables.SCALED[op.name]
             literal = float_literal(factor, "f32")
@@ -110,13 +114,15 @@ class Elementwise:
             else:
                 w.emit(opcode, spare, x)
                 w.emit("mul.rn.f32", result, spare, literal)
-        elif op.name in ("arith.maximumf", "arith.minimumf"):
+        elif op.name in EXTREMA:
             nan = w.registers.fresh(1)
-            w.emit("max.f32" if op.name == "arith.maximumf" else "min.f32", spare, x, others[0])
-            w.emit("setp.nan.f32", nan, x, others[0])
-            w.emit("selp.b32", result, "0x7FFFFFFF", spare, nan)
+            w.emit(f"{EXTREMA[op.name]}.{name}", spare, x, others[0])
+            w.emit(f"setp.nan.{name}", nan, x, others[0])
+            wide = name == "f64"
+            quiet = "0x7FFFFFFFFFFFFFFF" if wide else "0x7FFFFFFF"
+            w.emit("selp.b64" if wide else "selp.b32", result, quiet, spare, nan)
         else:
-            raise FragirError(f"there is no instruction for {op.name} on f32")
+            raise FragirError(f"there is no instruction for {op.name} on {name}")
 
     def _bf16_by_fma(self, op: Operation, form: str) -> None:
         """x + y as 1 x + y, x - y as -1 y + x, x y as x y - 0: one rounding either way."""
@@ -154,7 +160,7 @@ class Elementwise:
             if opcode is not None and self._native(op.name, "f32"):
                 w.emit(opcode, result, *operands)
             else:
-                self._f32_one(op, result, operands[0], operands[1:])
+                self._composed_one(op, "f32", result, operands[0], operands[1:])
         self.convert.from_f32(op.results[0], results, name)
 
     # --- comparisons --------------------------------------------------------------------------

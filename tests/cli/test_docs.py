@@ -46,7 +46,7 @@ def test_every_option_is_named(name: str) -> None:
     options = {o for p in command(name).params if isinstance(p, click.Option) for o in p.opts}
     general = {"--json", "--debug", "--output"}
     assert {o for o in options - general if o not in text} == set()
-    written = set(re.findall(r"(?<![\w-])--[a-z]+", sections()[name]))
+    written = set(re.findall(r"(?<![\w-])--[a-z-]*[a-z]", sections()[name]))
     assert written - {"--json"} <= options
 
 
