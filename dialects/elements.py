@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
     Float8E4M3FNType,
     Float8E5M2Type,
     Float16Type,
@@ -26,9 +29,18 @@ _ROWS: tuple[tuple[str, TypeAttribute, int], ...] = (
     ("f64", Float64Type(), 64),
     ("e4m3", Float8E4M3FNType(), 8),
     ("e5m2", Float8E5M2Type(), 8),
+    # narrower floats stand in a byte each, in its lowest bits, as in ml_dtypes
+    ("e3m2", Float6E3M2FNType(), 8),
+    ("e2m3", Float6E2M3FNType(), 8),
+    ("e2m1", Float4E2M1FNType(), 8),
     ("s8", IntegerType(8), 8),
     ("s8", IntegerType(8, Signedness.SIGNED), 8),
     ("u8", IntegerType(8, Signedness.UNSIGNED), 8),
+    # two or eight to a byte, the first one lowest; a signless i1 is a predicate
+    ("s4", IntegerType(4), 4),
+    ("s4", IntegerType(4, Signedness.SIGNED), 4),
+    ("u4", IntegerType(4, Signedness.UNSIGNED), 4),
+    ("b1", IntegerType(1, Signedness.UNSIGNED), 1),
     ("s16", IntegerType(16), 16),
     ("s32", IntegerType(32), 32),
     ("s32", IntegerType(32, Signedness.SIGNED), 32),
@@ -46,6 +58,9 @@ TILE_ELEMENTS = frozenset(
     type_ for name, type_, _ in _ROWS if name not in ("pred", "s16", "s64") and type_ != IndexType()
 )
 FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"})
+NARROW_FLOATS = frozenset({"e3m2", "e2m3", "e2m1"})
+# What is only loaded and multiplied: no instruction computes or converts element by element.
+MULTIPLIED_ONLY = frozenset({*NARROW_FLOATS, "s4", "u4", "b1"})
 
 
 def element_name(type_: Attribute) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute
 
 from fragir import isa
-from fragir.dialects.elements import element_name
+from fragir.dialects.elements import NARROW_FLOATS, element_name
 from fragir.errors import FragirError
 from fragir.isa.targets import number
 
@@ -21,11 +21,17 @@ SHAPES: dict[str, tuple[str, ...]] = {
     "f16": ("m16n8k16", "m16n8k8"),
     "bf16": ("m16n8k16", "m16n8k8"),
     "tf32": ("m16n8k8", "m16n8k4"),
-    "f64": ("m8n8k4",),
+    "f64": ("m16n8k16", "m16n8k8", "m16n8k4", "m8n8k4"),
     "s8": ("m16n8k32", "m16n8k16", "m8n8k16"),
     "u8": ("m16n8k32", "m16n8k16", "m8n8k16"),
     "e4m3": ("m16n8k32", "m16n8k16"),
     "e5m2": ("m16n8k32", "m16n8k16"),
+    "e3m2": ("m16n8k32",),
+    "e2m3": ("m16n8k32",),
+    "e2m1": ("m16n8k32",),
+    "s4": ("m16n8k64", "m16n8k32", "m8n8k32"),
+    "u4": ("m16n8k64", "m16n8k32", "m8n8k32"),
+    "b1": ("m16n8k256", "m16n8k128", "m8n8k128"),
 }
 # Accumulators of each type of A, the usual one first.
 ACCUMULATORS: dict[str, tuple[str, ...]] = {
@@ -37,7 +43,19 @@ ACCUMULATORS: dict[str, tuple[str, ...]] = {
     "u8": ("s32",),
     "e4m3": ("f32", "f16"),
     "e5m2": ("f32", "f16"),
+    "e3m2": ("f32", "f16"),
+    "e2m3": ("f32", "f16"),
+    "e2m1": ("f32", "f16"),
+    "s4": ("s32",),
+    "u4": ("s32",),
+    "b1": ("s32",),
 }
+# Types of A and B that multiply each other, besides each itself.
+MIXABLE: tuple[frozenset[str], ...] = (
+    frozenset({"s8", "u8"}),
+    frozenset({"s4", "u4"}),
+    frozenset({"e4m3", "e5m2", *NARROW_FLOATS}),
+)
 WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
 QUAD = "m8n8k4"  # with f16: four products a warp
 _NAME = re.compile(r"(m(\d+)n(\d+)k(\d+))\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")
@@ -46,8 +64,11 @@ _NAME = re.compile(r"(m(\d+)n(\d+)k(\d+))\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|c
 def mma(
     shape: str, a: str, b: str, c: str, d: str, layouts: tuple[str, str] = ("row", "col")
 ) -> isa.Instruction:
-    """The mma.sync of this shape and these element types."""
-    return isa.lookup(f"mma.sync.aligned.{shape}.{layouts[0]}.{layouts[1]}.{d}.{a}.{b}.{c}")
+    """The mma.sync of this shape and these element types; of single bits the one that ands."""
+    kind = "kind::f8f6f4." if {a, b} & NARROW_FLOATS else ""
+    operation = ".and.popc" if a == "b1" else ""
+    orders = f"{layouts[0]}.{layouts[1]}"
+    return isa.lookup(f"mma.sync.aligned.{shape}.{orders}.{kind}{d}.{a}.{b}.{c}{operation}")
 
 
 def wgmma(n: int, a: str, b: str, d: str) -> isa.Instruction:
@@ -108,7 +129,7 @@ def operand_name(name: str, operand: str, accumulator: str) -> str:
 def accumulator_of(a: str, b: str, wanted: str | None) -> str:
     """The type in which products of a and b are summed; FragirError if there is no such mma."""
     pair = {a, b}
-    mixable = len(pair) == 1 or pair <= {"s8", "u8"} or pair <= {"e4m3", "e5m2"}
+    mixable = len(pair) == 1 or any(pair <= group for group in MIXABLE)
     if a not in ACCUMULATORS or not mixable:
         known = ", ".join(ACCUMULATORS)
         raise FragirError(
@@ -165,12 +186,22 @@ def choose(
             f"no mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
             hint=f"make the tile a multiple of {' or '.join(shapes)}",
         )
-    instructions = {shape: _lookup(shape, types, ()) for shape in fitting}
+    # where A's and B's types differ, not every shape of A's type exists
+    found = [shape for shape in fitting if _exists(shape, types)] or fitting[-1:]
+    instructions = {shape: _lookup(shape, types, ()) for shape in found}
     for shape, instruction in instructions.items():
         if target is None or target in instruction.targets:
             return f"{shape}.{types[0]}"
-    _check_target(instructions[fitting[-1]], target)
+    _check_target(instructions[found[-1]], target)
     raise AssertionError("an instruction that the target lacks is refused")
+
+
+def _exists(shape: str, types: tuple[str, str, str, str]) -> bool:
+    try:
+        mma(shape, *types)
+    except FragirError:
+        return False
+    return True
 
 
 def _check_target(instruction: isa.Instruction, target: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, i1
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -85,7 +85,7 @@ def register_bits(type_: Attribute) -> int:
     know registers of 8 bits.
     """
     width = bits(type_)
-    if width == 1:
+    if scalar_type(type_) == i1:
         return 1
     return max(32, width) if is_vector(type_) or width == 8 else width
 
@@ -93,6 +93,6 @@ def register_bits(type_: Attribute) -> int:
 def registers(type_: Attribute) -> int:
     """How many registers hold a value; a vector's small elements are packed, lowest first."""
     width = bits(type_)
-    if not is_vector(type_) or width == 1:
+    if not is_vector(type_) or scalar_type(type_) == i1:
         return length(type_)
     return -(-length(type_) * width // register_bits(type_))
