@@ -434,6 +434,8 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
             which = each == position
             number = int(which.sum())
             total = number if values is None else int(values.ravel()[which].sum())
+            if values is not None and not expects:
+                _refuse_excess(machine, int(position), values.ravel()[which])
             if drops:
                 _drop(machine, int(position), number)
             tx = total if expects else 0
@@ -447,6 +449,18 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
                 store(state, sel, mask, full)
 
     return run
+
+
+def _refuse_excess(machine: Machine, at: int, counts: I64) -> None:
+    """One thread cannot arrive more often than the phase still waits for."""
+    pending, expected, _, _ = unpack(int(machine.memory.shared.view(8)[at >> 3]))
+    most = int(counts.max())
+    if expected and most > (pending if len(counts) == 1 else expected):
+        raise EmulationError(
+            f"the mbarrier at shared offset {at} expects fewer arrivals: {most} come, "
+            f"{pending} of {expected} are pending",
+            kind="mbarrier",
+        )
 
 
 def _drop(machine: Machine, at: int, number: int) -> None:

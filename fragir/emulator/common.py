@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.emulator.report import Report
 
 Row: TypeAlias = npt.NDArray[Any]
 Select: TypeAlias = slice | npt.NDArray[np.intp]
@@ -43,6 +46,7 @@ class EmulationError(FragirError):
     warp: int | None = None
     lane: int | None = None
     address: int | None = None
+    report: Report | None = None  # what was found before
 
 
 #: PTX type -> (numpy dtype that holds its bits for arithmetic, width in bits). bf16 and the

@@ -87,7 +87,11 @@ def run(
         fragments=fragments,
     )
     launch.report.statistics.decode_seconds = time.perf_counter() - started
-    launch.run(progress)
+    try:
+        launch.run(progress)
+    except EmulationError as error:
+        error.report = launch.report
+        raise
     launch.report.statistics.seconds = time.perf_counter() - started
     return launch.report
 

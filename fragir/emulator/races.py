@@ -80,6 +80,8 @@ class Races(Hooks):
         self.started: dict[int, tuple[Transfer, int]] = {}
         self.bulk_commits: dict[int, list[int]] = {}
         self.wgmma_commits: dict[int, list[int]] = {}
+        #: Of the cluster's barrier, by lane: arrivals and waits so far.
+        self.cluster_counts = np.zeros((2, self.machine.warps * LANES), np.int64)
 
     def on_wave(self) -> None:
         self._forget()
@@ -377,11 +379,14 @@ class Races(Hooks):
 
     def _cluster(self, kind: str, lanes: I64) -> None:
         clocks = self.clocks
-        clusters = lanes // clocks.lanes
-        for cluster in np.unique(clusters):
-            part = lanes[clusters == cluster]
-            key = ("cluster", int(cluster), 0)
+        counts = self.cluster_counts[0 if kind == "arrive" else 1]
+        groups = np.stack([lanes // clocks.lanes, counts[lanes]])
+        counts[lanes] += 1
+        for cluster, phase in np.unique(groups, axis=1).T.tolist():
+            part = lanes[(groups[0] == cluster) & (groups[1] == phase)]
+            key = ("cluster", cluster, phase)
             if kind == "arrive":
+                self.arrived.pop(("cluster", cluster, phase - 2), None)
                 self.arrived[key] = merge(clocks.publish(part), self.arrived.get(key))
             elif key in self.arrived:
                 clocks.acquire(part, self.arrived[key])

@@ -102,7 +102,9 @@ class Synchronisation(Hooks):
     def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
         memory = self.machine.memory
         offset = position % max(memory.shared_stride, 1)
-        if kind == "underflow":
+        if kind == "complete":
+            self.site = int(self.transferred[lanes[0]])
+        elif kind == "underflow":
             text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
             self.say("mbarrier", self.site, text, None, offset)
 

@@ -1,0 +1,48 @@
+"""mbarriers, collectives, waits and bad addresses: what is wrong is found, and has a kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from fragir.emulator import KINDS
+from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import PERFORMANCE
+
+from .faults import Fault, faults
+from .test_races import KINDS as RACES
+
+FAULTS = [f for f in faults() if f.kind not in RACES | PERFORMANCE]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
+def test_the_fault_is_reported(fault: Fault) -> None:
+    found = fault.findings(mended=False)
+    assert found, fault.purpose
+    assert (found[0].kind, found[0].line) == (fault.kind, fault.line), fault.purpose
+    # What stops the run can follow from it.
+    assert {f.kind for f in found[1:]} <= {"deadlock"}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    ("schedule", "asynchrony"), [(None, "late"), (None, "early"), (5, "random")]
+)
+def test_the_mended_twin_is_silent(
+    fault: Fault, schedule: int | None, asynchrony: Asynchrony
+) -> None:
+    assert fault.findings(mended=True, schedule=schedule, asynchrony=asynchrony) == []
+
+
+def test_every_kind_has_a_fault() -> None:
+    elsewhere = {"uninitialised", "fragment"}  # test_definedness.py, test_fragments.py
+    assert {f.kind for f in faults()} == set(KINDS) - elsewhere
+
+
+def test_deadlocks_say_who_waits_for_what() -> None:
+    by_name = {f.name: f for f in FAULTS}
+    (barrier,) = by_name["deadlock-barrier"].findings(mended=False)
+    assert "32 lanes" in barrier.message
+    assert "barrier 1: 32 of 64 threads" in barrier.message
+    assert "barrier 2: 32 of 64 threads" in barrier.message
+    (polled,) = by_name["deadlock-mbarrier"].findings(mended=False)
+    assert "mbarrier.try_wait" in polled.message
