@@ -131,7 +131,7 @@ class Dataflow:
         operands = [*ins.operands, *([ins.guard.register] if ins.guard is not None else [])]
         for operand in operands:
             for name, found in named(self.program, placed, operand):
-                if found == register:
+                if (found.width, found.index) == (register.width, register.index):
                     return name
         return f"a .{register.kind} register"
 
