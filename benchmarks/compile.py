@@ -29,7 +29,18 @@ from programs import (
     WGMMA_F16,
     Product,
 )
-from report import TIME_COLUMNS, Column, Report, Table, arguments, machine, present, spread, status
+from report import (
+    TIME_COLUMNS,
+    Column,
+    Report,
+    Table,
+    arguments,
+    command,
+    machine,
+    present,
+    spread,
+    status,
+)
 from rich.console import Console
 
 import fragir
@@ -118,15 +129,15 @@ def cold(options: argparse.Namespace) -> Table:
             ),
         }
         wanted = not options.alone
-        if wanted and (command := TRITON.command()):
+        if wanted and (words := TRITON.command()):
             for product in (DYNAMIC_32, WGMMA_F16):
                 runs[f"{TRITON.label}, {product.name}"] = process(
-                    [*command, json.dumps(product.triton())],
+                    [*words, json.dumps(product.triton())],
                     {**bytecode, "TRITON_CACHE_DIR": folder},
                 )
-        if wanted and (command := PYPTX.command()):
+        if wanted and (words := PYPTX.command()):
             runs[f"{PYPTX.label}, its Hopper GEMM"] = process(
-                [*command, '{"sizes": [8192, 8192, 8192]}']
+                [*words, '{"sizes": [8192, 8192, 8192]}']
             )
         found = take_turns(runs, options.rounds, progress=status(Console(stderr=True)))
         table.rows = [
@@ -161,7 +172,7 @@ def main() -> None:
     facts = machine(["fragir", "xdsl"])
     tables = warm((WGMMA_F16,) if options.quick else PRODUCTS, options)
     tables.append(cold(options))
-    present(Report("compile", "python benchmarks/compile.py", facts, tables), options)
+    present(Report("compile", command(options), facts, tables), options)
 
 
 if __name__ == "__main__":

@@ -303,7 +303,7 @@ def loops(options: argparse.Namespace) -> Table:
 
 
 def main() -> None:
-    from report import Report, arguments, machine, present
+    from report import Report, arguments, command, machine, present
 
     parser = arguments(__doc__)
     parser.add_argument("--large", action="store_true", help="1024^3 too")
@@ -311,8 +311,7 @@ def main() -> None:
     options.rounds = options.rounds or (1 if options.quick else 5)
     facts = machine(["fragir", "numpy"])
     tables = [products(options), loops(options)]
-    command = "python benchmarks/emulator.py" + (" --large" if options.large else "")
-    present(Report("emulator", command, facts, tables), options)
+    present(Report("emulator", command(options), facts, tables), options)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from neighbours import PYPTX, TRITON, Worker, worker
 from programs import DYNAMIC_32, MMA_64, ROOT, WGMMA_F16
-from report import Column, Report, Table, arguments, machine, present
+from report import Column, Report, Table, arguments, command, machine, present
 
 import fragir
 from fragir.ptx import PtxSyntaxError, parse, shapes, write
@@ -146,7 +146,7 @@ def main() -> None:
         for process in (pyptx, triton):
             if process is not None:
                 process.close()
-    present(Report("ptx-reader", "python benchmarks/ptx_reader.py", facts, [table]), options)
+    present(Report("ptx-reader", command(options), facts, [table]), options)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -143,6 +144,16 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
         "--update", metavar="FILE", type=Path, help="rewrite this benchmark's part of a page"
     )
     return parser
+
+
+def command(options: argparse.Namespace) -> str:
+    """The command line that makes the same tables again, without what is only about output."""
+    words = ["python", f"benchmarks/{Path(sys.argv[0]).name}"]
+    for name, value in vars(options).items():
+        given = f"--{name}" in sys.argv or any(w.startswith(f"--{name}=") for w in sys.argv)
+        if given and name not in ("json", "markdown", "update"):
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return " ".join(words)
 
 
 def present(report: Report, options: argparse.Namespace) -> None:

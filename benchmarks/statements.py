@@ -27,7 +27,7 @@ from programs import (
     WGMMA_F16,
     Product,
 )
-from report import Column, Report, Table, arguments, machine, present, status
+from report import Column, Report, Table, arguments, command, machine, present, status
 from rich.console import Console
 
 import fragir
@@ -164,7 +164,7 @@ def main() -> None:
     )
     for product in (MMA_32,) if options.quick else PRODUCTS:
         table.rows += rows(product, options)
-    present(Report("statements", "python benchmarks/statements.py", facts, [table]), options)
+    present(Report("statements", command(options), facts, [table]), options)
 
 
 if __name__ == "__main__":
