@@ -1,0 +1,1 @@
+"""Every fragment family, from matrix IR to executed PTX."""
