@@ -55,9 +55,10 @@ class PlaneDecoder(Decoder):
     """Decodes for a plane. `steering`: operands of the current instruction that stay real."""
 
     def __init__(self, real: Decoder, plane: Plane) -> None:
-        super().__init__(real.program, plane.machine, real.target_name)
+        self.__dict__.update(real.__dict__)  # all that a decoder knows, but for the machine
+        self.machine = plane.machine
+        self._constants = {}
         self.real = real
-        self.placed = real.placed
         self.steering: Collection[int] = ()
 
     def source(self, ins: tree.Instruction, index: int, kind: str, wide: bool = False) -> Row:
