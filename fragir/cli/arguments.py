@@ -6,15 +6,16 @@ s8..s64: u8..u64: b8..b64:HEX               an integer; b takes the bits in hexa
 f16: bf16: f32: f64:                        a floating-point number
 bytes:HEX bytes:@FILE                       a struct by value
 null                                        a null pointer
+tma:FILE.npy,box=64x64[,...]                a tensor map over an array (`Tensor`)
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
@@ -49,7 +50,25 @@ class Struct:
     path: str
 
 
-Argument: TypeAlias = Buffer | Struct | bytes | None
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor map: `fragir.emulator.TensorMap` over the array in a file.
+
+    Dimensions go outermost first, as in numpy. `kind`: the type of the elements, where it is not
+    the array's own; `written` as in `Buffer`.
+    """
+
+    path: str
+    box: tuple[int, ...]
+    swizzle: Literal[0, 32, 64, 128] = 0
+    strides: tuple[int, ...] | None = None
+    element_strides: tuple[int, ...] | None = None
+    fill: Literal["zero", "nan"] = "zero"
+    kind: str | None = None
+    written: bool = False
+
+
+Argument: TypeAlias = Buffer | Struct | Tensor | bytes | None
 """Scalars are bytes already, of the size that their kind says."""
 
 
@@ -68,8 +87,10 @@ def parse(text: str) -> Argument:
     if text == "null":
         return None
     kind, colon, value = text.partition(":")
+    if kind == "tma" and value:
+        return _tensor(text, value)
     if kind not in KINDS or not colon:
-        kinds = " ".join(f"{kind}:" for kind in KINDS)
+        kinds = " ".join(f"{kind}:" for kind in (*KINDS, "tma"))
         raise FragirError(f"`{text}` is no argument", hint=f"one of null {kinds}")
     if not value:
         raise FragirError(f"`{text}` has nothing behind the colon")
@@ -93,6 +114,60 @@ def parse(text: str) -> Argument:
     return pack(number, kind, place)
 
 
+#: `type=` of a tensor map -> numpy dtype; bf16 is found in ml_dtypes.
+TYPES = {
+    **{f"u{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    **{f"s{n}": f"int{n}" for n in (32, 64)},
+    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
+    "tf32": "float32",
+    "bf16": "bfloat16",
+}
+
+
+def _tensor(text: str, value: str) -> Tensor:
+    """`FILE.npy,box=64x64[,swizzle=128][,strides=BYTES:...][,fill=nan][,type=bf16][,out]`."""
+    path, *options = value.split(",")
+    given: dict[str, Any] = {}
+    for option in options:
+        key, _, content = option.partition("=")
+        try:
+            name, read = _TENSOR[key]
+            given[name] = read(content)
+        except (KeyError, ValueError):
+            raise FragirError(
+                f"`{option}` is no option of a tensor map (in `{text}`)",
+                hint="box=64x64 swizzle=none|32|64|128 strides=BYTES:... elementstrides=1:..."
+                f" fill=zero|nan type={'|'.join(TYPES)} out",
+            ) from None
+    if "box" not in given:
+        raise FragirError(f"`{text}` has no box", hint="add box=ROWSxCOLUMNS, say box=64x64")
+    return Tensor(path, **given)
+
+
+def _chosen(*words: str) -> Callable[[str], str]:
+    def read(word: str) -> str:
+        if word not in words:
+            raise ValueError(word)
+        return word
+
+    return read
+
+
+def _numbers(separator: str) -> Callable[[str], tuple[int, ...]]:
+    return lambda word: tuple(int(part) for part in word.split(separator))
+
+
+_TENSOR: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "box": ("box", _numbers("x")),
+    "swizzle": ("swizzle", lambda w: int(_chosen("0", "32", "64", "128")(w.replace("none", "0")))),
+    "strides": ("strides", _numbers(":")),
+    "elementstrides": ("element_strides", _numbers(":")),
+    "fill": ("fill", _chosen("zero", "nan")),
+    "type": ("kind", _chosen(*TYPES)),
+    "out": ("written", lambda word: not _chosen("")(word)),
+}
+
+
 def _range(kind: str) -> tuple[int, int]:
     width = int(kind[1:])
     if kind.startswith("s"):
@@ -111,15 +186,18 @@ class Loaded:
     """The arguments with their files read; the same file twice is one buffer."""
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
-        self._arguments: list[tuple[str, bool] | bytes | None] = []
+        self._arguments: list[tuple[str, bool] | Tensor | bytes | None] = []
         self._arrays: dict[str, Array] = {}
         self._names: dict[str, str] = {}
         for argument in arguments:
-            if isinstance(argument, Buffer):
+            if isinstance(argument, Buffer | Tensor):
                 path = os.path.realpath(argument.path)
                 if path not in self._arrays:
                     self._arrays[path] = read_array(argument.path)
-                self._arguments.append((path, argument.written))
+                if isinstance(argument, Tensor):
+                    self._arguments.append(replace(argument, path=path))
+                else:
+                    self._arguments.append((path, argument.written))
                 if argument.written:
                     self._names[path] = argument.path
             elif isinstance(argument, Struct):
@@ -132,7 +210,14 @@ class Loaded:
     def values(self) -> list[Any]:
         """Fresh arguments for one run: copies of the arrays, bytes, None."""
         copies = {path: array.copy() for path, array in self._arrays.items()}
-        return [copies[a[0]] if isinstance(a, tuple) else a for a in self._arguments]
+        return [
+            copies[a[0]]
+            if isinstance(a, tuple)
+            else tensor_map(a, copies[a.path])
+            if isinstance(a, Tensor)
+            else a
+            for a in self._arguments
+        ]
 
     def results(self, values: Sequence[Any]) -> dict[str, bytes]:
         """File name to content of every file that takes a result, after a run with `values`."""
@@ -140,7 +225,43 @@ class Loaded:
         for argument, value in zip(self._arguments, values, strict=True):
             if isinstance(argument, tuple) and argument[0] in self._names:
                 contents[self._names[argument[0]]] = array_bytes(value)
+            elif isinstance(argument, Tensor) and argument.path in self._names:
+                array = value.array.view(self._arrays[argument.path].dtype)
+                contents[self._names[argument.path]] = array_bytes(array)
         return contents
+
+
+def tensor_map(argument: Tensor, array: Array) -> Any:
+    """The `TensorMap` that an argument asks for. Raises FragirError where there is none."""
+    from fragir.emulator import TensorMap
+
+    if argument.kind is not None:
+        dtype: Any = TYPES[argument.kind]
+        if dtype == "bfloat16":
+            import ml_dtypes
+
+            dtype = ml_dtypes.bfloat16
+        try:
+            array = array.view(dtype)
+        except (TypeError, ValueError) as error:
+            raise FragirError(f"its elements cannot be .{argument.kind}", argument.path) from error
+    strides = argument.strides
+    if strides is not None and len(strides) == array.ndim - 1:
+        strides = (*strides, array.itemsize)
+    for name, values in (("strides", strides), ("elementstrides", argument.element_strides)):
+        if values is not None and (len(values) != array.ndim or min(values) < 1):
+            raise FragirError(f"{name} needs {array.ndim} positive numbers", argument.path)
+    try:
+        return TensorMap(
+            array,
+            argument.box,
+            argument.swizzle,
+            strides,
+            argument.element_strides,
+            argument.fill,
+        )
+    except FragirError as error:
+        raise FragirError(error.message, argument.path, hint=error.hint) from error
 
 
 def read_array(path: str) -> Array:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import FINDING, Progress, command, json_option, print_json, print_table
+from fragir.cli.common import (
+    FINDING,
+    Progress,
+    command,
+    json_option,
+    note,
+    print_json,
+    print_table,
+)
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
@@ -19,21 +27,14 @@ from fragir.cli.launch import (
     load,
     read_module,
 )
-from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.cli.arguments import Loaded
-    from fragir.emulator import FragmentUse
+    from fragir.emulator import EmulationError, FragmentUse
     from fragir.ptx import Module
 
-STOPPED = "stopped"
-DEADLOCK = "deadlock"
 DEPENDS = "schedule-dependent"
-KINDS = {
-    STOPPED: "the kernel could not go on: an access out of bounds, a wait that is missing, ...",
-    DEADLOCK: "nothing can change any more",
-    DEPENDS: "two legal schedules give different results",
-}
+KINDS = {DEPENDS: "two legal schedules give different results"}
 """Kinds of findings that are made here; `fragir.emulator.report.KINDS` has the others."""
 
 
@@ -53,8 +54,15 @@ KINDS = {
     help="Say which elements of which buffer arrive in A, B and C of every tensor-core"
     " instruction, and find those in the wrong place.",
 )
+@click.option(
+    "--performance",
+    is_flag=True,
+    help="Bank conflicts and uncoalesced accesses are findings too.",
+)
 @json_option
-def main(seeds: int, fragments: bool, as_json: bool, **options: Any) -> int | None:
+def main(
+    seeds: int, fragments: bool, performance: bool, as_json: bool, **options: Any
+) -> int | None:
     """Emulate a PTX kernel with every check on, under several schedules.
 
     The first schedule is the regular one, with asynchronous work retiring as late as it may;
@@ -63,7 +71,12 @@ def main(seeds: int, fragments: bool, as_json: bool, **options: Any) -> int | No
     launch = Launch(**options)
     module, arguments = read_module(launch), load(launch)
     uses: list[FragmentUse] | None = [] if fragments else None
-    findings, instructions = examine(launch, module, arguments, seeds, uses)
+    findings, remarks, instructions = examine(launch, module, arguments, seeds, uses)
+    if performance:
+        findings += remarks
+    elif remarks:
+        number = f"{len(remarks)} remark{'s' if len(remarks) > 1 else ''}"
+        note(f"{number} on performance; --performance lists them")
     if as_json:
         document = {"findings": findings, "instructions": instructions}
         if uses is not None:
@@ -104,8 +117,8 @@ def examine(
     arguments: Loaded,
     seeds: int,
     uses: list[FragmentUse] | None = None,
-) -> tuple[list[dict[str, Any]], int]:
-    """The findings of all runs, each once, and the warp instructions of the first.
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+    """The findings of all runs, each once, remarks, and the warp instructions of the first.
 
     `uses`: where the fragments of the first run go, if they are wanted.
     """
@@ -115,6 +128,7 @@ def examine(
     for seed in range(1, seeds + 1):
         runs.append((seed, "random"))
     findings: dict[tuple[Any, ...], dict[str, Any]] = {}
+    remarks: list[dict[str, Any]] = []
     instructions, first = 0, None
     with Progress("checking") as progress:
         for index, (schedule, asynchrony) in enumerate(runs):
@@ -130,13 +144,15 @@ def examine(
                     asynchrony=asynchrony,
                 )
             except EmulationError as error:
-                if error.line is None and not _is_deadlock(error):
+                if error.report is None:
                     raise  # the launch is wrong, not the kernel
-                found = [_stopped(error)]
+                found = [finding_json(finding) for finding in error.report.findings]
+                found.append(_stopped(error))
             else:
                 found = [finding_json(finding) for finding in result.findings]
                 if uses is not None:
                     uses += result.fragments
+                remarks = remarks or [finding_json(remark) for remark in result.remarks]
                 if first is None:
                     instructions, first = result.statistics.total, arguments.results(values)
                 elif first != (results := arguments.results(values)):
@@ -145,24 +161,20 @@ def examine(
                 key = tuple(finding[k] for k in ("kind", "file", "line", "col"))
                 findings.setdefault(key, finding)
             progress((index + 1) / len(runs))
-    return list(findings.values()), instructions
+    return list(findings.values()), remarks, instructions
 
 
-def _is_deadlock(error: FragirError) -> bool:
-    """A deadlock has no line: many lanes wait in many places."""
-    return error.message.startswith("deadlock")
-
-
-def _stopped(error: FragirError) -> dict[str, Any]:
+def _stopped(error: EmulationError) -> dict[str, Any]:
+    """What stops a run; a deadlock has no line: many lanes wait in many places."""
     return {
-        "kind": DEADLOCK if _is_deadlock(error) else STOPPED,
+        "kind": error.kind,
         "message": error.sentence,
         "file": error.file,
         "line": error.line,
         "col": error.col,
-        "warp": getattr(error, "warp", None),
-        "lane": getattr(error, "lane", None),
-        "address": getattr(error, "address", None),
+        "warp": error.warp,
+        "lane": error.lane,
+        "address": error.address,
     }
 
 

@@ -92,6 +92,8 @@ def main(
         if findings:
             print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
             note("no file is written because of the findings")
+        if result.remarks:
+            note(f"{len(result.remarks)} remarks on performance; fragir check lists them")
         for name in contents:
             note(f"wrote {name}")
     return FINDING if findings else None

@@ -56,6 +56,7 @@ class Launch:
     shared: int
     args: tuple[Argument, ...]
     target: str | None
+    ptxas: str | None = None
 
 
 def launch_options(function: F) -> F:
@@ -81,10 +82,15 @@ def launch_options(function: F) -> F:
             metavar="KIND:VALUE",
             help="An argument, in the order of the parameters: in:FILE.npy, out:FILE.npy,"
             " inout:FILE.npy, s8..s64:, u8..u64:, b8..b64:HEX, f16:, bf16:, f32:, f64:,"
-            " bytes:HEX, bytes:@FILE, null.",
+            " bytes:HEX, bytes:@FILE, null, tma:FILE.npy,box=64x64[,swizzle=128]...",
         ),
         click.option(
             "--target", metavar="SM", help="The machine it runs on; the file's .target if absent."
+        ),
+        click.option(
+            "--ptxas",
+            metavar="VERSION",
+            help="Imitate what this ptxas makes of instructions that the machine lacks.",
         ),
     ]
     for option in reversed(options):
@@ -141,6 +147,7 @@ def emulate(
         shared=launch.shared,
         arguments=values,
         target=launch.target,
+        ptxas=launch.ptxas,
         check=check,
         fragments=fragments,
         schedule=schedule,

@@ -30,6 +30,7 @@ from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.program import Placed, Program, Register, Scope, Symbol
 from fragir.emulator.rounding import FORMATS, encode, quantize
 from fragir.emulator.state import Clock, Machine
+from fragir.emulator.tensor_types import Settings
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -120,8 +121,9 @@ class Place:
 class Decoder:
     """Reads the operands of one instruction at a time; `placed` is the current one."""
 
-    def __init__(self, program: Program, machine: Machine, target: str) -> None:
+    def __init__(self, program: Program, machine: Machine, target: str, settings: Settings) -> None:
         self.program, self.machine, self.target_name = program, machine, target
+        self.settings = settings
         self.placed: Placed = program.code[0]
         self._constants: dict[tuple[str, int], Row] = {}
 

@@ -23,6 +23,8 @@ from fragir.emulator.program import RESULTS, Program, Symbol, type_size
 from fragir.emulator.report import Report
 from fragir.emulator.scheduler import Code, Scheduler
 from fragir.emulator.state import Dim3, Machine
+from fragir.emulator.targets import runs, split
+from fragir.emulator.tensor import Settings
 from fragir.emulator.warp_matrix import fusible, mma_group
 from fragir.emulator.wgmma import Warpgroups, needs_warpgroup, registers_of
 from fragir.ptx import tree
@@ -44,6 +46,7 @@ def run(
     cluster: Sequence[int] = (1, 1, 1),
     shared: int = 0,
     target: str | None = None,
+    ptxas: str | None = None,
     check: bool = False,
     fragments: bool = False,
     schedule: int | None = None,
@@ -58,7 +61,9 @@ def run(
     read and written in place (the same array twice is one buffer); numbers are converted by the
     parameter's declared type; bytes are a by-value struct; None is a null pointer. `shared` is the
     number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
-    arithmetic of tensor-core instructions. `check` looks for errors that do not stop the run
+    arithmetic of tensor-core instructions, and must be able to run the code; `ptxas` ("12.4", the
+    newest unless given) is the assembler whose emulation of what the machine lacks is imitated
+    (fp8 mma.sync on sm_90). `check` looks for errors that do not stop the run
     and `fragments` for matrix fragments that are no matrix (docs/emulator.md, "Checks"); what is
     found is in the report. `schedule` seeds another order of execution.
     `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
@@ -79,6 +84,7 @@ def run(
         arguments=arguments,
         shared=shared,
         target=target,
+        ptxas=ptxas,
         seed=schedule,
         asynchrony=asynchrony,
         trace=trace,
@@ -94,6 +100,14 @@ def run(
         raise
     launch.report.statistics.seconds = time.perf_counter() - started
     return launch.report
+
+
+def _version(text: str) -> tuple[int, int]:
+    """`12.4` or `12.4.131` as (12, 4)."""
+    parts = text.split(".")
+    if len(parts) < 2 or not all(p.isascii() and p.isdigit() for p in parts):
+        raise EmulationError(f"{text!r} is no version of ptxas", hint='write it as "12.4"')
+    return int(parts[0]), int(parts[1])
 
 
 def _dim3(what: str, value: Sequence[int]) -> Dim3:
@@ -117,6 +131,7 @@ class Launch:
         arguments: Sequence[object],
         shared: int,
         target: str | None,
+        ptxas: str | None = None,
         seed: int | None,
         asynchrony: Asynchrony,
         trace: TextIO | None,
@@ -152,7 +167,8 @@ class Launch:
         self._initialise()
         self.arguments.load()
         machine.hooks = hooks_for(machine, program, check=check, fragments=fragments)
-        name = target or (module.target[0] if module.target else "sm_80")
+        name = self._target(module, target)
+        self.settings = Settings() if ptxas is None else Settings(_version(ptxas))
         with np.errstate(all="ignore"):
             self.scheduler = self._decode(name, seed, trace)
 
@@ -164,6 +180,17 @@ class Launch:
             if ends_block(ins) or ins.opcode[0] == RESULTS or lookup(ins.opcode) is not None:
                 continue
             raise self.program.error(f"the instruction {ins.mnemonic} is not known", ins.at)
+
+    @staticmethod
+    def _target(module: Module, target: str | None) -> str:
+        """The machine it runs on: the PTX's own unless one is asked for that can run it."""
+        own = module.target[0] if module.target else None
+        if target is None:
+            return own or "sm_80"
+        split(target)
+        if own is not None and not runs(own, target):
+            raise EmulationError(f"this is code for {own}, which does not run on {target}")
+        return target
 
     def _cluster(self, cluster: Dim3) -> Dim3:
         """The launch's cluster, or the one that the kernel requires."""
@@ -276,7 +303,7 @@ class Launch:
 
     def _decode(self, target: str, seed: int | None, trace: TextIO | None) -> Scheduler:
         program, machine = self.program, self.machine
-        decoder = Decoder(program, machine, target)
+        decoder = Decoder(program, machine, target, self.settings)
         count = len(program.code)
         leaders: set[int] = set()
         for placed in program.code:

@@ -35,7 +35,7 @@ FUSED = 4096
 
 def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
     try:
-        return tensor_instruction(ins.opcode, d.target_name)
+        return tensor_instruction(ins.opcode, d.target_name, d.settings)
     except Exception as problem:
         if hasattr(problem, "message"):
             raise d.error(ins, problem.message, getattr(problem, "hint", None)) from problem  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]

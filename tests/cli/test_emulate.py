@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fragir.cli.check import KINDS as OWN_KINDS
@@ -129,8 +130,10 @@ def test_check_finds_an_access_out_of_bounds(fragir: Fragir, store: Path, zeros:
     result = fragir("check", "store.ptx", *arguments, "--json")
     assert (result.code, result.err) == (1, "")
     (finding,) = json.loads(result.out)["findings"]
-    assert finding["kind"] == "stopped"
+    assert finding["kind"] == "out-of-bounds"
     assert finding["line"] == 13
+    assert (finding["warp"], finding["lane"]) == (1, 0)
+    assert finding["address"] > 0
     result = fragir("check", "store.ptx", *arguments)
     assert result.code == 1
     assert "store.ptx:13" in result.out
@@ -241,7 +244,106 @@ def test_check_compares_schedules(
 
 
 def test_kinds_are_a_closed_list(in_folder: Path) -> None:
-    """docs/json.md has the kinds of `check`; none of them is one of the emulator's."""
+    """docs/json.md has all kinds; those of `check` are none of the emulator's."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text()
-    assert all(f"| `{kind}` |" in text for kind in OWN_KINDS)
+    assert all(f"| `{kind}` |" in text for kind in [*OWN_KINDS, *KINDS])
     assert not set(OWN_KINDS) & set(KINDS)
+
+
+TILE = """\
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry tile(.param .align 64 .b8 map[128], .param .u64 out)
+{
+    .reg .b32 %r<6>; .reg .b64 %rd<5>; .reg .b16 %h<2>; .reg .pred %p<3>;
+    .shared .align 128 .b8 buffer[128];
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    mov.u32 %r2, buffer;
+    mov.u32 %r3, bar;
+    mov.b64 %rd1, map;
+    cvta.param.u64 %rd1, %rd1;
+    @%p1 mbarrier.init.shared.b64 [%r3], 1;
+    bar.sync 0;
+    @!%p1 bra WAIT;
+    mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r3], 128;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r2], [%rd1, {8, 1}], [%r3];
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 0;
+    @!%p2 bra WAIT;
+    shl.b32 %r4, %r1, 2;
+    add.u32 %r5, %r2, %r4;
+    ld.shared.u32 %r5, [%r5];
+    ld.param.u64 %rd3, [out];
+    mad.wide.u32 %rd4, %r1, 4, %rd3;
+    st.global.u32 [%rd4], %r5;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def tile(in_folder: Path) -> npt.NDArray[np.uint16]:
+    """A kernel that brings the tile of 8x8 at [1, 8] to `out.npy`, and its array."""
+    (in_folder / "tile.ptx").write_text(TILE)
+    array = np.arange(8 * 20, dtype=np.uint16).reshape(8, 20)
+    np.save("in.npy", array)
+    np.save("out.npy", np.zeros((8, 8), np.uint16))
+    return array
+
+
+@pytest.mark.parametrize("fill", ["", ",fill=zero", ",fill=nan,type=bf16"])
+@pytest.mark.parametrize("strides", ["", ",strides=40:2", ",strides=40", ",elementstrides=1:1"])
+def test_tensor_maps(fragir: Fragir, tile: npt.NDArray[np.uint16], fill: str, strides: str) -> None:
+    words = f"tma:in.npy,box=8x8,swizzle=none{strides}{fill}"
+    result = fragir("emulate", "tile.ptx", "--arg", words, "--arg", "out:out.npy", "--check")
+    assert result.code == 0, result.out + result.err
+    out = np.load("out.npy")
+    assert (out[:7] == tile[1:8, 8:16]).all()
+    assert (out[7] == (0x7FC0 if "nan" in fill else 0)).all()
+    assert (np.load("in.npy") == tile).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("tma:in.npy", 2, "has no box"),
+        ("tma:in.npy,box=8", 1, "dimensions"),
+        ("tma:in.npy,box=8xq", 2, "no option of a tensor map"),
+        ("tma:in.npy,box=8x8,swizzle=48", 2, "no option of a tensor map"),
+        ("tma:in.npy,box=8x8,type=f8", 2, "no option of a tensor map"),
+        ("tma:in.npy,box=8x8,strides=1:2:3", 1, "strides needs 2"),
+        ("tma:in.npy,box=8x4", 1, "multiple of 16 bytes"),
+        ("tma:none.npy,box=8x8", 1, "cannot read this file"),
+    ],
+)
+def test_bad_tensor_maps(
+    fragir: Fragir, tile: npt.NDArray[np.uint16], words: str, code: int, message: str
+) -> None:
+    result = fragir("emulate", "tile.ptx", "--arg", words, "--arg", "out:out.npy")
+    assert result.code == code
+    assert message in result.err
+    assert "fault of fragir" not in result.err
+
+
+def test_performance_counts_when_asked_for(fragir: Fragir, in_folder: Path) -> None:
+    faults = Path(__file__).parents[1] / "emulator" / "faults"
+    lines = (faults / "uncoalesced.ptx").read_text().splitlines()
+    (in_folder / "k.ptx").write_text("\n".join(x for x in lines if "// mend" not in x))
+    np.save("data.npy", np.arange(1024, dtype=np.uint32))
+    arguments = ["check", "k.ptx", "--arg", "inout:data.npy"]
+    result = fragir(*arguments)
+    assert result.code == 0
+    assert result.err == "1 remark on performance; --performance lists them\n"
+    result = fragir(*arguments, "--performance", "--json")
+    assert result.code == 1
+    assert [f["kind"] for f in json.loads(result.out)["findings"]] == ["uncoalesced"]
+
+
+@pytest.mark.parametrize(("version", "code"), [("12.4", 0), ("13.2.78", 0), ("new", 1)])
+def test_ptxas(fragir: Fragir, store: Path, zeros: Path, version: str, code: int) -> None:
+    arguments = ["--arg", "out:out.npy", "--arg", "u32:5", "--ptxas", version]
+    assert fragir("emulate", "store.ptx", *arguments).code == code
