@@ -364,6 +364,8 @@ def _matrix(operand: SSAValue, transposed: UnitAttr | None) -> tuple[int, int]:
         raise VerifyException(
             f"frag.wgmma: {type_} is no matrix; pick one of a stack with frag.view"
         )
+    if DYNAMIC_INDEX in shape:
+        raise VerifyException(f"frag.wgmma: {type_} has dynamic sizes; wgmma's are static")
     return (shape[1], shape[0]) if transposed else (shape[0], shape[1])
 
 

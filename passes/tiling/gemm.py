@@ -7,6 +7,7 @@ from collections.abc import Callable
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
@@ -268,8 +269,9 @@ class Gemm:
         for value, dims in sides:
             if value in arguments:
                 given = self._given(arguments.index(value))
-                for dim, name in zip(dims, given, strict=False):
-                    if names[dim] == "mnk"[dim]:
+                extents = memref_type(value.type).get_shape()
+                for dim, name, extent in zip(dims, given, extents, strict=False):
+                    if extent == DYNAMIC_INDEX and names[dim] == "mnk"[dim]:
                         names[dim] = name
         for value, dims in sides:
             if value in arguments and not self._given(arguments.index(value)):

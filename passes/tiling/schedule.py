@@ -41,6 +41,11 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
     a = product.memories()[0]
     m, n, k = product.sizes()
     element = element_name(a.element_type)
+    if element_bits(a.element_type) < 8:
+        raise FragirError(
+            f"frag.matmul does not stage elements smaller than a byte ({element})",
+            hint="load the tiles with frag.load and multiply them with frag.mma",
+        )
     wgmma = target == "sm_90a" and element in WGMMA_K and _wgmma_reads(product)
     tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, m, n, k)
     warps = _attribute(product.warps, 2, "warps") or _default_warps(tile, wgmma)
