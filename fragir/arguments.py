@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
 
-from fragir.dialects.elements import element_name
+from fragir.dialects.elements import element_bits, element_name
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ DTYPES = {
     "float64": "f64",
     "float8_e4m3fn": "e4m3",
     "float8_e5m2": "e5m2",
+    "float6_e3m2fn": "e3m2",
+    "float6_e2m3fn": "e2m3",
+    "float4_e2m1fn": "e2m1",
     "int8": "s8",
     "uint8": "u8",
     "int16": "s16",
@@ -37,7 +40,13 @@ DTYPES = {
     "int64": "s64",
 }
 # what numpy cannot say without ml_dtypes may come as raw bits
-RAW = {"bf16": ("uint16", "void16"), "e4m3": ("uint8", "void8"), "e5m2": ("uint8", "void8")}
+_BYTE = ("uint8", "void8")
+_BYTE_FLOATS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+RAW: dict[str, tuple[str, ...]] = {"bf16": ("uint16", "void16")} | dict.fromkeys(
+    _BYTE_FLOATS, _BYTE
+)
+# what is smaller than a byte comes as bytes, the first element lowest
+PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(("s4", "u4", "b1"), ("uint8",))
 ALIGNMENT = 16  # bytes, of every pointer that a kernel takes
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost (dlpack.h)
 _LARGEST = 2**31 - 1  # sizes and strides are 32 bits wide on the device
@@ -111,7 +120,22 @@ def _of_numpy(array: Array, element: Attribute, name: str) -> View:
     if any(stride % dtype.itemsize for stride in array.strides):
         raise FragirError(f"{name} has strides of parts of elements", hint="pass a copy")
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
-    return View(array.shape, strides, array, False)
+    shape, strides = _unpacked(array.shape, strides, element)
+    return View(shape, strides, array, False)
+
+
+def _unpacked(
+    shape: tuple[int, ...], strides: tuple[int, ...], element: Attribute
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides in elements where the array has bytes of several elements each."""
+    if element_name(element) not in PACKED:
+        return shape, strides
+    per = 8 // element_bits(element)
+    along = [d for d, stride in enumerate(strides) if stride == 1][-1:]
+    return (
+        tuple(size * per if d in along else size for d, size in enumerate(shape)),
+        tuple(stride if d in along else stride * per for d, stride in enumerate(strides)),
+    )
 
 
 def _host_array(value: Any, name: str) -> Array:
@@ -184,8 +208,9 @@ def _check_type(dtype: str, element: Attribute, name: str) -> None:
     wanted = element_name(element)
     found = DTYPES.get(dtype)
     same = found == wanted or (wanted == "tf32" and found == "f32")
-    if not same and dtype not in RAW.get(wanted, ()):
-        known = [dtype for dtype, ptx in DTYPES.items() if ptx == wanted] or ["float32"]
+    raw = RAW.get(wanted, ()) + PACKED.get(wanted, ())
+    if not same and dtype not in raw:
+        known = [dtype for dtype, ptx in DTYPES.items() if ptx == wanted] or [*raw, "float32"]
         raise FragirError(f"{name} holds {dtype or 'no type'}, the kernel takes {known[0]}")
 
 

@@ -77,6 +77,7 @@ def _compiled(
         compiler.lower(module, "placed", target, source=text, observe=observe)
     else:
         compiler.lower(module, "lane", target, source=text, observe=observe)
+        _note_instructions(module, target)
     if level in ("placed", "lane"):
         return _text(module), []
     ptx = compiler.emit(module, target, comments=comments, source=text)
@@ -86,6 +87,15 @@ def _compiled(
 
     assembled = assemble(ptx, target, filename=f"PTX of {name}")
     return assembled.cubin, assembled.warnings
+
+
+def _note_instructions(module: ModuleOp, target: str) -> None:
+    """One note on instructions that the target does not have natively."""
+    from fragir.lowering_notes import instruction_notes, instructions_of
+
+    notes = instruction_notes(instructions_of(module), target)
+    if notes:
+        note(f"note: {'; '.join(notes)}")
 
 
 def _level_of(output: str | None) -> str:

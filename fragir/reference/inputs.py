@@ -132,6 +132,11 @@ def generate(
 
 
 def _signed(element: str) -> bool:
+    if element not in FLOATS and element not in INTEGERS:
+        raise FragirError(
+            f"the reference does not know {element}",
+            hint="fragir.compile and a call of the kernel run it",
+        )
     return element in FLOATS or INTEGERS[element].signed
 
 

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
-from fragir.dialects.elements import element_bits, is_element
+from fragir.dialects.elements import MULTIPLIED_ONLY, element_bits, element_name, is_element
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.passes.lowering import copies, multiply
@@ -65,7 +65,9 @@ class FunctionLowering:
         type_, name = argument.type, argument.name_hint
         if is_memref(type_):
             self.memories[argument] = self._memory_argument(type_, name)
-        elif type_ == INDEX or is_element(type_) or type_ == i64:
+        elif type_ in (INDEX, i64) or (
+            is_element(type_) and element_name(type_) not in MULTIPLIED_ONLY
+        ):
             self.values[argument] = self._add_argument(type_, name)
         else:
             raise FragirError(

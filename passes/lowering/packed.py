@@ -91,18 +91,19 @@ class PackedAccess:
 
 def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
     """The layout of the bytes: `per` elements along `dim` of the tile are one."""
+    layout = layout.simplified()
+    unit = tuple(int(d == dim) for d in range(layout.rank))
+    first = next(iter(layout.axis("element").modes), None)
+    if first is None or first.stride != unit or first.size % per:
+        raise FragirError(
+            f"the elements of {tile} that share a register do not share a byte in memory",
+            hint="let K run along the contiguous dimension: load B from a memref<NxK> with "
+            "`transposed`, or give its memref strided<[1, K]>",
+        )
     axes: list[Axis] = []
-    for axis in layout.simplified().axes:
+    for axis in layout.axes:
         modes = list(axis.modes)
         if axis.name == "element":
-            first = modes[0] if modes else None
-            unit = tuple(int(d == dim) for d in range(layout.rank))
-            if first is None or first.stride != unit or first.size % per:
-                raise FragirError(
-                    f"the elements of {tile} that share a register do not share a byte in memory",
-                    hint="let K run along the contiguous dimension: load B from a memref<NxK> with "
-                    "`transposed`, or give its memref strided<[1, K]>",
-                )
             # the digit within the byte goes, what is left of the mode counts bytes
             modes[0] = Mode(first.size // per, tuple(per * x for x in unit))
         if any(mode.stride[dim] % per for mode in modes) or layout.origin[dim] % per:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.elements import FLOATS, element_name
+from fragir.dialects.elements import FLOATS, MULTIPLIED_ONLY, element_name
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.passes.writer import arith as tables
@@ -36,6 +36,10 @@ class Convert:
         first, second = _signed(rule, first, second)
         if first == second:
             self.writer.alias(result, self.writer.names[source])
+        elif {first, second} & MULTIPLIED_ONLY:
+            raise FragirError(
+                f"{first} is not converted to {second}", hint="convert before the kernel"
+            )
         elif first in FLOATS and second in FLOATS:
             self._float(source, result, first, second)
         elif first in FLOATS:

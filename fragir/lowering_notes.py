@@ -1,0 +1,43 @@
+"""What the compiler says about the instructions it chose: which are not native on the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+_WHAT = {
+    "emulated": "ptxas makes a routine of other instructions of it",
+    "split": "ptxas makes several smaller tensor-core instructions of it",
+}
+
+
+def instructions_of(module: ModuleOp) -> list[str]:
+    """The tensor-core instructions of a module at the lane level, each once, in order."""
+    from fragir.dialects import ptx
+
+    found = [op.instruction.data for op in module.walk() if isinstance(op, ptx.MmaOp)]
+    return list(dict.fromkeys(found))
+
+
+def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
+    """A sentence for each instruction that the target does not have natively.
+
+    Read off the machine code of ptxas 13.2, as the table of `fragir.isa` has it.
+    """
+    from fragir import isa
+
+    notes: list[str] = []
+    for mnemonic in mnemonics:
+        instruction = isa.lookup(mnemonic)
+        lowering = instruction.lowering.get(target, "native")
+        if lowering == "native":
+            continue
+        native = [t for t, how in instruction.lowering.items() if how == "native"]
+        where = f"native on {', '.join(native)}" if native else "native nowhere"
+        notes.append(
+            f"{instruction.mnemonic} is {lowering} on {target}: {_WHAT[lowering]} ({where})"
+        )
+    return notes
