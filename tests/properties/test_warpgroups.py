@@ -30,7 +30,8 @@ def programs(draw: st.DrawFn) -> tuple[str, str]:
     a, b, c = draw(st.sampled_from(TYPES))
     bits = BITS[a]
     groups = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (1, 2), (2, 2)]))
-    m = 64 * groups[0] * draw(st.integers(1, 2))
+    # no more accumulators than registers: 512 threads have 128 each
+    m = 64 * groups[0] * draw(st.integers(1, 2 if groups != (2, 2) else 1))
     n = draw(st.sampled_from(INTEGER_N) if c == "i32" else st.integers(1, 32).map(lambda i: 8 * i))
     n = min(n, 128) * groups[1]
     k = K_STEP[bits] * draw(st.integers(1, 4))
