@@ -174,7 +174,7 @@ def present(report: Report, options: argparse.Namespace) -> None:
     if not alone:
         console = Console(highlight=False)
         if not console.is_terminal:
-            console.width = 150
+            console.width = 180
         for table in report.tables:
             console.print(table.rich())
             console.print()
