@@ -3,8 +3,8 @@
 A page's ```python and ```pycon blocks with `>>>` are one doctest; those without are run as they
 stand, with the names and files that their page takes for granted (`GIVEN`). In a ```console block
 every line `$ fragir ...` is a command, and what follows is its output: `...` stands for anything
-within a line, and on a line of its own for any lines. docs/instructions.md and docs/layouts.md have
-their doctests run by the tests of their rooms.
+within a line, and on a line of its own for any lines. A ```mlir block is compiled. The pages in
+`ELSEWHERE` have their doctests run by the tests of their rooms.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 
 import pytest
 
+import fragir
 from fragir.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
-ELSEWHERE = {"instructions.md", "layouts.md"}
+ELSEWHERE = {"instructions.md", "layouts.md", "python.md"}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 KERNEL = """\
@@ -49,9 +50,24 @@ KERNEL = """\
 }}
 """
 
-# What the examples of a page take for granted: names, and files in the current folder.
+GEMM = """
+import numpy as np
+from fragir import compiler
+
+memory = "memref<16x16xf16>, memref<16x16xf16> into memref<16x16xf32>"
+text = "func.func @f(%a: memref<16x16xf16>, %b: memref<16x16xf16>, %c: memref<16x16xf32>) {"
+text += f"frag.matmul %a, %b into %c : {memory} func.return }}"
+function = next(iter(compiler.parse(text, "gemm").ops))
+a, b = np.eye(16, dtype=np.float16), np.ones((16, 16), np.float16)
+c = np.zeros((16, 16), np.float32)
+c_after = c + 1
+"""
+
+# What the examples of a page take for granted: files in the current folder, and `setup`, which is
+# run ahead of them.
 GIVEN: dict[str, dict[str, str]] = {
-    "emulator.md": {"ptx": KERNEL.format(name="kernel")},
+    "accuracy.md": {"setup": GEMM},
+    "emulator.md": {"setup": f"ptx = {KERNEL.format(name='kernel')!r}"},
     "ptx-reader.md": {"kernel.ptx": KERNEL.format(name="gemm")},
 }
 
@@ -79,6 +95,7 @@ def names(found: list[Any]) -> list[str]:
     return [f"{block.page.stem}:{block.line}" for block in found]
 
 
+MLIR = [block for page in PAGES if page.exists() for block in blocks(page, "mlir")]
 CONSOLE = [block for page in PAGES if page.exists() for block in blocks(page, "console")]
 PYTHON = [page for page in PAGES if page.exists() and blocks(page, "python", "pycon")]
 
@@ -119,6 +136,11 @@ def test_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
         assert re.fullmatch(pattern(expected), printed), f"$ {line}\n{printed}"
 
 
+@pytest.mark.parametrize("block", MLIR, ids=names(MLIR))
+def test_programs(block: Block) -> None:
+    assert "mma" in fragir.compile(block.text, target="sm_80").ptx
+
+
 @pytest.mark.parametrize("page", PYTHON, ids=[page.stem for page in PYTHON])
 def test_python(page: Path) -> None:
     given = GIVEN.get(page.name, {})
@@ -129,7 +151,8 @@ def test_python(page: Path) -> None:
     sessions = [block for block in found if ">>>" in block.text]
     for block in found:
         if block not in sessions:
-            space: dict[str, object] = {k: v for k, v in given.items() if "." not in k}
+            space: dict[str, object] = {}
+            exec(given.get("setup", ""), space)
             with warnings.catch_warnings():  # an example may leave a file to the collector
                 warnings.simplefilter("ignore", ResourceWarning)
                 exec(compile(block.text, f"{page.name}:{block.line}", "exec"), space)
