@@ -82,6 +82,11 @@ class MmaOp(IRDLOperation):
 
     def verify_(self) -> None:
         instruction = _instruction(self)
+        if instruction.family != "mma" or "sfa" in instruction.operands:
+            raise VerifyException(
+                f"ptx.mma: {instruction.mnemonic} takes more than a, b and c: sparse products and "
+                "block scales have no operation yet"
+            )
         types = zip("abcd", (*self.operand_types, self.d.type), strict=True)
         for name, type_ in types:
             _check(self, instruction, name, type_)

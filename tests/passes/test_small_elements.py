@@ -203,3 +203,16 @@ PROGRAMS = {
 def test_what_sub_byte_elements_cannot_do(words: str) -> None:
     with pytest.raises(FragirError, match=words):
         fragir.compile(f"{HEAD}\n{PROGRAMS[words]}\nfunc.return\n}}")
+
+
+def test_sparse_products_have_no_operation_yet() -> None:
+    """Without metadata they would multiply the wrong elements."""
+    text = """
+    func.func @f(%a: vector<8xf16>, %b: vector<8xf16>, %c: vector<4xf32>) {
+      %d = ptx.mma "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32" %a, %b, %c
+        : vector<8xf16>, vector<8xf16>, vector<4xf32> -> vector<4xf32>
+      func.return
+    }
+    """
+    with pytest.raises(FragirError, match="takes more than a, b and c"):
+        fragir.compile(text)
