@@ -30,6 +30,11 @@ class Fit:
     def consistent(self) -> bool:
         return not self.outliers.any()
 
+    def inside(self, places: I64) -> int:
+        """How many addresses are those of elements within the shape."""
+        found = [self.coordinates(int(p)) for p in places]
+        return sum(f is not None and f[0] < self.shape[0] and f[1] < self.shape[1] for f in found)
+
     def coordinates(self, place: int) -> tuple[int, int] | None:
         """The element of the same matrix that lies at an address, None where there is none."""
         offset = place - self.base
@@ -57,41 +62,42 @@ def _near(offset: int, step: int) -> list[int]:
     return [about - 1, about, about + 1]
 
 
-def _candidates(differences: I64, known: npt.NDArray[np.bool_]) -> list[int]:
-    """The most frequent steps, at most two."""
-    found = differences[known]
-    if not found.size:
-        return [0]
-    values, counts = np.unique(found, return_counts=True)
-    return [int(v) for v in values[np.argsort(-counts, kind="stable")][:2]]
+def _steps(places: Places, axis: int) -> list[int]:
+    """The most frequent steps along an axis; also seen over 2, 4 and 8 elements."""
+    lines = places if axis == 0 else places.T
+    found: dict[int, None] = {}
+    for distance in (1, 2, 4, 8):
+        before, after = lines[:-distance], lines[distance:]
+        difference = (after - before)[(after >= 0) & (before >= 0)]
+        difference = difference[difference % distance == 0] // distance
+        values, counts = np.unique(difference, return_counts=True)
+        found |= dict.fromkeys(int(v) for v in values[np.argsort(-counts, kind="stable")][:2])
+    return list(found) or [0]
 
 
 def fit(places: Places) -> Fit:
-    """The affine matrix that explains most elements; unknown ones are no outliers."""
+    """The affine matrix that explains most elements; unknown ones are no outliers.
+
+    Among equals that one is taken in which most of the others lie inside the matrix too.
+    """
     usable = places >= 0
-    row, column = np.indices(places.shape)
-    vertical = _candidates(places[1:] - places[:-1], usable[1:] & usable[:-1])
-    horizontal = _candidates(places[:, 1:] - places[:, :-1], usable[:, 1:] & usable[:, :-1])
-    best: Fit | None = None
-    fewest = places.size + 1
-    for rows in vertical:
-        for columns in horizontal:
-            origins = places - row * rows - column * columns
-            values, first, counts = np.unique(
-                origins[usable], return_index=True, return_counts=True
-            )
-            if not values.size:
-                continue
-            top = counts == counts.max()
-            base = int(values[top][np.argmin(first[top])])
+    shape = (places.shape[0], places.shape[1])
+    row, column = np.indices(shape)
+    best = Fit(0, 0, 0, shape, places == TORN)
+    score = (-1, -1)
+    vertical, horizontal = _steps(places, 0), _steps(places, 1)
+    for rows, columns in ((r, c) for r in vertical for c in horizontal):
+        origins = places - row * rows - column * columns
+        values, first, counts = np.unique(origins[usable], return_index=True, return_counts=True)
+        if not values.size or counts.max() < score[0]:
+            continue
+        top = counts == counts.max()
+        for base in values[top][np.argsort(first[top])][:4]:
             outliers = (origins != base) & (places != UNKNOWN)
-            number = int(outliers.sum())
-            if number < fewest:
-                fewest = number
-                best = Fit(base, rows, columns, (places.shape[0], places.shape[1]), outliers)
-    if best is None:
-        shape = (places.shape[0], places.shape[1])
-        return Fit(0, 0, 0, shape, places == TORN)
+            found = Fit(int(base), rows, columns, shape, outliers)
+            inside = 0 if not outliers.any() else found.inside(places[outliers & usable])
+            if (int(counts.max()), inside) > score:
+                best, score = found, (int(counts.max()), inside)
     return best
 
 

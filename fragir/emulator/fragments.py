@@ -189,26 +189,23 @@ class Fragments(Hooks):
         warps: Any,
         pairs: bool,
     ) -> None:
-        orders = {o.name: [None if v is None else v.order for v in f[0]] for o, f in zip(
-            operands, found, strict=True
-        )}  # fmt: skip
+        orders = {
+            o.name: [None if v is None else v.order for v in f[0]]
+            for o, f in zip(operands, found, strict=True)
+        }
         for operand, (verdicts, bases) in zip(operands, found, strict=True):
-            self._note(d, ins, operand.name, operand.fragment.bits, verdicts, bases)
-            if (id(ins), operand.name) in self._said:
+            other = orders.get({"A": "B", "B": "A"}.get(operand.name, "")) if pairs else None
+            fine = [
+                v is None or v.good or (other is not None and v.order is not None and v.order == o)
+                for v, o in zip(verdicts, other or [None] * len(verdicts), strict=True)
+            ]
+            self._note(d, ins, operand.name, operand.fragment.bits, verdicts, fine, bases)
+            if all(fine) or (id(ins), operand.name) in self._said:
                 continue
-            for index, verdict in enumerate(verdicts):
-                if verdict is None or verdict.good:
-                    continue
-                other = orders.get({"A": "B", "B": "A"}.get(operand.name, ""))
-                if (
-                    pairs
-                    and verdict.order is not None
-                    and other is not None
-                    and other[index] == verdict.order
-                ):
-                    continue
-                self._complain(d, ins, operand, verdict, int(bases[index]), int(warps[index]))
-                break
+            index = fine.index(False)
+            verdict = verdicts[index]
+            assert verdict is not None
+            self._complain(d, ins, operand, verdict, int(bases[index]), int(warps[index]))
 
     def _note(
         self,
@@ -217,6 +214,7 @@ class Fragments(Hooks):
         name: str,
         bits: int,
         verdicts: Sequence[Verdict | None],
+        fine: Sequence[bool],
         bases: I64,
     ) -> None:
         """Add to the list of what arrives where."""
@@ -224,11 +222,11 @@ class Fragments(Hooks):
         while index < len(verdicts):
             verdict = verdicts[index]
             end = index + 1
-            while end < len(verdicts) and verdicts[end] is verdict:
+            while end < len(verdicts) and verdicts[end] is verdict and fine[end] == fine[index]:
                 end += 1
             if verdict is not None:
                 each = verdict.fits[0]
-                key = (id(ins), name, each.rows, each.columns, verdict.good)
+                key = (id(ins), name, each.rows, each.columns, fine[index])
                 origin = bases[index:end] - 1 + each.base // 8
                 low, high = int(origin.min()), int(origin.max())
                 use = self._uses.get(key)
@@ -237,7 +235,7 @@ class Fragments(Hooks):
                     where = d.program.error("", ins.at)
                     use = self._uses[key] = FragmentUse(
                         where.line, ins.mnemonic, name, each.shape, bits, buffer, offset, offset,
-                        each.rows, each.columns, verdict.good,
+                        each.rows, each.columns, fine[index],
                     )  # fmt: skip
                     self.machine.report.fragments.append(use)
                 if use.buffer == buffer:
@@ -277,7 +275,7 @@ class Fragments(Hooks):
         holds = self._holds(operand.name, each, there, base)
         message = (
             f"lane {lane} register {register} of {operand.name} should hold "
-            f"{operand.name}{span(wrong)}, holds {holds}; {element}, a row is {each.rows // 8} "
+            f"{span(operand.name, wrong)}, holds {holds}; {element}, a row is {each.rows // 8} "
             f"bytes on, a column {each.columns // 8}; {total} of {known} elements are wrong"
         )
         flat = warp * LANES + lane
@@ -289,7 +287,7 @@ class Fragments(Hooks):
         found = [each.coordinates(p) for p in places]
         inside = [f for f in found if f is not None]
         if len(inside) == len(found):
-            return f"{name}{span(inside)}"
+            return span(name, inside)
         buffer, offset = self.origins.buffer(base - 1 + places[0] // 8)
         return f"byte {offset} of {buffer}"
 
@@ -348,7 +346,8 @@ class Fragments(Hooks):
                 self._verdicts[key] = _verdict(name, [places if name == "B" else places.T])
             verdict = self._verdicts[key]
             bases = np.array([base], np.int64)
-            self._note(d, form.instruction, name, form.op.plan.bits, [verdict], bases)
+            fine = [verdict is None or verdict.good]
+            self._note(d, form.instruction, name, form.op.plan.bits, [verdict], fine, bases)
             told = (id(form.instruction), name) in self._said
             if verdict is None or verdict.good or told:
                 continue
@@ -406,17 +405,17 @@ def _verdict(name: str, grids: Sequence[Places]) -> Verdict | None:
     return Verdict(fits, order, tuple(grids))
 
 
-def span(elements: Sequence[tuple[int, int]]) -> str:
-    """`[1,10..11]` for neighbours in a row, `[2..3,5]` in a column, else the single elements."""
+def span(name: str, elements: Sequence[tuple[int, int]]) -> str:
+    """`A[1,10..11]` for neighbours in a row, `A[2..3,5]` in a column, else the single elements."""
     rows, columns = [e[0] for e in elements], [e[1] for e in elements]
 
     def run(values: list[int]) -> bool:
         return all(b - a == 1 for a, b in pairwise(values))
 
     if len(elements) == 1:
-        return f"[{rows[0]},{columns[0]}]"
+        return f"{name}[{rows[0]},{columns[0]}]"
     if len(set(rows)) == 1 and run(columns):
-        return f"[{rows[0]},{columns[0]}..{columns[-1]}]"
+        return f"{name}[{rows[0]},{columns[0]}..{columns[-1]}]"
     if len(set(columns)) == 1 and run(rows):
-        return f"[{rows[0]}..{rows[-1]},{columns[0]}]"
-    return " ".join(f"[{r},{c}]" for r, c in elements)
+        return f"{name}[{rows[0]}..{rows[-1]},{columns[0]}]"
+    return " ".join(f"{name}[{r},{c}]" for r, c in elements)

@@ -54,11 +54,12 @@ class Provenance:
             plane.reset()
 
     def buffer(self, position: int) -> tuple[str, int]:
-        """(name, offset) of the buffer that holds a byte of global memory."""
-        for each in self.machine.memory.buffers:
-            if each.start <= position < each.start + each.size:
-                return each.name, position - each.start
-        return "memory", position
+        """(name, offset) of the buffer that holds a byte of global memory, or the nearest one."""
+        found = min(
+            self.machine.memory.buffers,
+            key=lambda b: max(b.start - position, position - (b.start + b.size) + 1, 0),
+        )
+        return found.name, position - found.start
 
     # -- which registers ---------------------------------------------------------------------------
 
