@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
+    ShapedType,
     StridedLayoutAttr,
 )
 from xdsl.ir import Attribute
@@ -105,6 +106,7 @@ def lower(
     `source` is the text the module came from, for messages; `stages` gets each pass's time in ms.
     """
     ctx = context()
+    _check_sizes(module, source)
     for one in passes_for(module, to, target):
         start = time.perf_counter()
         try:
@@ -117,6 +119,29 @@ def lower(
             diagnostics.verify(module, source)
             observe(one.name, module)
     return module
+
+
+def _check_sizes(module: ModuleOp, source: str | None) -> None:
+    """FragirError for a `frag.sizes` that is no list of names of an argument's dimensions."""
+    from fragir.dialects import frag
+
+    for function in module.ops:
+        if not isinstance(function, func.FuncOp) or "ptx.ntid" in function.attributes:
+            continue
+        inputs, results = function.function_type.inputs, function.function_type.outputs
+        for types, all_given in ((inputs, function.arg_attrs), (results, function.res_attrs)):
+            for i, (type_, given) in enumerate(zip(types, all_given or (), strict=False)):
+                shape = type_.get_shape() if isinstance(type_, ShapedType) else ()
+                message = frag.sizes_error(given.data.get("frag.sizes"), shape)
+                if message is not None:
+                    which = _name_of(function, i) if types is inputs else f"result {i}"
+                    raise diagnostics.located(function, f"{which}: {message}", source)
+
+
+def _name_of(function: func.FuncOp, index: int) -> str:
+    if function.is_declaration:
+        return f"argument {index}"
+    return f"%{function.body.block.args[index].name_hint or index}"
 
 
 def emit(

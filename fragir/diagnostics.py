@@ -8,14 +8,15 @@ xDSL becomes one FragirError with file, line, column and source line.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
-from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.utils.exceptions import (
     DiagnosticException,
+    MultipleSpansParseError,
     ParseError,
     PassFailedException,
     VerifyException,
@@ -24,6 +25,8 @@ from xdsl.utils.lexer import Span
 
 from fragir.errors import FragirError
 
+_Type = TypeVar("_Type", bound=Attribute)
+
 
 class LocatingParser(Parser):
     """Gives operations their location, and errors raised while one is built its place."""
@@ -31,6 +34,7 @@ class LocatingParser(Parser):
     def __init__(self, ctx: Context, text: str, name: str = "<input>"):
         super().__init__(ctx, text, name)
         self._name = StringAttr(name)
+        self._first_uses: dict[str, Span[str] | Span[bytes]] = {}
         self._lines = [0, *(i + 1 for i, char in enumerate(text) if char == "\n")]
 
     def _location(self, offset: int) -> FileLineColLoc:
@@ -38,6 +42,26 @@ class LocatingParser(Parser):
         return FileLineColLoc(
             self._name, IntAttr(line), IntAttr(offset - self._lines[line - 1] + 1)
         )
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: _Type) -> SSAValue[_Type]:
+        """As in Parser; keeps where a value was used before its definition."""
+        value = super().resolve_operand(operand, type)
+        if operand.operand_name not in self.ssa_values:
+            self._first_uses.setdefault(operand.operand_name, operand.span)
+        return value
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """As in Parser; points at the first use of a value that is defined nowhere."""
+        try:
+            return super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            # they are looked at last, at the end of the text
+            missing = [name for name in self.forward_ssa_references if name in self._first_uses]
+            if not error.msg.startswith("values used but not defined") or not missing:
+                raise
+            names = ", ".join(f"%{name}" for name in missing)
+            words = f"{names} {'is' if len(missing) == 1 else 'are'} used, but defined nowhere"
+            raise ParseError(self._first_uses[missing[0]], words) from error
 
     def parse_operation(self) -> Operation:
         """As in Parser; VerifyException, ValueError and the like become ParseErrors with a span."""
@@ -73,6 +97,8 @@ def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
 
 def from_parse_error(error: ParseError, name: str) -> FragirError:
     """Place, source line and words of a ParseError."""
+    if isinstance(error, MultipleSpansParseError):
+        error = _single(error)
     text, start = error.span.input.content, error.span.start
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
@@ -87,12 +113,21 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     return FragirError(message, name, line, col, source)
 
 
+def _single(error: MultipleSpansParseError) -> ParseError:
+    """One place for an error with several: that of the first reference that has words of its own
+    (the use of a block that does not exist), else where the error was found."""
+    for span, words in error.refs:
+        if words is not None:
+            return ParseError(span, words)
+    return ParseError(error.span, error.msg)
+
+
 def verify(module: ModuleOp, text: str | None = None) -> None:
     """Checks a module; FragirError that names the operation at fault and its place."""
     try:
         module.verify()
     except Exception as error:
-        culprit = next((op for op in module.walk() if _fails(op)), module)
+        culprit = next((op for op in module.walk() if _fails(op)), None) or _innermost(module)
         place, message = _hidden(culprit) or (culprit, message_of(error))
         raise located(place, message, text) from error
 
@@ -104,9 +139,16 @@ def _hidden(culprit: Operation) -> tuple[Operation, str] | None:
     return hidden_error(culprit)
 
 
-def _fails(op: Operation) -> bool:
+def _innermost(op: Operation) -> Operation:
+    """The operation whose own regions are at fault, like a function with an empty body."""
+    inner = (each for region in op.regions for block in region.blocks for each in block.ops)
+    culprit = next((each for each in inner if _fails(each, nested=True)), None)
+    return op if culprit is None else _innermost(culprit)
+
+
+def _fails(op: Operation, nested: bool = False) -> bool:
     try:
-        op.verify(verify_nested_ops=False)
+        op.verify(verify_nested_ops=nested)
     except Exception:
         return True
     return False

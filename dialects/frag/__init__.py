@@ -18,6 +18,7 @@ from fragir.dialects.frag.attributes import (
     MmaFragment,
     MmaLayoutAttr,
     SharedAttr,
+    sizes_error,
     sizes_of,
 )
 from fragir.dialects.frag.matmul import MatmulOp
@@ -96,5 +97,6 @@ __all__ = [
     "WgmmaOp",
     "YieldOp",
     "is_shared",
+    "sizes_error",
     "sizes_of",
 ]

@@ -16,6 +16,7 @@ A and B, and for C and D the accumulator's type (`m8n8k4.f32`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import cast
@@ -244,6 +245,29 @@ class GridAttr(Data[tuple[Extent, ...]]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(", ".join(map(str, self.data)))
+
+
+def sizes_error(attribute: Attribute | None, shape: Sequence[int]) -> str | None:
+    """What is wrong with the `frag.sizes` of memory of this shape; None where all is well.
+
+    Every dynamic dimension (a negative size) has a name; static ones after the last one may go
+    without.
+    """
+    if attribute is None:
+        return None
+    example = ", ".join(f'"{name}"' for name in "mnpqrstu"[: len(shape)])
+    hint = f"write a name for each dimension: frag.sizes = [{example}]"
+    if not isinstance(attribute, ArrayAttr):
+        return f"frag.sizes = {attribute} is no list of strings; {hint}"
+    names = cast("ArrayAttr[Attribute]", attribute)
+    if not all(isinstance(name, StringAttr) and name.data for name in names):
+        return f"frag.sizes = {attribute} is no list of strings; {hint}"
+    needed = 1 + max((dim for dim, size in enumerate(shape) if size < 0), default=-1)
+    if not needed <= len(names) <= len(shape):
+        return (
+            f"frag.sizes = {attribute} has {len(names)} names for {len(shape)} dimensions; {hint}"
+        )
+    return None
 
 
 def sizes_of(attribute: Attribute | None) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ class Trial:
         """Sizes and contents of all arguments."""
         from fragir.reference.inputs import generate, resolve, slots
 
-        function = self._function()
+        function = self._function(bufferized=True)
         if "ptx.ntid" in function.attributes:
             raise FragirError(
                 f"{self.kernel.name} is lane code, whose meaning is its PTX",
@@ -221,15 +221,25 @@ class Trial:
             "inputs", lambda: generate(function, self.slots, self.sizes, values, kind, seed)
         )
 
-    def _function(self) -> Any:
-        """The program as it was written: passes have changed the kernel's copy."""
+    def _function(self, bufferized: bool = False) -> Any:
+        """The program as it was written: passes have changed the kernel's copy.
+
+        Bufferized, its arguments are the kernel's: results of tensors are arguments too.
+        """
         from xdsl.dialects import func
 
         from fragir import compiler
+        from fragir.passes.frag_bufferize import FragBufferizePass
 
         module = compiler.parse(self.text, self.file)
-        functions = (op for op in module.ops if isinstance(op, func.FuncOp))
-        return next(f for f in functions if f.sym_name.data == self.kernel.name)
+        functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+        function = next(f for f in functions if f.sym_name.data == self.kernel.name)
+        if bufferized:
+            for other in functions:
+                if other is not function:
+                    other.detach()
+            FragBufferizePass().apply(compiler.context(), module)
+        return function
 
     def _given(self, given: dict[str, str]) -> dict[str, Any]:
         """The values of `--arg`."""
@@ -276,13 +286,13 @@ class Trial:
         from fragir.dialects.frag import GridAttr
         from fragir.reference import evaluate, outputs
 
-        function = self._function()
-        written = outputs(function)
+        function, bufferized = self._function(), self._function(bufferized=True)
+        written = outputs(bufferized)
         if not written:
             raise FragirError(
                 f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
             )
-        grid = function.attributes.get("frag.grid")
+        grid = bufferized.attributes.get("frag.grid")
         blocks = grid.evaluate(self.sizes) if isinstance(grid, GridAttr) else (1, 1, 1)
         expected = self.timed(
             "reference",

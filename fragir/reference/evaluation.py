@@ -10,7 +10,8 @@ import numpy as np
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.dialects.memref import AlterShapeOperation
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -30,24 +31,37 @@ def evaluate(
 ) -> list[Bounded | None]:
     """What every memory argument holds after the function has run; None for scalars.
 
+    Returned tensors that are computed in the place of no argument take further arguments, in the
+    order of the return, as `frag-bufferize` makes of them.
+
     `arguments` are arrays in their storage types (bf16 as uint16, 8-bit floats as uint8, tf32 as
     float32) or numbers; arrays are left as they are. `target` says whose tensor cores add.
     `source` is the program's text, for errors. Raises FragirError, with the place where there is
     one, for operations that have no meaning here and for accesses out of bounds.
     """
     parameters = function.body.block.args
-    if len(arguments) != len(parameters):
-        raise FragirError(
-            f"{function.sym_name.data} takes {len(parameters)} arguments, not {len(arguments)}"
-        )
-    values = [_value(p, x) for p, x in zip(parameters, arguments, strict=True)]
-    Interpreter(target, source).run(function, values, grid)
+    returned = _homeless(function)
+    count = len(parameters) + len(returned)
+    if len(arguments) != count:
+        raise FragirError(f"{function.sym_name.data} takes {count} arguments, not {len(arguments)}")
+    values = [_value(p.type, x) for p, x in zip([*parameters, *returned], arguments, strict=True)]
+    inputs, results = values[: len(parameters)], values[len(parameters) :]
+    memories = [x for x in results if isinstance(x, Memory)]
+    Interpreter(target, source).run(function, inputs, grid, memories)
     return [x.content if isinstance(x, Memory) else None for x in values]
 
 
-def _value(parameter: BlockArgument, argument: Any) -> Value:
-    name = type_name(parameter.type)
-    if isinstance(parameter.type, MemRefType | TensorType):
+def _homeless(function: func.FuncOp) -> list[SSAValue]:
+    """The returned tensors that are computed in the place of no argument."""
+    end = function.body.block.last_op
+    if not isinstance(end, func.ReturnOp):
+        return []
+    return [value for value in end.arguments if not isinstance(_root(value), BlockArgument)]
+
+
+def _value(type_: Attribute, argument: Any) -> Value:
+    name = type_name(type_)
+    if isinstance(type_, MemRefType | TensorType):
         return memory_of(decode(np.asarray(argument), name), name)
     if name in FLOATS:
         return exactly(round_to(np.asarray(float(argument)), FLOATS[name]))
@@ -88,7 +102,7 @@ def _root(value: SSAValue) -> SSAValue:
         op = value.owner
         if isinstance(op, LinalgStructuredOperation):
             value = op.outputs[0]
-        elif isinstance(op, frag.ViewOp | memref.CastOp):
+        elif isinstance(op, frag.ViewOp | memref.CastOp | AlterShapeOperation):
             value = op.operands[0]
         else:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,24 @@ class Interpreter:
         self.block_id = (0, 0, 0)
         # the memory of an argument that a tensor's value is written to in the end
         self.homes: dict[SSAValue, Memory] = {}
+        # for returned tensors that come from no argument
+        self.results: list[Memory] = []
 
     # --- functions ----------------------------------------------------------------------------
 
     def run(
-        self, function: func.FuncOp, arguments: Sequence[Value], grid: tuple[int, int, int]
+        self,
+        function: func.FuncOp,
+        arguments: Sequence[Value],
+        grid: tuple[int, int, int],
+        results: Sequence[Memory] = (),
     ) -> None:
-        """Runs every block of a grid, one after the other; memories among the arguments change."""
+        """Runs every block of a grid, one after the other; memories among the arguments change.
+
+        `results` take the returned tensors that come from no argument.
+        """
         block = function.body.block
+        self.results = list(results)
         with np.errstate(all="ignore"):
             for z, y, x in product(*(range(n) for n in reversed(grid))):
                 self.block_id = (x, y, z)
@@ -117,6 +128,11 @@ class Interpreter:
 
     def numbers(self, values: Sequence[SSAValue | int]) -> list[int]:
         return [self.number(value) for value in values]
+
+    def shape(self, type_: ShapedType, sizes: Sequence[SSAValue]) -> list[int]:
+        """A type's shape with the dynamic sizes that an allocation gives."""
+        given = iter(self.numbers(sizes))
+        return [next(given) if size < 0 else size for size in type_.get_shape()]
 
     def _run_op(self, op: Operation) -> None:
         handler = _HANDLERS.get(op.name)
@@ -407,15 +423,28 @@ def _dim(it: Interpreter, op: memref.DimOp | tensor.DimOp) -> None:
 def _alloc(it: Interpreter, op: memref.AllocOp | memref.AllocaOp) -> None:
     type_ = op.memref.type
     assert isinstance(type_, MemRefType)
-    it.values[op.memref] = unwritten(type_.get_shape(), type_name(type_))
+    shape = it.shape(type_, op.dynamic_sizes)
+    it.values[op.memref] = unwritten(shape, type_name(type_))
 
 
 def _empty(it: Interpreter, op: tensor.EmptyOp) -> None:
     type_ = op.tensor.type
     assert isinstance(type_, TensorType)
-    sizes = iter(it.numbers(op.dynamic_sizes))
-    shape = [next(sizes) if size < 0 else size for size in type_.get_shape()]
+    shape = it.shape(type_, op.dynamic_sizes)
     it.values[op.tensor] = unwritten(shape, type_name(type_)).content
+
+
+def _expand(it: Interpreter, op: memref.ExpandShapeOp) -> None:
+    sizes = iter(it.numbers(op.output_shape))
+    shape = [next(sizes) if s < 0 else s for s in op.static_output_shape.iter_values()]
+    it.values[op.result] = it.memory(op.src).reshaped(shape)
+
+
+def _collapse(it: Interpreter, op: memref.CollapseShapeOp) -> None:
+    memory = it.memory(op.src)
+    groups = [[index.value.data for index in group] for group in op.reassociation]
+    shape = [prod(memory.value.shape[dim] for dim in group) for group in groups]
+    it.values[op.result] = memory.reshaped(shape)
 
 
 def _memref_load(it: Interpreter, op: memref.LoadOp) -> None:
@@ -435,15 +464,20 @@ def _memref_copy(it: Interpreter, op: memref.CopyOp) -> None:
 
 
 def _return(it: Interpreter, op: func.ReturnOp) -> None:
-    """A tensor that is returned is written to the argument it was made from (outs)."""
+    """A returned tensor is written to the argument it was made from (outs), else to a result."""
+    results = iter(it.results)
     for value in op.arguments:
-        home = it.homes.get(value)
+        home = it.homes.get(value) or next(results, None)
         if home is None:
             raise FragirError(
                 "a returned tensor has no argument that it could be written to",
-                hint="pass the destination as an argument and name it in outs",
+                hint="give one more array, for the result",
             )
-        home.write(it.bounded(value))
+        result = it.bounded(value)
+        if result.value.shape != home.value.shape:
+            shapes = ["x".join(map(str, s)) for s in (result.value.shape, home.value.shape)]
+            raise FragirError(f"the result is {shapes[0]}, its memory {shapes[1]}")
+        home.write(result)
 
 
 _HANDLERS: dict[str, Callable[[Interpreter, Any], None]] = {
@@ -471,6 +505,8 @@ _HANDLERS: dict[str, Callable[[Interpreter, Any], None]] = {
     "memref.alloca": _alloc,
     "memref.dealloc": _nothing,
     "memref.cast": _same,
+    "memref.expand_shape": _expand,
+    "memref.collapse_shape": _collapse,
     "memref.load": _memref_load,
     "memref.store": _memref_store,
     "memref.copy": _memref_copy,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -30,6 +31,14 @@ class Memory:
         """Replaces everything."""
         self.value[...], self.bound[...] = x.value, x.bound
 
+    def reshaped(self, shape: Sequence[int]) -> Memory:
+        """The same elements in row-major order under another shape."""
+        if prod(shape) != self.value.size:
+            shapes = ["x".join(map(str, s)) for s in (self.value.shape, shape)]
+            raise FragirError(f"memory of {shapes[0]} cannot be seen as {shapes[1]}")
+        # always a view: memory here is contiguous, and so are its parts at leading indices
+        return Memory(self.value.reshape(shape), self.bound.reshape(shape), self.element)
+
     def at(self, indices: Sequence[int]) -> Memory:
         """The part at these leading indices."""
         for index, size in zip(indices, self.value.shape, strict=False):
@@ -41,7 +50,7 @@ class Memory:
 
 def memory_of(values: Array, element: str) -> Memory:
     """Memory that holds exactly these values (a copy)."""
-    return Memory(np.array(values), np.zeros(np.shape(values)), element)
+    return Memory(np.array(values, order="C"), np.zeros(np.shape(values)), element)
 
 
 def unwritten(shape: Sequence[int], element: str) -> Memory:

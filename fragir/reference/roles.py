@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, ShapedType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -19,17 +19,27 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
     """A name for every dimension of every argument, as far as the program tells.
 
     From `frag.sizes`, else from the product that uses the argument: A has m and k, B k and n, C m
-    and n. () for scalars, None for a dimension without a name.
+    and n, operands of elementwise operations after it what they are indexed with. Where
+    `frag.sizes` renames a size of the product, the others follow. () for scalars, None for a
+    dimension without a name.
     """
-    found: dict[SSAValue, Names] = dict(_from_products(function))
+    roles = _from_products(function)
+    arguments = list(function.body.block.args)
+    given = {argument: _given(function, i) for i, argument in enumerate(arguments)}
+    renamed: dict[str | None, str] = {}
+    for argument, names in roles:
+        for name, other in zip(names, given[argument], strict=False):
+            if name is not None and other != name:
+                renamed.setdefault(name, other)
+    found = {value: tuple(renamed.get(name, name) for name in names) for value, names in roles}
     result: list[Names] = []
-    for i, argument in enumerate(function.body.block.args):
+    for argument in arguments:
         shape = shape_of(argument)
         if shape is None:
             result.append(())
             continue
         rank = len(shape)
-        names: Sequence[str | None] = _given(function, i) or found.get(argument, ())
+        names: Sequence[str | None] = given[argument] or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
     return result
 
@@ -55,8 +65,49 @@ def _from_products(function: func.FuncOp) -> list[tuple[BlockArgument, Names]]:
     """Arguments that take part in products, and their dimensions' names; the last use counts."""
     result: list[tuple[SSAValue, Names]] = []
     for op in function.walk():
-        result += [(_root(value), names) for value, names in _roles(op)]
+        result += [_at_root(value, names) for value, names in _roles(op)]
+    result += _spread(function, dict(result))
     return [(value, names) for value, names in result if isinstance(value, BlockArgument)]
+
+
+def _spread(function: func.FuncOp, known: dict[SSAValue, Names]) -> list[tuple[SSAValue, Names]]:
+    """Names for what elementwise operations and copies use together with what has names."""
+    result: list[tuple[SSAValue, Names]] = []
+    found = True
+    while found:
+        found = False
+        for op in function.walk():
+            for value, names in _companions(op, known):
+                root, names = _at_root(value, names)
+                if root not in known and any(names):
+                    known[root] = names
+                    result.append((root, names))
+                    found = True
+    return result
+
+
+def _companions(op: Operation, known: dict[SSAValue, Names]) -> list[tuple[SSAValue, Names]]:
+    """All operands of an elementwise operation, their dimensions named after its loops."""
+    if isinstance(op, memref.CopyOp):
+        names = known.get(_root(op.source)) or known.get(_root(op.destination)) or ()
+        return [(op.source, names), (op.destination, names)]
+    if not isinstance(op, LinalgStructuredOperation) or _of_contraction(op):
+        return []
+    operands = list(zip((*op.inputs, *op.outputs), _loops(op), strict=True))
+    named: dict[int | None, str] = {}
+    for value, loops in operands:
+        for loop, name in zip(loops, known.get(_root(value), ()), strict=False):
+            if loop is not None and name is not None:
+                named.setdefault(loop, name)
+    return [(value, tuple(named.get(loop) for loop in loops)) for value, loops in operands]
+
+
+def _loops(op: LinalgStructuredOperation) -> list[list[int | None]]:
+    """For each operand the loops that index its dimensions."""
+    return [
+        [e.position if isinstance(e, AffineDimExpr) else None for e in attribute.data.results]
+        for attribute in op.get_indexing_maps()
+    ]
 
 
 def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
@@ -69,7 +120,9 @@ def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
             ]
             for extra in op.extra:
                 shape = shape_of(extra) or ()
-                roles.append((extra, ("m", "n")[2 - len(shape) :]))
+                names = zip(("m", "n")[2 - len(shape) :], shape, strict=True)
+                # a dimension of size 1 is not the product's: the operand broadcasts
+                roles.append((extra, tuple(None if size == 1 else name for name, size in names)))
             return roles
         case frag.MmaOp():
             return [*_loaded(op.a, ("m", "k")), *_loaded(op.b, ("k", "n"))]
@@ -116,9 +169,16 @@ def _copied(memory: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
 
 
 def _root(value: SSAValue) -> SSAValue:
-    while isinstance(op := _maker(value), frag.ViewOp):
-        value = op.memory
+    while isinstance(op := _maker(value), frag.ViewOp | memref.CastOp):
+        value = op.operands[0]
     return value
+
+
+def _at_root(value: SSAValue, names: Names) -> tuple[SSAValue, Names]:
+    """Memory and its dimensions' names, seen through views: a view leaves out leading ones."""
+    root = _root(value)
+    missing = len(shape_of(root) or ()) - len(names)
+    return root, (*[None] * missing, *names)
 
 
 def _maker(value: SSAValue) -> Operation | None:
@@ -128,13 +188,9 @@ def _maker(value: SSAValue) -> Operation | None:
 
 def _of_contraction(op: LinalgStructuredOperation) -> list[tuple[SSAValue, Names]]:
     """m, n and k by which operands a loop indexes; other operations tell nothing."""
-    maps = [attribute.data for attribute in op.get_indexing_maps()]
-    if len(op.inputs) != 2 or len(maps) != 3:
+    dims = _loops(op)
+    if len(op.inputs) != 2 or len(dims) != 3:
         return []
-    dims = [
-        [e.position if isinstance(e, AffineDimExpr) else None for e in map_.results]
-        for map_ in maps
-    ]
     first, second, out = (set(d) for d in dims)
     if not (first & second) - out:
         return []
