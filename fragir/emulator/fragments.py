@@ -54,10 +54,7 @@ class Verdict:
     fits: tuple[Fit, ...]
     order: tuple[int, ...] | None
     places: tuple[Places, ...]  # relative to the smallest number
-
-    @property
-    def good(self) -> bool:
-        return all(f.consistent for f in self.fits)
+    good: bool  # every fit is consistent
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +399,7 @@ def _verdict(name: str, grids: Sequence[Places]) -> Verdict | None:
     order = None
     if len(grids) == 1 and name in "AB":
         order = permutation(grids[0], 1 if name == "A" else 0)
-    return Verdict(fits, order, tuple(grids))
+    return Verdict(fits, order, tuple(grids), all(f.consistent for f in fits))
 
 
 def span(name: str, elements: Sequence[tuple[int, int]]) -> str:
