@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 BANKS, WORD, SECTOR = 32, 4, 32
-#: A global access is remarked upon where it moves this many times the sectors it needs.
+#: A global access is remarked upon where it moves this many times the sectors it needs, and
+#: more than the one that an unaligned start costs.
 EXCESS = 2
 _ABSENT = -1
 
@@ -98,7 +99,8 @@ class Conflicts(Hooks):
     def on_finish(self) -> None:
         for key, cost in self.costs.items():
             limit = cost.needed if cost.shared else EXCESS * cost.needed - 1
-            if cost.paid <= limit or key in self._told:
+            straddles = not cost.shared and cost.worst < 2
+            if cost.paid <= limit or straddles or key in self._told:
                 continue
             self._told.add(key)
             kind = "bank-conflict" if cost.shared else "uncoalesced"
