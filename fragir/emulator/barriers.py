@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.access import get
+from fragir.emulator.access import get, put
 from fragir.emulator.alu import Decode, nothing
 from fragir.emulator.common import (
     I64,
@@ -24,7 +24,7 @@ from fragir.emulator.common import (
     store,
 )
 from fragir.emulator.memory import AccessFault
-from fragir.emulator.state import BLOCKED, EXITED, Machine
+from fragir.emulator.state import BLOCKED, EXITED, PARKED, Machine
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class BlockBarriers:
         self.waits: Row = np.full(shape, NONE, np.int8)  # which barrier a lane is blocked at
         self.arrived: Row = np.zeros((machine.blocks, BARRIERS), np.int64)
         self.expected: Row = np.zeros((machine.blocks, BARRIERS), np.int64)
+        self.polled: I64 = np.full(shape, NONE, np.int64)  # mbarriers seen incomplete, by lane
         self.votes: Bools = np.zeros(shape, np.bool_)
         self.reductions: dict[int, tuple[str, Row | None]] = {}
         self.cluster_arrivals: Row = np.zeros(shape, np.int64)
@@ -55,6 +56,7 @@ class BlockBarriers:
 
     def reset(self) -> None:
         self.waits[...] = NONE
+        self.polled[...] = NONE
         self.arrived[...] = 0
         self.expected[...] = 0
         self.cluster_arrivals[...] = 0
@@ -180,6 +182,8 @@ class BlockBarriers:
 
     def describe(self, warp: int, lane: int, flags: int) -> str:
         number = int(self.waits[warp, lane])
+        if flags & PARKED and self.polled[warp, lane] != NONE:
+            return self._describe_mbarrier(warp, int(self.polled[warp, lane]))
         if not flags & BLOCKED or number == NONE:
             return ""
         if number == CLUSTER:
@@ -188,6 +192,20 @@ class BlockBarriers:
         came = int(self.arrived[block, number])
         want = int(self.expected[block, number]) or self.machine.threads
         return f" (barrier {number}: {came} of {want} threads have arrived)"
+
+    def _describe_mbarrier(self, warp: int, at: int) -> str:
+        memory = self.machine.memory
+        pending, expected, bytes_left, parity = unpack(int(memory.shared.view(8)[at >> 3]))
+        block, offset = divmod(at, max(memory.shared_stride, 1))
+        where = f"the mbarrier at shared offset {offset}"
+        if block != int(self.machine.block_of[warp]):
+            place, _ = self.machine.place(block * self.machine.warps_per_block)
+            where += f" of block {place}"
+        bytes_text = f" and {bytes_left} bytes" if bytes_left else ""
+        return (
+            f" ({where}: its phase of parity {parity} lacks {pending} of {expected} "
+            f"arrivals{bytes_text})"
+        )
 
 
 def flat(machine: Machine, sel: Any, lanes: Bools | None) -> I64:
@@ -500,6 +518,8 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
         value = get(wanted, sel, mask)
         parity = value & 1 if by_parity else value >> np.uint64(63)
         done = (words >> np.uint64(63)) != parity
+        seen = np.where(done, NONE, at)
+        put(machine.barriers.polled, sel, mask, seen)
         if machine.hooks:
             lanes = get(machine.engine.lane_ids, sel, mask)
             tell_mbarrier(machine, "test", at[~done], lanes[~done])

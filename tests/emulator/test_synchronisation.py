@@ -46,3 +46,4 @@ def test_deadlocks_say_who_waits_for_what() -> None:
     assert "barrier 2: 32 of 64 threads" in barrier.message
     (polled,) = by_name["deadlock-mbarrier"].findings(mended=False)
     assert "mbarrier.try_wait" in polled.message
+    assert "shared offset 4096: its phase of parity 0 lacks 1 of 33 arrivals" in polled.message
