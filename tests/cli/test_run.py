@@ -216,6 +216,112 @@ def test_arrays_and_numbers_from_outside(fragir: Fragir) -> None:
     assert document(fragir, "gemm.mlir", *files)["bound"] > 0
 
 
+FROM_EMPTY = """\
+#id = affine_map<(m, n) -> (m, n)>
+#column = affine_map<(m, n) -> (n)>
+func.func @other(%a: tensor<2xf32>) -> tensor<2xf32> {
+  func.return %a : tensor<2xf32>
+}
+func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %u: tensor<?xf16>) -> tensor<?x?xf16> {
+  %z = arith.constant 0.0 : f16
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %m = tensor.dim %a, %i0 : tensor<?x?xf16>
+  %n = tensor.dim %b, %i1 : tensor<?x?xf16>
+  %empty = tensor.empty(%m, %n) : tensor<?x?xf16>
+  %start = linalg.fill ins(%z : f16) outs(%empty : tensor<?x?xf16>) -> tensor<?x?xf16>
+  %sum = linalg.matmul ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>)
+    outs(%start : tensor<?x?xf16>) -> tensor<?x?xf16>
+  %d = linalg.generic {indexing_maps = [#column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%u : tensor<?xf16>) outs(%sum : tensor<?x?xf16>) {
+  ^bb0(%x: f16, %y: f16):
+    %s = arith.addf %x, %y : f16
+    linalg.yield %s : f16
+  } -> tensor<?x?xf16>
+  func.return %d : tensor<?x?xf16>
+}
+"""
+ALLOCATED = """\
+#id = affine_map<(m, n) -> (m, n)>
+#row = affine_map<(m, n) -> (m, 0)>
+func.func @f(%a: memref<?x?xf64>, %b: memref<?x?xf64>, %u: memref<?x1xf64>, %d: memref<?x?xf64>) {
+  %z = arith.constant 0.0 : f64
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %m = memref.dim %a, %i0 : memref<?x?xf64>
+  %n = memref.dim %b, %i1 : memref<?x?xf64>
+  %c = memref.alloc(%m, %n) : memref<?x?xf64>
+  linalg.fill ins(%z : f64) outs(%c : memref<?x?xf64>)
+  linalg.matmul ins(%a, %b : memref<?x?xf64>, memref<?x?xf64>) outs(%c : memref<?x?xf64>)
+  linalg.generic {indexing_maps = [#row, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%u, %c : memref<?x1xf64>, memref<?x?xf64>) outs(%d : memref<?x?xf64>) {
+  ^bb0(%x: f64, %y: f64, %old: f64):
+    %s = arith.mulf %x, %y : f64
+    linalg.yield %s : f64
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("program", [FROM_EMPTY, ALLOCATED])
+def test_linalg_needs_the_sizes_of_the_product_only(
+    fragir: Fragir, program: str, target: str
+) -> None:
+    Path("linalg.mlir").write_text(program)
+    found = document(fragir, "linalg.mlir", *SIZE, "--entry", "f", "--target", target)
+    assert found["result"] == "PASS"
+    assert found["bound"] > 0
+
+
+def test_the_result_of_tensors_is_an_argument(
+    fragir: Fragir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fragir.compiler import Kernel
+
+    Path("linalg.mlir").write_text(FROM_EMPTY)
+    right = Kernel.launch
+
+    def wrong(self: Kernel, grid: Any, block: Any, *arguments: Any, **options: Any) -> Any:
+        report = right(self, grid, block, *arguments, **options)
+        arguments[3][5, 6] += 1
+        return report
+
+    monkeypatch.setattr(Kernel, "launch", wrong)
+    result = run(fragir, "linalg.mlir", *SIZE, "--entry", "f")
+    assert result.code == 1
+    assert "[5, 6]" in result.out
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("3", "no list of strings"),
+        ('["rows", 4]', "no list of strings"),
+        ('["rows", ""]', "no list of strings"),
+        ('["rows", "width", "depth"]', "has 3 names for 2 dimensions"),
+        ("[]", "has 0 names for 2 dimensions"),
+    ],
+)
+def test_sizes_that_are_no_names(fragir: Fragir, given: str, words: str) -> None:
+    text = NAMED.replace('["rows", "width"]},', f"{given}}},", 1)
+    Path("wrong.mlir").write_text(text)
+    for command in (["run", "wrong.mlir", "--on", "emulator"], ["compile", "wrong.mlir"]):
+        result = fragir(*command)
+        assert result.code == 1
+        assert result.err.startswith(f"error: wrong.mlir:1:1: %x: frag.sizes = {given[0]}")
+        first = result.err.splitlines()[0]
+        assert words in first
+        assert first.endswith('write a name for each dimension: frag.sizes = ["m", "n"]')
+
+
+def test_static_sizes_need_no_names(fragir: Fragir) -> None:
+    text = NAMED.replace('["rows", "width"]', '["rows"]')
+    Path("short.mlir").write_text(text)
+    assert document(fragir, "short.mlir", "--size", "rows=20")["result"] == "PASS"
+
+
 def save_all(**arrays: Any) -> None:
     for name, array in arrays.items():
         np.save(f"{name}.npy", array)

@@ -262,6 +262,75 @@ def body(text: str, arguments: str = "%a: memref<16x16xf16>") -> func.FuncOp:
     return function(f"func.func @f({arguments}) {{\n{text}\nfunc.return\n}}")
 
 
+FROM_EMPTY = """
+#id = affine_map<(m, n) -> (m, n)>
+func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>) -> tensor<?x?xf16> {
+  %z = arith.constant 0.0 : f16
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %m = tensor.dim %a, %i0 : tensor<?x?xf16>
+  %n = tensor.dim %b, %i1 : tensor<?x?xf16>
+  %empty = tensor.empty(%m, %n) : tensor<?x?xf16>
+  %start = linalg.fill ins(%z : f16) outs(%empty : tensor<?x?xf16>) -> tensor<?x?xf16>
+  %r = linalg.matmul ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>)
+    outs(%start : tensor<?x?xf16>) -> tensor<?x?xf16>
+  func.return %r : tensor<?x?xf16>
+}
+"""
+
+
+def test_a_tensor_from_nowhere_takes_one_more_argument() -> None:
+    f = function(FROM_EMPTY)
+    a, b = random_array((5, 7), "f16", 0), random_array((7, 3), "f16", 1)
+    result = evaluate(f, [a, b, np.zeros((5, 3), np.float16)])
+    assert np.allclose(value(result[2]), a.astype(float) @ b.astype(float), atol=1e-12)
+    with pytest.raises(FragirError, match="takes 3 arguments, not 2"):
+        evaluate(f, [a, b])
+    with pytest.raises(FragirError, match="the result is 5x3, its memory 3x5"):
+        evaluate(f, [a, b, np.zeros((3, 5), np.float16)])
+
+
+RESHAPED = """
+#id = affine_map<(m, n) -> (m, n)>
+#rows = affine_map<(m, n) -> (m, 0)>
+func.func @f(%v: memref<?xf32>, %x: memref<?x?xf32>, %y: memref<?xf32>) {
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %m = memref.dim %x, %i0 : memref<?x?xf32>
+  %n = memref.dim %x, %i1 : memref<?x?xf32>
+  %column = memref.expand_shape %v [[0, 1]] output_shape [%m, 1]
+    : memref<?xf32> into memref<?x1xf32>
+  %matrix = memref.expand_shape %y [[0, 1]] output_shape [%m, %n]
+    : memref<?xf32> into memref<?x?xf32>
+  %sum = memref.alloc(%m, %n) : memref<?x?xf32>
+  linalg.generic {indexing_maps = [#rows, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%column, %x : memref<?x1xf32>, memref<?x?xf32>) outs(%sum : memref<?x?xf32>) {
+  ^bb0(%p: f32, %q: f32, %old: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  }
+  %flat = memref.collapse_shape %matrix [[0, 1]] : memref<?x?xf32> into memref<?xf32>
+  %again = memref.expand_shape %flat [[0, 1]] output_shape [%m, %n]
+    : memref<?xf32> into memref<?x?xf32>
+  "memref.copy"(%sum, %again) : (memref<?x?xf32>, memref<?x?xf32>) -> ()
+  func.return
+}
+"""
+
+
+def test_dynamic_allocations_and_reshapes() -> None:
+    f = function(RESHAPED)
+    v, x = random_array((6,), "f32", 0), random_array((6, 4), "f32", 1)
+    result = evaluate(f, [v, x, np.zeros(24, np.float32)])
+    assert outputs(f) == [2]
+    assert np.allclose(value(result[2]), (x + v[:, None]).ravel(), rtol=1e-6)
+    # memory in another order is taken as the matrix that it is
+    same = evaluate(f, [v, np.asfortranarray(x), np.zeros(24, np.float32)])
+    assert np.array_equal(value(same[2]), value(result[2]))
+    with pytest.raises(FragirError, match="memory of 23 cannot be seen as 6x4"):
+        evaluate(f, [v, x, np.zeros(23, np.float32)])
+
+
 def test_leaving_the_memory_is_an_error_with_its_place() -> None:
     f = body("%t = frag.load %a[8, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>")
     with pytest.raises(FragirError, match="leaves the memory of 16x16") as caught:

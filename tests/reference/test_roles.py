@@ -1,0 +1,91 @@
+"""What the sizes of a program's arguments are called."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects import func
+
+from fragir import compiler
+from fragir.reference.roles import dimension_names
+
+MATMUL = """
+func.func @f(%a: memref<?x?xf16> A, %b: memref<?x?xf16>, %c: memref<?x?xf16> C,
+             %bias: memref<?xf16>, %scale: memref<?x1xf16>, %x: memref<?x?xf16>) {
+  frag.matmul %a, %b into %c with %bias, %scale, %x
+      : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16>
+        with memref<?xf16>, memref<?x1xf16>, memref<?x?xf16> epilogue {
+  ^bb0(%sum: f32, %old: f16, %u: f16, %v: f16, %w: f16):
+    frag.yield %u : f16
+  }
+  func.return
+}
+"""
+LINALG = """
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+#narrow = affine_map<(i, j) -> (i, 0)>
+func.func @f(%a: memref<?x?xf16> A, %b: memref<?x?xf16>, %d: memref<?x?xf16> C,
+             %bias: memref<?xf16>, %r: memref<?xf16>, %q: memref<?x1xf16>, %e: memref<?x?xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %m = memref.dim %a, %i0 : memref<?x?xf16>
+  %n = memref.dim %b, %i1 : memref<?x?xf16>
+  %c = memref.alloc(%m, %n) : memref<?x?xf16>
+  linalg.fill ins(%zero : f16) outs(%c : memref<?x?xf16>)
+  linalg.matmul ins(%a, %b : memref<?x?xf16>, memref<?x?xf16>) outs(%c : memref<?x?xf16>)
+  %t = memref.alloc(%m, %n) : memref<?x?xf16>
+  linalg.generic {indexing_maps = [#column, #row, #narrow, #id, #id],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%bias, %r, %q, %c : memref<?xf16>, memref<?xf16>, memref<?x1xf16>, memref<?x?xf16>)
+      outs(%t : memref<?x?xf16>) {
+  ^bb0(%1: f16, %2: f16, %3: f16, %4: f16, %5: f16):
+    %s1 = arith.addf %1, %2 : f16
+    %s2 = arith.addf %3, %4 : f16
+    %s = arith.addf %s1, %s2 : f16
+    linalg.yield %s : f16
+  }
+  linalg.add ins(%t, %e : memref<?x?xf16>, memref<?x?xf16>) outs(%t : memref<?x?xf16>)
+  "memref.copy"(%t, %d) : (memref<?x?xf16>, memref<?x?xf16>) -> ()
+  func.return
+}
+"""
+
+
+def names(text: str, a: str = "", c: str = "") -> list[tuple[str | None, ...]]:
+    module = compiler.parse(text.replace("xf16> A", f"xf16> {a}").replace("xf16> C", f"xf16> {c}"))
+    return dimension_names(next(op for op in module.ops if isinstance(op, func.FuncOp)))
+
+
+def test_operands_of_an_epilogue() -> None:
+    expected = [("m", "k"), ("k", "n"), ("m", "n"), ("n",), ("m", None), ("m", "n")]
+    assert names(MATMUL) == expected
+
+
+def test_operands_of_elementwise_operations() -> None:
+    expected = [("m", "k"), ("k", "n"), ("m", "n"), ("n",), ("m",), ("m", None), ("m", "n")]
+    assert names(LINALG) == expected
+
+
+@pytest.mark.parametrize("text", [MATMUL, LINALG])
+def test_given_names_reach_the_others(text: str) -> None:
+    a, c = '{frag.sizes = ["rows", "k"]}', '{frag.sizes = ["rows", "columns"]}'
+    found = names(text, a, c)
+    assert found[:4] == [("rows", "k"), ("k", "columns"), ("rows", "columns"), ("columns",)]
+    assert found[-1] == ("rows", "columns")
+    assert found[-2] == ("rows", None)
+
+
+@pytest.mark.parametrize("text", [MATMUL, LINALG])
+def test_the_kernel_agrees(text: str) -> None:
+    """Sizes by these names are those that its grid needs."""
+    for a, c in (("", ""), ('{frag.sizes = ["rows", "k"]}', '{frag.sizes = ["rows", "columns"]}')):
+        full = text.replace("xf16> A", f"xf16> {a}").replace("xf16> C", f"xf16> {c}")
+        kernel = compiler.compile(full)
+        for ours, argument in zip(names(text, a, c), kernel.signature, strict=True):
+            pairs = list(zip(ours, argument.dims, strict=True))
+            assert all(name == dim for name, dim in pairs if isinstance(dim, str)), argument
