@@ -17,9 +17,11 @@ from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import WGMMA_K, operand_name, wgmma_n
+from fragir.dialects.frag.sparse import dense_name
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.isa.tiling import tile_layout
 from fragir.layout import Axis, Layout, Mode
 from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
 
@@ -77,7 +79,7 @@ def _tiles(function: func.FuncOp) -> list[SSAValue]:
 def _unite(classes: Classes, op: Operation) -> None:
     """The tiles that an operation holds in one layout."""
     match op:
-        case frag.MmaOp():
+        case frag.MmaOp() | frag.MmaSparseOp():
             _, _, c, d = op.tile_types()
             if c.element_type == d.element_type:
                 classes.unite((op.c, op.d))
@@ -115,6 +117,8 @@ def _demands(
             yield value, Demand(value.type.placement, op, "as written")
     if isinstance(op, frag.MmaOp):
         yield from _mma_demands(op, warps, target)
+    elif isinstance(op, frag.MmaSparseOp):
+        yield from _sparse_demands(op, warps, target)
     elif isinstance(op, frag.WgmmaOp):
         yield from _wgmma_demands(op, groups)
 
@@ -133,6 +137,20 @@ def _mma_demands(
         named = operand_name(name, role, accumulator)
         layout = frag.MmaLayoutAttr(frag.MmaFragment(named, role, warps))
         yield value, Demand(layout, op, f"operand {word}")
+
+
+def _sparse_demands(
+    op: frag.MmaSparseOp, warps: tuple[int, int], target: str
+) -> Iterator[tuple[SSAValue, Demand]]:
+    instruction = op.instruction(target)
+    name = dense_name(instruction)
+    for value, role in ((op.a, "a"), (op.b, "b"), (op.c, "c"), (op.d, "c")):
+        layout = frag.MmaLayoutAttr(frag.MmaFragment(name, role, warps))
+        yield value, Demand(layout, op, f"operand {'d' if value is op.d else role}")
+    metadata = op.metadata.type
+    assert isinstance(metadata, frag.TileType)
+    spread = tile_layout(instruction, "e", metadata.shape, warps)
+    yield op.metadata, Demand(frag.ExplicitLayoutAttr(spread), op, "operand metadata")
 
 
 def _wgmma_demands(op: frag.WgmmaOp, groups: tuple[int, int]) -> Iterator[tuple[SSAValue, Demand]]:

@@ -36,6 +36,7 @@ from fragir.dialects.ptx.registers import (
     UnpackOp,
     ZeroOp,
 )
+from fragir.dialects.ptx.sparse import MmaSparseOp
 from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, WgmmaOp, WgmmaWaitOp
 from fragir.dialects.ptx.types import (
     GLOBAL,
@@ -48,6 +49,7 @@ from fragir.dialects.ptx.types import (
     register_bits,
     registers,
     scalar_type,
+    vector_type,
 )
 
 Ptx = Dialect(
@@ -63,6 +65,7 @@ Ptx = Dialect(
         LdmatrixOp,
         LoadOp,
         MmaOp,
+        MmaSparseOp,
         MovmatrixOp,
         OffsetOp,
         PackOp,
@@ -96,6 +99,7 @@ __all__ = [
     "LdmatrixOp",
     "LoadOp",
     "MmaOp",
+    "MmaSparseOp",
     "MovmatrixOp",
     "OffsetOp",
     "PackOp",
@@ -121,4 +125,5 @@ __all__ = [
     "register_bits",
     "registers",
     "scalar_type",
+    "vector_type",
 ]

@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.ptx.types import SHARED, PointerType, bits, length, registers
+from fragir.dialects.ptx.types import SHARED, PointerType, bits, i64_attr, length, registers
 
 WIDTHS = (8, 16, 32, 64, 128)  # bits of one access (PTX ISA 9.2, section 9.7.9.8)
 
@@ -39,7 +39,7 @@ class SharedOp(IRDLOperation):
     assembly_format = "$bytes attr-dict `:` type($pointer)"
 
     def __init__(self, bytes: int):
-        super().__init__(properties={"bytes": IntegerAttr(bytes, i64)}, result_types=[SHARED])
+        super().__init__(properties={"bytes": i64_attr(bytes)}, result_types=[SHARED])
 
 
 @irdl_op_definition
@@ -63,7 +63,7 @@ class OffsetOp(IRDLOperation):
     ):
         super().__init__(
             operands=[pointer, index, stride],
-            properties={"scale": IntegerAttr(scale, i64)},
+            properties={"scale": i64_attr(scale)},
             result_types=[pointer.type],
         )
 
@@ -109,7 +109,7 @@ class LoadOp(IRDLOperation):
     ):
         super().__init__(
             operands=[pointer, predicate, otherwise],
-            properties={"offset": IntegerAttr(offset, i64)},
+            properties={"offset": i64_attr(offset)},
             result_types=[type_],
         )
 
@@ -143,7 +143,7 @@ class StoreOp(IRDLOperation):
         self, value: SSAValue, pointer: SSAValue, offset: int, predicate: SSAValue | None = None
     ):
         super().__init__(
-            operands=[value, pointer, predicate], properties={"offset": IntegerAttr(offset, i64)}
+            operands=[value, pointer, predicate], properties={"offset": i64_attr(offset)}
         )
 
     def verify_(self) -> None:
@@ -171,7 +171,7 @@ class LdmatrixOp(IRDLOperation):
         super().__init__(
             operands=[pointer],
             properties={
-                "offset": IntegerAttr(offset, i64),
+                "offset": i64_attr(offset),
                 "transposed": UnitAttr() if transposed else None,
             },
             result_types=[type_],
@@ -204,7 +204,7 @@ class StmatrixOp(IRDLOperation):
         super().__init__(
             operands=[value, pointer],
             properties={
-                "offset": IntegerAttr(offset, i64),
+                "offset": i64_attr(offset),
                 "transposed": UnitAttr() if transposed else None,
             },
         )
@@ -247,9 +247,9 @@ class CpAsyncOp(IRDLOperation):
         super().__init__(
             operands=[target, source, predicate],
             properties={
-                "target_offset": IntegerAttr(target_offset, i64),
-                "source_offset": IntegerAttr(source_offset, i64),
-                "bytes": IntegerAttr(bytes, i64),
+                "target_offset": i64_attr(target_offset),
+                "source_offset": i64_attr(source_offset),
+                "bytes": i64_attr(bytes),
             },
         )
 
@@ -275,7 +275,7 @@ class SyncOp(IRDLOperation):
         super().__init__(
             properties={
                 "instruction": StringAttr(instruction),
-                "number": None if number is None else IntegerAttr(number, i64),
+                "number": None if number is None else i64_attr(number),
             }
         )
 

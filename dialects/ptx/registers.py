@@ -36,7 +36,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.ptx.types import bits, length, scalar_type
+from fragir.dialects.ptx.types import bits, i64_attr, length, scalar_type
 
 SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
 
@@ -88,7 +88,7 @@ class SliceOp(IRDLOperation):
     def __init__(self, source: SSAValue, first: int, result: Attribute):
         super().__init__(
             operands=[source],
-            properties={"first": IntegerAttr(first, i64)},
+            properties={"first": i64_attr(first)},
             result_types=[result],
         )
 

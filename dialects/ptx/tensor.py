@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir import isa
 from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import is_vector
-from fragir.dialects.ptx.types import SHARED, registers, scalar_type
+from fragir.dialects.ptx.types import SHARED, i64_attr, registers, scalar_type
 from fragir.errors import FragirError
 
 
@@ -84,8 +84,8 @@ class MmaOp(IRDLOperation):
         instruction = _instruction(self)
         if instruction.family != "mma" or "sfa" in instruction.operands:
             raise VerifyException(
-                f"ptx.mma: {instruction.mnemonic} takes more than a, b and c: sparse products and "
-                "block scales have no operation yet"
+                f"ptx.mma: {instruction.mnemonic} takes more than a, b and c: sparse products are "
+                "ptx.mma_sparse, block scales have no operation yet"
             )
         types = zip("abcd", (*self.operand_types, self.d.type), strict=True)
         for name, type_ in types:
@@ -177,7 +177,7 @@ class WgmmaWaitOp(IRDLOperation):
     def __init__(self, pending: int, accumulators: Sequence[SSAValue]):
         super().__init__(
             operands=[accumulators],
-            properties={"pending": IntegerAttr(pending, i64)},
+            properties={"pending": i64_attr(pending)},
             result_types=[[value.type for value in accumulators]],
         )
 

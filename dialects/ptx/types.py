@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from xdsl.dialects.builtin import IndexType, i1
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, VectorType, i1, i64
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -58,6 +59,18 @@ GLOBAL = PointerType(Space.GLOBAL)
 SHARED = PointerType(Space.SHARED)
 
 
+@lru_cache(maxsize=4096)
+def i64_attr(number: int) -> IntegerAttr[IntegerType]:
+    """A 64-bit constant; a kernel has hundreds of operations with the same few."""
+    return IntegerAttr(number, i64)
+
+
+@lru_cache(maxsize=256)
+def vector_type(element: Attribute, count: int) -> VectorType[Attribute]:
+    """`vector<count x element>`."""
+    return VectorType(element, [count])
+
+
 def scalar_type(type_: Attribute) -> Attribute:
     """The element type of a vector; any other type is its own."""
     return type_.element_type if is_vector(type_) else type_
@@ -78,6 +91,7 @@ def bits(type_: Attribute) -> int:
     return element_bits(scalar)
 
 
+@lru_cache(maxsize=1024)
 def register_bits(type_: Attribute) -> int:
     """Bits of the registers that hold a value.
 
@@ -90,6 +104,7 @@ def register_bits(type_: Attribute) -> int:
     return max(32, width) if is_vector(type_) or width == 8 else width
 
 
+@lru_cache(maxsize=1024)
 def registers(type_: Attribute) -> int:
     """How many registers hold a value; a vector's small elements are packed, lowest first."""
     width = bits(type_)

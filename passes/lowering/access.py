@@ -123,7 +123,7 @@ class TileAccess:
         place, width = self._ways
         first = number * self.chunk
         element = self.memory.element
-        type_: Attribute = element if width == 1 else VectorType(element, [width])
+        type_: Attribute = element if width == 1 else ptx.vector_type(element, width)
         parts: list[SSAValue] = []
         for e in range(first, first + self.chunk, width):
             predicate = self.ar.predicate(self._predicate(place, e))
@@ -169,6 +169,6 @@ def split(ar: Arithmetic, vector: SSAValue, width: int) -> list[SSAValue]:
         return list(ar.insert(ptx.UnpackOp(vector)).scalars)
     element = ptx.scalar_type(vector.type)
     return [
-        ar.insert(ptx.SliceOp(vector, first, VectorType(element, [width]))).result
+        ar.insert(ptx.SliceOp(vector, first, ptx.vector_type(element, width))).result
         for first in range(0, total, width)
     ]

@@ -29,9 +29,10 @@ from fragir.dialects import ptx
 Value = int | SSAValue
 Predicate = bool | SSAValue
 OpT = TypeVar("OpT", bound=Operation)
-BinaryOp = Callable[[SSAValue, SSAValue], Operation]
+BinaryOp = arith.SignlessIntegerBinaryOperation | arith.SignlessIntegerBinaryOperationWithOverflow
 
 INDEX = IndexType()
+_NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 
 class Arithmetic:
@@ -127,11 +128,25 @@ class Arithmetic:
         return self.constant(value) if isinstance(value, int) else value
 
     def _binary(
-        self, op: BinaryOp, x: Value, y: Value, name: str | None, commutes: bool = False
+        self,
+        op: type[BinaryOp],
+        x: Value,
+        y: Value,
+        name: str | None,
+        commutes: bool = False,
     ) -> SSAValue:
         left, right = self.value(x), self.value(y)
         key = (op, frozenset((left, right)) if commutes and left != right else (left, right))
-        return self.pure(key, (left, right), lambda: op(left, right), name)
+
+        def make() -> Operation:
+            # past the constructor, which takes most of an operation's time
+            return op.create(
+                operands=(left, right),
+                result_types=(left.type,),
+                properties=_properties(op),
+            )
+
+        return self.pure(key, (left, right), make, name)
 
     def add(self, x: Value, y: Value, name: str | None = None) -> Value:
         """x + y; constants are gathered, so (x + 1) + 2 is x + 3."""
@@ -289,3 +304,9 @@ class Arithmetic:
     def splat(self, scalar: SSAValue, count: int) -> SSAValue:
         """A vector of one scalar."""
         return self.pure(("splat", scalar, count), (scalar,), lambda: ptx.SplatOp(scalar, count))
+
+
+def _properties(op: type[BinaryOp]) -> dict[str, Attribute]:
+    """The properties an operation of this class has when none are given."""
+    overflows = issubclass(op, arith.SignlessIntegerBinaryOperationWithOverflow)
+    return {"overflowFlags": _NO_FLAGS} if overflows else {}

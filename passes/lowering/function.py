@@ -376,6 +376,12 @@ class FunctionLowering:
         self.tiles[op.d] = multiply.mma(self.ar, op, a, b, c)
 
     @lower.register
+    def _(self, op: frag.MmaSparseOp) -> None:
+        self.tiles[op.d] = multiply.mma_sparse(
+            self.ar, op, *(self.tiles[operand] for operand in op.operands)
+        )
+
+    @lower.register
     def _(self, op: frag.WgmmaOp) -> None:
         a = self.tiles.get(op.a)
         self.tiles[op.d] = multiply.wgmma(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
@@ -49,7 +48,7 @@ class MatrixAccess:
         registers: list[Register] = []
         for group in self._groups(origins):
             pointer, offset = self._address(group)
-            type_ = VectorType(element, [len(group) * self.per])
+            type_ = ptx.vector_type(element, len(group) * self.per)
             value = self.ar.insert(ptx.LdmatrixOp(pointer, offset, type_, self.turned)).value
             registers += [(value, i) for i in range(len(group))]
         size = self.access.chunk // self.per
@@ -173,7 +172,7 @@ def _slice(ar: Arithmetic, run: Sequence[Register], per: int) -> SSAValue:
     source, first = run[0]
     if len(run) * per == ptx.length(source.type):
         return source
-    type_ = VectorType(ptx.scalar_type(source.type), [len(run) * per])
+    type_ = ptx.vector_type(ptx.scalar_type(source.type), len(run) * per)
     return ar.insert(ptx.SliceOp(source, first * per, type_)).result
 
 

@@ -14,6 +14,7 @@ from fragir.dialects.frag.instructions import instruction_of
 from fragir.dialects.frag.instructions import wgmma as wgmma_instruction
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.descriptors import Operand
 from fragir.passes.lowering.lanes import Hardware
@@ -53,6 +54,39 @@ def mma(
                     b[k + steps_k * n],
                     result[at],
                     d_type,
+                )
+                result[at] = ar.insert(product).d
+    return result
+
+
+def mma_sparse(
+    ar: Arithmetic,
+    op: frag.MmaSparseOp,
+    a: Sequence[SSAValue],
+    b: Sequence[SSAValue],
+    c: Sequence[SSAValue],
+    metadata: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """`frag.mma_sparse` as one ptx.mma_sparse for every instruction.
+
+    A, C and D are fragments of the dense instruction of half the K, B is two of them; the metadata
+    come a register for every A, in A's order.
+    """
+    instruction = op.instruction()
+    types = op.tile_types()
+    steps_k = types[1].rows.data // instruction.shape[2]
+    steps_m, steps_n = len(a) // steps_k, len(b) // (2 * steps_k)
+    (nibbles,) = metadata
+    registers = split(ar, nibbles, 8)
+    result = list(c)
+    for k in range(steps_k):
+        for n in range(steps_n):
+            pair = b[2 * k + 2 * steps_k * n : 2 * k + 2 * steps_k * n + 2]
+            right = ar.insert(ptx.ConcatOp(pair)).result
+            for m in range(steps_m):
+                at, left = m + steps_m * n, m + steps_m * k
+                product = ptx.MmaSparseOp(
+                    instruction.mnemonic, a[left], right, result[at], registers[left]
                 )
                 result[at] = ar.insert(product).d
     return result

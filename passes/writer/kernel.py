@@ -283,6 +283,18 @@ class KernelWriter:
         self.emit(op.instruction.data, vector(d), vector(a), vector(b), vector(c))
 
     @write.register
+    def _(self, op: ptx.MmaSparseOp) -> None:
+        a, b, (e,) = (self.in_registers(x) for x in (op.a, op.b, op.metadata))
+        c = self.names[op.c]
+        over = self.take_over(op.c, op) if op.c.type == op.d.type else None
+        if over is not None and op.d not in self._reserved:
+            self._own(op.d, over)
+        d = self.names[op.d] if op.d in self.names else self.define(op.d)
+        selector = str(op.selector.value.data)
+        operands = (vector(d), vector(a), vector(b), vector(c), e, selector)
+        self.emit(op.instruction.data, *operands)
+
+    @write.register
     def _(self, op: ptx.CopyOp) -> None:
         over = self.take_over(op.source, op)
         if over is not None:
