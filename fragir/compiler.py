@@ -173,6 +173,11 @@ class Argument:
     def is_memory(self) -> bool:
         return isinstance(self.type, MemRefType)
 
+    @property
+    def is_pointer(self) -> bool:
+        """Whether a program written at lane level takes an address."""
+        return self.type.name == "ptx.ptr"
+
 
 @dataclass
 class Kernel:
@@ -256,6 +261,9 @@ class Kernel:
     ) -> list[object]:
         result: list[object] = []
         for argument, value, view in zip(self.signature, arguments, views, strict=True):
+            if argument.is_pointer:
+                result.append(value)  # any buffer: a program of lanes says nothing of its shape
+                continue
             if view is None:
                 result.append(scalar(value, argument.type, argument.name))
                 continue
