@@ -49,6 +49,7 @@ class Clocks:
         self.width = self.lanes
         self.known: npt.NDArray[np.int32] = np.zeros((planes, total, self.width), np.int32)
         self.floor: I32 = np.zeros(total, np.int32)
+        self.lowest = 0  # of all floors
         self.warp_floor: I32 = np.zeros(total, np.int32)
         #: Warps whose lanes differ in what they know of others.
         self.uneven: Bools = np.zeros(machine.warps, np.bool_)
@@ -59,7 +60,7 @@ class Clocks:
 
     def reset(self) -> None:
         """A new wave: what went before is known to everybody."""
-        self.floor[...] = self.now
+        self.floor[...] = self.lowest = self.now
         self.known[:, :, self.lanes :] = 0
         self.uneven[...] = False
         self.now += 1
@@ -81,6 +82,10 @@ class Clocks:
         return found
 
     # -- questions -----------------------------------------------------------------------------
+
+    def settled(self, records: I64) -> bool:
+        """Whether a barrier of their block has made all records known to everybody there."""
+        return int(records.max()) >> TIME_SHIFT <= self.lowest
 
     def unordered(self, lanes: I64, records: I64) -> Bools:
         """Which accesses of the past the lanes do not know (arrays of one shape)."""
@@ -156,6 +161,7 @@ class Clocks:
             common = np.broadcast_to(fenced.max(axis=1, keepdims=True), fenced.shape)
             self.known[1, rows] = common.reshape(len(rows), -1)
         self.floor[rows] = self.now
+        self.lowest = int(self.floor.min())
         self.uneven[np.unique(rows // LANES)] = False
         self.now += 1
 

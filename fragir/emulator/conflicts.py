@@ -9,10 +9,9 @@ moved in sectors of 32 bytes. Both are remarks about an instruction, summed over
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.common import I64, LANES
 from fragir.emulator.hooks import Access, Hooks
@@ -58,7 +57,7 @@ class Conflicts(Hooks):
             return
         for arena, at, lanes in access.parts():
             if at.size and arena is not self.machine.memory.local:
-                self._count(access, arena, at.ravel(), lanes.ravel())
+                self._count(access, arena, at, lanes)
 
     def _count(self, access: Access, arena: Arena, at: I64, lanes: I64) -> None:
         shared = arena is self.machine.memory.shared
@@ -66,35 +65,44 @@ class Conflicts(Hooks):
         cost = self.costs.get(key)
         if cost is None:
             cost = self.costs[key] = Cost(access.instruction, shared)
-        rows, warps = by_warp(at, lanes)
+        if at.ndim == 2 and at.shape[1] == LANES:
+            rows, warps = at, lanes[:, 0] // LANES
+            relative = rows - rows[:, :1]
+            if shared and access.size >= WORD and (relative == relative[0]).all():
+                least = relative[0] - relative[0].min()
+                self._add(cost, access, least, len(rows), int(warps[0]))
+                return
+        else:
+            rows, warps = by_warp(at.ravel(), lanes.ravel())
         unit = WORD if shared else SECTOR
         present = rows != _ABSENT
         first = np.where(present, rows, np.iinfo(np.int64).max).min(axis=1)
         base = first // unit * unit
         relative = np.where(present, rows - base[:, None], _ABSENT)
         if (relative == relative[0]).all():
-            kinds: Any = [(0, len(rows))]
-        else:
-            distinct, where, counts = np.unique(
-                relative, axis=0, return_index=True, return_counts=True
-            )
-            del distinct
-            kinds = zip(where.tolist(), counts.tolist(), strict=True)
-        for index, times in kinds:
-            pattern: npt.NDArray[np.int64] = relative[index]
-            text = pattern.tobytes()
-            found = cost.patterns.get(text)
-            if found is None:
-                price = passes if shared else sectors
-                found = cost.patterns[text] = price(pattern, access.size)
-            paid, needed, detail = found
-            cost.paid += paid * times
-            cost.needed += needed * times
-            if paid > needed and paid - needed > cost.worst:
-                lane = int(np.flatnonzero(present[index])[0])
-                cost.worst, cost.detail = paid - needed, detail
-                cost.lane = int(warps[index]) * LANES + lane
-                cost.address = int(access.address.flat[0])
+            self._add(cost, access, relative[0], len(rows), int(warps[0]))
+            return
+        kinds: dict[bytes, list[int]] = {}
+        for index, row in enumerate(relative):
+            kinds.setdefault(row.tobytes(), []).append(index)
+        for where in kinds.values():
+            self._add(cost, access, relative[where[0]], len(where), int(warps[where[0]]))
+
+    @staticmethod
+    def _add(cost: Cost, access: Access, pattern: I64, times: int, warp: int) -> None:
+        """Count accesses of one pattern, made `times` times, by that warp among others."""
+        text = pattern.tobytes()
+        found = cost.patterns.get(text)
+        if found is None:
+            price = passes if cost.shared else sectors
+            found = cost.patterns[text] = price(pattern, access.size)
+        paid, needed, detail = found
+        cost.paid += paid * times
+        cost.needed += needed * times
+        if paid - needed > cost.worst:
+            cost.worst, cost.detail = paid - needed, detail
+            cost.lane = warp * LANES + int(np.flatnonzero(pattern != _ABSENT)[0])
+            cost.address = int(access.address.flat[0])
 
     def on_finish(self) -> None:
         for key, cost in self.costs.items():

@@ -56,12 +56,18 @@ class Access:
     sel: Any
     mask: Mask
     machine: Machine
+    _parts: list[tuple[Arena, I64, I64]] | None = None
 
     def parts(self) -> list[tuple[Arena, I64, I64]]:
         """(arena, byte positions, lanes) per space; several for generic addresses.
 
         Raises AccessFault where the access itself is about to.
         """
+        if self._parts is None:
+            self._parts = self._find_parts()
+        return self._parts
+
+    def _find_parts(self) -> list[tuple[Arena, I64, I64]]:
         memory = self.machine.memory
         lanes = self.lanes
         if self.space == "shared" and self.address.shape != _shape(self.sel, self.mask, lanes):

@@ -31,6 +31,8 @@ class RaceShadow:
         count = machine.memory.shared.bytes.size
         places = -(-count // unit)
         self.written: I64 = np.zeros(places, np.int64)
+        self.alone = machine.cluster_size == 1
+        self.slot_of = np.arange(machine.warps * LANES) // LANES % self.warps
         self.apart = places * (self.warps + 1) <= LIMIT
         columns = self.warps + 1 if self.apart else 2
         self.read: npt.NDArray[np.int64] = np.zeros((places, columns), np.int64)
@@ -50,8 +52,10 @@ class RaceShadow:
 
     def slots(self, at: I64, lanes: I64) -> I64:
         """The column of `read` for accesses of lanes at positions."""
-        warps = lanes // LANES
-        block, slot = np.divmod(warps, self.warps)
+        slot = self.slot_of[lanes]
         if not self.apart:
             slot = np.zeros_like(slot)
+        if self.alone:
+            return slot
+        block = lanes // LANES // self.warps
         return np.where(at // max(self.stride, 1) == block, slot, self.read.shape[1] - 1)

@@ -165,13 +165,15 @@ class Races(Hooks):
 
     def on_read(self, site: int, at: I64, lanes: I64, size: int, strong: bool) -> None:
         shadow, clocks = self.shadow, self.clocks
-        places, who, where = self._spread(at, lanes, size)
+        places = shadow.places(at, size)
         recs = shadow.written[places]
-        bad = clocks.unordered(who, recs)
-        if strong:
-            bad &= recs & STRONG == 0
-        if bad.any():
-            self.tell("write", site, bad, who, where, recs)
+        if not clocks.settled(recs):
+            places, who, where = self._spread(at, lanes, size)
+            bad = clocks.unordered(who, recs)
+            if strong:
+                bad &= recs & STRONG == 0
+            if bad.any():
+                self.tell("write", site, bad, who, where, recs)
         mine = record(clocks.now, clocks.own[lanes], site, strong)
         shadow.read[places, shadow.slots(at, lanes)[:, None]] = mine[:, None]
         shadow.read_time[places] = clocks.now
@@ -188,13 +190,13 @@ class Races(Hooks):
         shadow, clocks = self.shadow, self.clocks
         places, who, where = self._spread(at, lanes, size)
         recs = shadow.written[places]
-        bad = clocks.unordered(who, recs)
-        if strong:
-            bad &= recs & STRONG == 0
-        if bad.any():
-            if time is None:
+        if not clocks.settled(recs):
+            bad = clocks.unordered(who, recs)
+            if strong:
+                bad &= recs & STRONG == 0
+            if bad.any() and time is None:
                 self._suspect(site, bad, who, where, recs)
-            else:
+            elif bad.any():
                 self.tell("write", site, bad, who, where, recs)
         self._after_reads(site, places, who, where, strong)
         mine = record(clocks.now if time is None else time, clocks.own[lanes], site, strong)
@@ -203,8 +205,8 @@ class Races(Hooks):
     def _after_reads(self, site: int, places: I64, who: I64, where: I64, strong: bool) -> None:
         """What has been read here must be known to those who write."""
         shadow, clocks = self.shadow, self.clocks
-        late = shadow.read_time[places] > clocks.floor[who]
-        if late.any():
+        times = shadow.read_time[places]
+        if int(times.max()) > clocks.lowest and (late := times > clocks.floor[who]).any():
             recs = shadow.read[places[late]]
             lanes = np.broadcast_to(who[late][:, None], recs.shape)
             bad = clocks.unordered(lanes, recs)
