@@ -178,7 +178,7 @@ def name(case: Wgmma) -> str:
 
 
 def blocks_for(case: Wgmma) -> int:
-    """Enough for one-hot inputs to reach every row; the four tests of a wide N share its columns."""
+    """Enough for one-hot inputs to reach every row; tests of a wide N share its columns."""
     return max(case.m, case.n if DEEP else 64, case.k)
 
 
