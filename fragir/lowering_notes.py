@@ -18,7 +18,9 @@ def instructions_of(module: ModuleOp) -> list[str]:
     """The tensor-core instructions of a module at the lane level, each once, in order."""
     from fragir.dialects import ptx
 
-    found = [op.instruction.data for op in module.walk() if isinstance(op, ptx.MmaOp)]
+    found = [
+        op.instruction.data for op in module.walk() if isinstance(op, ptx.MmaOp | ptx.MmaSparseOp)
+    ]
     return list(dict.fromkeys(found))
 
 

@@ -32,6 +32,7 @@ from fragir.dialects.frag.memory import (
     ViewOp,
     WaitOp,
 )
+from fragir.dialects.frag.sparse import MmaSparseOp
 from fragir.dialects.frag.tiles import (
     CastOp,
     ConvertOp,
@@ -59,6 +60,7 @@ Frag = Dialect(
         MapOp,
         MatmulOp,
         MmaOp,
+        MmaSparseOp,
         StoreOp,
         ViewOp,
         WaitOp,
@@ -89,6 +91,7 @@ __all__ = [
     "MmaFragment",
     "MmaLayoutAttr",
     "MmaOp",
+    "MmaSparseOp",
     "SharedAttr",
     "StoreOp",
     "TileType",

@@ -7,7 +7,7 @@ from fragir.isa.model import Instruction
 from fragir.layout import Axis, Layout, Mode
 
 # Which of the instruction's dimensions an operand's rows and columns are.
-_DIMENSIONS = {"a": "mk", "b": "kn", "c": "mn", "d": "mn"}
+_DIMENSIONS = {"a": "mk", "b": "kn", "c": "mn", "d": "mn", "e": "mk"}
 
 
 def tile_layout(
@@ -18,7 +18,7 @@ def tile_layout(
 ) -> Layout:
     """The layout of an operand's tile of `shape` (rows, columns) over `warps` = (wm, wn).
 
-    Operand is a, b, c or d; rows and columns are those of the operand itself (B is k x n). Axes
+    Operand is a, b, c, d or e; rows and columns are those of the operand itself (B is k x n). Axes
     are warp, lane (32) and element. Each warp owns a contiguous block of M / wm rows and N / wn
     columns of C; A is replicated over the wn warps beside each other, B over the wm warps below
     each other. Warp id = warp_m + wm * warp_n. A lane's elements are the instruction's own, then
@@ -28,13 +28,15 @@ def tile_layout(
     fastest. For the m8n8k4 of f16, four products at once, the tile is (rows, columns, 4), exactly
     one instruction by one warp.
 
+    Of metadata (e) every lane holds what those that selector 0 names must.
+
     Errors where the shape is no multiple of what the warps' instructions cover.
     """
     held = instruction.operand(operand)
     if operand not in _DIMENSIONS or held.layout is None:
         raise FragirError(
             f"operand {operand!r} of {instruction.mnemonic} has no layout in registers to tile",
-            hint="a, b, c or d, where it stands in registers",
+            hint="a, b, c, d or e, where it stands in registers",
         )
     if len(held.shape) != 2:
         return _products(instruction, held.layout, held.shape, shape, warps)
