@@ -27,6 +27,7 @@ def attempt(target: str) -> Trial:
     trial.compile()
     trial.prepare(SIZES, {}, "normal", seed=0)
     trial.assemble()
+    trial.evaluate()
     trial.execute()
     trial.judge()
     return trial
