@@ -28,6 +28,7 @@ from fragir.cli.launch import (
     load,
     read_module,
 )
+from fragir.errors import FragirError
 
 
 @command()
@@ -60,16 +61,22 @@ def main(
     module, arguments = read_module(launch), load(launch)
     values = arguments.values()
     with Progress("emulating") as progress:
-        result = emulate(
-            launch,
-            module,
-            values,
-            check=check,
-            schedule=schedule,
-            asynchrony=asynchrony,
-            trace=sys.stderr if trace else None,
-            progress=progress,
-        )
+        try:
+            result = emulate(
+                launch,
+                module,
+                values,
+                check=check,
+                schedule=schedule,
+                asynchrony=asynchrony,
+                trace=sys.stderr if trace else None,
+                progress=progress,
+            )
+        except FragirError as error:
+            for finding in getattr(getattr(error, "report", None), "findings", ()):
+                kind, *words = finding_row(finding_json(finding))
+                note(f"found before: {kind}: {words[0]}: {words[-1]}")
+            raise
     findings = [finding_json(finding) for finding in result.findings]
     contents = {} if findings else arguments.results(values)
     write_files(contents)

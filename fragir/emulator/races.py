@@ -50,7 +50,8 @@ class Races(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
         code = [p.ins for p in program.code]
-        self.sites = {id(ins): at for at, ins in enumerate(code)}
+        #: Where each instruction is; those of very long programs share the last number.
+        self.sites = {id(ins): min(at, SITE_MASK) for at, ins in enumerate(code)}
         asynchronous = any(
             i.opcode[:2] == ("wgmma", "mma_async") or "bulk" in i.opcode for i in code
         )

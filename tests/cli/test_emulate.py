@@ -343,6 +343,21 @@ def test_performance_counts_when_asked_for(fragir: Fragir, in_folder: Path) -> N
     assert [f["kind"] for f in json.loads(result.out)["findings"]] == ["uncoalesced"]
 
 
+def test_what_was_found_before_an_error(fragir: Fragir, in_folder: Path) -> None:
+    faults = Path(__file__).parents[1] / "emulator" / "faults"
+    lines = (faults / "mbarrier-underflow.ptx").read_text().splitlines()
+    (in_folder / "k.ptx").write_text("\n".join(x for x in lines if "// mend" not in x))
+    np.save("data.npy", np.arange(1024, dtype=np.uint32))
+    result = fragir("emulate", "k.ptx", "--arg", "in:data.npy", "--check")
+    assert result.code == 1
+    first, *rest = result.err.splitlines()
+    assert first.startswith("found before: mbarrier: k.ptx:")
+    assert rest[0].startswith("error: ")
+    assert "deadlock" in rest[0]
+    result = fragir("check", "k.ptx", "--arg", "in:data.npy", "--json")
+    assert [f["kind"] for f in json.loads(result.out)["findings"]][:2] == ["mbarrier", "deadlock"]
+
+
 @pytest.mark.parametrize(("version", "code"), [("12.4", 0), ("13.2.78", 0), ("new", 1)])
 def test_ptxas(fragir: Fragir, store: Path, zeros: Path, version: str, code: int) -> None:
     arguments = ["--arg", "out:out.npy", "--arg", "u32:5", "--ptxas", version]
