@@ -294,8 +294,7 @@ class Definedness(Hooks):
                 for check in checks:
                     check(sel, lanes)
                 repeat(sel, mask)
-                size = 8 * max((r.width for r in data), default=64)
-                for offset in range(size):  # global memory counts as defined
+                for offset in range(32):  # global memory counts as defined
                     globals_.bytes[np.minimum(at + offset, globals_.bytes.size - 1)] = 0
                 return
             repeat(sel, mask)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import I64, LANES, Mask, Step, store
+from fragir.emulator.common import I64, Mask, Step, store
 from fragir.emulator.dataflow import Dataflow, Roles
 from fragir.emulator.program import Program, Register
 from fragir.emulator.shadow import Plane, PlaneDecoder
@@ -28,6 +28,7 @@ _LOADS = {"ld", "ldu", "ldmatrix"}
 _LOGIC = {"and", "or", "xor"}
 #: Moving instructions -> operands that steer them.
 _STEERING = {"prmt": (3,), "selp": (3,), "shfl": (2, 3), "mov": (), "movmatrix": ()}
+_CHUNK = 1 << 20
 _UNSIGNED = {f"s{n}": f"u{n}" for n in (8, 16, 32, 64)}
 
 
@@ -38,15 +39,17 @@ class Provenance:
         self.machine, self.program = machine, program
         self.flow = Dataflow(program)
         size = machine.memory.globals.bytes.size
-        numbers = np.arange(1, size + 1, dtype=np.int64)
-        for buffer in machine.memory.buffers:
-            if buffer.name == "the parameters":
-                numbers[buffer.start : buffer.start + buffer.size] = 0
         self.planes: list[Plane] = []
         while not self.planes or size >> 8 * len(self.planes):
-            plane = Plane(machine, 0)
-            plane.memory.globals.bytes[...] = numbers >> 8 * len(self.planes) & 0xFF
-            self.planes.append(plane)
+            self.planes.append(Plane(machine, 0))
+        for start in range(0, size, _CHUNK):  # 64-bit numbers of all memory at once are too many
+            numbers = np.arange(start + 1, min(start + _CHUNK, size) + 1, dtype=np.int64)
+            for k, plane in enumerate(self.planes):
+                plane.memory.globals.bytes[start : start + len(numbers)] = numbers >> 8 * k & 0xFF
+        for buffer in machine.memory.buffers:
+            if buffer.name == "the parameters":
+                for plane in self.planes:
+                    plane.memory.globals.bytes[buffer.start : buffer.start + buffer.size] = 0
         self.tracked = self._relevant()
 
     def reset(self) -> None:
@@ -246,6 +249,3 @@ def numbers_of(words: Sequence[Any], byte: int) -> I64:
         part = (word >> word.dtype.type(8 * byte)) & word.dtype.type(0xFF)
         total = total + (part.astype(np.int64) << 8 * k)
     return total
-
-
-assert LANES == 32
