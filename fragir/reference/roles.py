@@ -134,7 +134,8 @@ def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
                 for role in _loaded(value, _turned(names, turned))
             ]
         case frag.StoreOp():
-            return [(op.memory, _turned(("m", "n"), op.transposed))]
+            names = ("m", "n", "p") if len(op.tile.type.shape) == 3 else ("m", "n")
+            return [(op.memory, _turned(names, op.transposed))]
         case LinalgStructuredOperation():
             return _of_contraction(op)
         case _:

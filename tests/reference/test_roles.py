@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from xdsl.dialects import func
 
@@ -89,3 +91,9 @@ def test_the_kernel_agrees(text: str) -> None:
         for ours, argument in zip(names(text, a, c), kernel.signature, strict=True):
             pairs = list(zip(ours, argument.dims, strict=True))
             assert all(name == dim for name, dim in pairs if isinstance(dim, str)), argument
+
+
+def test_stacked_tiles_have_their_product_last() -> None:
+    text = Path(__file__, "../../../examples/mma_m8n8k4_f16.mlir").resolve().read_text()
+    a, b, _, d = names(text)
+    assert (a, b, d) == (("m", "k", "p"), ("k", "n", "p"), ("m", "n", "p"))
