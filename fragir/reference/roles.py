@@ -134,7 +134,9 @@ def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
                 for role in _loaded(value, _turned(names, turned))
             ]
         case frag.StoreOp():
-            names = ("m", "n", "p") if len(op.tile.type.shape) == 3 else ("m", "n")
+            tile = op.tile.type
+            stacked = isinstance(tile, frag.TileType) and len(tile.shape) == 3
+            names = ("m", "n", "p") if stacked else ("m", "n")
             return [(op.memory, _turned(names, op.transposed))]
         case LinalgStructuredOperation():
             return _of_contraction(op)
