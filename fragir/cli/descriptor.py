@@ -45,7 +45,7 @@ def main(
     fields: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Take a descriptor apart, or build one from a layout or from fields."""
+    """Take a shared-memory or instruction descriptor apart, or build one."""
     from fragir.isa.targets import known
 
     known(target)

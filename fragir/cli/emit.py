@@ -44,7 +44,7 @@ def main(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Write a PTX module that uses an instruction, or a C++ inline-assembly wrapper of it."""
+    """Write a PTX module that uses an instruction, or a C++ wrapper of it."""
     from fragir.isa.emit import default_target
 
     instruction = find(mnemonic)

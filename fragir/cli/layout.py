@@ -92,7 +92,10 @@ def main(
     style: str,
     as_json: bool,
 ) -> int | None:
-    """Show which lane holds which element of OPERAND: a b c d e sfa sfb registers addresses."""
+    """Show which lane holds which element of an instruction's operand.
+
+    OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
+    """
     style = "json" if as_json else style
     asked = sum(question is not None for question in (at, lane, made))
     if asked > 1:

@@ -44,7 +44,7 @@ def main(
     resume: bool,
     as_json: bool,
 ) -> int | None:
-    """Probe instructions with matrices whose products are known exactly.
+    """Probe instructions on the emulator or a GPU, with products known exactly.
 
     One-hot and random probes of every mma, wgmma and matrix copy, through the PTX of `fragir emit`.
     """
