@@ -1,0 +1,232 @@
+"""Every example runs: programs by `fragir run`, scripts as a user starts them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects import func
+
+from fragir.cli.main import main
+from fragir.cli.opt import main as opt
+from fragir.compiler import parse
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PROGRAMS = sorted(EXAMPLES.glob("*.mlir"))
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.name != "gemm.py")
+# none is a multiple of a tile
+SIZES = {"m": 100, "n": 77, "k": 45}
+LANE_LEVEL = {"stmatrix.mlir"}  # no meaning but its PTX; run by tests/families
+
+
+def entries(path: Path) -> list[func.FuncOp]:
+    module = parse(path.read_text(), path.name)
+    return [op for op in module.ops if isinstance(op, func.FuncOp)]
+
+
+def target_of(path: Path, function: func.FuncOp) -> str:
+    """The oldest of a few targets that has what the function uses."""
+    if any(op.name == "frag.wgmma" for op in function.walk()):
+        return "sm_90a"
+    return "sm_89" if "fp8" in path.name else "sm_80"
+
+
+def runs() -> Iterator[tuple[Path, str, str]]:
+    """(program, entry, target) of everything that `fragir run` can run."""
+    for path in PROGRAMS:
+        if path.name in LANE_LEVEL:
+            continue
+        for function in entries(path):
+            targets = {target_of(path, function), "sm_90a"}
+            if any(op.name == "frag.mma" for op in function.walk()):
+                targets = {target_of(path, function)}
+            for target in sorted(targets):
+                yield path, function.sym_name.data, target
+
+
+def names_of_sizes(text: str) -> list[str]:
+    """The dynamic sizes of a program, which are m, n and k where it does not name them."""
+    if "?x" not in text:
+        return []
+    if "frag.matmul" in text or "linalg" in text:
+        return ["m", "n", "k"]
+    return sorted(set(re.findall(r'"(\w+)"', " ".join(re.findall(r"frag.sizes = .*?\]", text)))))
+
+
+def run(
+    capfd: pytest.CaptureFixture[str], path: Path, entry: str, target: str, *more: str
+) -> dict[str, object]:
+    sizes = [f"{name}={SIZES[name]}" for name in names_of_sizes(path.read_text())]
+    size = ["--size", ",".join(sizes)] if sizes else []
+    arguments = ["run", str(path), "--entry", entry, "--target", target, *size, "--json", *more]
+    code = main([*arguments, "--on", "emulator"])
+    out = capfd.readouterr().out
+    assert code == 0, out
+    return json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("path", "entry", "target"),
+    list(runs()),
+    ids=lambda x: x.stem if isinstance(x, Path) else str(x),
+)
+def test_program(path: Path, entry: str, target: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Normal inputs and small integers; the result is within the reference's bounds."""
+    for inputs in ("normal", "integers"):
+        document = run(capfd, path, entry, target, "--inputs", inputs)
+        assert document["result"] == "PASS"
+        assert document["mismatches"] == 0
+        assert document["spills"] == 0
+        assert isinstance(document["max_error"], float)
+        assert isinstance(document["bound"], float)
+        assert document["max_error"] <= document["bound"]
+
+
+def headers() -> Iterator[tuple[str, str]]:
+    """The commands that the comments at the top of programs name."""
+    for path in PROGRAMS:
+        for line in path.read_text().splitlines():
+            if not line.startswith("//"):
+                break
+            command = re.match(r"//\s+((fragir|fragir-opt|fragir-gui) .*)", line)
+            if command:
+                yield path.name, command[1]
+
+
+@pytest.mark.parametrize(("program", "command"), list(headers()))
+def test_command_in_the_header(
+    program: str,
+    command: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every command that an example's header shows works as it stands there."""
+    monkeypatch.chdir(ROOT)
+    words, *pipe = command.split(" | ")
+    name, *arguments = shlex.split(words)
+    code = opt(arguments) if name == "fragir-opt" else main(arguments)
+    captured = capfd.readouterr()
+    assert code == 0, captured.err
+    assert captured.out
+    if pipe:  # | grep WORD
+        tool, word = shlex.split(pipe[0])
+        assert tool == "grep"
+        assert word in captured.out
+    if arguments[0] != "layout":
+        assert program in command
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_header(path: Path) -> None:
+    """Every program begins with what it shows and a command."""
+    text = path.read_text()
+    assert text.startswith("// ")
+    assert any(program == path.name for program, _ in headers())
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_script(path: Path, tmp_path: Path) -> None:
+    """Exit code 0, something to read, no warning."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_gemm_shows_its_table() -> None:
+    """`make run`: both targets pass, with a time for every stage and what ptxas says."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "gemm.py")], capture_output=True, text=True, check=True
+    )
+    rows = {line.split("  ")[0].strip(): line.split() for line in done.stdout.splitlines() if line}
+    assert rows["result"][-2:] == ["PASS", "PASS"]
+    for row in ("frag-tile, ms", "convert-frag-to-ptx, ms", "emit, ms", "ptxas, ms", "run, ms"):
+        assert all(float(time) > 0 for time in rows[row][-2:])
+    assert all(int(number) > 16 for number in rows["registers"][-2:])
+    assert rows["spills"][-2:] == ["0", "0"]
+    errors, bounds = rows["largest error"][-2:], rows["its bound"][-2:]
+    for error, bound in zip(errors, bounds, strict=True):
+        assert 0 < float(error) <= float(bound) < 0.01
+
+
+def test_gemm_fails_where_a_result_is_wrong(tmp_path: Path) -> None:
+    """Exit code 1 and FAIL: the judge is one that can say no."""
+    script = tmp_path / "wrong.py"
+    script.write_text(
+        "import runpy, sys\n"
+        "from fragir.cli.run import Trial\n"
+        "execute = Trial.execute\n"
+        "def wrong(self):\n"
+        "    execute(self)\n"
+        "    self.results[max(self.expected)][3, 5] += 1\n"
+        "Trial.execute = wrong\n"
+        f"runpy.run_path({str(EXAMPLES / 'gemm.py')!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "FAIL" in done.stdout
+
+
+def test_every_family_has_an_example() -> None:
+    """One instruction for each fragment family."""
+    programs = "\n".join(path.read_text() for path in PROGRAMS)
+    names = {path.stem for path in PROGRAMS}
+    wanted = {
+        *("mma_m8n8k4_f16", "mma_m8n8k4_f64", "mma_m8n8k16_s8", "mma_m16n8k8_f16"),
+        *("mma_m16n8k16_f16", "mma_m16n8k8_tf32", "mma_m16n8k32_s8", "ldmatrix", "stmatrix"),
+        *("wgmma_registers", "wgmma_shared"),
+    }
+    assert wanted <= names
+    for a in ("row", "col"):
+        for b in ("row", "col"):
+            for sums in ("f16_f16", "f32_f32", "f16_f32"):
+                assert f"@{a}_{b}_{sums}" in programs
+
+
+def test_gemm_in_frag_is_gemm() -> None:
+    """The hand-written GEMM gives to the bit what frag.matmul with its epilogue gives."""
+    import fragir
+
+    by_hand = fragir.compile((EXAMPLES / "gemm_frag.mlir").read_text())
+    program = """
+!matrix = memref<?x?xf16>
+func.func @gemm(%a: !matrix, %b: !matrix, %bias: memref<?xf16>, %c: !matrix) {
+  frag.matmul %a, %b into %c with %bias
+    : !matrix, !matrix into !matrix with memref<?xf16> epilogue {
+  ^bb0(%x: f32, %old: f16, %b16: f16):
+    %b32 = arith.extf %b16 : f16 to f32
+    %biased = arith.addf %x, %b32 : f32
+    %none = arith.constant 0.0 : f32
+    %active = arith.maximumf %biased, %none : f32
+    %rounded = arith.truncf %active : f32 to f16
+    frag.yield %rounded : f16
+  }
+  func.return
+}
+"""
+    tiled = fragir.compile(program)
+    rng = np.random.default_rng(0)
+    a, b, bias = (
+        rng.standard_normal(shape).astype(np.float16) for shape in ((150, 77), (77, 130), (130,))
+    )
+    results = [np.zeros((150, 130), np.float16) for _ in range(2)]
+    for kernel, result in zip((by_hand, tiled), results, strict=True):
+        kernel(a, b, bias, result, on="emulator")
+    np.testing.assert_array_equal(results[0], results[1])
+    assert results[0].any()
