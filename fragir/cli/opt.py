@@ -31,7 +31,10 @@ class FragirOptMain(xDSLOptMain):
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
             text = stream.read().decode("utf-8")
             parser = diagnostics.LocatingParser(self.ctx, text, self.get_input_name())
-            return parser.parse_module(not self.args.no_implicit_module)
+            module = parser.parse_module(not self.args.no_implicit_module)
+            if not (self.args.disable_verify or self.args.verify_diagnostics):
+                diagnostics.verify(module, text)  # xdsl-opt verifies too, but says no place
+            return module
 
         self.available_frontends["mlir"] = parse_mlir
 
