@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
+from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
@@ -63,15 +64,18 @@ class ConvertFragToPtxPass(ModulePass):
 
         try:
             known(self.target)
-            for function in [f for f in op.ops if isinstance(f, func.FuncOp)]:
-                if function.is_declaration:
-                    continue
-                lowered = FunctionLowering(function, threads_of(function), self.target).run()
-                lowered.location = function.location
-                grid = function.attributes.get("frag.grid")
-                if grid is not None:
-                    lowered.attributes["frag.grid"] = grid
-                Rewriter.insert_op(lowered, InsertPoint.before(function))
-                Rewriter.erase_op(function, safe_erase=False)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
+        for function in [f for f in op.ops if isinstance(f, func.FuncOp)]:
+            if function.is_declaration:
+                continue
+            try:
+                lowered = FunctionLowering(function, threads_of(function), self.target).run()
+            except FragirError as error:
+                fail(function, str(error))
+            lowered.location = function.location
+            grid = function.attributes.get("frag.grid")
+            if grid is not None:
+                lowered.attributes["frag.grid"] = grid
+            Rewriter.insert_op(lowered, InsertPoint.before(function))
+            Rewriter.erase_op(function, safe_erase=False)

@@ -229,11 +229,14 @@ class FragPlacePass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:
             known(self.target)
-            for function in op.ops:
-                if isinstance(function, func.FuncOp) and not function.is_declaration:
-                    place(function, self.target)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
+        for function in op.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                try:
+                    place(function, self.target)
+                except FragirError as error:
+                    fail(function, str(error))
 
 
 def place(function: func.FuncOp, target: str) -> None:

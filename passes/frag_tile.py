@@ -14,6 +14,9 @@ from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 
+# what every block would do once more
+_NOT_BESIDE = ("frag.", "scf.", "memref.store", "memref.copy", "linalg.")
+
 
 @dataclass(frozen=True)
 class FragTilePass(ModulePass):
@@ -48,6 +51,13 @@ class FragTilePass(ModulePass):
                     "a kernel computes one frag.matmul, at the top level of its function; split "
                     "the program into several functions",
                 )
+            for other in function.body.block.ops:
+                if other is not product and other.name.startswith(_NOT_BESIDE):
+                    fail(
+                        other,
+                        f"{other.name} stands beside a frag.matmul, which takes all of a kernel; "
+                        "put it into the epilogue or into a function of its own",
+                    )
             try:
                 tile_matmul(function, product, schedule_for(product, self.target))
             except FragirError as error:

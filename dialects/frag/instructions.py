@@ -163,6 +163,14 @@ def choose(
     name = using or _placed_name(a, b)
     if name is not None:
         shape, type_, orders = parse_name(name)
+        quad = shape == QUAD and type_ == "f16"
+        if len(orders) != 2 * quad:
+            raise FragirError(
+                f"{name} must say how A and B are stored"
+                if quad
+                else f"{name}: only m8n8k4.f16 has a choice of row and col",
+                hint=f"write {shape}.{type_}{'.row.col' * quad}",
+            )
         if type_ != types[0]:
             raise FragirError(f"{name} multiplies {type_}, but A holds {types[0]}")
         _check_fit(shape, a, c, name)

@@ -1,0 +1,31 @@
+// RUN: -p frag-place
+// -----
+// The value's type is the elements'.
+func.func @f(%x: f32) {
+  %0 = frag.fill %x : !frag.tile<32x64xf16>
+  func.return
+}
+// -----
+// A tile has a static shape.
+func.func @f(%x: f32) {
+  %0 = frag.fill %x : !frag.tile<?x64xf32>
+  func.return
+}
+// -----
+// A tile has two dimensions, or three.
+func.func @f(%x: f32) {
+  %0 = frag.fill %x : !frag.tile<64xf32>
+  func.return
+}
+// -----
+// Something that is no layout.
+func.func @f(%x: f32) {
+  %0 = frag.fill %x : !frag.tile<64x64xf32, 5 : i32>
+  func.return
+}
+// -----
+// 32 lanes do not divide 3x5, and no instruction gives it a layout.
+func.func @f(%x: f32) {
+  %0 = frag.fill %x : !frag.tile<3x5xf32>
+  func.return
+}
