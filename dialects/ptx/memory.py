@@ -34,7 +34,7 @@ class SharedOp(IRDLOperation):
 
     name = "ptx.shared"
     bytes = prop_def(IntegerAttr.constr(i64))
-    pointer = result_def(PointerType)
+    pointer = result_def(SHARED)
     traits = traits_def(Pure())
     assembly_format = "$bytes attr-dict `:` type($pointer)"
 
@@ -70,6 +70,8 @@ class OffsetOp(IRDLOperation):
     def verify_(self) -> None:
         if self.stride is not None and self.scale.value.data != 1:
             raise VerifyException("ptx.offset: with a stride in bytes the scale is 1")
+        if self.pointer.type != self.result.type:
+            raise VerifyException("ptx.offset: the pointer stays in its space")
 
 
 def _check_width(op: Operation, type_: Attribute) -> None:

@@ -82,6 +82,8 @@ class MmaOp(IRDLOperation):
 
     def verify_(self) -> None:
         instruction = _instruction(self)
+        if not instruction.family.startswith("mma"):
+            raise VerifyException(f"ptx.mma: {instruction.mnemonic} is no mma.sync")
         if instruction.family != "mma" or "sfa" in instruction.operands:
             raise VerifyException(
                 f"ptx.mma: {instruction.mnemonic} takes more than a, b and c: sparse products are "

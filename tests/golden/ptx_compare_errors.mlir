@@ -1,0 +1,19 @@
+// RUN: 
+// -----
+// A relation of integers.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.compare "slt" %w, %w : vector<4xf32> -> vector<4xi1>
+  func.return
+}
+// -----
+// As many i1.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.compare "olt" %w, %w : vector<4xf32> -> vector<2xi1>
+  func.return
+}
+// -----
+// Two types.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.compare "olt" %w, %v : vector<4xf32> -> vector<4xi1>
+  func.return
+}

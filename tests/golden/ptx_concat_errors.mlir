@@ -1,0 +1,13 @@
+// RUN: 
+// -----
+// As many elements.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.concat %v, %v : vector<4xf16>, vector<4xf16> -> vector<6xf16>
+  func.return
+}
+// -----
+// Of one type.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.concat %v, %w : vector<4xf16>, vector<4xf32> -> vector<8xf16>
+  func.return
+}

@@ -1,0 +1,13 @@
+// RUN: 
+// -----
+// 2 bytes.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  ptx.cp_async %s[0], %p[0], 2 : !ptx.ptr<global>
+  func.return
+}
+// -----
+// To global memory.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  ptx.cp_async %p[0], %p[0], 16 : !ptx.ptr<global>
+  func.return
+}

@@ -1,0 +1,13 @@
+// RUN: 
+// -----
+// With a stride the scale is 1.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.offset %p, %i * 4 * %i : !ptx.ptr<global> -> !ptx.ptr<global>
+  func.return
+}
+// -----
+// The space stays.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.offset %p, %i * 4 : !ptx.ptr<global> -> !ptx.ptr<shared>
+  func.return
+}

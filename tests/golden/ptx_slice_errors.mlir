@@ -1,0 +1,19 @@
+// RUN: 
+// -----
+// Beyond the end.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.slice %v[4] : vector<4xf16> -> vector<2xf16>
+  func.return
+}
+// -----
+// Half a register.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.slice %v[1] : vector<4xf16> -> vector<2xf16>
+  func.return
+}
+// -----
+// Another type.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.slice %v[0] : vector<4xf16> -> vector<1xf32>
+  func.return
+}

@@ -1,0 +1,14 @@
+// RUN: 
+// -----
+// Three registers.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  %0 = ptx.zero : vector<6xf16>
+  ptx.stmatrix %0, %s[0] : vector<6xf16>
+  func.return
+}
+// -----
+// To global memory.
+func.func @k(%p: !ptx.ptr<global>, %s: !ptx.ptr<shared>, %v: vector<4xf16>, %w: vector<4xf32>, %i: index, %f: f32, %q: i1, %h: f16, %u: vector<2xf16>, %d: i64, %e: vector<8xf16>) attributes {ptx.ntid = 32 : i64} {
+  ptx.stmatrix %v, %p[0] : vector<4xf16>
+  func.return
+}
