@@ -52,6 +52,7 @@ class KernelWriter:
         self.names: dict[SSAValue, Names] = {}
         self._owned: set[SSAValue] = set()  # values that alone have their registers
         self._reserved: dict[SSAValue, Names] = {}
+        self._fragments: dict[Operation, Names] = {}  # A of a wgmma, ready before its fence
         self._shared = 0
         self._sizes: dict[str, str] = {}
         self._location: LocationAttr = UnknownLoc()
@@ -270,7 +271,20 @@ class KernelWriter:
     @write.register
     def _(self, op: ptx.SyncOp) -> None:
         operands = [] if op.number is None else [str(op.number.value.data)]
+        if op.instruction.data.startswith("wgmma.fence"):
+            self._before_fence(op)
         self.emit(op.instruction.data, *operands)
+
+    def _before_fence(self, fence: ptx.SyncOp) -> None:
+        """Moves constants to registers where the products after a fence read them as A.
+
+        Registers of A must be written before the fence (PTX ISA 9.2, section 9.7.15.7.1).
+        """
+        op = fence.next_op
+        while op is not None and not isinstance(op, ptx.SyncOp):
+            if isinstance(op, ptx.WgmmaOp) and is_vector(op.a.type) and op.a in self.names:
+                self._fragments[op] = self.in_registers(op.a)
+            op = op.next_op
 
     @write.register
     def _(self, op: ptx.MmaOp) -> None:
@@ -307,7 +321,7 @@ class KernelWriter:
         self._tie(op, op.c, op.d)
         names = vector(self.names[op.d])
         registers = is_vector(op.a.type)
-        a = vector(self.in_registers(op.a)) if registers else self.register(op.a)
+        a = vector(self._fragment(op)) if registers else self.register(op.a)
         scale = "1" if op.scale_d is None else self.register(op.scale_d)
         operands = [names, a, self.register(op.b), scale]
         element = op.instruction.data.rsplit(".", 1)[1]
@@ -317,6 +331,9 @@ class KernelWriter:
             majors = [op.b_major.data] if registers else [op.a_major.data, op.b_major.data]
             operands += ["1" if major == "mn" else "0" for major in majors]
         self.emit(op.instruction.data, *operands)
+
+    def _fragment(self, op: ptx.WgmmaOp) -> Names:
+        return self._fragments.get(op) or self.in_registers(op.a)
 
     def _tie(self, op: Operation, source: SSAValue, result: SSAValue) -> None:
         over = self.take_over(source, op)
