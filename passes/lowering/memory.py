@@ -97,9 +97,15 @@ class Place:
 
     lanes: tuple[Lanes, ...]
     at: tuple[Value, ...]
-    # address of the elements with constant 0, by the memory's pointer
-    bases: dict[SSAValue, tuple[SSAValue, int]] = field(
-        default_factory=dict[SSAValue, tuple[SSAValue, int]], compare=False, repr=False
+    # what is known already: addresses by pointer and step along dimensions of unknown stride, and
+    # whether an element lies inside by dimension and step
+    bases: dict[tuple[SSAValue, tuple[int, ...]], tuple[SSAValue, int]] = field(
+        default_factory=dict[tuple[SSAValue, tuple[int, ...]], tuple[SSAValue, int]],
+        compare=False,
+        repr=False,
+    )
+    tests: dict[tuple[SSAValue, int, int], Predicate] = field(
+        default_factory=dict[tuple[SSAValue, int, int], Predicate], compare=False, repr=False
     )
 
     def coordinate(self, ar: Arithmetic, dim: int, constant: int) -> Value:
@@ -113,42 +119,31 @@ def address(
     """The address of an element, as a pointer and a number of bytes to add."""
     if memory.matrix is not None:
         return _shared_address(ar, memory, memory.matrix, place, constant)
-    terms: list[tuple[Value, Value]] = []
-    immediate = 0
-    if all(isinstance(stride, int) for stride in memory.strides):
-        return _static_address(ar, memory, place, constant)
-    for dim, stride in enumerate(memory.strides):
-        for part in (place.lanes[dim].value, place.at[dim], constant[dim]):
-            if isinstance(part, int) and isinstance(stride, int):
-                immediate += part * stride * memory.size
-            elif part != 0:
-                terms.append((part, stride))
-    pointer = memory.pointer
+    steps = zip(constant, memory.strides, strict=True)
+    known = sum(c * stride for c, stride in steps if isinstance(stride, int)) * memory.size
+    moving = zip(constant, memory.strides, strict=True)
+    unknown = tuple(0 if isinstance(stride, int) else c for c, stride in moving)
+    base = place.bases.get((memory.pointer, unknown))
+    if base is None:
+        base = place.bases[memory.pointer, unknown] = _base(ar, memory, place, unknown)
+    return base[0], base[1] + known
+
+
+def _base(
+    ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
+) -> tuple[SSAValue, int]:
+    """The address where the constant steps only in dimensions whose stride is not known."""
+    terms = [
+        (part, stride)
+        for dim, stride in enumerate(memory.strides)
+        for part in (place.lanes[dim].value, place.at[dim], constant[dim])
+        if part != 0
+    ]
+    pointer, immediate = memory.pointer, 0
     for part, stride in sorted(terms, key=lambda t: max(ar.depth(t[0]), ar.depth(t[1]))):
         pointer, more = ar.offset(pointer, part, memory.size, stride)
         immediate += more
     return pointer, immediate
-
-
-def _static_address(
-    ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
-) -> tuple[SSAValue, int]:
-    """With static strides only the immediate depends on the constant."""
-    base = place.bases.get(memory.pointer)
-    if base is None:
-        terms = [
-            (part, stride)
-            for dim, stride in enumerate(memory.strides)
-            for part in (place.lanes[dim].value, place.at[dim])
-        ]
-        pointer, immediate = memory.pointer, 0
-        for part, stride in sorted(terms, key=lambda term: ar.depth(term[0])):
-            pointer, more = ar.offset(pointer, part, memory.size, stride)
-            immediate += more
-        base = place.bases[memory.pointer] = pointer, immediate
-    steps = zip(constant, memory.strides, strict=True)
-    bytes_ = sum(c * stride for c, stride in steps if isinstance(stride, int)) * memory.size
-    return base[0], base[1] + bytes_
 
 
 def _shared_address(
@@ -173,15 +168,22 @@ def _shared_address(
 def inside(ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]) -> Predicate:
     """Whether the element lies inside the memory's shape."""
     result: Predicate = True
-    for dim, extent in enumerate(memory.shape):
-        coordinate = place.coordinate(ar, dim, constant[dim])
-        if isinstance(coordinate, int) and isinstance(extent, int):
-            result = ar.both(result, coordinate < extent)
-            continue
-        if _always_inside(place, dim, constant[dim], extent):
-            continue
-        result = ar.both(result, ar.less(coordinate, extent))
+    for dim in range(len(memory.shape)):
+        key = memory.pointer, dim, constant[dim]
+        test = place.tests.get(key)
+        if test is None:
+            test = place.tests[key] = _inside(ar, memory, place, dim, constant[dim])
+        result = ar.both(result, test)
     return result
+
+
+def _inside(ar: Arithmetic, memory: Memory, place: Place, dim: int, constant: int) -> Predicate:
+    """Whether one coordinate lies inside."""
+    extent = memory.shape[dim]
+    coordinate = place.coordinate(ar, dim, constant)
+    if isinstance(coordinate, int) and isinstance(extent, int):
+        return coordinate < extent
+    return _always_inside(place, dim, constant, extent) or ar.less(coordinate, extent)
 
 
 def _always_inside(place: Place, dim: int, constant: int, extent: Value) -> bool:
