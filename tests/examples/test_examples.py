@@ -230,3 +230,10 @@ func.func @gemm(%a: !matrix, %b: !matrix, %bias: memref<?xf16>, %c: !matrix) {
         kernel(a, b, bias, result, on="emulator")
     np.testing.assert_array_equal(results[0], results[1])
     assert results[0].any()
+
+
+def test_page_lists_every_example() -> None:
+    """docs/examples.md names each file, and only files that exist."""
+    page = (ROOT / "docs" / "examples.md").read_text()
+    linked = set(re.findall(r"\(\.\./examples/([\w.]+)\)", page))
+    assert linked == {path.name for path in (*EXAMPLES.glob("*.mlir"), *EXAMPLES.glob("*.py"))}
