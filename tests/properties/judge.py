@@ -122,7 +122,10 @@ def judge(
     grid = kernel.grid(kernel.sizes(arguments))
     tiled = "frag.grid" in function.attributes
     expected = evaluate(function, arguments, target=target, grid=grid if tiled else (1, 1, 1))
-    report = kernel.launch(grid, None, *arguments, on="emulator", schedule=seed or None)
+    # every check: races, fences, fragments, what nobody has written
+    report = kernel.launch(
+        grid, None, *arguments, on="emulator", schedule=seed or None, check=True, target=target
+    )
     assert report.findings == []
     written = outputs(function)
     assert written
