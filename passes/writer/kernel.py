@@ -289,17 +289,21 @@ class KernelWriter:
     @write.register
     def _(self, op: ptx.MmaOp) -> None:
         a, b = self.in_registers(op.a), self.in_registers(op.b)
-        c = self.names[op.c]
+        c = self._addend(op.c)
         over = self.take_over(op.c, op) if op.c.type == op.d.type else None
         if over is not None and op.d not in self._reserved:
             self._own(op.d, over)
         d = self.names[op.d] if op.d in self.names else self.define(op.d)
         self.emit(op.instruction.data, vector(d), vector(a), vector(b), vector(c))
 
+    def _addend(self, c: SSAValue) -> Names:
+        """C of a product: ptxas takes literals of 32 and 64 bits there, but none for two halves."""
+        return self.names[c] if ptx.bits(c.type) >= 32 else self.in_registers(c)
+
     @write.register
     def _(self, op: ptx.MmaSparseOp) -> None:
         a, b, (e,) = (self.in_registers(x) for x in (op.a, op.b, op.metadata))
-        c = self.names[op.c]
+        c = self._addend(op.c)
         over = self.take_over(op.c, op) if op.c.type == op.d.type else None
         if over is not None and op.d not in self._reserved:
             self._own(op.d, over)

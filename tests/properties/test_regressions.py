@@ -114,7 +114,21 @@ func.func @k(%b: memref<64x64xf16>, %d: memref<64x64xf32>) {
   func.return
 }
 """
+# ptxas takes no literal for two halves of C.
+ZERO_HALVES = """
+func.func @k(%a: memref<16x16xf16>, %b: memref<16x8xf16>, %d: memref<16x8xf16>) {
+  %0 = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+  %1 = frag.load %b[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16>
+  %z = arith.constant 0.0 : f16
+  %2 = frag.fill %z : !frag.tile<16x8xf16>
+  %3 = frag.mma %0, %1, %2
+    : !frag.tile<16x16xf16>, !frag.tile<16x8xf16>, !frag.tile<16x8xf16> -> !frag.tile<16x8xf16>
+  frag.store %3, %d[0, 0] : !frag.tile<16x8xf16>, memref<16x8xf16>
+  func.return
+}
+"""
 PROGRAMS = {
+    "zero-halves": (ZERO_HALVES, "sm_80"),
     "cast-of-variable": (CAST_OF_VARIABLE, "sm_80"),
     "swapped": (SWAPPED, "sm_80"),
     "two-bytes-a-lane": (TWO_BYTES_A_LANE, "sm_80"),
