@@ -23,6 +23,7 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.isa.targets import number
+from fragir.passes.writer.constants import is_small_float, small_float_bits, tf32
 from fragir.passes.writer.elementwise import Elementwise
 from fragir.passes.writer.registers import Labels, Registers
 from fragir.passes.writer.sharing import dies_at, reusable
@@ -389,10 +390,11 @@ class KernelWriter:
     @write.register
     def _(self, op: ptx.SplatOp) -> None:
         name, bits = self.one(op.scalar), ptx.bits(op.scalar.type)
-        if bits in (8, 16):
+        if 1 < bits < 32:
             if not name.startswith("%"):
-                pattern = int(literal_bits(name), 0) & (1 << bits) - 1
-                name = f"0x{pattern * (0x10001 if bits == 16 else 0x01010101):08X}"
+                name = replicated(int(literal_bits(name), 0), bits)
+            elif bits < 8:
+                raise FragirError(f"{op.scalar.type} is repeated as a constant only")
             else:
                 packed = self.registers.fresh(32, default_hint(op.result.type))
                 self._replicate(packed, name, bits)
@@ -604,9 +606,21 @@ def constant_names(attribute: Attribute, type_: Attribute) -> list[str]:
         if is_vector(type_) and ptx.bits(scalar) == 16:
             literal = f"0x{int(literal, 0) * 0x10001:08X}"
         return [literal] * count
-    if ptx.bits(scalar) == 1:
+    if name == "tf32":
+        return [float_literal(tf32(float(value)), "f32")] * count
+    bits = ptx.bits(scalar)
+    if bits == 1:
         return ["1" if value else "0"] * count
-    return [str(int(value))] * count
+    number = small_float_bits(float(value), name) if is_small_float(name) else int(value)
+    return [replicated(number, bits) if is_vector(type_) else str(number)] * count
+
+
+def replicated(pattern: int, bits: int) -> str:
+    """The literal of a register full of one element."""
+    if bits >= 32:
+        return str(pattern)
+    ones = sum(1 << at for at in range(0, 32, bits))
+    return f"0x{(pattern & (1 << bits) - 1) * ones:08X}"
 
 
 def literal_bits(name: str) -> str:

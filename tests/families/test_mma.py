@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from fragir import compile as compile_program
 from fragir.compiler import Place
 from fragir.isa.targets import number
 from fragir.reference.formats import decode
@@ -128,3 +129,23 @@ def test_the_instruction_is_the_family_s_own(family: Family) -> None:
     assert f".m{family.m}n{family.n}k{family.k}." in lines[0]
     assert f".{types} " in lines[0]
     assert number(family.target) >= 75
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=name)
+def test_constant_operands(family: Family) -> None:
+    """A, B and C that are constants: K ones and one more."""
+    program = family.program(1)
+    for operand, element in zip("abc", family.elements, strict=False):
+        if element in ("si8", "ui8"):  # arith has constants of signless types only
+            continue
+        load = next(line for line in program.splitlines() if f"%t{operand} = " in line)
+        value = "1" if element == "i32" else "1.0"
+        constant = f"  %x{operand} = arith.constant {value} : {element}"
+        fill = f"  %t{operand} = frag.fill %x{operand} : {load.split(' -> ')[1]}"
+        program = program.replace(load, f"{constant}\n{fill}")
+    kernel = compile_program(program, target=family.target)
+    assert kernel.assembled.warnings == []
+    shapes = [(1, *shape) for shape in family.shapes()]
+    arrays = [np.full(s, one(e)) for e, s in zip(family.elements, shapes, strict=True)]
+    found = multiply(kernel, arrays, "emulator", 1)
+    assert (decode(found, name_of(family.d)) == family.k + 1).all()
