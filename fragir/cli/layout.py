@@ -107,6 +107,7 @@ def main(
     try:
         immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
         query = Query(find(mnemonic), operand, immediates, logical, style)
+        _check_immediates(query, whole=made is not None)
         if at is not None:
             _show_at(query, at)
         elif lane is not None:
@@ -123,6 +124,27 @@ def main(
         report(error, as_json=True)
         return FINDING
     return None
+
+
+# The operands whose layout an immediate of the instruction moves.
+_MOVES = {"selector": ("e",), "byte": ("sfa", "sfb"), "thread": ("sfa", "sfb")}
+
+
+def _check_immediates(query: Query, *, whole: bool) -> None:
+    """FragirError for an immediate that the operand, or the `whole` instruction, does not have."""
+    instruction = query.instruction
+    instruction.operand(query.operand)
+    asked = tuple(instruction.operands) if whole else (query.operand,)
+    for name, value in query.immediates.items():
+        if name == "offset":
+            moves = "registers" in asked and instruction.form.shape == "16x32bx2"
+            owner = "registers of tcgen05.ld and .st with 16x32bx2"
+        else:
+            moves = any(operand in asked for operand in _MOVES[name])
+            owner = f"operand {' or '.join(_MOVES[name])}"
+        if value and not moves:
+            what = instruction.mnemonic if whole else f"operand {query.operand}"
+            raise FragirError(f"--{name} says nothing about {what}", hint=f"it goes with {owner}")
 
 
 def _show_at(query: Query, at: Point) -> None:

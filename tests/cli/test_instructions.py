@@ -144,6 +144,23 @@ def test_selectors(fragir: Fragir) -> None:
     assert fragir("layout", SPARSE, "e", "--selector", "2").code == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ((MMA, "a", "--selector", "1"), "operand e"),
+        ((SPARSE, "a", "--selector", "1"), "operand e"),
+        ((SCALED, "a", "--byte", "2"), "operand sfa or sfb"),
+        ((MMA, "d", "--output", "0,0", "--thread", "1"), "operand sfa or sfb"),
+        ((MMA, "a", "--offset", "4"), "16x32bx2"),
+    ],
+)
+def test_selectors_of_other_operands(fragir: Fragir, arguments: tuple[str, ...], word: str) -> None:
+    """An immediate that has no say over what is asked is refused, not ignored."""
+    result = fragir("layout", *arguments)
+    assert (result.code, result.out) == (1, "")
+    assert word in result.err
+
+
 def test_logical(fragir: Fragir) -> None:
     """Two packed columns make a chunk of f16, as the metadata's nibbles count them."""
     packed = document(fragir, "layout", "layout", SPARSE, "a", "--format", "json")
