@@ -146,19 +146,19 @@ def examine(
             except EmulationError as error:
                 if error.report is None:
                     raise  # the launch is wrong, not the kernel
-                found = [finding_json(finding) for finding in error.report.findings]
-                found.append(_stopped(error))
+                found = [(f.subject, finding_json(f)) for f in error.report.findings]
+                found.append(("", _stopped(error)))
             else:
-                found = [finding_json(finding) for finding in result.findings]
+                found = [(f.subject, finding_json(f)) for f in result.findings]
                 if uses is not None:
                     uses += result.fragments
                 remarks = remarks or [finding_json(remark) for remark in result.remarks]
                 if first is None:
                     instructions, first = result.statistics.total, arguments.results(values)
                 elif first != (results := arguments.results(values)):
-                    found.append(_depends(launch, first, results, schedule, asynchrony))
-            for finding in found:
-                key = tuple(finding[k] for k in ("kind", "file", "line", "col"))
+                    found.append(("", _depends(launch, first, results, schedule, asynchrony)))
+            for subject, finding in found:
+                key = (*(finding[k] for k in ("kind", "file", "line", "col")), subject)
                 findings.setdefault(key, finding)
             progress((index + 1) / len(runs))
     return list(findings.values()), remarks, instructions

@@ -164,7 +164,9 @@ def load(launch: Launch) -> Loaded:
 
 def finding_json(finding: Any) -> dict[str, Any]:
     """A finding of the emulator as the document of `check` shows it."""
-    return asdict(finding)
+    document = asdict(finding)
+    del document["subject"]
+    return document
 
 
 FINDING_COLUMNS = ("kind", "place", "warp", "lane", "address", "message")

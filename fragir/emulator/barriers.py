@@ -337,18 +337,29 @@ def pack(pending: int, expected: int, tx: int, parity: int) -> int:
     return pending | expected << 20 | (tx & _TX) << 40 | parity << 63
 
 
-def update(machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0) -> int:
+def misused(machine: Machine, at: int, what: str, lane: int | None) -> EmulationError:
+    """The error of a lane (its flat number) at the mbarrier at a position; `{}` is its name."""
+    offset = at % max(machine.memory.shared_stride, 1)
+    error = EmulationError(what.format(f"the mbarrier at shared offset {offset}"), kind="mbarrier")
+    error.address = offset
+    if lane is not None:
+        error.warp, error.lane = divmod(lane, LANES)
+    return error
+
+
+def update(
+    machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0, lane: int | None = None
+) -> int:
     """Arrive and change the transaction count of the mbarrier at a position; the old word.
 
-    `more` raises the pending count first (cp.async.mbarrier.arrive without .noinc).
+    `more` raises the pending count first (cp.async.mbarrier.arrive without .noinc). `lane`: whose
+    doing it is, for messages.
     """
     words = machine.memory.shared.view(8)
     old = int(words[at >> 3])
     pending, expected, bytes_left, parity = unpack(old)
     if expected == 0:
-        raise EmulationError(
-            f"the mbarrier at shared offset {at} is not initialised", kind="mbarrier"
-        )
+        raise misused(machine, at, "{} is not initialised", lane)
     bytes_left += tx
     pending += more
     while True:
@@ -363,14 +374,9 @@ def update(machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0) 
         if not arrivals:
             break
     if arrivals:
-        raise EmulationError(
-            f"the mbarrier at shared offset {at} expects fewer arrivals", kind="mbarrier"
-        )
+        raise misused(machine, at, "{} expects fewer arrivals", lane)
     if abs(bytes_left) > _FIELD:
-        raise EmulationError(
-            f"the transaction count of the mbarrier at shared offset {at} exceeds {_FIELD}",
-            kind="mbarrier",
-        )
+        raise misused(machine, at, f"the transaction count of {{}} exceeds {_FIELD}", lane)
     words[at >> 3] = pack(pending, expected, bytes_left, parity)
     machine.progress = True
     if not pending and bytes_left < 0:
@@ -446,18 +452,19 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
         values = None if amount is None else get(amount, sel, mask).astype(np.int64)
         tell_mbarrier(machine, "arrive", at, get(machine.engine.lane_ids, sel, mask))
-        each = at.ravel()
+        each, who = at.ravel(), get(machine.engine.lane_ids, sel, mask).ravel()
         old = np.zeros(each.shape, np.uint64)
         for position in np.unique(each):
             which = each == position
             number = int(which.sum())
             total = number if values is None else int(values.ravel()[which].sum())
             if values is not None and not expects:
-                _refuse_excess(machine, int(position), values.ravel()[which])
+                _refuse_excess(machine, int(position), values.ravel()[which], who[which])
             if drops:
                 _drop(machine, int(position), number)
             tx = total if expects else 0
-            old[which] = update(machine, int(position), number if expects else total, tx)
+            count = number if expects else total
+            old[which] = update(machine, int(position), count, tx, lane=int(who[which][-1]))
         if state is not None:
             if mask is None:
                 state[sel] = old.reshape(at.shape)
@@ -469,16 +476,13 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
-def _refuse_excess(machine: Machine, at: int, counts: I64) -> None:
+def _refuse_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
     """One thread cannot arrive more often than the phase still waits for."""
     pending, expected, _, _ = unpack(int(machine.memory.shared.view(8)[at >> 3]))
     most = int(counts.max())
     if expected and most > (pending if len(counts) == 1 else expected):
-        raise EmulationError(
-            f"the mbarrier at shared offset {at} expects fewer arrivals: {most} come, "
-            f"{pending} of {expected} are pending",
-            kind="mbarrier",
-        )
+        what = f"{{}} expects fewer arrivals: {most} come, {pending} of {expected} are pending"
+        raise misused(machine, at, what, int(lanes[counts.argmax()]))
 
 
 def _drop(machine: Machine, at: int, number: int) -> None:
@@ -495,8 +499,9 @@ def _expect(d: Decoder, ins: tree.Instruction) -> Step:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask).ravel()
         tell_mbarrier(machine, "expect", at, get(machine.engine.lane_ids, sel, mask))
         values = get(amount, sel, mask).ravel()
-        for position, value in zip(at, values, strict=True):
-            update(machine, int(position), 0, sign * int(value))
+        who = get(machine.engine.lane_ids, sel, mask).ravel()
+        for position, value, lane in zip(at, values, who, strict=True):
+            update(machine, int(position), 0, sign * int(value), lane=int(lane))
 
     return run
 

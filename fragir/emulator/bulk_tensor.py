@@ -127,9 +127,9 @@ def find_map(machine: Machine, address: int) -> tuple[TensorMap, Buffer]:
     start = address - GLOBAL_BASE
     data = machine.memory.globals.bytes[max(start, 0) : max(start, 0) + SIZE].tobytes()
     if start < 0 or not data.startswith(_MAGIC):
-        raise AccessFault("there is no tensor map at this address", address, 0)
+        raise AccessFault("there is no tensor map at this address", address, 0, "out-of-bounds")
     if address % 64:
-        raise AccessFault("a tensor map must be 64-byte aligned", address, 0)
+        raise AccessFault("a tensor map must be 64-byte aligned", address, 0, "misaligned")
     (index,) = struct.unpack_from("<I", data, len(_MAGIC))
     return machine.tensor_maps[index]
 
@@ -178,7 +178,9 @@ def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
                     places[one] + places.dtype.type(tensor.bytes - 16), homes[one], 16
                 )
                 if int(places[index]) % 128:
-                    raise AccessFault("a tile must be 128-byte aligned", int(places[index]), 0)
+                    raise AccessFault(
+                        "a tile must be 128-byte aligned", int(places[index]), 0, "misaligned"
+                    )
                 start = int(memory.locate_shared(places[one], homes[one], 16)[0])
                 word = -1
                 if signals is not None:

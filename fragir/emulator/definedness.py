@@ -100,6 +100,7 @@ class Definedness(Hooks):
             f"{name} is not initialised in {some}; it is {what}",
             lane=warp * LANES + lane,
             address=address,
+            subject=name,
         )
 
     def _check(

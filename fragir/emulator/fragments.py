@@ -276,7 +276,7 @@ class Fragments(Hooks):
             f"bytes on, a column {each.columns // 8}; {total} of {known} elements are wrong"
         )
         flat = warp * LANES + lane
-        self.report(d, ins, KIND, message, lane=flat)
+        self.report(d, ins, KIND, message, lane=flat, subject=operand.name)
 
     def _holds(self, name: str, each: Fit, places: list[int], base: int) -> str:
         if any(p == TORN for p in places):
@@ -359,7 +359,8 @@ class Fragments(Hooks):
                 f"byte {offset} of {origin}, a row is {each.rows // 8} bytes on, a column "
                 f"{each.columns // 8}; {int(each.outliers.sum())} elements are wrong"
             )
-            self.report(d, form.instruction, KIND, message, lane=int(warp) * LANES)
+            lane = int(warp) * LANES
+            self.report(d, form.instruction, KIND, message, lane=lane, subject=name)
 
 
 def _whole(relative: I64, low: Any) -> Places:

@@ -176,9 +176,11 @@ class Hooks:
         *,
         lane: int | None = None,
         address: int | None = None,
+        subject: str = "",
     ) -> None:
-        """Add a finding at an instruction; `lane` is a flat number. Each text is reported once."""
-        self.found(d.program, instruction.at, kind, message, lane=lane, address=address)
+        """Add a finding at an instruction; `lane` is a flat number. See `Finding`."""
+        at = instruction.at
+        self.found(d.program, at, kind, message, lane=lane, address=address, subject=subject)
 
     def found(
         self,
@@ -189,6 +191,7 @@ class Hooks:
         *,
         lane: int | None = None,
         address: int | None = None,
+        subject: str = "",
     ) -> None:
         """Add a finding at a place in the PTX; those of `PERFORMANCE` go to the remarks."""
         where = program.error("", at)
@@ -208,6 +211,7 @@ class Hooks:
                 warp,
                 None if lane is None else lane % LANES,
                 address,
+                subject,
             )
         )
 

@@ -99,7 +99,7 @@ class Races(Hooks):
         ins = self.program.code[site].ins
         offset = at % max(self.machine.memory.shared_stride, 1)
         text = f"{ins.mnemonic} at shared offset {offset}: {message}"
-        self.found(self.program, ins.at, kind, text, lane=lane, address=offset)
+        self.found(self.program, ins.at, kind, text, lane=lane, address=offset, subject=f"{other}")
 
     def who(self, lane: int, rec: int) -> str:
         """The instruction and the lane of a record, for messages."""

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 class Finding:
     """Something wrong that did not stop the run.
 
-    `kind` is one of `KINDS`; line and col are places in the PTX (1-based).
+    `kind` is one of `KINDS`; line and col are places in the PTX (1-based). `subject`: what of the
+    instruction it is about (a register, an operand, the other line of a race), for telling apart
+    findings at one place.
     """
 
     kind: str
@@ -21,6 +23,7 @@ class Finding:
     warp: int | None = None
     lane: int | None = None
     address: int | None = None
+    subject: str = ""
 
 
 #: kind -> what it means.

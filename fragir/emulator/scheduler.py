@@ -358,11 +358,15 @@ class Scheduler:
 
     def _placed(self, error: FragirError, position: int, sel: Any) -> EmulationError:
         ins = self.program.code[position].ins
-        warp = int(np.arange(self.machine.warps)[sel][0])
+        warp, lane = getattr(error, "warp", None), getattr(error, "lane", None)
+        if warp is None:
+            warp = int(np.arange(self.machine.warps)[sel][0])
         block, local = self.machine.place(warp)
-        message = f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local}: "
+        where = f"block {block} warp {local}" + ("" if lane is None else f" lane {lane}")
+        message = f"{ins.mnemonic} in {self.program.entry}, {where}: "
         placed = self.program.error(message + error.message, ins.at, error.hint)
         placed.kind, placed.warp = getattr(error, "kind", "stopped"), local
+        placed.lane, placed.address = lane, getattr(error, "address", None)
         return placed
 
     def _write_trace(self, at: int, block: Block, sel: Any, mask: Mask) -> None:

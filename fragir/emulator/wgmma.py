@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fragir.emulator.alu import Decode
 from fragir.emulator.common import EmulationError, Mask, Step
+from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Register
 from fragir.emulator.report import Finding
 from fragir.emulator.tensor import WgmmaOp
@@ -39,6 +40,10 @@ class Form:
     options: dict[str, Any]
     place: tuple[str | None, int | None, int | None]  # file, line, column in the PTX
     instruction: tree.Instruction
+    names: dict[int, str]  # row -> the register's name in the text
+
+    def name(self, row: int) -> str:
+        return self.names.get(row, "a register")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,32 +114,48 @@ class Warpgroups:
     def _check_order(self, form: Form, every: Any) -> None:
         """Registers held by earlier wgmma may only be used as the same accumulator."""
         if form.a is not None and self.held[form.a][:, every].any():
-            for other in self.pending:
+            for other in self._pending_of(every):
                 if np.isin(form.a, other.form.d).any():
-                    raise EmulationError(
-                        "its A registers are the accumulator of a wgmma that is still pending",
-                        hint="wgmma.wait_group first",
-                        kind="wgmma-registers",
-                    )
+                    raise self._touched("its A registers are", form.a, other, every)
         if self.held[form.d][:, every].any():
-            for other in self.pending:
+            for other in self._pending_of(every):
                 same = np.array_equal(other.form.d, form.d)
                 if not same and np.isin(form.d, other.form.d).any():
-                    raise EmulationError(
-                        "its accumulator overlaps that of a wgmma that is still pending",
-                        hint="wgmma.wait_group first",
-                        kind="wgmma-registers",
-                    )
+                    raise self._touched("its accumulator overlaps", form.d, other, every)
+
+    def _pending_of(self, warps: Any) -> list[Issue]:
+        """What these warps have issued and not waited for."""
+        return [item for item in self.pending if np.isin(expand(item.warps), warps).any()]
+
+    @staticmethod
+    def _touched(what: str, rows: Any, other: Issue, every: Any) -> EmulationError:
+        form = other.form
+        register = form.name(int(rows[np.isin(rows, form.d)][0]))
+        error = EmulationError(
+            f"{what} the accumulator of a wgmma that is still pending: {register} of the wgmma "
+            f"of line {form.place[1]}",
+            hint="wgmma.wait_group first",
+            kind="wgmma-registers",
+        )
+        error.warp, error.lane = int(every[np.isin(every, expand(other.warps))][0]), 0
+        return error
 
     def _report_fence(self, form: Form, used: Any, every: Any) -> None:
         report = self.machine.report
-        warp = int(every[self.dirty[used][:, every].any(axis=0)][0])
+        dirty = self.dirty[used][:, every]
+        warp = int(every[dirty.any(axis=0)][0])
+        names = [form.name(int(row)) for row in used[dirty.any(axis=1)]]
+        some = ", ".join(names[:4]) + (" ..." if len(names) > 4 else "")
+        block, local = self.machine.place(warp)
         report.findings.append(
             Finding(
                 "wgmma-fence",
-                "registers of this wgmma were written without a wgmma.fence in between",
+                f"registers of this wgmma were written without a wgmma.fence in between: {some} "
+                f"(block {block} warp {local} lane 0)",
                 *form.place,
-                warp=warp % self.machine.warps_per_block,
+                warp=local,
+                lane=0,
+                subject=names[0],
             )
         )
         self.dirty[used[:, None], every] = False  # say it once
@@ -164,9 +185,15 @@ class Warpgroups:
     def finish(self) -> None:
         """The wave is over: what nobody waited for is reported."""
         for item in self.pending:
-            report = self.machine.report
-            report.findings.append(
-                Finding("unretired", "nothing waited for this wgmma", *item.form.place)
+            block, local = self.machine.place(int(item.warps[0]))
+            self.machine.report.findings.append(
+                Finding(
+                    "unretired",
+                    f"nothing waited for this wgmma (block {block} warp {local} lane 0)",
+                    *item.form.place,
+                    warp=local,
+                    lane=0,
+                )
             )
         self.pending = []
 
@@ -194,15 +221,26 @@ class Warpgroups:
 
         def read(addresses: Any) -> Any:
             if addresses.size and int(addresses.max()) + 16 > memory.shared_size:
-                raise EmulationError(
+                beyond = addresses.astype(np.int64) + 16 > memory.shared_size
+                text = (
                     f"the wgmma of line {form.place[1]} reads at {int(addresses.max())}; "
-                    f"the block has {memory.shared_size}",
-                    kind="out-of-bounds",
+                    f"the block has {memory.shared_size}"
                 )
+                raise refuse(text, "out-of-bounds", addresses, int(np.flatnonzero(beyond)[0]))
             at = addresses.astype(np.int64) + home[:, None]
             if memory.poisoned:
-                memory.check_poison(memory.shared, at, 16)
+                try:
+                    memory.check_poison(memory.shared, at, 16)
+                except AccessFault as fault:
+                    text = f"the wgmma of line {form.place[1]} reads here: {fault.reason}"
+                    raise refuse(text, fault.kind, addresses, fault.index) from None
             return memory.shared.bytes.reshape(-1, 16)[at >> 4]
+
+        def refuse(text: str, kind: str, addresses: Any, index: int) -> EmulationError:
+            error = EmulationError(text, kind=kind)
+            error.warp, error.lane = int(item.warps[index // addresses.shape[-1]]), 0
+            error.address = int(addresses.flat[index])
+            return error
 
         options = dict(form.options)
         if item.meta is not None:
@@ -213,19 +251,37 @@ class Warpgroups:
 
     # -- the registers that others touch -------------------------------------------------------
 
+    def _touches(self, text: str, touched: Any, held: Any, sel: Any, mask: Mask) -> EmulationError:
+        """The error of an instruction that uses a pending register in the rows `held` of `sel`."""
+        row = next(int(w) for w in held if mask is None or mask[w].any())
+        warp = int(np.arange(self.machine.warps)[sel][row])
+        register = int(touched[self.held[touched, warp] != 0][0])
+        owner = next(
+            i
+            for i in self.pending
+            if warp in expand(i.warps)
+            and (register in i.form.d or (i.form.a is not None and register in i.form.a))
+        ).form
+        lane = 0 if mask is None else int(np.argmax(mask[row]))
+        part = "the accumulator" if register in owner.d else "A"
+        error = EmulationError(
+            f"{text} touches a register of a wgmma that is still pending: "
+            f"{owner.name(register)}, in {part} of the wgmma of line {owner.place[1]}",
+            hint="wgmma.wait_group first",
+            kind="wgmma-registers",
+        )
+        error.warp, error.lane = warp, lane
+        return error
+
     def watch(self, step: Step, touched: npt.NDArray[np.intp], written: Any, text: str) -> Step:
         """A step of another instruction that uses registers of some wgmma."""
 
         def run(sel: Any, mask: Mask) -> None:
             if self.pending and self.held[touched][:, sel].any():
                 where = np.argwhere(self.held[touched][:, sel].any(axis=0))
-                some = np.zeros(1, np.bool_) if mask is None else mask[where[:, 0]].any(axis=1)
+                some = np.ones(1, np.bool_) if mask is None else mask[where[:, 0]].any(axis=1)
                 if mask is None or some.any():
-                    raise EmulationError(
-                        f"{text} touches a register of a wgmma that is still pending",
-                        hint="wgmma.wait_group first",
-                        kind="wgmma-registers",
-                    )
+                    raise self._touches(text, touched, where[:, 0], sel, mask)
             step(sel, mask)
             if len(written):
                 if mask is None:
@@ -323,7 +379,13 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
             options[name] = bool(value)
     where = d.program.error("", ins.at)
     into = _rows(d, ins, d.vector(d.operand(ins, 0)), op.d.count)
-    form = Form(op, into, a_rows, options, (where.file, where.line, where.col), ins)
+    names = {
+        d.register(ins, e).index: e.text
+        for operand in ins.operands[:2]
+        for e in (d.vector(operand) if operand is not a_operand or a_rows is not None else ())
+        if isinstance(e, tree.Name)
+    }
+    form = Form(op, into, a_rows, options, (where.file, where.line, where.col), ins, names)
     a = None if a_rows is not None else d.source(ins, 1, "u64")
     b = d.source(ins, 2, "u64")
 
