@@ -11,7 +11,7 @@ the others are the matrix dimensions. This is A of `mma.m16n8k16` for f16 (PTX I
 ...       groupID + 8        Otherwise
 ... col = (threadID_in_group * 2) + (i & 0x1)          for ai where i <  4
 ...       (threadID_in_group * 2) + (i & 0x1) + 8      for ai where i >= 4
-... ''', elements=8)
+... ''')
 >>> print(a)
 lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]
 >>> print(a.formula())
@@ -38,6 +38,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
     Node: TypeAlias = Tree[Token] | Token
+
+_MOST_ELEMENTS = 256  # a lane has no more registers
 
 Environment = dict[str, int]
 Evaluate = Callable[[Environment], int]
@@ -100,17 +104,28 @@ def from_formula(
     """The layout that a formula describes.
 
     `elements` is the number of elements a lane holds; it may be left out where a range such as
-    `i = {0,..,3}` or names such as `a0, a1` say it. The dimensions are the names that no other line
-    uses, or `dims`. Raises LayoutError for a syntax error (with its place), for a formula that
-    leaves an element undefined, and for one that is no layout, naming the element.
+    `i = {0,..,3}` or names such as `a0, a1` say it, and where only one number makes the formula
+    hold every element of a matrix once. The dimensions are the names that no other line uses, or
+    `dims`. Raises LayoutError for a syntax error (with its place), for a formula that leaves an
+    element undefined, and for one that is no layout, naming the element.
     """
     formula = _read(text)
     sizes = _sizes(formula, elements, lanes)
-    names = dims if dims is not None else formula.targets(set(sizes))
+    names = dims if dims is not None else formula.targets({*sizes, "element"})
     missing = [name for name in names if name not in formula.definitions]
     if missing or not names:
         raise LayoutError(f"The formula does not say what {', '.join(missing) or 'row, col'} is.")
-    axes = tuple(sizes)
+    if "element" in formula.used and "element" not in sizes:
+        sizes["element"] = _inferred_elements(formula, sizes, names)
+    function = _function(formula, tuple(sizes), names)
+    found = from_function(sizes, function, names)
+    return replace(found, where=_predicate(formula, sizes))
+
+
+def _function(
+    formula: _Formula, axes: tuple[str, ...], names: tuple[str, ...]
+) -> Callable[[Point], Point]:
+    """From a slot, its coordinates in the order of `axes`, to the values of `names`."""
 
     def function(slot: Point) -> Point:
         environment = dict(zip(axes, slot, strict=True))
@@ -120,8 +135,38 @@ def from_formula(
             place = _place(environment)
             raise LayoutError(f"The formula cannot be computed at {place}: {error}.") from None
 
-    found = from_function(sizes, function, names)
-    return replace(found, where=_predicate(formula, sizes))
+    return function
+
+
+def _inferred_elements(formula: _Formula, sizes: dict[str, int], names: tuple[str, ...]) -> int:
+    """How many elements a lane holds, if one number alone fits; else LayoutError.
+
+    A number fits if it makes the formula a bijection in which every alternative has its say.
+    """
+    function = _function(formula, (*sizes, "element"), names)
+    slots = list(product(*map(range, sizes.values())))
+    seen = set[Point]()
+    fitting: list[int] = []
+    wanted = formula.used.union(names)
+    alternatives = sum(len(formula.definitions.get(name, ())) for name in wanted)
+    for element in range(_MOST_ELEMENTS):
+        try:
+            points = [function((*slot, element)) for slot in slots]
+        except LayoutError:
+            break
+        seen.update(points)
+        if len(seen) < (element + 1) * len(slots) or any(x < 0 for p in points for x in p):
+            break
+        extents = [1 + max(axis) for axis in zip(*seen, strict=True)]
+        if len(seen) == prod(extents) and len(formula.reached) == alternatives:
+            fitting.append(element + 1)
+    if len(fitting) == 1:
+        return fitting[0]
+    several = f"; {', '.join(map(str, fitting[:4]))} ... would do" if fitting else ""
+    raise LayoutError(
+        f"The formula does not say how many elements a lane holds{several}.",
+        hint="add a range such as i = {0,..,3}, or give elements=",
+    )
 
 
 def to_formula(layout: Layout) -> str:
@@ -205,6 +250,7 @@ class _Formula:
         default_factory=lambda: list[tuple[set[str], Evaluate]]()
     )
     evaluating: set[str] = field(default_factory=lambda: set[str]())
+    reached: set[tuple[str, int]] = field(default_factory=lambda: set[tuple[str, int]]())
 
     def targets(self, axes: set[str]) -> tuple[str, ...]:
         """The names that no line uses, in order."""
@@ -217,8 +263,9 @@ class _Formula:
             raise LayoutError(f"The formula defines {name} by itself.")
         self.evaluating.add(name)
         try:
-            for value, guard in self.definitions[name]:
+            for number, (value, guard) in enumerate(self.definitions[name]):
                 if guard(environment):
+                    self.reached.add((name, number))
                     return value(environment)
         finally:
             self.evaluating.discard(name)
@@ -236,11 +283,6 @@ def _sizes(formula: _Formula, elements: int | None, lanes: int) -> dict[str, int
     sizes.update(formula.ranges)
     if elements is not None:
         sizes["element"] = elements
-    elif "element" in formula.used and "element" not in sizes:
-        raise LayoutError(
-            "The formula does not say how many elements a lane holds.",
-            hint="add a range such as i = {0,..,3}, or give elements=",
-        )
     return sizes
 
 

@@ -150,8 +150,28 @@ def test_elements_are_read_off_ranges_and_names() -> None:
     for name, text, elements, _ in FRAGMENTS:
         if name in ("m16n8 accumulator", "m16n8k8 tf32 A", "m16n8k8 tf32 B", "m8n8k16 s8 A"):
             assert from_formula(HEAD + text).size("element") == elements
-    with pytest.raises(LayoutError, match="how many elements"):
-        from_formula(HEAD + FRAGMENTS[0][1])
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS, ids=[name for name, *_ in FRAGMENTS])
+def test_elements_are_found_where_one_number_fits(fragment: tuple[str, str, int, Place]) -> None:
+    """A pasted formula means without `elements` what it means with the right number."""
+    name, text, elements, _ = fragment
+    if name == "m8n8k4 f16 B .row":  # four lanes hold each element: no number is right by itself
+        with pytest.raises(LayoutError, match="how many elements"):
+            from_formula(HEAD + text)
+        return
+    found = from_formula(HEAD + text).array()
+    expected = from_formula(HEAD + text, elements=elements).array()
+    assert found.reshape(expected.shape).tolist() == expected.tolist()
+
+
+def test_number_of_elements_is_not_guessed() -> None:
+    with pytest.raises(
+        LayoutError, match=r"how many elements a lane holds; 2, 4, 6, 8 \.\.\. would"
+    ):
+        from_formula("row = %laneid >> 2; col = %laneid % 4 * 2 + i % 2 + i / 2 * 8")
+    with pytest.raises(LayoutError, match="how many elements a lane holds\\."):
+        from_formula("row = %laneid & 7; col = i & 3")
 
 
 def test_on_one_line() -> None:
