@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fragir.errors import FragirError
 from fragir.toolchain.arguments import pack, size_of
+from fragir.toolchain.tensor_maps import SIZE, Tiles, encode, is_tensor_map
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,9 +96,10 @@ def launch(
     `arguments` in the order of the PTX parameters: a C-contiguous numpy array is copied to the
     GPU and back (the same array twice is one buffer; a read-only one is not copied back), any
     object that speaks DLPack or `__cuda_array_interface__` and lives on the GPU is used in place,
-    `None` is a null pointer, and scalars and bytes are packed by `parameters`, the PTX types
-    (`u64`, `f32`, `b8[128]`). Without `parameters` the cubin tells sizes only: an `int` fits any,
-    a `float` is f32 or f64.
+    a `fragir.emulator.TensorMap` is encoded over the copy of its array, by value or behind a
+    pointer as the parameter asks, `None` is a null pointer, and scalars and bytes are packed by
+    `parameters`, the PTX types (`u64`, `f32`, `b8[128]`). Without `parameters` the cubin tells
+    sizes only: an `int` fits any, a `float` is f32 or f64.
 
     `grid` and `block` count blocks and threads (x, y, z), `cluster` blocks, `shared` bytes of
     dynamic shared memory. `stream` is a handle, or an object with `__cuda_stream__`; where one is
@@ -122,7 +124,7 @@ def launch(
         config = _config(cuda, grid, block, cluster, shared, handle)
         _do(cuda.cuLaunchKernelEx, config, function, ctypes.addressof(pointers), 0, entry=entry)
         buffers.copy_back(entry)
-        if stream is None or buffers.arrays:
+        if stream is None or buffers.arrays or buffers.constants:
             _do(cuda.cuStreamSynchronize, handle, entry=entry)
     finally:
         buffers.free()
@@ -331,6 +333,7 @@ class _Buffers:
         self.cuda = cuda
         self.stream = stream
         self.arrays: dict[tuple[int, int], _Copy] = {}
+        self.constants: list[tuple[Any, ctypes.Array[ctypes.c_char]]] = []
 
     def pointer(self, array: Array, place: str) -> int:
         """The address on the GPU of an array's copy."""
@@ -349,6 +352,16 @@ class _Buffers:
                 _do(self.cuda.cuMemcpyHtoDAsync, pointer, *key, self.stream)
         return int(self.arrays[key].pointer)
 
+    def constant(self, data: bytes) -> int:
+        """The address on the GPU of bytes that the kernel only reads."""
+        pointer = _do(self.cuda.cuMemAlloc, len(data))
+        # the copy is asynchronous: its source lives as long as the launch
+        source = ctypes.create_string_buffer(data, len(data))
+        self.constants.append((pointer, source))
+        host = ctypes.addressof(source)
+        _do(self.cuda.cuMemcpyHtoDAsync, pointer, host, len(data), self.stream)
+        return int(pointer)
+
     def copy_back(self, entry: str) -> None:
         """Queues the copies back into the arrays that can be written."""
         for (address, size), copy in self.arrays.items():
@@ -365,11 +378,16 @@ class _Buffers:
     def free(self) -> None:
         for copy in self.arrays.values():
             self.cuda.cuMemFree(copy.pointer)
+        for pointer, _ in self.constants:
+            self.cuda.cuMemFree(pointer)
         self.arrays.clear()
+        self.constants.clear()
 
 
 def _value(buffers: _Buffers, argument: object, kind: str, place: str, stream: int) -> bytes:
     """The bytes of one parameter: an address, a scalar or a struct."""
+    if is_tensor_map(argument):
+        return _tensor_map(buffers, argument, kind, place)
     array = _as_array(argument)
     if array is not None:
         address = buffers.pointer(array, place)
@@ -380,6 +398,15 @@ def _value(buffers: _Buffers, argument: object, kind: str, place: str, stream: i
     if size_of(kind) != 8:
         raise FragirError(f"{place} is an array, the parameter has the type `{kind}`")
     return address.to_bytes(8, "little")
+
+
+def _tensor_map(buffers: _Buffers, tiles: Tiles, kind: str, place: str) -> bytes:
+    """A tensor map as a parameter: its own bytes, or the address of a copy."""
+    size = size_of(kind)
+    if size not in (8, SIZE):
+        raise FragirError(f"{place} is a tensor map, the parameter has the type `{kind}`")
+    encoded = encode(buffers.cuda, tiles, buffers.pointer(tiles.array, place), _do, place)
+    return encoded if size == SIZE else buffers.constant(encoded).to_bytes(8, "little")
 
 
 def _as_array(argument: object) -> Array | None:

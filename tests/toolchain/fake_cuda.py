@@ -40,6 +40,13 @@ class FakeCuda:
     CUlaunchAttributeID: Any = REAL.CUlaunchAttributeID
     CUlaunchConfig: Any = REAL.CUlaunchConfig
     CUlaunchAttribute: Any = REAL.CUlaunchAttribute
+    CUtensorMapDataType: Any = REAL.CUtensorMapDataType
+    CUtensorMapInterleave: Any = REAL.CUtensorMapInterleave
+    CUtensorMapSwizzle: Any = REAL.CUtensorMapSwizzle
+    CUtensorMapL2promotion: Any = REAL.CUtensorMapL2promotion
+    CUtensorMapFloatOOBfill: Any = REAL.CUtensorMapFloatOOBfill
+    cuuint32_t: Any = REAL.cuuint32_t
+    cuuint64_t: Any = REAL.cuuint64_t
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.sizes = sizes
@@ -55,6 +62,7 @@ class FakeCuda:
         self.attributes: list[tuple[Any, int]] = []
         self.loaded = 0
         self.synchronized: list[int] = []
+        self.maps: list[tuple[Any, ...]] = []
 
     def cuInit(self, flags: int) -> tuple[Any, ...]:
         return (self.init,)
@@ -160,3 +168,10 @@ class FakeCuda:
     def cuStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
         self.synchronized.append(stream)
         return OK
+
+    def cuTensorMapEncodeTiled(self, *arguments: Any) -> tuple[Any, ...]:
+        """Keeps the arguments; the map is 128 bytes of its number."""
+        self.maps.append(arguments)
+        encoded = REAL.CUtensorMap()
+        ctypes.memset(encoded.getPtr(), len(self.maps), 128)
+        return (*OK, encoded)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fragir.errors import FragirError
-from fragir.toolchain import driver
+from fragir.toolchain import driver, tensor_maps
 from fragir.toolchain.ptxas import assemble
 
 # The folder of tests is no package: the module beside this one is loaded by its path.
@@ -308,7 +308,9 @@ def test_absent_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_name_exists_in_the_real_package() -> None:
     """The stand-in must not hide a misspelt function: the names in the source are NVIDIA's."""
-    names = set(re.findall(r"\bcuda\.(\w+)", inspect.getsource(driver))) - {"bindings", "core"}
+    names = set(
+        re.findall(r"\bcuda\.(\w+)", inspect.getsource(driver) + inspect.getsource(tensor_maps))
+    ) - {"bindings", "core"}
     assert "cuLaunchKernelEx" in names
     assert [name for name in names if not hasattr(fake_cuda.REAL, name)] == []
     attributes = re.findall(r"attribute\w*\.(CU_\w+)", inspect.getsource(driver))

@@ -1,0 +1,203 @@
+"""Tensor maps for the driver: what it is told, on a stand-in; a copy by one on a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from fragir.emulator import TensorMap, run
+from fragir.errors import FragirError
+from fragir.toolchain import driver
+from fragir.toolchain.ptxas import assemble
+
+_spec = importlib.util.spec_from_file_location("fake_cuda", Path(__file__).parent / "fake_cuda.py")
+assert _spec is not None
+assert _spec.loader is not None
+fake_cuda: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fake_cuda)
+
+Make = Callable[..., Any]
+NAMES = ("rank", "address", "dims", "strides", "box", "steps")
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Make:
+    def make_fake(*sizes: int) -> Any:
+        fake = fake_cuda.FakeCuda(sizes)
+        monkeypatch.setattr(driver, "_bindings", lambda: fake)
+        monkeypatch.setattr(driver, "_modules", type(driver._modules)())  # pyright: ignore[reportPrivateUsage]
+        return fake
+
+    return make_fake
+
+
+def add(*arguments: object, **options: Any) -> None:
+    driver.launch(b"cubin", "add", grid=(1,), block=(32,), arguments=arguments, **options)
+
+
+def told(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """The arguments of cuTensorMapEncodeTiled by name, numbers as Python's."""
+    found: dict[str, Any] = dict(zip(NAMES, arguments[1:7], strict=True))
+    for name in NAMES[2:]:
+        found[name] = [int(value) for value in found[name]]
+    names = ("type", *("interleave", "swizzle", "promotion", "fill"))
+    kinds = (arguments[0], *arguments[7:])
+    return found | {name: kind.name for name, kind in zip(names, kinds, strict=True)}
+
+
+def test_map_by_value(make: Make) -> None:
+    """Dimensions go innermost first to the driver; its stride is not told (driver API)."""
+    fake = make(128, 8)
+    array = np.zeros((40, 24), np.float16)
+    add(TensorMap(array, (16, 8), element_strides=(2, 1), fill="nan"), array)
+    what = told(fake.maps[0])
+    buffer = int.from_bytes(fake.parameters[1], "little")
+    assert (what["rank"], what["address"], what["dims"]) == (2, buffer, [24, 40])
+    assert (what["strides"], what["box"], what["steps"]) == ([48], [8, 16], [1, 2])
+    assert what["type"] == "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
+    assert what["swizzle"] == "CU_TENSOR_MAP_SWIZZLE_NONE"
+    assert what["interleave"] == "CU_TENSOR_MAP_INTERLEAVE_NONE"
+    assert what["fill"] == "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA"
+    assert fake.parameters[0] == b"\1" * 128
+    assert (fake.memory, fake.freed) == ({}, 1)
+
+
+@pytest.mark.parametrize("swizzle", [32, 64, 128])
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        (np.uint8, "UINT8"),
+        (ml_dtypes.float8_e4m3fn, "UINT8"),
+        (np.int16, "UINT16"),
+        (ml_dtypes.bfloat16, "BFLOAT16"),
+        (np.int32, "INT32"),
+        (np.float32, "FLOAT32"),
+        (np.float64, "FLOAT64"),
+    ],
+)
+def test_types_and_swizzles(make: Make, dtype: Any, kind: str, swizzle: Any) -> None:
+    fake = make(128)
+    array = np.zeros((8, 256), dtype)
+    add(TensorMap(array, (8, swizzle // array.itemsize), swizzle))
+    what = told(fake.maps[0])
+    assert what["type"] == f"CU_TENSOR_MAP_DATA_TYPE_{kind}"
+    assert what["swizzle"] == f"CU_TENSOR_MAP_SWIZZLE_{swizzle}B"
+    assert what["fill"] == "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE"
+
+
+def test_map_behind_a_pointer(make: Make) -> None:
+    fake = make(8)
+    array = np.zeros(64, np.float32)
+    add(TensorMap(array, (32,)))
+    assert fake.freed == 2  # the map and the array
+    assert fake.synchronized == [0]
+    assert len(told(fake.maps[0])["strides"]) == 0
+
+
+def test_refused(make: Make) -> None:
+    fake = make(128, 4)
+    array = np.zeros((4, 12), np.float16)
+    with pytest.raises(FragirError, match="strides of argument 0 are 24 bytes"):
+        add(TensorMap(array, (4, 8)), 1)
+    square = TensorMap(np.zeros((8, 8), np.float16), (8, 8))
+    with pytest.raises(FragirError, match="argument 1 is a tensor map, the parameter has the type"):
+        add(square, square)
+    assert fake.memory == {}
+
+
+# A tile by a tensor map to shared memory, from there to global memory as it lies.
+COPY = """\
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry copy(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 x, .param .u32 y)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<8>;
+    .reg .pred %p<3>;
+    .shared .align 1024 .b8 tile[8192];
+    .shared .align 8 .b64 bar;
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    mov.u32 %r2, tile;
+    mov.u32 %r3, bar;
+    mov.b64 %rd1, map;
+    cvta.param.u64 %rd1, %rd1;
+    ld.param.u32 %r4, [x];
+    ld.param.u32 %r5, [y];
+    @!%p1 mbarrier.init.shared::cta.b64 [%r3], 1;
+    @!%p1 fence.mbarrier_init.release.cluster;
+    bar.sync 0;
+    @%p1 bra wait;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 8192;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%r2], [%rd1, {%r4, %r5}], [%r3];
+wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;
+    @!%p2 bra wait;
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r6, %r1;
+each:
+    shl.b32 %r7, %r6, 2;
+    cvt.u64.u32 %rd3, %r7;
+    add.s64 %rd3, %rd2, %rd3;
+    add.u32 %r7, %r2, %r7;
+    ld.shared.b32 %r7, [%r7];
+    st.global.b32 [%rd3], %r7;
+    add.u32 %r6, %r6, 128;
+    setp.lt.u32 %p2, %r6, 2048;
+    @%p2 bra each;
+    ret;
+}
+"""
+
+
+def tile(swizzle: int, corner: tuple[int, int], launch: Callable[..., Any]) -> list[int]:
+    """What one copy of a 64-row tile of f16 leaves in shared memory."""
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 1 << 16, (100, 200)).astype(np.uint16)
+    out = np.zeros(4096, np.uint16)
+    launch((TensorMap(array, (64, 64), 128 if swizzle else 0), out, *corner))
+    return out.tolist()
+
+
+def emulated(arguments: tuple[object, ...]) -> None:
+    run(COPY, "copy", block=(128,), arguments=arguments)
+
+
+@pytest.mark.parametrize("swizzle", [0, 128])
+def test_copy_on_the_emulator(swizzle: int) -> None:
+    """The kernel that the GPU runs below: row r begins at 128 r, its 16-byte chunks XOR r % 8."""
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 1 << 16, (100, 200)).astype(np.uint16)
+    inside = np.zeros((64, 64), np.uint16)
+    inside[:44, :32] = array[56:, 168:]
+    chunks = inside.reshape(64, 8, 8)
+    if swizzle:
+        chunks = np.array([[row[c ^ r % 8] for c in range(8)] for r, row in enumerate(chunks)])
+    assert tile(swizzle, (168, 56), emulated) == chunks.reshape(-1).tolist()
+
+
+REASON = driver.available()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+@pytest.mark.parametrize("corner", [(0, 0), (168, 56), (-5, -3)])
+@pytest.mark.parametrize("swizzle", [0, 128])
+def test_copy_on_the_gpu(swizzle: int, corner: tuple[int, int]) -> None:
+    if driver.gpu().target != "sm_90":
+        pytest.skip("the kernel is for sm_90a")
+    cubin = assemble(COPY, "sm_90a").cubin
+    types = ("b8[128]", "u64", "s32", "s32")
+
+    def launch(arguments: tuple[object, ...]) -> None:
+        driver.launch(cubin, "copy", grid=(1,), block=(128,), arguments=arguments, parameters=types)
+
+    assert tile(swizzle, corner, launch) == tile(swizzle, corner, emulated)
