@@ -1,10 +1,10 @@
 """The syntax tree of PTX: what `fragir.ptx.parse` returns and all that `fragir.ptx.write` sees.
 
-Every node is a frozen, slotted dataclass. A string in a node is the text of one token of the
-source, without the leading dot where PTX writes one (`Instruction.opcode` of `ld.param.u64` is
-`("ld", "param", "u64")`, `Declaration.type` of `.reg .b32` is `"b32"`). Names of registers,
-variables, labels, parameters and functions are `Name` nodes wherever they stand, so that a walk
-over `Name` finds every use and every definition.
+Every node is a frozen, slotted dataclass (`fragir.ptx.node`). A string in a node is the text of one
+token of the source, without the leading dot where PTX writes one (`Instruction.opcode` of
+`ld.param.u64` is `("ld", "param", "u64")`, `Declaration.type` of `.reg .b32` is `"b32"`). Names of
+registers, variables, labels, parameters and functions are `Name` nodes wherever they stand, so that
+a walk over `Name` finds every use and every definition.
 
 `at` is the offset in the source text of the node's first token, -1 for a node that was not read.
 It takes no part in comparison and hashing: two trees are equal if they say the same. A line and a
@@ -16,7 +16,9 @@ Section numbers are those of the PTX ISA 9.2.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from fragir.ptx.node import Frozen, node
 
 
 class Source:
@@ -59,23 +61,23 @@ def _at() -> int:
 # ------------------------------------------------------------------ operands (section 6)
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+@node
+class Name(Frozen):
     """A register, variable, label, parameter, function, or special register: `%r1`, `$L__BB0_2`."""
 
     text: str
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Sink:
+@node
+class Sink(Frozen):
     """`_`: a destination whose value is not wanted, or an argument left out."""
 
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+@node
+class Integer(Frozen):
     """An integer literal (4.5.1): `10`, `0x1F`, `017`, `0b101`, each with `U` behind it or not."""
 
     text: str
@@ -96,8 +98,8 @@ class Integer:
         return int(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Float:
+@node
+class Float(Frozen):
     """A floating-point literal (4.5.2): `0f3F800000`, `0d3FF0000000000000`, `1.5e3`."""
 
     text: str
@@ -125,8 +127,8 @@ class Float:
         return float(struct.unpack(kind, struct.pack(raw, self.bits))[0])
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+@node
+class String(Frozen):
     """A string with its quotes: `"nounroll"`."""
 
     text: str
@@ -137,8 +139,8 @@ class String:
         return self.text[1:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+@node
+class Component(Frozen):
     """One component of a vector register, or a part selected by a video instruction: `%tid.x`."""
 
     base: Name
@@ -146,24 +148,24 @@ class Component:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+@node
+class Vector(Frozen):
     """`{%r1, %r2}`; also the braces of an initialiser, where they nest."""
 
     elements: tuple[Operand, ...]
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Parens:
+@node
+class Parens(Frozen):
     """`(...)`: the parameters of a call, or a bracket in a constant expression."""
 
     elements: tuple[Operand, ...]
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+@node
+class Address(Frozen):
     """`[base]`, `[base+offset]`, and with more behind a comma `[map, {c0, c1}]` (6.4.1).
 
     `offset` is a constant expression: `[%rd1+-16]` has `Unary("-", Integer("16"))`. `rest` holds
@@ -176,8 +178,8 @@ class Address:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+@node
+class Index(Frozen):
     """An element of an array: `table[3]` (6.4.2)."""
 
     base: Name
@@ -185,8 +187,8 @@ class Index:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+@node
+class Pair(Frozen):
     """Two destinations: `p|q` of setp, `d|p` of shfl.sync, `_|p` of elect.sync."""
 
     first: Name | Sink
@@ -194,8 +196,8 @@ class Pair:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+@node
+class Unary(Frozen):
     """`-5`; `!%p1` of a predicate. The operator is one of `+ - ! ~` (4.5.5)."""
 
     operator: str
@@ -203,8 +205,8 @@ class Unary:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+@node
+class Binary(Frozen):
     """`a+4` in a constant expression (4.5.5). Brackets of the source are `Parens` within it."""
 
     operator: str
@@ -213,8 +215,8 @@ class Binary:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+@node
+class Conditional(Frozen):
     """`a ? b : c` in a constant expression."""
 
     condition: Operand
@@ -223,8 +225,8 @@ class Conditional:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+@node
+class Cast(Frozen):
     """`(.s64) a` in a constant expression; the type is `s64` or `u64`."""
 
     type: str
@@ -232,8 +234,8 @@ class Cast:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+@node
+class Apply(Frozen):
     """`generic(x)` or the mask `0xFF00(x)` in an initialiser (5.4.4, 5.4.5)."""
 
     function: Name | Integer
@@ -280,8 +282,8 @@ OPERANDS = (
 # ------------------------------------------------------------------ statements (section 4.3)
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+@node
+class Comment(Frozen):
     """`// ...` or `/* ... */`, whole. `trailing`: it stands on the line of what is before it.
 
     A comment within a statement comes after that statement, one in a function's head before the
@@ -293,8 +295,8 @@ class Comment:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+@node
+class Guard(Frozen):
     """`@%p1` or `@!%p1` (9.3)."""
 
     register: Name
@@ -302,8 +304,8 @@ class Guard:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+@node
+class Instruction(Frozen):
     """`@%p1 ld.param.u64 %rd1, [k_param_0];`: the opcode is split at its dots."""
 
     guard: Guard | None
@@ -316,16 +318,16 @@ class Instruction:
         return ".".join(self.opcode)
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+@node
+class Label(Frozen):
     """`$L__BB0_2:`. What it names is the next statement."""
 
     name: Name
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+@node
+class Block(Frozen):
     """`{ ... }`: a scope of its own for registers, variables and labels. `end` is where `}` is."""
 
     items: tuple[Statement, ...]
@@ -333,8 +335,8 @@ class Block:
     end: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+@node
+class Variable(Frozen):
     """One name of a declaration: `%r<12>`, `a[4][8] = {...}`, `s[]`.
 
     `count` is the number in `%r<12>` (the names `%r0` to `%r11`); a dimension is None where the
@@ -348,8 +350,8 @@ class Variable:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+@node
+class Attribute(Frozen):
     """`.attribute(.managed)`, `.attribute(.unified(0x1, 0x2))` (5.4.8)."""
 
     name: str
@@ -357,8 +359,8 @@ class Attribute:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+@node
+class Pointer(Frozen):
     """`.ptr .global .align 16` of a kernel's parameter (5.1.6.3)."""
 
     space: str | None = None
@@ -366,8 +368,8 @@ class Pointer:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+@node
+class Declaration(Frozen):
     """`.visible .global .align 16 .v4 .f32 a, b[4];`, `.reg .b32 %r<5>;`, or one parameter.
 
     `linkage`: any of extern, visible, weak, common. `space`: reg, sreg, const, global, local,
@@ -385,8 +387,8 @@ class Declaration:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionDirective:
+@node
+class FunctionDirective(Frozen):
     """`.maxntid 128, 1, 1`, `.minnctapersm 2`, `.noreturn` in a function's head (11.4)."""
 
     name: str
@@ -394,16 +396,16 @@ class FunctionDirective:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Pragma:
+@node
+class Pragma(Frozen):
     """`.pragma "nounroll";`, in a function's head too."""
 
     values: tuple[String, ...]
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+@node
+class Function(Frozen):
     """A kernel (`kind` is `entry`) or a device function (`func`); without a body, its prototype.
 
     A list of parameters that is left out is the same as `()`.
@@ -420,8 +422,8 @@ class Function:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class CallPrototype:
+@node
+class CallPrototype(Frozen):
     """`.callprototype (.param .b32 _) _ (.param .b64 _);` behind its label (11.2.2)."""
 
     returns: tuple[Declaration, ...]
@@ -431,24 +433,24 @@ class CallPrototype:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class BranchTargets:
+@node
+class BranchTargets(Frozen):
     """`.branchtargets L1, L2;` behind its label (11.2.1)."""
 
     labels: tuple[Name, ...]
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class CallTargets:
+@node
+class CallTargets(Frozen):
     """`.calltargets f1, f2;` behind its label (11.2.3)."""
 
     functions: tuple[Name, ...]
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Loc:
+@node
+class Loc(Frozen):
     """`.loc 1 15 3, function_name $L__info_string0, inlined_at 1 10 5` (11.5.2)."""
 
     file: Integer
@@ -463,8 +465,8 @@ class Loc:
 # ------------------------------------------------------------------ the module (section 11.1)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+@node
+class Version(Frozen):
     """`.version 8.7`."""
 
     text: str
@@ -476,24 +478,24 @@ class Version:
         return int(major), int(minor)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+@node
+class Target(Frozen):
     """`.target sm_90a, debug`."""
 
     words: tuple[str, ...]
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class AddressSize:
+@node
+class AddressSize(Frozen):
     """`.address_size 64`."""
 
     bits: Integer
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+@node
+class File(Frozen):
     """`.file 1 "kernel.cu", 1690000000, 1234` (11.5.4)."""
 
     index: Integer
@@ -503,8 +505,8 @@ class File:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class SectionData:
+@node
+class SectionData(Frozen):
     """One line of a section: `.b8 1, 2`, `.b32 .debug_abbrev`, `.b64 $L__tmp1`, or a label."""
 
     type: str
@@ -512,8 +514,8 @@ class SectionData:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class SectionName:
+@node
+class SectionName(Frozen):
     """A section named as a value: `.debug_abbrev`, in `.debug_str+12` with its offset."""
 
     text: str
@@ -521,8 +523,8 @@ class SectionName:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+@node
+class Section(Frozen):
     """`.section .debug_info { ... }` (11.5.3).
 
     `body` is the text between the braces until `fragir.ptx.expand_section` is asked to read it.
@@ -533,8 +535,8 @@ class Section:
     at: int = _at()
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+@node
+class Alias(Frozen):
     """`.alias f, g;` (11.6.5)."""
 
     name: Name
@@ -568,8 +570,8 @@ Item = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+@node
+class Module(Frozen):
     """A whole PTX text. `.version`, `.target` and `.address_size` stand among the items."""
 
     items: tuple[Item, ...]
