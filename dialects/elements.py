@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     Float6E3M2FNType,
     Float8E4M3FNType,
     Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -17,7 +18,25 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
 )
-from xdsl.ir import Attribute, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_attr_definition
+class PackedType(ParametrizedAttribute, TypeAttribute):
+    """A 4-bit float of which two stand in a byte, the first one lowest: `!frag.packed<f4E2M1FN>`.
+
+    `f4E2M1FN` itself stands in a byte of its own. The PTX ISA calls such a byte e2m1x2.
+    """
+
+    name = "frag.packed"
+    element_type: Attribute
+
+    def verify(self) -> None:
+        if self.element_type != Float4E2M1FNType():
+            raise VerifyException(f"f4E2M1FN alone is packed, not {self.element_type}")
+
 
 # One row a type: PTX name, xDSL type, bits of one element in memory and in a register.
 # A signless i8 is s8: PTX multiplies two's complement unless it is told otherwise.
@@ -33,6 +52,9 @@ _ROWS: tuple[tuple[str, TypeAttribute, int], ...] = (
     ("e3m2", Float6E3M2FNType(), 8),
     ("e2m3", Float6E2M3FNType(), 8),
     ("e2m1", Float4E2M1FNType(), 8),
+    ("e2m1x2", PackedType(Float4E2M1FNType()), 4),
+    # scales of blocks: powers of two; the other kind of scales, ue4m3, are e4m3
+    ("ue8m0", Float8E8M0FNUType(), 8),
     ("s8", IntegerType(8), 8),
     ("s8", IntegerType(8, Signedness.SIGNED), 8),
     ("u8", IntegerType(8, Signedness.UNSIGNED), 8),
@@ -60,12 +82,17 @@ TILE_ELEMENTS = frozenset(
 FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"})
 NARROW_FLOATS = frozenset({"e3m2", "e2m3", "e2m1"})
 # What is only loaded and multiplied: no instruction computes or converts element by element.
-MULTIPLIED_ONLY = frozenset({*NARROW_FLOATS, "s4", "u4", "b1"})
+MULTIPLIED_ONLY = frozenset({*NARROW_FLOATS, "e2m1x2", "ue8m0", "s4", "u4", "b1"})
 
 
 def element_name(type_: Attribute) -> str:
     """The PTX name (`f16`, `s8`, ...) of an xDSL scalar type; KeyError for any other type."""
     return _NAME[type_]
+
+
+def multiplied_as(name: str) -> str:
+    """What the instructions of the table call the type of an operand: e2m1 for e2m1x2."""
+    return name.removesuffix("x2")
 
 
 def element_bits(type_: Attribute) -> int:

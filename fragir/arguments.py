@@ -32,6 +32,7 @@ DTYPES = {
     "float6_e3m2fn": "e3m2",
     "float6_e2m3fn": "e2m3",
     "float4_e2m1fn": "e2m1",
+    "float8_e8m0fnu": "ue8m0",
     "int8": "s8",
     "uint8": "u8",
     "int16": "s16",
@@ -41,12 +42,14 @@ DTYPES = {
 }
 # what numpy cannot say without ml_dtypes may come as raw bits
 _BYTE = ("uint8", "void8")
-_BYTE_FLOATS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_BYTE_FLOATS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0")
 RAW: dict[str, tuple[str, ...]] = {"bf16": ("uint16", "void16")} | dict.fromkeys(
     _BYTE_FLOATS, _BYTE
 )
 # what is smaller than a byte comes as bytes, the first element lowest
-PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(("s4", "u4", "b1"), ("uint8",))
+PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("s4", "u4", "b1", "e2m1x2"), ("uint8",)
+)
 ALIGNMENT = 16  # bytes, of every pointer that a kernel takes
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost (dlpack.h)
 _LARGEST = 2**31 - 1  # sizes and strides are 32 bits wide on the device

@@ -17,11 +17,12 @@ from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import WGMMA_K, operand_name, wgmma_n
+from fragir.dialects.frag.selected import selected_tile
 from fragir.dialects.frag.sparse import dense_name
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+from fragir.isa import Instruction
 from fragir.isa.targets import known
-from fragir.isa.tiling import tile_layout
 from fragir.layout import Axis, Layout, Mode
 from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
 
@@ -137,20 +138,37 @@ def _mma_demands(
         named = operand_name(name, role, accumulator)
         layout = frag.MmaLayoutAttr(frag.MmaFragment(named, role, warps))
         yield value, Demand(layout, op, f"operand {word}")
+    if op.scales:
+        yield from _scale_demands(op, op.instruction(target), warps)
 
 
 def _sparse_demands(
     op: frag.MmaSparseOp, warps: tuple[int, int], target: str
 ) -> Iterator[tuple[SSAValue, Demand]]:
     instruction = op.instruction(target)
-    name = dense_name(instruction)
+    name = dense_name(instruction, op.tile_types()[0].element)
     for value, role in ((op.a, "a"), (op.b, "b"), (op.c, "c"), (op.d, "c")):
         layout = frag.MmaLayoutAttr(frag.MmaFragment(name, role, warps))
         yield value, Demand(layout, op, f"operand {'d' if value is op.d else role}")
-    metadata = op.metadata.type
-    assert isinstance(metadata, frag.TileType)
-    spread = tile_layout(instruction, "e", metadata.shape, warps)
-    yield op.metadata, Demand(frag.ExplicitLayoutAttr(spread), op, "operand metadata")
+    yield _selected(op, instruction, "e", op.metadata, warps)
+    yield from _scale_demands(op, instruction, warps)
+
+
+def _scale_demands(
+    op: frag.MmaOp | frag.MmaSparseOp, instruction: Instruction, warps: tuple[int, int]
+) -> Iterator[tuple[SSAValue, Demand]]:
+    for name, value in zip(("sfa", "sfb"), op.scales, strict=False):
+        yield _selected(op, instruction, name, value, warps)
+
+
+def _selected(
+    op: Operation, instruction: Instruction, operand: str, value: SSAValue, warps: tuple[int, int]
+) -> tuple[SSAValue, Demand]:
+    tile = value.type
+    assert isinstance(tile, frag.TileType)
+    layout = selected_tile(instruction, operand, (tile.rows.data, tile.cols.data), warps)
+    word = "metadata" if operand == "e" else operand
+    return value, Demand(frag.ExplicitLayoutAttr(layout), op, f"operand {word}")
 
 
 def _wgmma_demands(op: frag.WgmmaOp, groups: tuple[int, int]) -> Iterator[tuple[SSAValue, Demand]]:

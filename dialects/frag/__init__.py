@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from fragir.dialects.elements import PackedType
 from fragir.dialects.frag.attributes import (
     ExplicitLayoutAttr,
     Extent,
@@ -32,6 +33,7 @@ from fragir.dialects.frag.memory import (
     ViewOp,
     WaitOp,
 )
+from fragir.dialects.frag.products import MmaOp, WgmmaOp
 from fragir.dialects.frag.sparse import MmaSparseOp
 from fragir.dialects.frag.tiles import (
     CastOp,
@@ -39,9 +41,7 @@ from fragir.dialects.frag.tiles import (
     FillOp,
     LoadOp,
     MapOp,
-    MmaOp,
     StoreOp,
-    WgmmaOp,
     YieldOp,
 )
 from fragir.dialects.frag.types import TileType, is_shared
@@ -67,7 +67,7 @@ Frag = Dialect(
         WgmmaOp,
         YieldOp,
     ],
-    [DimensionAttr, ExplicitLayoutAttr, GridAttr, MmaLayoutAttr, SharedAttr, TileType],
+    [DimensionAttr, ExplicitLayoutAttr, GridAttr, MmaLayoutAttr, PackedType, SharedAttr, TileType],
 )
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     "MmaLayoutAttr",
     "MmaOp",
     "MmaSparseOp",
+    "PackedType",
     "SharedAttr",
     "StoreOp",
     "TileType",

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute
 
 from fragir import isa
-from fragir.dialects.elements import NARROW_FLOATS, element_name
+from fragir.dialects.elements import NARROW_FLOATS, element_name, multiplied_as
+from fragir.dialects.frag.words import (
+    PACKED,
+    PLAIN,
+    SCALED_SHAPES,
+    How,
+    check_how,
+    check_scales,
+)
 from fragir.errors import FragirError
 from fragir.isa.targets import number
 
@@ -56,24 +64,77 @@ MIXABLE: tuple[frozenset[str], ...] = (
     frozenset({"s4", "u4"}),
     frozenset({"e4m3", "e5m2", *NARROW_FLOATS}),
 )
-WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
+WGMMA_K = {
+    **{"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32},
+    "b1": 256,
+}
 QUAD = "m8n8k4"  # with f16: four products a warp
 _NAME = re.compile(r"(m(\d+)n(\d+)k(\d+))\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")
 
 
 def mma(
-    shape: str, a: str, b: str, c: str, d: str, layouts: tuple[str, str] = ("row", "col")
+    shape: str,
+    a: str,
+    b: str,
+    c: str,
+    d: str,
+    layouts: tuple[str, str] = ("row", "col"),
+    how: How = PLAIN,
 ) -> isa.Instruction:
-    """The mma.sync of this shape and these element types; of single bits the one that ands."""
-    kind = "kind::f8f6f4." if {a, b} & NARROW_FLOATS else ""
-    operation = ".and.popc" if a == "b1" else ""
-    orders = f"{layouts[0]}.{layouts[1]}"
-    return isa.lookup(f"mma.sync.aligned.{shape}.{orders}.{kind}{d}.{a}.{b}.{c}{operation}")
+    """The mma.sync or mma.sp of this shape, these element types and words.
+
+    Single bits are anded unless told otherwise.
+    """
+    kind = how.kind or _default_kind(a, b, how, shape)
+    return isa.find(
+        how.sparse or "mma",
+        shape=shape,
+        a=multiplied_as(a),
+        b=multiplied_as(b),
+        c=c,
+        d=d,
+        layouts=layouts,
+        satfinite=how.satfinite,
+        kind=kind,
+        rounding=how.rounding if how.rounding != "rn" else "",
+        operation=(how.bitop or "and") if a == "b1" else "",
+        scale=how.scale or ("ue8m0" if a == PACKED else ""),
+        scale_vec=_scale_vec(kind, how, shape),
+    )
 
 
-def wgmma(n: int, a: str, b: str, d: str) -> isa.Instruction:
-    """The wgmma with N = n of these element types."""
-    return isa.lookup(f"wgmma.mma_async.sync.aligned.m64n{n}k{WGMMA_K[a]}.{d}.{a}.{b}")
+def _default_kind(a: str, b: str, how: How, shape: str) -> str:
+    """The kind of the narrow floats and of what is scaled; of packed ones also without a scale,
+    as a layout's name means them."""
+    if a == PACKED:
+        plain = how.scale in ("", "ue8m0") and _scale_vec("mxf4", how, shape) == "2X"
+        return "mxf4" if plain else "mxf4nvf4"
+    if how.scale:
+        return "mxf8f6f4"
+    return "f8f6f4" if {a, b} & NARROW_FLOATS else ""
+
+
+def _scale_vec(kind: str, how: How, shape: str) -> str:
+    """How many scales a row of one instruction has: `2X`; empty for a kind without scales."""
+    if not kind.startswith("mx"):
+        return ""
+    if not how.block:
+        return "1X" if kind == "mxf8f6f4" else "2X"
+    return f"{int(shape.rpartition('k')[2]) // how.block}X"
+
+
+def wgmma(n: int, a: str, b: str, d: str, how: How = PLAIN) -> isa.Instruction:
+    """The wgmma, sparse where `how` says so, with N = n of these element types."""
+    k = WGMMA_K[a] * (2 if how.sparse else 1)
+    return isa.find(
+        "wgmma.sp" if how.sparse else "wgmma",
+        shape=f"m64n{n}k{k}",
+        a=a,
+        b=b,
+        d=d,
+        satfinite=how.satfinite,
+        operation="and" if a == "b1" else "",
+    )
 
 
 def parse_name(name: str) -> tuple[str, str, tuple[str, ...]]:
@@ -103,6 +164,8 @@ def fragment_instruction(name: str, operand: str) -> isa.Instruction:
         return instruction
     if shape == QUAD and operand == "c" and type_ in ("f16", "f32"):
         return mma(QUAD, "f16", "f16", type_, type_)
+    if type_ == PACKED:
+        return mma(shape, type_, type_, "f32", "f32")
     if type_ not in SHAPES:
         raise FragirError(f"no mma multiplies {type_}", hint=f"it takes {', '.join(SHAPES)}")
     accumulator = ACCUMULATORS[type_][0]
@@ -153,6 +216,7 @@ def choose(
     d: TileType,
     using: str | None,
     target: str | None = None,
+    how: How = PLAIN,
 ) -> str:
     """The short name of the mma.sync for these tiles: from their layouts, `using`, or the best.
 
@@ -160,6 +224,7 @@ def choose(
     instruction fits.
     """
     types = a.element, b.element, c.element, d.element
+    check_words(types, how)
     name = using or _placed_name(a, b)
     if name is not None:
         shape, type_, orders = parse_name(name)
@@ -174,9 +239,8 @@ def choose(
         if type_ != types[0]:
             raise FragirError(f"{name} multiplies {type_}, but A holds {types[0]}")
         _check_fit(shape, a, c, name)
-        _check_target(_lookup(shape, types, orders), target)
+        check_target(_lookup(shape, types, orders, how), target)
         return name
-    accumulator_of(types[0], types[1], None)
     if a.products.data > 1:
         if a.products.data != 4 or types[0] != "f16":
             raise FragirError(
@@ -184,9 +248,9 @@ def choose(
                 hint="m8n8k4 of f16 forms four",
             )
         _check_fit(QUAD, a, c, QUAD)
-        _check_target(_lookup(QUAD, types, ("row", "col")), target)
+        check_target(_lookup(QUAD, types, ("row", "col"), how), target)
         return f"{QUAD}.f16.row.col"
-    shapes = SHAPES[types[0]]
+    shapes = (SCALED_SHAPES if how.scale else SHAPES)[types[0]]
     fitting = [shape for shape in shapes if _fits(shape, a, c)]
     if not fitting:
         m, n, k = c.rows.data, c.cols.data, a.cols.data
@@ -195,24 +259,36 @@ def choose(
             hint=f"make the tile a multiple of {' or '.join(shapes)}",
         )
     # where A's and B's types differ, not every shape of A's type exists
-    found = [shape for shape in fitting if _exists(shape, types)] or fitting[-1:]
-    instructions = {shape: _lookup(shape, types, ()) for shape in found}
+    found = [shape for shape in fitting if _exists(shape, types, how)] or fitting[-1:]
+    instructions = {shape: _lookup(shape, types, (), how) for shape in found}
     for shape, instruction in instructions.items():
         if target is None or target in instruction.targets:
             return f"{shape}.{types[0]}"
-    _check_target(instructions[found[-1]], target)
+    check_target(instructions[found[-1]], target)
     raise AssertionError("an instruction that the target lacks is refused")
 
 
-def _exists(shape: str, types: tuple[str, str, str, str]) -> bool:
+def check_words(types: tuple[str, str, str, str], how: How) -> None:
+    """FragirError where element types do not go with each other or with an operation's words."""
+    a, b, _, d = types
+    if how != PLAIN or PACKED in (a, b):
+        check_how(a, b, d, how)
+    if how.scale:
+        check_scales(a, b, d, how)
+    else:
+        accumulator_of(a, b, None)
+
+
+def _exists(shape: str, types: tuple[str, str, str, str], how: How) -> bool:
     try:
-        mma(shape, *types)
+        mma(shape, *types, how=how)
     except FragirError:
         return False
     return True
 
 
-def _check_target(instruction: isa.Instruction, target: str | None) -> None:
+def check_target(instruction: isa.Instruction, target: str | None) -> None:
+    """FragirError, with the first target that has it, where this one has not."""
     if target is not None and target not in instruction.targets:
         first = min(instruction.targets, key=lambda name: number(name), default="no target")
         raise FragirError(
@@ -220,10 +296,10 @@ def _check_target(instruction: isa.Instruction, target: str | None) -> None:
         )
 
 
-def instruction_of(name: str, a: str, b: str, c: str, d: str) -> isa.Instruction:
+def instruction_of(name: str, a: str, b: str, c: str, d: str, how: How = PLAIN) -> isa.Instruction:
     """The mma.sync that the short name means for these element types."""
     shape, _, orders = parse_name(name)
-    return _lookup(shape, (a, b, c, d), orders)
+    return _lookup(shape, (a, b, c, d), orders, how)
 
 
 def _placed_name(a: TileType, b: TileType) -> str | None:
@@ -238,11 +314,13 @@ def _placed_name(a: TileType, b: TileType) -> str | None:
     return name
 
 
-def _lookup(shape: str, types: tuple[str, ...], orders: tuple[str, ...]) -> isa.Instruction:
+def _lookup(
+    shape: str, types: tuple[str, ...], orders: tuple[str, ...], how: How
+) -> isa.Instruction:
     a, b, c, d = types
     layouts = (orders[0], orders[1]) if len(orders) == 2 else ("row", "col")
     try:
-        instruction = mma(shape, a, b, c, d, layouts)
+        instruction = mma(shape, a, b, c, d, layouts, how)
     except FragirError as error:
         known = " or ".join(ACCUMULATORS.get(a, ()))
         raise FragirError(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar
 
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AnyInt,
@@ -12,16 +14,20 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
+from fragir.dialects.frag.instructions import check_target, check_words, mma, parse_name
+from fragir.dialects.frag.products import flag, given, read_scales, word
 from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.words import PACKED, How
 from fragir.errors import FragirError
-from fragir.isa.targets import number
 
 # Shapes of mma.sp to try for each type of A, the largest K first.
 SPARSE_SHAPES: dict[str, tuple[str, ...]] = {
@@ -34,46 +40,95 @@ SPARSE_SHAPES: dict[str, tuple[str, ...]] = {
     "u4": ("m16n8k128", "m16n8k64"),
     "e4m3": ("m16n8k64",),
     "e5m2": ("m16n8k64",),
+    "e3m2": ("m16n8k64",),
+    "e2m3": ("m16n8k64",),
+    "e2m1": ("m16n8k64",),
+    PACKED: ("m16n8k128",),
 }
+ORDERED, PLAIN_SPARSE = "mma.sp::ordered_metadata", "mma.sp"
 
 
 def choose_sparse(
-    a: TileType, b: TileType, c: TileType, d: TileType, target: str | None = None
+    a: TileType,
+    b: TileType,
+    c: TileType,
+    d: TileType,
+    how: How,
+    using: str = "",
+    target: str | None = None,
 ) -> isa.Instruction:
-    """The mma.sp::ordered_metadata for these tiles; FragirError where none fits or is there."""
+    """The mma.sp for these tiles; FragirError where none fits or is there."""
     m, n, k = c.rows.data, c.cols.data, b.rows.data
-    if a.element not in SPARSE_SHAPES:
+    types = a.element, b.element, c.element, d.element
+    if types[0] not in SPARSE_SHAPES:
         raise FragirError(
-            f"no sparse mma multiplies {a.element}", hint=f"it takes {', '.join(SPARSE_SHAPES)}"
+            f"no sparse mma multiplies {types[0]}", hint=f"it takes {', '.join(SPARSE_SHAPES)}"
         )
+    check_words(types, how)
+    shapes = SPARSE_SHAPES[types[0]]
+    if using:
+        shape, type_, _ = parse_name(using)
+        if type_ != types[0] or shape not in shapes:
+            raise FragirError(
+                f"there is no sparse {using} for A of {types[0]}",
+                hint=f"write {' or '.join(f'{shape}.{types[0]}' for shape in shapes)}",
+            )
+        shapes = (shape,)
     fitting = [
         shape
-        for shape in SPARSE_SHAPES[a.element]
+        for shape in shapes
         if all(size % s == 0 for size, s in zip((m, n, k), _sizes(shape), strict=True))
     ]
     if not fitting:
         raise FragirError(
-            f"no sparse mma of {a.element} divides {m}x{n}x{k} (M x N x K)",
-            hint=f"make the tile a multiple of {' or '.join(SPARSE_SHAPES[a.element])}",
+            f"no sparse mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
+            hint=f"make the tile a multiple of {' or '.join(shapes)}",
         )
-    types = f"{d.element}.{a.element}.{b.element}.{c.element}"
-    instruction = isa.lookup(f"mma.sp::ordered_metadata.sync.aligned.{fitting[0]}.row.col.{types}")
-    if target is not None and target not in instruction.targets:
-        first = min(instruction.targets, key=number)
+    try:
+        instruction = mma(fitting[0], *types, how=how)
+    except FragirError as error:
         raise FragirError(
-            f"{target} has no {instruction.mnemonic}", hint=f"it exists from {first} on"
-        )
+            f"there is no sparse {fitting[0]} of {types[0]} x {types[1]} + {types[2]} -> "
+            f"{types[3]}" + (" with unordered metadata" if how.sparse == PLAIN_SPARSE else ""),
+            hint=_way_out(fitting[0], types, how),
+        ) from error
+    check_target(instruction, target)
     return instruction
+
+
+def _way_out(shape: str, types: tuple[str, str, str, str], how: How) -> str | None:
+    """What exists instead: ordered metadata, or another type of C and D."""
+    try:
+        mma(shape, *types, how=how._replace(sparse=ORDERED))
+    except FragirError:
+        return "C and D have one type, f32, f16 or i32"
+    return "leave `unordered` out and let the metadata name rising indices"
 
 
 def _sizes(shape: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", shape)))
 
 
-def dense_name(instruction: isa.Instruction) -> str:
-    """The dense instruction of half the K, whose fragments A, C and D are; B is two of its B."""
+def dense_name(instruction: isa.Instruction, a: str) -> str:
+    """The dense instruction of half the K, whose fragments A, C and D are; B is two of its B.
+
+    `a` is the element type of A's tile.
+    """
     m, n, k = instruction.shape
-    return f"m{m}n{n}k{k // 2}.{instruction.types.a}"
+    return f"m{m}n{n}k{k // 2}.{a}"
+
+
+def check_metadata(
+    op: str, instruction: isa.Instruction, metadata: TileType, rows: int, k: int
+) -> None:
+    """VerifyException unless the metadata have a nibble for every chunk of every row."""
+    chunk = instruction.operands["e"].chunk
+    wanted = k // chunk
+    if metadata.element != "u4" or metadata.shape != (rows, wanted):
+        raise VerifyException(
+            f"{op}: the metadata are a tile of {rows}x{wanted}xui4, a nibble "
+            f"for every {chunk} elements of K, not {metadata}"
+        )
 
 
 @irdl_op_definition
@@ -81,9 +136,11 @@ class MmaSparseOp(IRDLOperation):
     """`d = a b + c` with a sparse A: of every four elements along K two are kept.
 
     `a` is the packed A, M x K/2; `b` is K x N. `metadata` has a nibble for every chunk of a row of
-    A, M x K/4 of ui4 (tf32: chunks of two, one kept, M x K/2; s4: chunks of eight in pairs, M x
-    K/8): bits 1:0 name the first element that is kept, bits 3:2 the second, in rising order.
-    PTX ISA 9.2, section 9.7.14.6.
+    A, M x K/4 of ui4 (tf32: chunks of two, one kept, M x K/2; s4 and packed f4E2M1FN: chunks of
+    eight in pairs, M x K/8): bits 1:0 name the first element that is kept, bits 3:2 the second, in
+    rising order. `unordered` takes them in any order (mma.sp without ordered_metadata, which newer
+    machines sort first). The other words are those of frag.mma; one scale of mxf8f6f4 serves 64
+    elements of K, of mxf4 64, of mxf4nvf4 64 or 32. PTX ISA 9.2, section 9.7.14.6.
     """
 
     name = "frag.mma_sparse"
@@ -93,12 +150,19 @@ class MmaSparseOp(IRDLOperation):
     b = operand_def(TileType.constr(None, _N))
     c = operand_def(TileType.constr(_M, _N))
     metadata = operand_def(TileType.constr(_M))
+    scales = var_operand_def(TileType)
+    unordered = opt_prop_def(UnitAttr)
+    satfinite = opt_prop_def(UnitAttr)
+    kind = opt_prop_def(StringAttr)
+    using = opt_prop_def(StringAttr)
     d = result_def(TileType.constr(_M, _N))
     # no memory, but not Pure: a collective operation must not be hoisted out of control flow
     traits = traits_def(NoMemoryEffect())
     assembly_format = (
-        "$a `,` $b `,` $c `,` $metadata attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c) `,` type($metadata) `->` type($d)"
+        "$a `,` $b `,` $c `,` $metadata (`unordered` $unordered^)? (`scaled` $scales^)?"
+        " (`satfinite` $satfinite^)? (`kind` $kind^)? (`using` $using^)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) `,` type($metadata) (`,` type($scales)^)?"
+        " `->` type($d)"
     )
 
     def __init__(
@@ -108,9 +172,21 @@ class MmaSparseOp(IRDLOperation):
         c: SSAValue | Operation,
         metadata: SSAValue | Operation,
         d: TileType | None = None,
+        *,
+        scales: Sequence[SSAValue | Operation] = (),
+        unordered: bool = False,
+        satfinite: bool = False,
+        kind: str = "",
+        using: str = "",
     ):
         super().__init__(
-            operands=[a, b, c, metadata],
+            operands=[a, b, c, metadata, scales],
+            properties={
+                "unordered": flag(unordered),
+                "satfinite": flag(satfinite),
+                "kind": given(kind),
+                "using": given(using),
+            },
             result_types=[d or SSAValue.get(c).type],
         )
 
@@ -122,9 +198,21 @@ class MmaSparseOp(IRDLOperation):
         assert isinstance(c, TileType)
         return a, b, c, self.d.type
 
+    def how(self) -> How:
+        """What it says besides shapes and types; FragirError where the scales do not fit."""
+        _, b, _, d = self.tile_types()
+        scale, block = read_scales(self.scales, d.rows.data, d.cols.data, b.rows.data)
+        return How(
+            satfinite=self.satfinite is not None,
+            kind=word(self.kind),
+            scale=scale,
+            block=block,
+            sparse=ORDERED if self.unordered is None else PLAIN_SPARSE,
+        )
+
     def instruction(self, target: str | None = None) -> isa.Instruction:
         """The instruction this becomes; FragirError where there is none."""
-        return choose_sparse(*self.tile_types(), target)
+        return choose_sparse(*self.tile_types(), self.how(), word(self.using), target)
 
     def verify_(self) -> None:
         a, b, _, _ = self.tile_types()
@@ -136,12 +224,7 @@ class MmaSparseOp(IRDLOperation):
                 "keeps half of K"
             )
         try:
-            chunk = self.instruction().operands["e"].chunk
+            instruction = self.instruction()
         except FragirError as error:
             raise VerifyException(f"frag.mma_sparse: {error}") from error
-        wanted = b.rows.data // chunk
-        if metadata.element != "u4" or metadata.cols.data != wanted:
-            raise VerifyException(
-                f"frag.mma_sparse: the metadata are a tile of {a.rows.data}x{wanted}xui4, a nibble "
-                f"for every {chunk} elements of K, not {metadata}"
-            )
+        check_metadata(self.name, instruction, metadata, a.rows.data, b.rows.data)

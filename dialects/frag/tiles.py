@@ -1,4 +1,4 @@
-"""Operations on whole tiles: fill, load, store, multiply, convert, cast, map."""
+"""Operations on whole tiles: fill, load, store, convert, cast, map."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     MemRefType,
-    StringAttr,
     UnitAttr,
     i64,
 )
@@ -19,7 +18,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AnyInt,
-    BaseAttr,
     IntVarConstraint,
     IRDLOperation,
     VarConstraint,
@@ -41,10 +39,8 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.frag.instructions import check_wgmma, choose
 from fragir.dialects.frag.types import TileType, is_shared
-from fragir.dialects.narrow import integers, is_memref, memref_type
-from fragir.errors import FragirError
+from fragir.dialects.narrow import integers, memref_type
 
 Index = int | SSAValue | Operation
 
@@ -219,154 +215,6 @@ class StoreOp(IRDLOperation):
         memory, tile = memref_type(self.memory.type), self.tile.type
         assert isinstance(tile, TileType)
         check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
-
-
-@irdl_op_definition
-class MmaOp(IRDLOperation):
-    """`d = a b + c` on tiles of any multiple of an mma.sync's shape, over the warps of a block.
-
-    The instruction is that of the tiles' layouts, else the one named by `using` (like
-    "m16n8k8.f16"), else the largest that fits shape and types.
-    PTX ISA 9.2, section 9.7.14.5.
-    """
-
-    name = "frag.mma"
-    _M: ClassVar = IntVarConstraint("M", AnyInt())
-    _N: ClassVar = IntVarConstraint("N", AnyInt())
-    _K: ClassVar = IntVarConstraint("K", AnyInt())
-    _P: ClassVar = IntVarConstraint("P", AnyInt())
-    a = operand_def(TileType.constr(_M, _K, _P))
-    b = operand_def(TileType.constr(_K, _N, _P))
-    c = operand_def(TileType.constr(_M, _N, _P))
-    using = opt_prop_def(StringAttr)
-    d = result_def(TileType.constr(_M, _N, _P))
-    # no memory, but not Pure: a collective operation must not be hoisted out of control flow
-    traits = traits_def(NoMemoryEffect())
-    assembly_format = (
-        "$a `,` $b `,` $c (`using` $using^)? attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c) `->` type($d)"
-    )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        b: SSAValue | Operation,
-        c: SSAValue | Operation,
-        d: TileType | None = None,
-        *,
-        using: str | None = None,
-    ):
-        super().__init__(
-            operands=[a, b, c],
-            properties={"using": None if using is None else StringAttr(using)},
-            result_types=[d or SSAValue.get(c).type],
-        )
-
-    def tile_types(self) -> tuple[TileType, TileType, TileType, TileType]:
-        """The types of a, b, c and d."""
-        a, b, c = self.a.type, self.b.type, self.c.type
-        assert isinstance(a, TileType)
-        assert isinstance(b, TileType)
-        assert isinstance(c, TileType)
-        return a, b, c, self.d.type
-
-    def instruction_name(self, target: str | None = None) -> str:
-        """The short name of the instruction this becomes; FragirError where there is none."""
-        a, b, c, d = self.tile_types()
-        return choose(a, b, c, d, None if self.using is None else self.using.data, target)
-
-    def verify_(self) -> None:
-        try:
-            self.instruction_name()
-        except FragirError as error:
-            raise VerifyException(f"frag.mma: {error}") from error
-
-
-@irdl_op_definition
-class WgmmaOp(IRDLOperation):
-    """`d = a b + c` by warpgroups (wgmma): b, and a unless it is a tile, lie in shared memory.
-
-    In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
-    It must be swizzled, complete and visible to all (frag.wait, frag.barrier) beforehand.
-    The result is there when the operation is done. PTX ISA 9.2, section 9.7.15.
-    """
-
-    name = "frag.wgmma"
-    _C: ClassVar = VarConstraint("C", BaseAttr(TileType))
-    a = operand_def(BaseAttr(TileType) | BaseAttr(MemRefType))
-    b = operand_def(MemRefType)
-    c = operand_def(_C)
-    a_transposed = opt_prop_def(UnitAttr)
-    b_transposed = opt_prop_def(UnitAttr)
-    d = result_def(_C)
-    traits = traits_def(MemoryReadEffect())
-    assembly_format = (
-        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `,` $c attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c)"
-    )
-
-    def __init__(
-        self,
-        a: SSAValue | Operation,
-        b: SSAValue | Operation,
-        c: SSAValue | Operation,
-        *,
-        a_transposed: bool = False,
-        b_transposed: bool = False,
-    ):
-        super().__init__(
-            operands=[a, b, c],
-            properties={
-                "a_transposed": UnitAttr() if a_transposed else None,
-                "b_transposed": UnitAttr() if b_transposed else None,
-            },
-            result_types=[SSAValue.get(c).type],
-        )
-
-    def shapes(self) -> tuple[int, int, int]:
-        """(M, N, K) of the whole product; VerifyException where the operands disagree."""
-        c = self.d.type
-        assert isinstance(c, TileType)
-        m, n = c.rows.data, c.cols.data
-        a, b = _matrix(self.a, self.a_transposed), _matrix(self.b, self.b_transposed)
-        if a[0] != m or b[1] != n or a[1] != b[0]:
-            raise VerifyException(
-                f"frag.wgmma: {a[0]}x{a[1]} times {b[0]}x{b[1]} is not {m}x{n}; "
-                "write `transposed` after an operand that memory holds the other way round"
-            )
-        return m, n, a[1]
-
-    def verify_(self) -> None:
-        _, _, k = self.shapes()
-        a, b, c = self.a.type, memref_type(self.b.type), self.d.type
-        assert isinstance(c, TileType)
-        for name, operand in (("a", a), ("b", b)):
-            if is_memref(operand) and not is_shared(operand):
-                raise VerifyException(
-                    f"frag.wgmma: {name} lies in {operand}; wgmma reads shared memory only, so "
-                    "copy it to a memref in #frag.shared<swizzle = ...> first"
-                )
-        if isinstance(a, TileType) and self.a_transposed:
-            raise VerifyException("frag.wgmma: a tile in registers cannot be transposed")
-        first = a.element_type if isinstance(a, TileType) else memref_type(a).element_type
-        try:
-            check_wgmma(first, b.element_type, c, k)
-        except FragirError as error:
-            raise VerifyException(f"frag.wgmma: {error}") from error
-
-
-def _matrix(operand: SSAValue, transposed: UnitAttr | None) -> tuple[int, int]:
-    type_ = operand.type
-    if isinstance(type_, TileType):
-        return type_.rows.data, type_.cols.data
-    shape = memref_type(type_).get_shape()
-    if len(shape) != 2:
-        raise VerifyException(
-            f"frag.wgmma: {type_} is no matrix; pick one of a stack with frag.view"
-        )
-    if DYNAMIC_INDEX in shape:
-        raise VerifyException(f"frag.wgmma: {type_} has dynamic sizes; wgmma's are static")
-    return (shape[1], shape[0]) if transposed else (shape[0], shape[1])
 
 
 @irdl_op_definition

@@ -37,7 +37,7 @@ from fragir.dialects.ptx.registers import (
     ZeroOp,
 )
 from fragir.dialects.ptx.sparse import MmaSparseOp
-from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, WgmmaOp, WgmmaWaitOp
+from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, Scales, WgmmaOp, WgmmaWaitOp
 from fragir.dialects.ptx.types import (
     GLOBAL,
     SHARED,
@@ -105,6 +105,7 @@ __all__ = [
     "PackOp",
     "PointerType",
     "Ptx",
+    "Scales",
     "SelectOp",
     "SharedOp",
     "ShuffleOp",

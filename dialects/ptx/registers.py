@@ -76,7 +76,10 @@ class ZeroOp(IRDLOperation):
 
 @irdl_op_definition
 class SliceOp(IRDLOperation):
-    """Whole registers of a vector: its elements from `first` on, as many as the result has."""
+    """Whole registers of a vector: its elements from `first` on, as many as the result has.
+
+    The last register of a vector may not be full.
+    """
 
     name = "ptx.slice"
     source = operand_def(VectorType)
@@ -99,7 +102,8 @@ class SliceOp(IRDLOperation):
         first, width = self.first.value.data, bits(source)
         if first < 0 or first + length(result) > length(source):
             raise VerifyException(f"ptx.slice: {source} has no elements {first}..")
-        if width < 32 and (first * width % 32 or length(result) * width % 32):
+        partial = length(result) * width % 32 and first + length(result) != length(source)
+        if width < 32 and (first * width % 32 or partial):
             raise VerifyException("ptx.slice takes whole registers; ptx.unpack splits them")
 
 

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, VectorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
 )
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from fragir import isa
-from fragir.dialects.ptx.types import registers
-from fragir.errors import FragirError
+from fragir.dialects.ptx.checks import (
+    check_count,
+    check_operand,
+    check_scales,
+    check_selector,
+    known_instruction,
+)
+from fragir.dialects.ptx.tensor import Scales
+from fragir.dialects.ptx.types import i64_attr
 
 
 @irdl_op_definition
 class MmaSparseOp(IRDLOperation):
     """`mma.sp`: d = a b + c by one warp; `metadata` is one register, `selector` says whose count.
 
-    PTX ISA 9.2, section 9.7.14.6.
+    Scales as in ptx.mma. PTX ISA 9.2, section 9.7.14.6.
     """
 
     name = "ptx.mma_sparse"
@@ -34,12 +42,16 @@ class MmaSparseOp(IRDLOperation):
     c = operand_def(VectorType)
     metadata = operand_def(VectorType)
     selector = prop_def(IntegerAttr.constr(i64))
+    scales = var_operand_def(VectorType)
+    scale_selectors = opt_prop_def(DenseArrayBase.constr(i64))
     d = result_def(VectorType)
     # collective: not Pure, or loop-invariant code motion would take it out of control flow
     traits = traits_def(NoMemoryEffect())
     assembly_format = (
-        "$instruction $a `,` $b `,` $c `,` $metadata `[` $selector `]` attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c) `,` type($metadata) `->` type($d)"
+        "$instruction $a `,` $b `,` $c `,` $metadata `[` $selector `]`"
+        " (`scaled` $scales^ $scale_selectors)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) `,` type($metadata) (`,` type($scales)^)?"
+        " `->` type($d)"
     )
 
     def __init__(
@@ -51,33 +63,25 @@ class MmaSparseOp(IRDLOperation):
         metadata: SSAValue,
         selector: int = 0,
         d: Attribute | None = None,
+        scales: Scales | None = None,
     ):
         super().__init__(
-            operands=[a, b, c, metadata],
+            operands=[a, b, c, metadata, scales.registers if scales else ()],
             properties={
                 "instruction": StringAttr(instruction),
-                "selector": IntegerAttr(selector, i64),
+                "selector": i64_attr(selector),
+                "scale_selectors": scales.attribute if scales else None,
             },
             result_types=[d or c.type],
         )
 
     def verify_(self) -> None:
-        try:
-            instruction = isa.lookup(self.instruction.data)
-        except FragirError as error:
-            raise VerifyException(f"ptx.mma_sparse: {error}") from error
-        if not instruction.family.startswith("mma.sp") or "sfa" in instruction.operands:
+        instruction = known_instruction(self, self.instruction)
+        if not instruction.family.startswith("mma.sp"):
             raise VerifyException(f"ptx.mma_sparse: {instruction.mnemonic} is no mma.sp")
-        if self.selector.value.data not in instruction.selectors:
-            raise VerifyException(
-                f"ptx.mma_sparse: the selector is one of {instruction.selectors}, not "
-                f"{self.selector.value.data}"
-            )
-        types = (*self.operand_types, self.d.type)
-        for name, type_ in zip("abced", types, strict=True):
-            found, wanted = registers(type_), instruction.operands[name].registers.count
-            if found != wanted:
-                raise VerifyException(
-                    f"ptx.mma_sparse: {name} has {found} registers ({type_}), "
-                    f"{instruction.mnemonic} takes {wanted}"
-                )
+        check_selector(self, instruction, self.selector)
+        types = (self.a.type, self.b.type, self.c.type, self.d.type)
+        for name, type_ in zip("abcd", types, strict=True):
+            check_operand(self, instruction, name, type_)
+        check_count(self, instruction, "e", self.metadata.type)
+        check_scales(self, instruction, self.scales, self.scale_selectors)

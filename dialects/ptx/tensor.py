@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, VectorType, i1, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     BaseAttr,
     EqAttrConstraint,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -23,75 +34,83 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pur
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
-from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import is_vector
-from fragir.dialects.ptx.types import SHARED, i64_attr, registers, scalar_type
-from fragir.errors import FragirError
+from fragir.dialects.ptx.checks import (
+    check_count,
+    check_operand,
+    check_scales,
+    check_selector,
+    known_instruction,
+)
+from fragir.dialects.ptx.types import SHARED, i64_attr
 
 
-def _instruction(op: MmaOp | WgmmaOp) -> isa.Instruction:
-    try:
-        instruction = isa.lookup(op.instruction.data)
-    except FragirError as error:
-        raise VerifyException(f"{op.name}: {error}") from error
-    if instruction.refused:
-        raise VerifyException(f"{op.name}: {instruction.mnemonic}: {instruction.refused}")
-    return instruction
+class Scales(NamedTuple):
+    """The scales of one instruction: a register each, and byte and thread of SFA and of SFB."""
 
+    registers: tuple[SSAValue, SSAValue]
+    selectors: tuple[int, int, int, int]
 
-def _check(op: MmaOp | WgmmaOp, instruction: isa.Instruction, name: str, type_: Attribute) -> None:
-    operand = instruction.operands[name]
-    found, wanted = registers(type_), operand.registers.count
-    if found != wanted:
-        raise VerifyException(
-            f"{op.name}: {name} has {found} registers ({type_}), {instruction.mnemonic} takes "
-            f"{wanted}"
-        )
-    if element_name(scalar_type(type_)) != operand.element:
-        raise VerifyException(
-            f"{op.name}: {name} holds {element_name(scalar_type(type_))}, "
-            f"{instruction.mnemonic} takes {operand.element}"
-        )
+    @property
+    def attribute(self) -> DenseArrayBase[Any]:
+        """The selectors as `array<i64: ...>`."""
+        return DenseArrayBase.from_list(i64, self.selectors)
 
 
 @irdl_op_definition
 class MmaOp(IRDLOperation):
-    """`mma.sync`: d = a b + c by one warp. PTX ISA 9.2, section 9.7.14.5."""
+    """`mma.sync`: d = a b + c by one warp. PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3.
+
+    `scaled %sfa, %sfb array<i64: byte, thread, byte, thread>` gives the scales of blocks, one
+    register each, and says which byte of which lanes' registers count, of SFA and of SFB.
+    """
 
     name = "ptx.mma"
     instruction = prop_def(StringAttr)
     a = operand_def(VectorType)
     b = operand_def(VectorType)
     c = operand_def(VectorType)
+    scales = var_operand_def(VectorType)
+    scale_selectors = opt_prop_def(DenseArrayBase.constr(i64))
     d = result_def(VectorType)
     # collective: not Pure, or loop-invariant code motion would take it out of control flow
     traits = traits_def(NoMemoryEffect())
     assembly_format = (
-        "$instruction $a `,` $b `,` $c attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c) `->` type($d)"
+        "$instruction $a `,` $b `,` $c (`scaled` $scales^ $scale_selectors)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) (`,` type($scales)^)? `->` type($d)"
     )
 
     def __init__(
-        self, instruction: str, a: SSAValue, b: SSAValue, c: SSAValue, d: Attribute | None = None
+        self,
+        instruction: str,
+        a: SSAValue,
+        b: SSAValue,
+        c: SSAValue,
+        d: Attribute | None = None,
+        scales: Scales | None = None,
     ):
         super().__init__(
-            operands=[a, b, c],
-            properties={"instruction": StringAttr(instruction)},
+            operands=[a, b, c, scales.registers if scales else ()],
+            properties={
+                "instruction": StringAttr(instruction),
+                "scale_selectors": scales.attribute if scales else None,
+            },
             result_types=[d or c.type],
         )
 
     def verify_(self) -> None:
-        instruction = _instruction(self)
+        instruction = known_instruction(self, self.instruction)
         if not instruction.family.startswith("mma"):
             raise VerifyException(f"ptx.mma: {instruction.mnemonic} is no mma.sync")
-        if instruction.family != "mma" or "sfa" in instruction.operands:
+        if instruction.family != "mma":
             raise VerifyException(
                 f"ptx.mma: {instruction.mnemonic} takes more than a, b and c: sparse products are "
-                "ptx.mma_sparse, block scales have no operation yet"
+                "ptx.mma_sparse"
             )
-        types = zip("abcd", (*self.operand_types, self.d.type), strict=True)
-        for name, type_ in types:
-            _check(self, instruction, name, type_)
+        types = (self.a.type, self.b.type, self.c.type, self.d.type)
+        for name, type_ in zip("abcd", types, strict=True):
+            check_operand(self, instruction, name, type_)
+        check_scales(self, instruction, self.scales, self.scale_selectors)
 
 
 @irdl_op_definition
@@ -101,7 +120,8 @@ class WgmmaOp(IRDLOperation):
     a is a vector of registers or a descriptor (i64), b a descriptor. c and d are tied: one set of
     registers, read and written in place, not to be touched before wgmma.wait_group. Without c the
     product alone is formed (scale-d = 0); with `if`, c counts only where the predicate holds.
-    PTX ISA 9.2, section 9.7.15.5.
+    `negated` flips the sign of a or b; `sparse %metadata[selector]` goes with wgmma.sp.
+    PTX ISA 9.2, sections 9.7.15.5 and 9.7.15.6.
     """
 
     name = "ptx.wgmma"
@@ -109,14 +129,20 @@ class WgmmaOp(IRDLOperation):
     a = operand_def(BaseAttr(VectorType) | EqAttrConstraint(i64))
     b = operand_def(i64)
     c = operand_def(VectorType)
+    metadata = opt_operand_def(VectorType)
     scale_d = opt_operand_def(i1)
     a_major = prop_def(StringAttr)
     b_major = prop_def(StringAttr)
+    a_negated = opt_prop_def(UnitAttr)
+    b_negated = opt_prop_def(UnitAttr)
+    selector = opt_prop_def(IntegerAttr.constr(i64))
     d = result_def(VectorType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$instruction $a $a_major `,` $b $b_major `,` $c (`if` $scale_d^)? attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c) `->` type($d)"
+        "$instruction $a $a_major (`negated` $a_negated^)? `,` $b $b_major (`negated` $b_negated^)?"
+        " `,` $c (`sparse` $metadata^ `[` $selector `]`)? (`if` $scale_d^)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) (`,` type($metadata)^)? `->` type($d)"
     )
 
     def __init__(
@@ -129,34 +155,51 @@ class WgmmaOp(IRDLOperation):
         scale_d: SSAValue | None = None,
         a_major: str = "k",
         b_major: str = "k",
+        negated: tuple[bool, bool] = (False, False),
+        metadata: tuple[SSAValue, int] | None = None,
     ):
         super().__init__(
-            operands=[a, b, c, scale_d],
+            operands=[a, b, c, metadata[0] if metadata else None, scale_d],
             properties={
                 "instruction": StringAttr(instruction),
                 "a_major": StringAttr(a_major),
                 "b_major": StringAttr(b_major),
+                "a_negated": UnitAttr() if negated[0] else None,
+                "b_negated": UnitAttr() if negated[1] else None,
+                "selector": i64_attr(metadata[1]) if metadata else None,
             },
             result_types=[c.type],
         )
 
     def verify_(self) -> None:
-        instruction = _instruction(self)
-        if instruction.family != "wgmma":
+        instruction = known_instruction(self, self.instruction)
+        if not instruction.family.startswith("wgmma"):
             raise VerifyException(f"ptx.wgmma: {instruction.mnemonic} is no wgmma")
         if is_vector(self.a.type):
-            _check(self, instruction, "a", self.a.type)
-        _check(self, instruction, "d", self.d.type)
+            check_operand(self, instruction, "a", self.a.type)
+        check_operand(self, instruction, "d", self.d.type)
         if self.c.type != self.d.type:
             raise VerifyException("ptx.wgmma: c and d are one set of registers, of one type")
         for name, major in (("a", self.a_major.data), ("b", self.b_major.data)):
             if major not in ("k", "mn"):
                 raise VerifyException(f'ptx.wgmma: {name} is "k" or "mn" major, not {major!r}')
-        if instruction.types.a not in ("f16", "bf16") and "mn" in (
-            self.a_major.data,
-            self.b_major.data,
-        ):
+        turned = "mn" in (self.a_major.data, self.b_major.data)
+        if turned and "imm-trans-b" not in instruction.tail:
             raise VerifyException("ptx.wgmma: only f16 and bf16 can be MN-major in shared memory")
+        negated = self.a_negated is not None or self.b_negated is not None
+        if negated and "imm-scale-a" not in instruction.tail:
+            raise VerifyException("ptx.wgmma: only floats can be negated")
+        self._check_metadata(instruction)
+
+    def _check_metadata(self, instruction: isa.Instruction) -> None:
+        wanted = "e" in instruction.operands
+        if (self.metadata is not None) != wanted:
+            raise VerifyException(
+                f"ptx.wgmma: {instruction.mnemonic} takes {'' if wanted else 'no '}metadata"
+            )
+        if self.metadata is not None and self.selector is not None:
+            check_count(self, instruction, "e", self.metadata.type)
+            check_selector(self, instruction, self.selector)
 
 
 @irdl_op_definition

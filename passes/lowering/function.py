@@ -372,14 +372,13 @@ class FunctionLowering:
 
     @lower.register
     def _(self, op: frag.MmaOp) -> None:
-        a, b, c = (self.tiles[operand] for operand in op.operands)
-        self.tiles[op.d] = multiply.mma(self.ar, op, a, b, c)
+        a, b, c, *scales = (self.tiles[operand] for operand in op.operands)
+        self.tiles[op.d] = multiply.mma(self.ar, op, a, b, c, (), [x for (x,) in scales])
 
     @lower.register
     def _(self, op: frag.MmaSparseOp) -> None:
-        self.tiles[op.d] = multiply.mma_sparse(
-            self.ar, op, *(self.tiles[operand] for operand in op.operands)
-        )
+        a, b, c, e, *scales = (self.tiles[operand] for operand in op.operands)
+        self.tiles[op.d] = multiply.mma(self.ar, op, a, b, c, e, [x for (x,) in scales])
 
     @lower.register
     def _(self, op: frag.WgmmaOp) -> None:

@@ -10,10 +10,11 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.instructions import instruction_of
 from fragir.dialects.frag.instructions import wgmma as wgmma_instruction
+from fragir.dialects.frag.selected import turns
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+from fragir.isa import Instruction
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.descriptors import Operand
@@ -23,73 +24,119 @@ from fragir.passes.lowering.memory import Memory
 
 def mma(
     ar: Arithmetic,
-    op: frag.MmaOp,
+    op: frag.MmaOp | frag.MmaSparseOp,
     a: Sequence[SSAValue],
     b: Sequence[SSAValue],
     c: Sequence[SSAValue],
+    metadata: Sequence[SSAValue] = (),
+    scales: Sequence[SSAValue] = (),
 ) -> list[SSAValue]:
-    """`frag.mma` as one ptx.mma for every instruction, K in the outermost loop.
+    """`frag.mma` and `frag.mma_sparse`: one operation for every instruction, K outermost.
 
-    Fragments of an operand come rows fastest: A (m, k) is a[m + M k], B (k, n) is b[k + K n].
+    Fragments of an operand come rows fastest: A (m, k) is a[m + M k], B (k, n) is b[k + K n]. Of a
+    sparse product A, C and D are fragments of the dense instruction of half the K, B is two.
     """
     types = op.tile_types()
-    name = op.instruction_name()
-    instruction = instruction_of(name, *(t.element for t in types))
-    steps_k = types[0].cols.data // instruction.shape[2]
-    steps_m, steps_n = len(a) // steps_k, len(b) // steps_k
-    if "e2m1" in (types[0].element, types[1].element):
-        a, b = [_in_container(ar, x) for x in a], [_in_container(ar, x) for x in b]
+    instruction = op.instruction()
+    steps_k = types[1].rows.data // instruction.shape[2]
+    pieces = 2 if isinstance(op, frag.MmaSparseOp) else 1  # of B
+    steps_m, steps_n = len(a) // steps_k, len(b) // (pieces * steps_k)
+    a, b = ([_in_container(ar, x) for x in fragments] for fragments in (a, b))
+    selected = _Scales(ar, instruction, scales, steps_m, steps_n) if scales else None
+    positions = _Metadata(ar, instruction, metadata, steps_m, steps_k) if metadata else None
     result = list(c)
     placement = types[3].placement
     assert placement is not None
-    element = types[3].element_type
-    d_type = VectorType(element, [placement.chunk])
+    d_type = VectorType(types[3].element_type, [placement.chunk])
+    mnemonic = instruction.mnemonic
     for k in range(steps_k):
         for n in range(steps_n):
+            first = pieces * (k + steps_k * n)
+            right = b[first]
+            if pieces == 2:
+                right = ar.insert(ptx.ConcatOp(b[first : first + 2])).result
             for m in range(steps_m):
                 at = m + steps_m * n
-                product = ptx.MmaOp(
-                    instruction.mnemonic,
-                    a[m + steps_m * k],
-                    b[k + steps_k * n],
-                    result[at],
-                    d_type,
-                )
+                operands = a[m + steps_m * k], right, result[at]
+                chosen = None if selected is None else selected.at(m, n, k)
+                product: ptx.MmaOp | ptx.MmaSparseOp
+                if positions is None:
+                    product = ptx.MmaOp(mnemonic, *operands, d_type, chosen)
+                else:
+                    product = ptx.MmaSparseOp(
+                        mnemonic, *operands, *positions.at(m, k), d_type, chosen
+                    )
                 result[at] = ar.insert(product).d
     return result
 
 
-def mma_sparse(
-    ar: Arithmetic,
-    op: frag.MmaSparseOp,
-    a: Sequence[SSAValue],
-    b: Sequence[SSAValue],
-    c: Sequence[SSAValue],
-    metadata: Sequence[SSAValue],
-) -> list[SSAValue]:
-    """`frag.mma_sparse` as one ptx.mma_sparse for every instruction.
+class _Metadata:
+    """A lane's registers of sparse metadata, laid out by `fragir.dialects.frag.selected`."""
 
-    A, C and D are fragments of the dense instruction of half the K, B is two of them; the metadata
-    come a register for every A, in A's order.
-    """
-    instruction = op.instruction()
-    types = op.tile_types()
-    steps_k = types[1].rows.data // instruction.shape[2]
-    steps_m, steps_n = len(a) // steps_k, len(b) // (2 * steps_k)
-    (nibbles,) = metadata
-    registers = split(ar, nibbles, 8)
-    result = list(c)
-    for k in range(steps_k):
-        for n in range(steps_n):
-            pair = b[2 * k + 2 * steps_k * n : 2 * k + 2 * steps_k * n + 2]
-            right = ar.insert(ptx.ConcatOp(pair)).result
-            for m in range(steps_m):
-                at, left = m + steps_m * n, m + steps_m * k
-                product = ptx.MmaSparseOp(
-                    instruction.mnemonic, a[left], right, result[at], registers[left]
-                )
-                result[at] = ar.insert(product).d
-    return result
+    def __init__(
+        self,
+        ar: Arithmetic,
+        instruction: Instruction,
+        metadata: Sequence[SSAValue],
+        steps_m: int,
+        steps_k: int,
+    ):
+        (nibbles,) = metadata
+        self._registers = split(ar, nibbles, 8)
+        self._turns = turns(instruction, "e", steps_k)
+        self._steps_m = steps_m
+
+    def at(self, m: int, k: int) -> tuple[SSAValue, int]:
+        """The register of the instruction at (m, k), and the selector of its lanes."""
+        group, selector = divmod(k, self._turns)
+        return self._registers[m + self._steps_m * group], selector
+
+
+class _Scales:
+    """A lane's registers of block scales, laid out by `fragir.dialects.frag.selected`."""
+
+    def __init__(
+        self,
+        ar: Arithmetic,
+        instruction: Instruction,
+        scales: Sequence[SSAValue],
+        steps_m: int,
+        steps_n: int,
+    ):
+        self._ar = ar
+        self._each = instruction.operands["sfa"].shape[1]
+        steps = {"sfa": steps_m, "sfb": steps_n}
+        self._vectors = dict(zip(steps, scales, strict=True))
+        self._turns = {name: turns(instruction, name, count) for name, count in steps.items()}
+        self._blocks = {
+            name: ptx.length(self._vectors[name].type) * self._turns[name] // steps[name]
+            for name in steps
+        }
+        self._registers: dict[tuple[str, int], SSAValue] = {}
+
+    def at(self, m: int, n: int, k: int) -> ptx.Scales:
+        """The registers and selectors of the instruction at (m, n, k)."""
+        left, byte_a, thread_a = self._one("sfa", m, k)
+        right, byte_b, thread_b = self._one("sfb", n, k)
+        return ptx.Scales((left, right), (byte_a, thread_a, byte_b, thread_b))
+
+    def _one(self, name: str, step: int, k: int) -> tuple[SSAValue, int, int]:
+        group, thread = divmod(step, self._turns[name])
+        number, byte = divmod(k * self._each + self._blocks[name] * group, 4)
+        return self._register(name, number), byte, thread
+
+    def _register(self, name: str, number: int) -> SSAValue:
+        vector = self._vectors[name]
+        total = ptx.length(vector.type)
+        if total <= 4:
+            return vector
+        found = self._registers.get((name, number))
+        if found is None:
+            count = min(4, total - 4 * number)
+            type_ = ptx.vector_type(ptx.scalar_type(vector.type), count)
+            found = self._ar.insert(ptx.SliceOp(vector, 4 * number, type_)).result
+            self._registers[name, number] = found
+        return found
 
 
 def _in_container(ar: Arithmetic, fragment: SSAValue) -> SSAValue:

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.narrow import is_vector
+from fragir.dialects.narrow import integers, is_vector
 from fragir.errors import FragirError
 from fragir.isa.targets import number
 from fragir.passes.writer.constants import is_small_float, small_float_bits, tf32
@@ -289,29 +289,34 @@ class KernelWriter:
 
     @write.register
     def _(self, op: ptx.MmaOp) -> None:
+        self._mma(op, ())
+
+    @write.register
+    def _(self, op: ptx.MmaSparseOp) -> None:
+        self._mma(op, (self.register(op.metadata), str(op.selector.value.data)))
+
+    def _mma(self, op: ptx.MmaOp | ptx.MmaSparseOp, more: Names) -> None:
         a, b = self.in_registers(op.a), self.in_registers(op.b)
         c = self._addend(op.c)
+        scales = self._scales(op)
         over = self.take_over(op.c, op) if op.c.type == op.d.type else None
         if over is not None and op.d not in self._reserved:
             self._own(op.d, over)
         d = self.names[op.d] if op.d in self.names else self.define(op.d)
-        self.emit(op.instruction.data, vector(d), vector(a), vector(b), vector(c))
+        operands = (vector(d), vector(a), vector(b), vector(c), *more, *scales)
+        self.emit(op.instruction.data, *operands)
 
     def _addend(self, c: SSAValue) -> Names:
         """C of a product: ptxas takes literals of 32 and 64 bits there, but none for two halves."""
         return self.names[c] if ptx.bits(c.type) >= 32 else self.in_registers(c)
 
-    @write.register
-    def _(self, op: ptx.MmaSparseOp) -> None:
-        a, b, (e,) = (self.in_registers(x) for x in (op.a, op.b, op.metadata))
-        c = self._addend(op.c)
-        over = self.take_over(op.c, op) if op.c.type == op.d.type else None
-        if over is not None and op.d not in self._reserved:
-            self._own(op.d, over)
-        d = self.names[op.d] if op.d in self.names else self.define(op.d)
-        selector = str(op.selector.value.data)
-        operands = (vector(d), vector(a), vector(b), vector(c), e, selector)
-        self.emit(op.instruction.data, *operands)
+    def _scales(self, op: ptx.MmaOp | ptx.MmaSparseOp) -> Names:
+        """SFA, its byte and thread, SFB, its byte and thread."""
+        if op.scale_selectors is None:
+            return ()
+        numbers = [str(number) for number in integers(op.scale_selectors)]
+        sfa, sfb = (self.register(scale) for scale in op.scales)
+        return sfa, vector(numbers[:2]), sfb, vector(numbers[2:])
 
     @write.register
     def _(self, op: ptx.CopyOp) -> None:
@@ -328,10 +333,13 @@ class KernelWriter:
         registers = is_vector(op.a.type)
         a = vector(self._fragment(op)) if registers else self.register(op.a)
         scale = "1" if op.scale_d is None else self.register(op.scale_d)
-        operands = [names, a, self.register(op.b), scale]
+        operands = [names, a, self.register(op.b)]
+        if op.metadata is not None and op.selector is not None:
+            operands += [self.register(op.metadata), str(op.selector.value.data)]
+        operands.append(scale)
         element = op.instruction.data.rsplit(".", 1)[1]
-        if element not in ("s8", "u8"):
-            operands += ["1", "1"]
+        if element not in ("s8", "u8", "popc"):  # floats: imm-scale-a and -b
+            operands += ["1" if x is None else "-1" for x in (op.a_negated, op.b_negated)]
         if element in ("f16", "bf16"):
             majors = [op.b_major.data] if registers else [op.a_major.data, op.b_major.data]
             operands += ["1" if major == "mn" else "0" for major in majors]

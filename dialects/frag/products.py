@@ -1,0 +1,265 @@
+"""Products of tiles: frag.mma by warps, frag.wgmma by warpgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    AnyInt,
+    BaseAttr,
+    IntVarConstraint,
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from fragir import isa
+from fragir.dialects.frag.instructions import check_wgmma, choose, instruction_of
+from fragir.dialects.frag.types import TileType, is_shared
+from fragir.dialects.frag.words import How
+from fragir.dialects.narrow import is_memref, memref_type
+from fragir.errors import FragirError
+
+
+def word(attribute: StringAttr | None) -> str:
+    """The string of a property, empty where it is not given."""
+    return "" if attribute is None else attribute.data
+
+
+def given(text: str) -> StringAttr | None:
+    """A property for a string, none for an empty one."""
+    return StringAttr(text) if text else None
+
+
+def flag(on: bool) -> UnitAttr | None:
+    """A property that is there or not."""
+    return UnitAttr() if on else None
+
+
+def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str, int]:
+    """The type of the scales and how many elements of K each serves; ("", 0) without any.
+
+    FragirError where their shapes or types are not those of an M x N x K product.
+    """
+    if not scales:
+        return "", 0
+    if len(scales) != 2:
+        raise FragirError(
+            f"`scaled` takes two tiles, not {len(scales)}", hint="write `scaled %sfa, %sfb`"
+        )
+    sfa, sfb = (scale.type for scale in scales)
+    assert isinstance(sfa, TileType)
+    assert isinstance(sfb, TileType)
+    blocks = sfa.cols.data
+    if sfa.element_type != sfb.element_type:
+        raise FragirError(f"the scales of A are {sfa.element}, those of B {sfb.element}")
+    name = {"ue8m0": "ue8m0", "e4m3": "ue4m3"}.get(sfa.element)
+    if name is None:
+        raise FragirError(
+            f"{sfa.element} are no scales",
+            hint="write f8E8M0FNU, or f8E4M3FN, whose sign is dropped",
+        )
+    if sfa.shape != (m, blocks) or sfb.shape != (blocks, n) or k % blocks:
+        raise FragirError(
+            f"SFA is {'x'.join(map(str, sfa.shape))} and SFB {'x'.join(map(str, sfb.shape))} in a "
+            f"product of {m}x{n}x{k}",
+            hint=f"SFA is {m} x blocks, SFB blocks x {n}, and the blocks divide K",
+        )
+    return name, k // blocks
+
+
+@irdl_op_definition
+class MmaOp(IRDLOperation):
+    """`d = a b + c` on tiles of any multiple of an mma.sync's shape, over the warps of a block.
+
+    The instruction is that of the tiles' layouts, else the one named by `using` (like
+    "m16n8k8.f16"), else the largest that fits shape and types. `scaled %sfa, %sfb` multiplies
+    blocks along K by scales: SFA is M x blocks, SFB blocks x N. `satfinite` clamps sums of
+    integers, at every instruction; `rounding "rz"` rounds sums of f64 so; `bitop "xor"` counts
+    where single bits differ instead of where both are set; `kind "mxf4nvf4"` names the kind where
+    the types leave it open. PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3.
+    """
+
+    name = "frag.mma"
+    _M: ClassVar = IntVarConstraint("M", AnyInt())
+    _N: ClassVar = IntVarConstraint("N", AnyInt())
+    _K: ClassVar = IntVarConstraint("K", AnyInt())
+    _P: ClassVar = IntVarConstraint("P", AnyInt())
+    a = operand_def(TileType.constr(_M, _K, _P))
+    b = operand_def(TileType.constr(_K, _N, _P))
+    c = operand_def(TileType.constr(_M, _N, _P))
+    scales = var_operand_def(TileType)
+    satfinite = opt_prop_def(UnitAttr)
+    rounding = opt_prop_def(StringAttr)
+    bitop = opt_prop_def(StringAttr)
+    kind = opt_prop_def(StringAttr)
+    using = opt_prop_def(StringAttr)
+    d = result_def(TileType.constr(_M, _N, _P))
+    # no memory, but not Pure: a collective operation must not be hoisted out of control flow
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = (
+        "$a `,` $b `,` $c (`scaled` $scales^)? (`satfinite` $satfinite^)?"
+        " (`rounding` $rounding^)? (`bitop` $bitop^)? (`kind` $kind^)? (`using` $using^)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) (`,` type($scales)^)? `->` type($d)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        d: TileType | None = None,
+        *,
+        using: str | None = None,
+        scales: Sequence[SSAValue | Operation] = (),
+        satfinite: bool = False,
+        rounding: str = "",
+        bitop: str = "",
+        kind: str = "",
+    ):
+        super().__init__(
+            operands=[a, b, c, scales],
+            properties={
+                "using": given(using or ""),
+                "satfinite": flag(satfinite),
+                "rounding": given(rounding),
+                "bitop": given(bitop),
+                "kind": given(kind),
+            },
+            result_types=[d or SSAValue.get(c).type],
+        )
+
+    def tile_types(self) -> tuple[TileType, TileType, TileType, TileType]:
+        """The types of a, b, c and d."""
+        a, b, c = self.a.type, self.b.type, self.c.type
+        assert isinstance(a, TileType)
+        assert isinstance(b, TileType)
+        assert isinstance(c, TileType)
+        return a, b, c, self.d.type
+
+    def how(self) -> How:
+        """What it says besides shapes and types; FragirError where the scales do not fit."""
+        a, _, _, d = self.tile_types()
+        scale, block = read_scales(self.scales, d.rows.data, d.cols.data, a.cols.data)
+        return How(
+            self.satfinite is not None,
+            word(self.rounding),
+            word(self.bitop),
+            word(self.kind),
+            scale,
+            block,
+        )
+
+    def instruction_name(self, target: str | None = None) -> str:
+        """The short name of the instruction this becomes; FragirError where there is none."""
+        a, b, c, d = self.tile_types()
+        using = None if self.using is None else self.using.data
+        return choose(a, b, c, d, using, target, self.how())
+
+    def instruction(self, target: str | None = None) -> isa.Instruction:
+        """The instruction this becomes; FragirError where there is none."""
+        a, b, c, d = (tile.element for tile in self.tile_types())
+        return instruction_of(self.instruction_name(target), a, b, c, d, self.how())
+
+    def verify_(self) -> None:
+        try:
+            self.instruction_name()
+        except FragirError as error:
+            raise VerifyException(f"frag.mma: {error}") from error
+
+
+@irdl_op_definition
+class WgmmaOp(IRDLOperation):
+    """`d = a b + c` by warpgroups (wgmma): b, and a unless it is a tile, lie in shared memory.
+
+    In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
+    It must be swizzled, complete and visible to all (frag.wait, frag.barrier) beforehand.
+    The result is there when the operation is done. PTX ISA 9.2, section 9.7.15.
+    """
+
+    name = "frag.wgmma"
+    _C: ClassVar = VarConstraint("C", BaseAttr(TileType))
+    a = operand_def(BaseAttr(TileType) | BaseAttr(MemRefType))
+    b = operand_def(MemRefType)
+    c = operand_def(_C)
+    a_transposed = opt_prop_def(UnitAttr)
+    b_transposed = opt_prop_def(UnitAttr)
+    d = result_def(_C)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `,` $c attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue | Operation,
+        b: SSAValue | Operation,
+        c: SSAValue | Operation,
+        *,
+        a_transposed: bool = False,
+        b_transposed: bool = False,
+    ):
+        super().__init__(
+            operands=[a, b, c],
+            properties={
+                "a_transposed": UnitAttr() if a_transposed else None,
+                "b_transposed": UnitAttr() if b_transposed else None,
+            },
+            result_types=[SSAValue.get(c).type],
+        )
+
+    def shapes(self) -> tuple[int, int, int]:
+        """(M, N, K) of the whole product; VerifyException where the operands disagree."""
+        c = self.d.type
+        assert isinstance(c, TileType)
+        m, n = c.rows.data, c.cols.data
+        a, b = _matrix(self.a, self.a_transposed), _matrix(self.b, self.b_transposed)
+        if a[0] != m or b[1] != n or a[1] != b[0]:
+            raise VerifyException(
+                f"frag.wgmma: {a[0]}x{a[1]} times {b[0]}x{b[1]} is not {m}x{n}; "
+                "write `transposed` after an operand that memory holds the other way round"
+            )
+        return m, n, a[1]
+
+    def verify_(self) -> None:
+        _, _, k = self.shapes()
+        a, b, c = self.a.type, memref_type(self.b.type), self.d.type
+        assert isinstance(c, TileType)
+        for name, operand in (("a", a), ("b", b)):
+            if is_memref(operand) and not is_shared(operand):
+                raise VerifyException(
+                    f"frag.wgmma: {name} lies in {operand}; wgmma reads shared memory only, so "
+                    "copy it to a memref in #frag.shared<swizzle = ...> first"
+                )
+        if isinstance(a, TileType) and self.a_transposed:
+            raise VerifyException("frag.wgmma: a tile in registers cannot be transposed")
+        first = a.element_type if isinstance(a, TileType) else memref_type(a).element_type
+        try:
+            check_wgmma(first, b.element_type, c, k)
+        except FragirError as error:
+            raise VerifyException(f"frag.wgmma: {error}") from error
+
+
+def _matrix(operand: SSAValue, transposed: UnitAttr | None) -> tuple[int, int]:
+    type_ = operand.type
+    if isinstance(type_, TileType):
+        return type_.rows.data, type_.cols.data
+    shape = memref_type(type_).get_shape()
+    if len(shape) != 2:
+        raise VerifyException(
+            f"frag.wgmma: {type_} is no matrix; pick one of a stack with frag.view"
+        )
+    if DYNAMIC_INDEX in shape:
+        raise VerifyException(f"frag.wgmma: {type_} has dynamic sizes; wgmma's are static")
+    return (shape[1], shape[0]) if transposed else (shape[0], shape[1])
