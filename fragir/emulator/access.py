@@ -1,4 +1,4 @@
-"""Loads, stores and addresses (PTX ISA 9.2, section 9.7.9). Cache hints have no effect here."""
+"""Loads and stores (PTX ISA 9.2, section 9.7.9). Cache hints have no effect here."""
 
 from __future__ import annotations
 
@@ -6,18 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.alu import Decode, copy, elementwise, nothing, of1
-from fragir.emulator.common import DTYPES, UINT, Mask, Row, Step, is_slice, store
-from fragir.emulator.memory import (
-    CLUSTER_SHIFT,
-    GLOBAL_BASE,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
-    WINDOW,
-)
+from fragir.emulator.alu import Decode
+from fragir.emulator.common import UINT, Mask, Row, Step, count_of, is_slice, kind_of, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.decode import Decoder
+    from fragir.emulator.decode import Decoder, Place
     from fragir.ptx.tree import Instruction, Operand
 
 
@@ -40,14 +33,12 @@ def get(row: Row, sel: Any, mask: Mask) -> Any:
 
 def shape_of(d: Decoder, ins: Instruction) -> tuple[str, int, int]:
     """(type, bytes of an element, elements) of a load or store."""
-    kind = ins.opcode[-1]
-    if kind not in DTYPES or kind == "pred":
+    kind, count = kind_of(ins.opcode), count_of(ins.opcode)
+    if kind == "pred":
         raise d.error(ins, f"{ins.mnemonic}: .{kind} cannot be loaded or stored")
-    count = next((int(w[1:]) for w in ins.opcode if w in ("v2", "v4", "v8")), 1)
-    width = DTYPES[kind][1] // 8
     if kind == "b128":
-        raise d.error(ins, f"{ins.mnemonic}: .b128 is not supported")
-    return kind, width, count
+        return kind, 8, 2 * count
+    return kind, width_of(kind) // 8, count
 
 
 def _elements(d: Decoder, ins: Instruction, operand: Operand, count: int) -> tuple[Operand, ...]:
@@ -61,7 +52,11 @@ def load(d: Decoder, ins: Instruction) -> Step:
     kind, width, count = shape_of(d, ins)
     space = d.space(ins)
     place = d.place(ins, 1, space)
-    rows = [d.wide_target(ins, e, kind) for e in _elements(d, ins, d.operand(ins, 0), count)]
+    policy(d, ins, 2)
+    if kind == "b128":
+        rows = [h for e in d.vector(d.operand(ins, 0)) for h in d.halves(ins, e)]
+    else:
+        rows = [d.wide_target(ins, e, kind) for e in _elements(d, ins, d.operand(ins, 0), count)]
     memory, counted = d.machine.memory, d.machine.report.statistics.loaded
     space = place.space
     signed = kind[0] == "s"
@@ -97,16 +92,17 @@ def load(d: Decoder, ins: Instruction) -> Step:
 
 
 def save(d: Decoder, ins: Instruction) -> Step:
+    if "bulk" in ins.opcode or ("async" in ins.opcode and "release" not in ins.opcode):
+        from fragir.emulator import async_store
+
+        return (async_store.fill if "bulk" in ins.opcode else async_store.store)(d, ins)
     kind, width, count = shape_of(d, ins)
-    if "async" in ins.opcode or "bulk" in ins.opcode:
-        raise d.error(ins, f"{ins.mnemonic} is not supported")
     place = d.place(ins, 0, d.space(ins))
-    raw = f"b{8 * width}"
-    rows = [
-        d.row(ins, e, raw if _is_raw(e) else kind, True).view(UINT[width])
-        for e in _elements(d, ins, d.operand(ins, 1), count)
-    ]
+    rows = stored_rows(d, ins, 1, kind, width, count)
+    policy(d, ins, 2)
     machine = d.machine
+    if any(r is None for r in rows):
+        return _save_some(d, place, rows, width)
     memory, counted = machine.memory, machine.report.statistics.stored
     space = place.space
 
@@ -123,85 +119,55 @@ def save(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
+def stored_rows(
+    d: Decoder, ins: Instruction, index: int, kind: str, width: int, count: int
+) -> list[Any]:
+    """The rows of what is stored; None for `_`, which leaves its place in memory as it is."""
+    operand = d.operand(ins, index)
+    if kind == "b128":
+        if type(operand).__name__ == "Integer":
+            value = d.literal(ins, index) or 0
+            return [d.constant("b64", value), d.constant("b64", value >> 64)]
+        return [h for e in d.vector(operand) for h in d.halves(ins, e)]
+    raw = f"b{8 * width}"
+    return [
+        None
+        if type(e).__name__ == "Sink"
+        else d.row(ins, e, raw if _is_raw(e) else kind, True).view(UINT[width])
+        for e in _elements(d, ins, operand, count)
+    ]
+
+
+def _save_some(d: Decoder, place: Place, rows: list[Any], width: int) -> Step:
+    """A vector store that leaves some elements out: the whole vector must be in bounds."""
+    machine = d.machine
+    memory, counted = machine.memory, machine.report.statistics.stored
+
+    def run(sel: Any, mask: Mask) -> None:
+        address = place.at(sel, mask)
+        memory.spaces(place.space, address, sel, mask, width * len(rows))
+        for index, row in enumerate(rows):
+            if row is not None:
+                at = address + address.dtype.type(index * width)
+                memory.save(place.space, at, sel, mask, width, 1, get(row, sel, mask))
+                counted[place.space] += width * address.size
+        machine.progress = True
+
+    return run
+
+
+def policy(d: Decoder, ins: Instruction, index: int) -> None:
+    """The operand of .L2::cache_hint: a 64-bit register, there only with that word."""
+    hinted = "L2::cache_hint" in ins.opcode
+    if d.count(ins) != index + hinted:
+        raise d.error(ins, f"{ins.mnemonic} takes {index + hinted} operands, not {d.count(ins)}")
+    if hinted:
+        d.source(ins, index, "b64")
+
+
 def _is_raw(operand: Operand) -> bool:
     """Whether an operand is a register (its bits are stored) rather than a literal."""
     return type(operand).__name__ in ("Name", "Component")
 
 
-def convert_address(d: Decoder, ins: Instruction) -> Step:
-    """cvta: between a space's addresses and generic ones."""
-    kind = ins.opcode[-1]
-    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(d.space(ins), 0)
-    source, out = d.source(ins, 1, kind), d.target(ins, 0, kind)
-    if window == 0:
-        return copy(out, source)
-    if kind != "u64":
-        raise d.error(ins, "generic addresses have 64 bits here")
-    shift = np.uint64((1 << 64) - window if "to" in ins.opcode else window)
-    return elementwise(of1(lambda a: a + shift), out, [source])
-
-
-def is_space(d: Decoder, ins: Instruction) -> Step:
-    """isspacep: which window a generic address lies in."""
-    space = d.space(ins)
-    source, out = d.source(ins, 1, "u64"), d.target(ins, 0, "pred")
-    base = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space)
-    if base is None:
-        return elementwise(of1(lambda a: a >= np.uint64(GLOBAL_BASE)), out, [source])
-    return elementwise(of1(lambda a: (a >= base) & (a < base + WINDOW)), out, [source])
-
-
-def map_address(d: Decoder, ins: Instruction) -> Step:
-    """mapa: the same variable in another block of the cluster (9.7.9.24)."""
-    kind = ins.opcode[-1]
-    a, rank = d.source(ins, 1, kind), d.source(ins, 2, "u32")
-    low = (1 << CLUSTER_SHIFT) - 1
-    high = 0 if d.space(ins) == "shared" else SHARED_WINDOW
-
-    def function(address: Any, rank: Any) -> Any:
-        of = address.dtype.type
-        return (address & of(low)) + (rank.astype(address.dtype) << of(CLUSTER_SHIFT)) + of(high)
-
-    return elementwise(function, d.target(ins, 0, kind), [a, rank])
-
-
-def cluster_rank(d: Decoder, ins: Instruction) -> Step:
-    """getctarank: which block of the cluster an address lies in."""
-    kind = ins.opcode[-1]
-
-    def function(address: Any) -> Any:
-        return ((address >> address.dtype.type(CLUSTER_SHIFT)) & address.dtype.type(0xFF)).astype(
-            np.uint32
-        )
-
-    return elementwise(function, d.target(ins, 0, "u32"), [d.source(ins, 1, kind)])
-
-
-def _policy(d: Decoder, ins: Instruction) -> Step:
-    out = d.target(ins, 0, "u64")
-
-    def run(sel: Any, mask: Mask) -> None:
-        if out is not None:
-            store(out, sel, mask, 0)
-
-    return run
-
-
-def _hint(d: Decoder, ins: Instruction) -> Step:
-    return nothing
-
-
-TABLE: dict[str, Decode] = {
-    "ld": load,
-    "ldu": load,
-    "st": save,
-    "cvta": convert_address,
-    "isspacep": is_space,
-    "mapa": map_address,
-    "getctarank": cluster_rank,
-    "prefetch": _hint,
-    "prefetchu": _hint,
-    "discard": _hint,
-    "applypriority": _hint,
-    "createpolicy": _policy,
-}
+TABLE: dict[str, Decode] = {"ld": load, "ldu": load, "st": save}

@@ -85,8 +85,10 @@ class Transfer:
     """A bulk copy of one lane.
 
     `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
-    and `reads` are the 16-byte chunks of shared memory that it writes or reads. A load signals
-    `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group` of its thread.
+    and `reads` are the chunks of shared memory that it writes (`grain` bytes each) or reads (16).
+    A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
+    of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
+    to what is there, in any order with others that do.
     """
 
     move: Callable[[Memory], None]
@@ -97,6 +99,14 @@ class Transfer:
     reads: I64 | None = None
     signal: int = -1
     size: int = 0
+    grain: int = 16
+    generic: bool = False
+    atomic: bool = False
+
+    @property
+    def poisons(self) -> bool:
+        """Whether its destination must not be touched while it is pending."""
+        return self.into is not None and not self.atomic
 
 
 class AsyncEngine:
@@ -213,21 +223,21 @@ class AsyncEngine:
     def transfer(self, transfer: Transfer) -> None:
         memory = self.machine.memory
         if transfer.into is not None and memory.poisoned:
-            memory.check_poison(memory.shared, transfer.into, 16)
+            memory.check_poison(memory.shared, transfer.into, transfer.grain)
         for hook in self.machine.hooks:
             hook.on_transfer_issue(transfer)
         if self.retires_now():
             self._execute(transfer)
             return
-        if transfer.into is not None:
-            memory.set_poison(transfer.into, 16, 1)
+        if transfer.into is not None and transfer.poisons:
+            memory.set_poison(transfer.into, transfer.grain, 1)
             memory.poisoned += 1
         self.transfers.append(transfer)
 
     def _complete(self, transfer: Transfer) -> None:
         memory = self.machine.memory
-        if transfer.into is not None:
-            memory.set_poison(transfer.into, 16, 0)
+        if transfer.into is not None and transfer.poisons:
+            memory.set_poison(transfer.into, transfer.grain, 0)
             memory.poisoned -= 1
         self._execute(transfer)
 

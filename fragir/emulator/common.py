@@ -62,6 +62,7 @@ DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
     "bf16": (np.dtype(np.uint16), 16),
     "f16x2": (np.dtype(np.uint32), 32),
     "bf16x2": (np.dtype(np.uint32), 32),
+    "f32x2": (np.dtype(np.uint64), 64),
     "u16x2": (np.dtype(np.uint32), 32),
     "s16x2": (np.dtype(np.uint32), 32),
     "u8x4": (np.dtype(np.uint32), 32),
@@ -75,6 +76,9 @@ DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
     "e2m3x2": (np.dtype(np.uint16), 16),
     "e3m2x2": (np.dtype(np.uint16), 16),
     "ue8m0x2": (np.dtype(np.uint16), 16),
+    "s2f6x2": (np.dtype(np.uint16), 16),
+    **{f"{e}x4": (np.dtype(np.uint32), 32) for e in ("e4m3", "e5m2", "e2m3", "e3m2")},
+    "e2m1x4": (np.dtype(np.uint16), 16),
     "b128": (np.dtype(np.uint64), 128),
 }
 
@@ -90,6 +94,19 @@ def dtype_of(kind: str) -> np.dtype[Any]:
 def width_of(kind: str) -> int:
     """The width of a PTX type in bits."""
     return DTYPES[kind][1]
+
+
+def kind_of(opcode: tuple[str, ...]) -> str:
+    """The type that an opcode names; KeyError where it names none (modifiers come in any order)."""
+    for word in reversed(opcode):
+        if word in DTYPES:
+            return word
+    raise KeyError(f".{opcode[-1]} is no type")
+
+
+def count_of(opcode: tuple[str, ...]) -> int:
+    """Elements of a vector access, 1 for a scalar one."""
+    return next((int(w[1:]) for w in opcode if w in ("v2", "v4", "v8")), 1)
 
 
 #: np.where with all three arguments; numpy's own stub gives up on operands of type Any.

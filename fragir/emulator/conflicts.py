@@ -53,7 +53,7 @@ class Conflicts(Hooks):
         self._told: set[tuple[int, bool]] = set()
 
     def on_access(self, access: Access) -> None:
-        if access.space == "local":
+        if access.space == "local" or access.instruction.opcode[:2] == ("st", "bulk"):
             return
         for arena, at, lanes in access.parts():
             if at.size and arena is not self.machine.memory.local:

@@ -61,7 +61,7 @@ def named(program: Program, placed: Placed, operand: tree.Operand) -> list[tuple
         if name is not None:
             entity = program.find(placed.scope, name)
             if isinstance(entity, Register):
-                found.append((name, entity))
+                found += [(name, half) for half in entity.halves]
     return found
 
 

@@ -8,7 +8,7 @@ rows that are broadcast.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ MALFORMED = (
 #: First opcode word -> operand counts, for instructions of a fixed shape.
 OPERANDS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(
-        ("abs", "neg", "not", "cnot", "popc", "clz", "brev", "bfind", "mov", "cvta", "ld", "ldu"),
+        ("abs", "neg", "not", "cnot", "popc", "clz", "brev", "bfind", "mov", "cvta"),
         (2,),
     ),
     **dict.fromkeys(("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "testp"), (2,)),
@@ -72,7 +72,8 @@ OPERANDS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("mad", "madc", "mad24", "fma", "sad", "shf", "bfe", "prmt"), (4,)),
     **dict.fromkeys(("dp4a", "dp2a", "selp", "slct", "fns"), (4,)),
     **dict.fromkeys(("min", "max", "setp", "set"), (3, 4)),
-    **dict.fromkeys(("bfi", "lop3"), (5,)),
+    "bfi": (5,),
+    "lop3": (5, 6),
     **dict.fromkeys(("activemask",), (1,)),
     **dict.fromkeys(("elect", "ldmatrix", "stmatrix", "movmatrix", "getctarank", "isspacep"), (2,)),
     "match": (3,),
@@ -80,8 +81,6 @@ OPERANDS: dict[str, tuple[int, ...]] = {
     "vote": (3,),
     "shfl": (5,),
     "cvt": (2, 3, 4),
-    "atom": (2, 3, 4, 5),
-    "red": (2, 3),
 }
 
 
@@ -259,8 +258,10 @@ class Decoder:
     def register_row(
         self, ins: tree.Instruction, register: Register, kind: str, wide: bool = False
     ) -> Row:
-        row = self.machine.files[register.width][register.index]
         dtype, width = DTYPES[kind]
+        if register.width == 128:
+            raise self.error(ins, f"{ins.mnemonic}: a .b128 register cannot be used as .{kind}")
+        row = self.machine.files[register.width][register.index]
         if register.width == width:
             return row.view(dtype)
         if wide and width != 1 and register.width > width:
@@ -316,15 +317,26 @@ class Decoder:
             raise self.error(ins, f"{ins.mnemonic} needs a register here")
         return found
 
+    def halves(self, ins: tree.Instruction, operand: tree.Operand) -> list[Row | None]:
+        """The two rows of a .b128 register, the low half first; None twice for `_`."""
+        if isinstance(operand, tree.Sink):
+            return [None, None]
+        register = self.register(ins, operand)
+        if register.width != 128:
+            raise self.error(
+                ins, f"{ins.mnemonic}: a .{register.kind} register cannot be used as .b128"
+            )
+        return [self.machine.files[half.width][half.index] for half in register.halves]
+
     def wide_target(self, ins: tree.Instruction, operand: tree.Operand, kind: str) -> Row | None:
         """A destination that may be wider than `kind`: the value is extended to it (ld, cvt)."""
         if isinstance(operand, tree.Sink):
             return None
         register = self.register(ins, operand)
         width = width_of(kind)
-        if register.width < width:
+        if not width <= register.width <= 64:
             raise self.error(
-                ins, f"{ins.mnemonic}: a .{register.kind} register is too narrow for .{kind}"
+                ins, f"{ins.mnemonic}: a .{register.kind} register cannot receive a .{kind}"
             )
         row = self.machine.files[register.width][register.index]
         if register.width == width:
@@ -382,7 +394,7 @@ class Decoder:
     def step(self, placed: Placed) -> Step:
         """Decode one instruction, without its guard."""
         self.placed = placed
-        ins = placed.ins
+        ins = types_last(placed.ins)
         decode = lookup(ins.opcode)
         if decode is None:
             raise self.error(ins, f"the instruction {ins.mnemonic} is not known")
@@ -400,11 +412,21 @@ class Decoder:
             ) from problem
 
 
+def types_last(ins: tree.Instruction) -> tree.Instruction:
+    """Arithmetic written `add.f32.rn`, as ptxas takes it too, with its types at the end."""
+    words = ins.opcode
+    if words[-1] in DTYPES or words[0] not in REORDERED:
+        return ins
+    types = [w for w in words if w in DTYPES]
+    return replace(ins, opcode=(*(w for w in words if w not in DTYPES), *types))
+
+
 @cache
 def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
     """(integer and common table, floating-point table), by first opcode word."""
     from fragir.emulator import (
         access,
+        addresses,
         async_copy,
         atomics,
         barriers,
@@ -412,8 +434,10 @@ def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
         compare,
         convert,
         floating,
+        hints,
         integer,
         moves,
+        video,
         warp_matrix,
         wgmma,
     )
@@ -422,6 +446,8 @@ def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
     families: Sequence[Any] = (
         integer,
         access,
+        addresses,
+        hints,
         async_copy,
         atomics,
         barriers,
@@ -429,6 +455,7 @@ def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
         compare,
         convert,
         moves,
+        video,
         warp_matrix,
         wgmma,
     )
@@ -445,4 +472,9 @@ def lookup(opcode: tuple[str, ...]) -> Decode | None:
     return common.get(opcode[0]) or floats.get(opcode[0])
 
 
-FLOAT_KINDS = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f64"}
+#: Instructions whose decoding takes the types from the end of the opcode.
+REORDERED = frozenset(
+    "add sub mul fma mad div rcp sqrt rsqrt ex2 lg2 sin cos tanh min max neg abs copysign testp set "
+    "setp slct addc subc".split()
+)
+FLOAT_KINDS = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f32x2", "f64"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fragir.emulator.common import DTYPES, LANES, UINT, Bools, Mask, Step, store
+from fragir.emulator.common import LANES, UINT, Bools, Mask, Step, kind_of, store, width_of
 from fragir.emulator.control import Control, split_call
 from fragir.emulator.dataflow import Dataflow, Roles
 from fragir.emulator.definedness_rules import (
@@ -27,7 +27,7 @@ from fragir.emulator.definedness_rules import (
     spread,
     truth_table,
 )
-from fragir.emulator.hooks import Hooks
+from fragir.emulator.hooks import Hooks, later
 from fragir.emulator.program import RESULTS, Program, Register
 from fragir.emulator.shadow import Plane, PlaneDecoder
 from fragir.emulator.state import Machine
@@ -244,6 +244,11 @@ class Definedness(Hooks):
         match name:
             case "ld" | "ldu" | "ldmatrix":
                 return steps + self._load(d, ins, each)
+            case "st" | "red" if later(ins):
+                return steps + self._check(d, ins, data, f"an operand of {name}.async")
+            case "st" if ins.opcode[1] == "bulk":
+                steps += self._check(d, ins, data, "an operand of st.bulk")
+                return [*steps, PlaneDecoder(d, self.plane).repeat(ins, (1,))]
             case "st" | "stmatrix":
                 return steps + self._store(d, ins, data)
             case "atom" | "red":
@@ -309,7 +314,11 @@ class Definedness(Hooks):
         if place.space != "shared":
             what = "an operand of an atomic on global memory"
             return self._check(d, ins, data, what, place) + self._clear(each.written)
-        width = DTYPES[ins.opcode[-1]][1] // 8
+        kind = kind_of(ins.opcode)
+        if kind == "b128":
+            steps = self._check(d, ins, data, "an operand of an atomic of 128 bits", place)
+            return steps + self._clear(each.written)
+        width = width_of(kind) // 8
         exchange = "exch" in ins.opcode
         rows = [self.plane.row(r) for r in data if r in self.tracked]
         outs = [self.plane.row(r) for r in each.written if r in self.tracked]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import DTYPES, I64, LANES, Mask, Step
+from fragir.emulator.common import I64, LANES, Mask, Step, count_of, kind_of, width_of
 from fragir.emulator.report import PERFORMANCE, Finding
 
 if TYPE_CHECKING:
@@ -245,11 +245,36 @@ _KINDS: dict[str, tuple[AccessKind, int]] = {  # kind, operand that is the addre
 }
 
 
+def later(ins: Instruction) -> bool:
+    """Whether it is an st.async or red.async that is told of as a transfer."""
+    words = ins.opcode
+    return words[0] in ("st", "red") and "async" in words and "release" not in words
+
+
+def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
+    """st.bulk: one access of 8 bytes for each cell that it fills."""
+    from fragir.emulator.async_store import UNIT, filled
+
+    place, size_row, machine = d.place(ins, 0, d.space(ins)), d.source(ins, 1, "u64"), d.machine
+
+    def run(sel: Any, mask: Mask) -> None:
+        at, lanes = filled(machine, place, size_row, sel, mask)
+        parts = [(machine.memory.shared, at, lanes)]
+        access = Access("store", ins, "shared", at, UNIT, lanes, sel, mask, machine, parts)
+        for hook in hooks:
+            hook.on_access(access)
+        step(sel, mask)
+
+    return run
+
+
 def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
     """Tell `hooks` of the accesses of one instruction."""
     known = _KINDS.get(ins.opcode[0])
-    if known is None or not hooks:
+    if known is None or not hooks or later(ins):
         return step
+    if ins.opcode[:2] == ("st", "bulk"):
+        return _observe_fill(d, ins, step, hooks)
     kind, operand = known
     place: Place = d.place(ins, operand, d.space(ins))
     machine = d.machine
@@ -261,8 +286,7 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
         size = 16
     else:
         rows = LANES
-        count = next((int(w[1:]) for w in ins.opcode if w in ("v2", "v4", "v8")), 1)
-        size = DTYPES[ins.opcode[-1]][1] // 8 * count
+        size = width_of(kind_of(ins.opcode)) // 8 * count_of(ins.opcode)
     lane_ids = machine.engine.lane_ids
 
     def run(sel: Any, mask: Mask) -> None:

@@ -50,10 +50,10 @@ class Buffer:
 
 
 class Arena:
-    """Bytes with a view for every access width, kept a multiple of 16 long."""
+    """Bytes with a view for every access width, kept a multiple of 32 long."""
 
     def __init__(self, size: int) -> None:
-        self.bytes = np.zeros((size + 15) // 16 * 16, np.uint8)
+        self.bytes = np.zeros((size + 31) // 32 * 32, np.uint8)
         self._views: dict[tuple[int, int], npt.NDArray[Any]] = {}
 
     def view(self, width: int, count: int = 1) -> npt.NDArray[Any]:

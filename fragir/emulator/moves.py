@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.alu import Decode, copy, elementwise, nothing, of3
-from fragir.emulator.common import UINT, Mask, Step, store, where, width_of
+from fragir.emulator.alu import Decode, copy, elementwise, nothing, of3, sequence
+from fragir.emulator.common import UINT, Mask, Row, Step, store, where, width_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ def move(d: Decoder, ins: tree.Instruction) -> Step:
     kind = ins.opcode[-1]
     into, out_of = d.operand(ins, 0), d.operand(ins, 1)
     if kind == "b128":
-        raise d.error(ins, f"{ins.mnemonic} is not supported")
+        return _move_128(d, ins, into, out_of)
+    if "v2" in ins.opcode or "v4" in ins.opcode:
+        return _vector(d, ins, into, out_of, kind)
     if isinstance(into, tree.Vector):
         return _unpack(d, ins, into, kind)
     if isinstance(out_of, tree.Vector):
@@ -30,6 +32,58 @@ def move(d: Decoder, ins: tree.Instruction) -> Step:
     named = isinstance(out_of, tree.Name | tree.Component | tree.Float)
     source = d.row(ins, out_of, kind if not named else raw)
     return copy(d.target(ins, 0, raw), source.view(UINT[width_of(kind) // 8]))
+
+
+def _vector(
+    d: Decoder, ins: tree.Instruction, into: tree.Operand, out_of: tree.Operand, kind: str
+) -> Step:
+    """mov.v4 from a special register of four parts, or between vectors."""
+    targets = d.vector(into)
+    count = 2 if "v2" in ins.opcode else 4
+    if isinstance(out_of, tree.Vector):
+        sources: tuple[tree.Operand, ...] = out_of.elements
+    else:
+        if not isinstance(out_of, tree.Name):
+            raise d.error(ins, f"{ins.mnemonic} cannot take this operand")
+        sources = tuple(tree.Component(out_of, part, out_of.at) for part in "xyzw"[:count])
+    if len(targets) != count or len(sources) != count:
+        raise d.error(ins, f"{ins.mnemonic} moves {count} elements")
+    raw = f"u{width_of(kind)}"
+    pairs = [(d.target_of(ins, t, raw), d.row(ins, s, raw)) for t, s in zip(targets, sources)]
+    return sequence([copy(t, s) for t, s in pairs])
+
+
+def _move_128(d: Decoder, ins: tree.Instruction, into: tree.Operand, out_of: tree.Operand) -> Step:
+    """mov.b128: between registers, or from and to two or four parts, the lowest first."""
+    if isinstance(into, tree.Vector) and isinstance(out_of, tree.Vector):
+        raise d.error(ins, f"{ins.mnemonic} needs a .b128 register")
+    if isinstance(into, tree.Vector):
+        return _pieces(ins, d, into, d.halves(ins, out_of), True)
+    if isinstance(out_of, tree.Vector):
+        return _pieces(ins, d, out_of, d.halves(ins, into), False)
+    pairs = zip(d.halves(ins, into), d.halves(ins, out_of), strict=True)
+    return sequence([copy(a, b) for a, b in pairs if b is not None])
+
+
+def _pieces(
+    ins: tree.Instruction, d: Decoder, vector: tree.Vector, halves: list[Row | None], unpack: bool
+) -> Step:
+    count = len(vector.elements)
+    if count not in (2, 4):
+        raise d.error(ins, f"{ins.mnemonic} cannot be split into {count} parts")
+    width = 16 // count
+    unit, each = UINT[width], count // 2
+    steps: list[Step] = []
+    for index, element in enumerate(vector.elements):
+        half = halves[index // each]
+        if half is None:
+            continue
+        piece = half.view(unit)[:, index % each :: each]
+        if unpack:
+            steps.append(copy(d.target_of(ins, element, f"u{8 * width}"), piece))
+        else:
+            steps.append(copy(piece, d.row(ins, element, f"u{8 * width}")))
+    return sequence(steps)
 
 
 def _part(d: Decoder, ins: tree.Instruction, kind: str, vector: tree.Vector) -> tuple[str, int]:
@@ -94,11 +148,13 @@ def select(d: Decoder, ins: tree.Instruction) -> Step:
 
 
 def select_sign(d: Decoder, ins: tree.Instruction) -> Step:
-    """slct: a where c >= 0, else b (NaN counts as negative)."""
+    """slct: a where c >= 0, else b (NaN counts as negative); `.ftz`: subnormals of c are zeros."""
     raw = f"u{width_of(ins.opcode[-2])}"
     c = d.source(ins, 3, ins.opcode[-1])
+    least = -(2.0**-126) if "ftz" in ins.opcode else 0
+    strict = "ftz" in ins.opcode
     return elementwise(
-        of3(lambda c, a, b: where(c >= 0, a, b)),
+        of3(lambda c, a, b: where(c > least if strict else c >= least, a, b)),
         d.target(ins, 0, raw),
         [c, d.source(ins, 1, raw), d.source(ins, 2, raw)],
     )

@@ -15,11 +15,21 @@ from fragir.ptx import tree
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Row `index` of the register file of that width (bits; predicates are 1 wide)."""
+    """Row `index` of the register file of that width (bits; predicates are 1 wide).
+
+    A register of 128 bits is two neighbouring rows of the file of 64 bits, the low half first.
+    """
 
     width: int
     index: int
     kind: str
+
+    @property
+    def halves(self) -> tuple[Register, ...]:
+        """The rows that it is made of."""
+        if self.width != 128:
+            return (self,)
+        return Register(64, self.index, "b64"), Register(64, self.index + 1, "b64")
 
 
 @dataclass(slots=True)
@@ -76,6 +86,9 @@ class Routine:
     end: int = -1
     parameters: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
     returns: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
+    #: What its body declares: an activation has its own of each.
+    registers: list[Register] = field(default_factory=list[Register])
+    variables: list[Symbol] = field(default_factory=list[Symbol])
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +160,17 @@ class Program:
 
     # -- names -------------------------------------------------------------------------------
 
-    def register(self, kind: str, at: int = -1) -> Register:
-        if kind not in DTYPES or kind == "b128":
+    def register(self, kind: str, owner: Routine | None, at: int = -1) -> Register:
+        """A new register; `owner`: the function that declares it."""
+        if kind not in DTYPES:
             raise self.error(f"registers of type .{kind} are not supported", at)
         width = DTYPES[kind][1]
-        index = self.counts[width]
-        self.counts[width] += 1
-        return Register(width, index, kind)
+        file = min(width, 64)
+        made = Register(width, self.counts[file], kind)
+        self.counts[file] += len(made.halves)
+        if owner is not None:
+            owner.registers += made.halves
+        return made
 
     def find(self, scope: Scope, name: str) -> Entity | None:
         """What a name means there; registers come into being at their first use."""
@@ -165,7 +182,7 @@ class Program:
                 stem = name.rstrip("0123456789")
                 entry = s.ranges.get(stem)
                 if entry is not None and stem != name and int(name[len(stem) :]) < entry[0]:
-                    made = s.names[name] = self.register(entry[1])
+                    made = s.names[name] = self.register(entry[1], s.function)
                     return made
         if name in self._functions:
             routine = self._routine(self._functions[name])
@@ -281,9 +298,12 @@ class Program:
                     scope.ranges[name] = (variable.count.value, node.type)
                 elif node.vector is not None:
                     for part in "xyzw"[: int(node.vector[1:])]:
-                        scope.names[f"{name}.{part}"] = self.register(node.type, node.at)
+                        scope.names[f"{name}.{part}"] = self.register(
+                            node.type, scope.function, node.at
+                        )
                 else:
-                    register = scope.names[name] = self.register(node.type, node.at)
+                    register = self.register(node.type, scope.function, node.at)
+                    scope.names[name] = register
                     made.append(register)
                 continue
             made.append(self._variable(scope, node, variable, kernel))
@@ -315,6 +335,8 @@ class Program:
         symbol = Symbol(name, space, size or 0, align, node, variable)
         scope.names[name] = symbol
         self.symbols.append(symbol)
+        if scope.function is not None:
+            scope.function.variables.append(symbol)
         return symbol
 
     # -- constants -----------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import I64, Mask, Step, store
+from fragir.emulator.common import I64, Mask, Step, kind_of, store, width_of
 from fragir.emulator.dataflow import Dataflow, Roles
+from fragir.emulator.hooks import later
 from fragir.emulator.program import Program, Register
 from fragir.emulator.shadow import Plane, PlaneDecoder
 from fragir.emulator.state import Machine
@@ -172,10 +173,10 @@ class Provenance:
 
     def _store(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         place = d.place(ins, 0, d.space(ins))
-        if place.space == "global":
+        if place.space == "global" or later(ins):
             return []
-        steps = self._repeat(d, ins, ())
-        if place.space == "generic" and ins.opcode[0] == "st":
+        steps = self._repeat(d, ins, (1,) if ins.opcode[1] == "bulk" else ())
+        if place.space == "generic" and ins.opcode[0] == "st" and ins.opcode[1] != "bulk":
             steps.append(self._restore(place))
         return steps
 
@@ -197,15 +198,17 @@ class Provenance:
     def _lose(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """Atomics compute: what lies in shared memory afterwards comes from nowhere."""
         place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
-        if place.space != "shared":
+        if place.space != "shared" or later(ins):
             return []
-        width = int(ins.opcode[-1].lstrip("busfx")[:2]) // 8
+        size = width_of(kind_of(ins.opcode)) // 8
+        width, count = min(size, 8), max(size // 8, 1)
 
         def run(sel: Any, mask: Mask) -> None:
             address = place.at(sel, mask)
+            shape = address.shape if count == 1 else (*address.shape, count)
+            zero = np.zeros(shape, np.dtype(f"u{width}"))
             for plane in self.planes:
-                zero = np.zeros(address.shape, np.dtype(f"u{width}"))
-                plane.memory.save("shared", address, sel, mask, width, 1, zero)
+                plane.memory.save("shared", address, sel, mask, width, count, zero)
 
         return [run]
 

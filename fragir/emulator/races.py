@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.access import get
+from fragir.emulator.access import get, shape_of, stored_rows
 from fragir.emulator.clocks import (
     ASYNC,
     COLUMN_BITS,
@@ -28,8 +28,17 @@ from fragir.emulator.clocks import (
     Clocks,
     record,
 )
-from fragir.emulator.common import DTYPES, I64, LANES, UINT, Bools, Mask, Step
-from fragir.emulator.hooks import Access, Event, Hooks
+from fragir.emulator.common import (
+    I64,
+    LANES,
+    Bools,
+    Mask,
+    Step,
+    count_of,
+    kind_of,
+    width_of,
+)
+from fragir.emulator.hooks import Access, Event, Hooks, later
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
 from fragir.emulator.wgmma import WARPGROUP, expand
 
@@ -249,6 +258,10 @@ class Races(Hooks):
         ins = group[0]
         words = ins.opcode
         site = self.sites[id(ins)]
+        if words[:2] == ("st", "bulk"):
+            return self._after(step, self._resolve_of)
+        if later(ins):
+            return self._at_site(site, step)
         if words[0] == "st" and d.space(ins) in ("shared", "generic"):
             return self._wrap_store(d, ins, step)
         if words[:2] == ("wgmma", "commit_group"):
@@ -266,13 +279,20 @@ class Races(Hooks):
         if words[:3] in (("bar", "warp", "sync"), ("barrier", "warp", "sync")):
             return self._wrap_warp(d, ins, step)
         if words[0] in ("cp", "wgmma", "mbarrier"):
-
-            def run(sel: Any, mask: Mask) -> None:
-                self.site = site
-                step(sel, mask)
-
-            return run
+            return self._at_site(site, step)
         return step
+
+    def _at_site(self, site: int, step: Step) -> Step:
+        def run(sel: Any, mask: Mask) -> None:
+            self.site = site
+            step(sel, mask)
+
+        return run
+
+    def _resolve_of(self, lanes: I64) -> None:
+        """Behind an st.bulk of some lanes: which of its suspects are real."""
+        if self.suspects:
+            self._resolve()
 
     def _after(self, step: Step, action: Any) -> Step:
         ids = self.machine.engine.lane_ids
@@ -303,20 +323,12 @@ class Races(Hooks):
 
     def _wrap_store(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """Behind a store: which suspects are real, and did lanes write different values."""
-        kind = ins.opcode[-1]
-        width = DTYPES[kind][1] // 8
-        raw = f"b{8 * width}"
-        operands = d.vector(d.operand(ins, 1))
-        rows = [
-            d.row(ins, e, raw if type(e).__name__ in ("Name", "Component") else kind, True).view(
-                UINT[width]
-            )
-            for e in operands
-        ]
+        kind, width, count = shape_of(d, ins)
+        rows = stored_rows(d, ins, 1, kind, width, count)
         place = d.place(ins, 0, d.space(ins))
         machine, site = self.machine, self.sites[id(ins)]
         size = width * len(rows)
-        if not _STRONG.isdisjoint(ins.opcode):
+        if not _STRONG.isdisjoint(ins.opcode) or any(r is None for r in rows):
             return step
 
         def run(sel: Any, mask: Mask) -> None:
@@ -490,12 +502,20 @@ class Races(Hooks):
             self._initialised(transfer.signal, who)
         if transfer.into is not None:
             column = clocks.agent(lane, "mbarrier", transfer.signal)
-            places = shadow.places(transfer.into, CHUNK)
+            places = shadow.places(transfer.into, transfer.grain)
             lanes = np.full(places.shape, lane, np.int64)
             where = places << shadow.shift
-            self._visible(where, lanes, shadow.written[places])
+            recs = shadow.written[places]
+            if transfer.atomic:  # in any order with others that are
+                recs = np.where(recs & STRONG, 0, recs)
+            if transfer.generic:
+                if (bad := clocks.unordered(lanes, recs)).any():
+                    self.tell("write", self.site, bad, lanes, where, recs)
+            else:
+                self._visible(where, lanes, recs)
             self._after_reads(self.site, places, lanes, where, False)
-            shadow.written[places] = record(ASYNC + clocks.now, column, self.site)
+            mine = record(ASYNC + clocks.now, column, self.site, transfer.atomic)
+            shadow.written[places] = mine
             self.started[id(transfer)] = transfer, ASYNC + clocks.now
         if transfer.reads is not None:
             column = clocks.agent(lane, "bulk", lane)
@@ -612,13 +632,14 @@ def _unit(code: Sequence[Instruction]) -> int:
     unit = CHUNK
     for ins in code:
         words = ins.opcode
-        if words[0] in ("ld", "ldu", "st", "atom", "red") and words[-1] in DTYPES:
+        if words[:2] == ("st", "bulk"):
+            unit = min(unit, 8)
+        elif words[0] in ("ld", "ldu", "st", "atom", "red"):
             if any(w in words for w in ("global", "param", "local", "const")):
                 continue
             if any(w.startswith("param") for w in words):
                 continue
-            count = next((int(w[1:]) for w in words if w in ("v2", "v4", "v8")), 1)
-            unit = min(unit, DTYPES[words[-1]][1] // 8 * count)
+            unit = min(unit, width_of(kind_of(words)) // 8 * count_of(words))
         elif words[:2] == ("cp", "async") and words[2:3] in (("ca",), ("cg",)):
             unit = min(unit, 4)
         elif words[0] == "mbarrier":
