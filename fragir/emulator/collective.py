@@ -177,7 +177,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
 
 
 def _reduce_float(d: Decoder, ins: Instruction, how: str) -> Step:
-    from fragir.emulator.floating import extreme
+    from fragir.emulator.signs import extreme
 
     pair = extreme("f32", how == "max", "NaN" in ins.opcode, False)
     out, a = d.target(ins, 0, "u32"), d.source(ins, 1, "u32")

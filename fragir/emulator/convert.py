@@ -9,17 +9,10 @@ import numpy as np
 
 from fragir.emulator.alu import Decode, Function, elementwise
 from fragir.emulator.common import DTYPES, Step, dtype_of, where, width_of
+from fragir.emulator.convert_packed import ELEMENTS, convert_pairs
 from fragir.emulator.floating import flush
-from fragir.emulator.rounding import (
-    F64,
-    FORMATS,
-    Format,
-    decode,
-    encode,
-    quantize,
-    rounded,
-    saturate,
-)
+from fragir.emulator.narrowing import narrow
+from fragir.emulator.rounding import F64, FORMATS, decode, encode, quantize, rounded
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
@@ -33,20 +26,11 @@ _ROUND: dict[str, Function] = {
     "rmi": np.floor,
     "rpi": np.ceil,
 }
-_PACKED = {
-    "f16x2": "f16",
-    "bf16x2": "bf16",
-    "e4m3x2": "e4m3",
-    "e5m2x2": "e5m2",
-    "e2m1x2": "e2m1",
-    "e2m3x2": "e2m3",
-    "e3m2x2": "e3m2",
-}
 
 
 def limits(kind: str) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
-    bits = width_of(kind)
+    bits = int(kind[1:])
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
 
 
@@ -127,22 +111,6 @@ def float_to_integer(into: str, kind: str, rounding: str, ftz: bool) -> Function
     return function
 
 
-def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:
-    """Values to a format's bits under .sat, .satfinite, .relu."""
-    if "relu" in words:
-        value = where(value < 0, 0.0, value)
-        value = where(value == 0, 0.0, value)
-    if form.name != "f64":
-        value = quantize(value, form, mode)
-    finite = "satfinite" in words or form.nan is None
-    if finite or not form.infinity:
-        value = saturate(value, form) if finite else value
-    if "sat" in words:
-        value = where(np.isnan(value), 0.0, np.clip(value, 0.0, 1.0))
-        value = where(value == 0, 0.0, value)
-    return encode(value, form)
-
-
 def float_to_float(into: str, kind: str, words: tuple[str, ...]) -> Function:
     source, form = FORMATS[kind], FORMATS[into]
     integer = next((w for w in words if w in _ROUND), None)
@@ -151,7 +119,7 @@ def float_to_float(into: str, kind: str, words: tuple[str, ...]) -> Function:
     dtype = np.dtype(f"u{max(width_of(into), 8) // 8}")
 
     def function(a: Any) -> Any:
-        if ftz and kind in ("f32", "f16"):
+        if ftz and kind == "f32":
             a = flush(a, kind)
         value = decode(a, source)
         if integer:
@@ -162,51 +130,6 @@ def float_to_float(into: str, kind: str, words: tuple[str, ...]) -> Function:
     return function
 
 
-def _pack(high: Any, low: Any, width: int, total: int) -> Any:
-    dtype = np.dtype(f"u{total // 8}")
-    return (high.astype(dtype) << dtype.type(width)) | low.astype(dtype)
-
-
-def _element_width(form: str) -> int:
-    return {"f16": 16, "bf16": 16, "e2m1": 4}.get(form, 8)
-
-
-def _pairs(d: Decoder, ins: Instruction, into: str, kind: str) -> Step:
-    """Two values at once: from two registers, or from a packed one."""
-    words = ins.opcode
-    if "rs" in words or any(w.startswith("scaled") for w in words):
-        raise d.error(ins, f"{ins.mnemonic} is not supported")
-    mode = next((w for w in words if w in _FLOAT_MODES), "rn")
-    form = FORMATS[_PACKED[into]]
-    width = _element_width(form.name)
-    total = width_of(into)
-    if kind == "f32":
-        source = FORMATS["f32"]
-        ftz = "ftz" in words
-
-        def from_two(a: Any, b: Any) -> Any:
-            if ftz:
-                a, b = flush(a, "f32"), flush(b, "f32")
-            high = narrow(decode(a, source), form, mode, words)
-            low = narrow(decode(b, source), form, mode, words)
-            return _pack(high, low, width, total)
-
-        out = d.target(ins, 0, f"u{total}")
-        return elementwise(from_two, out, [d.source(ins, 1, "u32"), d.source(ins, 2, "u32")])
-    source = FORMATS[_PACKED[kind]]
-    source_width = _element_width(source.name)
-
-    def from_packed(a: Any) -> Any:
-        low_bits = a & a.dtype.type((1 << source_width) - 1)
-        high_bits = a >> a.dtype.type(source_width)
-        low = narrow(decode(low_bits, source), form, mode, words)
-        high = narrow(decode(high_bits, source), form, mode, words)
-        return _pack(high, low, width, total)
-
-    out = d.target(ins, 0, f"u{total}")
-    return elementwise(from_packed, out, [d.source(ins, 1, f"u{width_of(kind)}")])
-
-
 def convert(d: Decoder, ins: Instruction) -> Step:
     words = ins.opcode
     if words[1] == "pack":
@@ -215,14 +138,12 @@ def convert(d: Decoder, ins: Instruction) -> Step:
     if len(kinds) != 2:
         raise d.error(ins, f"the form {ins.mnemonic} is not supported")
     into, kind = kinds
-    if into in _PACKED:
-        return _pairs(d, ins, into, kind)
+    if into in ELEMENTS:
+        return convert_pairs(d, ins, into, kind)
     integer_in, integer_out = kind[0] in "us", into[0] in "us"
     rounding = next((w for w in words if w in _ROUND), None)
     mode = next((w for w in words if w in _FLOAT_MODES), "rn")
     function: Function
-    if "rs" in words:
-        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
     source = d.source(ins, 1, kind if integer_in else f"u{width_of(kind)}", True)
     out = d.wide_target(ins, d.operand(ins, 0), into)
     if out is not None and not integer_out:
@@ -245,8 +166,8 @@ def convert(d: Decoder, ins: Instruction) -> Step:
 def _integer_pack(d: Decoder, ins: Instruction) -> Step:
     """cvt.pack.sat: two integers clamped and packed, c shifted up behind them."""
     into = ins.opcode[3]
+    width = int(into[1:])  # also 4 and 2 bits
     low, high = limits(into)
-    width = width_of(into)
     mask = (1 << width) - 1
 
     def function(a: Any, b: Any, *c: Any) -> Any:

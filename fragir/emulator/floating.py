@@ -1,8 +1,7 @@
 """Floating-point arithmetic (PTX ISA 9.2, sections 9.7.3 to 9.7.5).
 
-add, sub, mul, fma, div, rcp, sqrt with a rounding mode are IEEE 754 to the bit, in every format.
-Approximations (`.approx`, `.full`, ex2, lg2, sin, cos, tanh, rsqrt) are computed in f64 and rounded
-once: within the ISA's bounds, but not the bits of any GPU. NaN results are canonical.
+add, sub, mul, fma, div, rcp, sqrt with a rounding mode are IEEE 754 to the bit, in every format;
+NaN results are canonical. Approximations are in `approximate.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of1
+from fragir.emulator.approximate import approximate
 from fragir.emulator.common import Step, where
 from fragir.emulator.rounding import (
     F16_NAN,
@@ -28,6 +28,7 @@ from fragir.emulator.rounding import (
     sum_odd,
     to_odd,
 )
+from fragir.emulator.signs import absolute, copy_sign, extreme, has_property, negate
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
@@ -43,7 +44,11 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "f64": ("f64", "u64", False),
     "f16x2": ("f16", "u32", True),
     "bf16x2": ("bf16", "u32", True),
+    "f32x2": ("f32", "u64", True),
 }
+#: `fma.oob` takes a and b of these bits for elements outside a tensor (the value that the tensor
+#: copies' fill writes); the ISA names it without giving its bits.
+OOB_NAN = 0x7FF7
 MODES = ("rn", "rz", "rm", "rp", "rna")
 
 
@@ -201,123 +206,34 @@ def _double(name: str, mode: str) -> Function:
     return function
 
 
-# -- approximations ------------------------------------------------------------------------------
-
-_APPROXIMATE: dict[str, Function] = {
-    "rcp": of1(lambda a: 1.0 / a),
-    "sqrt": np.sqrt,
-    "rsqrt": of1(lambda a: 1.0 / np.sqrt(a)),
-    "ex2": np.exp2,
-    "lg2": np.log2,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "div": np.divide,
-}
-
-
-def approximate(name: str, form: str) -> Function:
-    """The value in f64, rounded once to the format."""
-    core = _APPROXIMATE[name]
-    shape = FORMATS[form]
-    out = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}[form]
-
-    def function(*operands: Array) -> Array:
-        value = core(*[decode(x, shape) for x in operands])
-        if form == "f64":
-            return encode(value, shape)
-        return encode(quantize(value, shape), shape).astype(out)
-
-    return function
-
-
-# -- minimum, maximum, signs -----------------------------------------------------------------------
-
-
-def extreme(form: str, largest: bool, nan: bool, xorsign: bool) -> Function:
-    """min and max: -0 < +0; a number wins over NaN unless `.NaN`."""
-    shape = FORMATS[form]
-
-    def function(first: Array, *rest: Array) -> Array:
-        result = first
-        for other in rest:
-            result = pair(result, other)
-        return result
-
-    def pair(a: Array, b: Array) -> Array:
-        of = a.dtype.type
-        sign = of(1 << (a.dtype.itemsize * 8 - 1))
-        flip = (a ^ b) & sign if xorsign else None
-        if xorsign:
-            a, b = a & ~sign, b & ~sign
-        x, y = decode(a, shape), decode(b, shape)
-        take_a = x > y if largest else x < y
-        result = where(take_a, a, b)
-        result = where(x == y, a & b if largest else a | b, result)
-        x_nan, y_nan = np.isnan(x), np.isnan(y)
-        if nan:
-            bad = x_nan | y_nan
-        else:
-            result = where(x_nan, b, where(y_nan, a, result))
-            bad = x_nan & y_nan
-        if flip is not None:
-            result = result | flip
-        assert shape.nan is not None
-        return where(bad, of(shape.nan), result).astype(a.dtype)
-
-    return function
-
-
-def _negate(a: Array) -> Array:
-    return a ^ a.dtype.type(1 << (a.dtype.itemsize * 8 - 1))
-
-
-def _absolute(a: Array) -> Array:
-    return a & a.dtype.type((1 << (a.dtype.itemsize * 8 - 1)) - 1)
-
-
-def _copy_sign(a: Array, b: Array) -> Array:
-    sign = a.dtype.type(1 << (a.dtype.itemsize * 8 - 1))
-    return (b & ~sign) | (a & sign)
-
-
-def test(word: str, form: str) -> Function:
-    """testp: a property of one value."""
-    shape = FORMATS[form]
-    smallest = 2.0**shape.lowest
-
-    def function(a: Array) -> Array:
-        value = decode(a, shape)
-        magnitude = np.abs(value)
-        return {
-            "finite": lambda: np.isfinite(value),
-            "infinite": lambda: np.isinf(value),
-            "number": lambda: ~np.isnan(value),
-            "notanumber": lambda: np.isnan(value),
-            "normal": lambda: np.isfinite(value) & (magnitude >= smallest),
-            "subnormal": lambda: (magnitude < smallest) & (magnitude > 0),
-        }[word]()
-
-    return function
-
-
 # -- modifiers and decoding ------------------------------------------------------------------------
 
 
 def modified(
-    function: Function, form: str, *, ftz: bool, sat: bool, relu: bool, split: bool
+    function: Function,
+    form: str,
+    *,
+    ftz: bool,
+    sat: bool,
+    relu: bool,
+    split: bool,
+    oob: bool = False,
 ) -> Function:
-    """Wrap with flush to zero, clamping to [0, 1] or to positive, and halves of packed types."""
-    if form == "f64" or not (ftz or sat or relu or split):
+    """Wrap with flush to zero, clamping to [0, 1] or to positive, and halves of packed types.
+
+    `oob`: zero where one of the first two operands is `OOB_NAN`.
+    """
+    if form == "f64" or not (ftz or sat or relu or split or oob):
         return function
     shape = FORMATS[form]
     width = 32 if form == "f32" else 16
+    part, whole = (np.uint32, np.uint64) if form == "f32" else (np.uint16, np.uint32)
     sign = 1 << (width - 1)
     one = int(encode(np.array([1.0]), shape)[0])
 
     def wrapped(*operands: Array) -> Array:
         if split:
-            operands = tuple(np.ascontiguousarray(x).view(np.uint16) for x in operands)
+            operands = tuple(np.ascontiguousarray(x).view(part) for x in operands)
         if ftz:
             operands = tuple(flush(x, form) for x in operands)
         result = function(*operands)
@@ -329,24 +245,32 @@ def modified(
             result = where((result & sign != 0) & ~nan, zero, result)
             if sat:
                 result = where(nan, zero, np.minimum(result, result.dtype.type(one)))
-        return np.ascontiguousarray(result).view(np.uint32) if split else result
+        if oob:
+            outside = (operands[0] == OOB_NAN) | (operands[1] == OOB_NAN)
+            result = where(outside, result.dtype.type(0), result)
+        return np.ascontiguousarray(result).view(whole) if split else result
 
     return wrapped
 
 
-def _build(d: Decoder, ins: Instruction, function: Function, kind: str, ftz: bool = True) -> Step:
-    form, register, split = KINDS[kind]
+def _wrapped(ins: Instruction, function: Function, kind: str) -> Function:
+    form, _, split = KINDS[kind]
     words = ins.opcode
-    function = modified(
+    return modified(
         function,
         form,
-        ftz=ftz and "ftz" in words,
+        ftz="ftz" in words,
         sat="sat" in words,
         relu="relu" in words,
         split=split,
+        oob="oob" in words,
     )
+
+
+def _build(d: Decoder, ins: Instruction, function: Function, kind: str) -> Step:
+    register = KINDS[kind][1]
     sources = [d.source(ins, i, register) for i in range(1, d.count(ins))]
-    return elementwise(function, d.target(ins, 0, register), sources)
+    return elementwise(_wrapped(ins, function, kind), d.target(ins, 0, register), sources)
 
 
 def _mode(ins: Instruction) -> str:
@@ -356,33 +280,55 @@ def _mode(ins: Instruction) -> str:
 def _arithmetic(d: Decoder, ins: Instruction) -> Step:
     name, kind = ins.opcode[0], ins.opcode[-1]
     words = ins.opcode
-    if "oob" in words or kind not in KINDS or (len(words) > 2 and words[-2] in KINDS):
+    if kind not in KINDS:
         raise d.error(ins, f"the form {'.'.join(words)} is not supported")
+    if words[-2] in KINDS:
+        return _mixed(d, ins, words[-2], kind)
     form = KINDS[kind][0]
     if name in ("div", "rcp", "sqrt") and ("approx" in words or "full" in words):
-        return _build(d, ins, approximate(name, form), kind)
+        return _build(d, ins, approximate(name, form, words), kind)
     return _build(d, ins, ieee(name, form, _mode(ins)), kind)
+
+
+def _mixed(d: Decoder, ins: Instruction, into: str, kind: str) -> Step:
+    """add, sub, fma of f32 with 16-bit operands, all but the last (PTX ISA 9.2, section 9.7.5)."""
+    name = ins.opcode[0]
+    if into != "f32" or kind not in ("f16", "bf16") or name not in ("add", "sub", "fma"):
+        raise d.error(ins, f"the form {'.'.join(ins.opcode)} is not supported")
+    inner = _wrapped(ins, ieee(name, "f32", _mode(ins)), "f32")
+    shape, single = FORMATS[kind], FORMATS["f32"]
+
+    def function(*operands: Array) -> Array:
+        wide = [encode(decode(x, shape), single).astype(np.uint32) for x in operands[:-1]]
+        return inner(*wide, operands[-1])
+
+    last = d.count(ins) - 1
+    sources = [d.source(ins, i, "u16") for i in range(1, last)] + [d.source(ins, last, "u32")]
+    return elementwise(function, d.target(ins, 0, "u32"), sources)
 
 
 def _approximation(d: Decoder, ins: Instruction) -> Step:
     kind = ins.opcode[-1]
-    return _build(d, ins, approximate(ins.opcode[0], KINDS[kind][0]), kind)
+    return _build(d, ins, approximate(ins.opcode[0], KINDS[kind][0], ins.opcode), kind)
 
 
 def _extreme(d: Decoder, ins: Instruction) -> Step:
     words, kind = ins.opcode, ins.opcode[-1]
-    function = extreme(KINDS[kind][0], words[0] == "max", "NaN" in words, "xorsign" in words)
+    xorsign = "xorsign" in words
+    function = extreme(
+        KINDS[kind][0], words[0] == "max", "NaN" in words, xorsign, "abs" in words and not xorsign
+    )
     return _build(d, ins, function, kind)
 
 
 def _sign(d: Decoder, ins: Instruction) -> Step:
-    function = {"neg": _negate, "abs": _absolute, "copysign": _copy_sign}[ins.opcode[0]]
+    function = {"neg": negate, "abs": absolute, "copysign": copy_sign}[ins.opcode[0]]
     return _build(d, ins, function, ins.opcode[-1])
 
 
 def _test(d: Decoder, ins: Instruction) -> Step:
     form, register, _ = KINDS[ins.opcode[-1]]
-    function = test(ins.opcode[1], form)
+    function = has_property(ins.opcode[1], form)
     return elementwise(function, d.target(ins, 0, "pred"), [d.source(ins, 1, register)])
 
 

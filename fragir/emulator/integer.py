@@ -69,12 +69,18 @@ def remainder(a: Array, b: Array) -> Array:
     return where(zero, a, a - quotient * b)
 
 
+def saturated(value: Array, dtype: np.dtype[Any]) -> Array:
+    """int64 values clamped to the range of a type of at most 32 bits."""
+    ends = np.iinfo(dtype)
+    return np.clip(value, ends.min, ends.max).astype(dtype)
+
+
 def saturating_add(a: Array, b: Array) -> Array:
-    return np.clip(a.astype(np.int64) + b, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    return saturated(a.astype(np.int64) + b, a.dtype)
 
 
 def saturating_subtract(a: Array, b: Array) -> Array:
-    return np.clip(a.astype(np.int64) - b, -(1 << 31), (1 << 31) - 1).astype(np.int32)
+    return saturated(a.astype(np.int64) - b, a.dtype)
 
 
 def shift_left(a: Array, b: Array) -> Array:
@@ -387,17 +393,15 @@ def simple(d: Decoder, ins: Instruction) -> Step:
         function = _SATURATING[name]
     if kind == "pred" and name == "not":
         function = np.logical_not
-    if kind.endswith(("x2", "x4")):
-        function = packed(function, kind)
-        if "relu" in ins.opcode:
-            raise d.error(ins, f"{'.'.join(ins.opcode)} is not supported")
-    elif "relu" in ins.opcode:
+    if "relu" in ins.opcode:
         inner = function
 
         def clamped(*operands: Array) -> Array:
             return np.maximum(inner(*operands), 0)
 
         function = clamped
+    if kind.endswith(("x2", "x4")):
+        function = packed(function, kind)
     out = d.target(ins, 0, "u32" if name in _RESULT_U32 else kind)
     return elementwise(function, out, [d.source(ins, i, kind) for i in range(1, d.count(ins))])
 
@@ -442,7 +446,11 @@ def _multiply24(high: bool) -> Function:
 
 
 def carry(d: Decoder, ins: Instruction) -> Step:
-    """add.cc, addc, sub.cc, subc, mad.cc, madc: the carry of each lane is one more register."""
+    """add.cc, addc, sub.cc, subc, mad.cc, madc: the carry of each lane is one more register.
+
+    It is the adder's own: a subtraction adds the complement, so that its carry is "no borrow"
+    (SASS of ptxas 13.2; it shows only where an addition and a subtraction are chained).
+    """
     kind = _kind(ins)
     words = ins.opcode
     name = words[0]
@@ -454,6 +462,8 @@ def carry(d: Decoder, ins: Instruction) -> Step:
     writes = "cc" in words
     reads = name in ("addc", "subc", "madc")
     subtract = name.startswith("sub")
+    # ptxas accepts .sat here too; addc and subc clamp, madc does not (SASS of ptxas 13.2).
+    clamps = "sat" in words and not name.startswith("mad")
 
     def run(sel: Any, mask: Mask) -> None:
         values = [s[sel] for s in sources]
@@ -462,15 +472,22 @@ def carry(d: Decoder, ins: Instruction) -> Step:
             product = multiply_high(a, b) if "hi" in words else np.multiply(a, b)
             values = [product.view(values[0].dtype), values[2]]
         a, b = values
-        c = flag[sel].astype(a.dtype) if reads else a.dtype.type(0)
+        c: Any = a.dtype.type(0)
+        if reads:
+            carried = flag[sel]
+            c = (~carried if subtract else carried).astype(a.dtype)
         if subtract:
             result = a - b - c
-            next_flag = (a < b) | ((a == b) & (c != 0))
+            next_flag = (a > b) | ((a == b) & (c == 0))
         else:
             result = a + b
             next_flag = result < a
             result = result + c
             next_flag = next_flag | (result < c)
+        if clamps:
+            x, y = (v.view(np.int32).astype(np.int64) for v in (a, b))
+            exact = x - y - c if subtract else x + y + c
+            result = saturated(exact, np.dtype(np.int32)).view(np.uint32)
         if out is not None:
             store(out, sel, mask, result)
         if writes:
@@ -527,9 +544,27 @@ def _insert(d: Decoder, ins: Instruction) -> Step:
 
 def _look_up(d: Decoder, ins: Instruction) -> Step:
     table = d.literal(ins, 4)
-    if table is None or d.count(ins) != 5:
-        raise d.error(ins, "lop3 needs an immediate truth table as its last operand")
-    return _generic(look_up(table & 0xFF), ["u32"] * 3, "u32")(d, ins)
+    combine = {"and": np.logical_and, "or": np.logical_or}.get(ins.opcode[1])
+    if table is None or d.count(ins) != (5 if combine is None else 6):
+        raise d.error(ins, "lop3 needs an immediate truth table as its fifth operand")
+    function = look_up(table & 0xFF)
+    if combine is None:
+        return _generic(function, ["u32"] * 3, "u32")(d, ins)
+    # d|p: p is whether any bit of d is set, combined with a predicate.
+    first, second = d.pair(d.operand(ins, 0))
+    out = d.target_of(ins, first, "u32")
+    p = None if second is None else d.target_of(ins, second, "pred")
+    rows, q = [d.source(ins, i, "u32") for i in (1, 2, 3)], d.source(ins, 5, "pred")
+
+    def run(sel: Any, mask: Mask) -> None:
+        result = function(*[row[sel] for row in rows])
+        holds = combine(result != 0, q[sel])
+        if out is not None:
+            store(out, sel, mask, result)
+        if p is not None:
+            store(p, sel, mask, holds)
+
+    return run
 
 
 def _permute(d: Decoder, ins: Instruction) -> Step:
