@@ -17,7 +17,6 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_attr_def,
     opt_prop_def,
@@ -28,6 +27,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.frag.tiles import YieldOp, check_elementwise
@@ -37,7 +37,7 @@ from fragir.errors import FragirError
 Matrix: TypeAlias = MemRefType[Attribute]
 
 
-@irdl_op_definition
+@op_definition
 class MatmulOp(IRDLOperation):
     """`C = epilogue(A B)` on memory, of any size, also dynamic.
 

@@ -18,7 +18,6 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -30,12 +29,13 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pur
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
+from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.narrow import memref_type
 
 
-@irdl_op_definition
+@op_definition
 class CopyOp(IRDLOperation):
     """All threads together copy a matrix from global into shared memory.
 
@@ -113,7 +113,7 @@ class CopyOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
+@op_definition
 class ViewOp(IRDLOperation):
     """One matrix of a stack in shared memory: the last two dimensions at the given indices."""
 
@@ -156,7 +156,7 @@ class ViewOp(IRDLOperation):
             raise VerifyException("frag.view: give one index for every dimension but the last two")
 
 
-@irdl_op_definition
+@op_definition
 class CommitOp(IRDLOperation):
     """Closes a group of asynchronous copies (cp.async.commit_group)."""
 
@@ -165,7 +165,7 @@ class CommitOp(IRDLOperation):
     assembly_format = "attr-dict"
 
 
-@irdl_op_definition
+@op_definition
 class WaitOp(IRDLOperation):
     """Waits until at most `pending` of this thread's newest groups of copies are under way."""
 
@@ -182,7 +182,7 @@ class WaitOp(IRDLOperation):
             raise VerifyException("frag.wait takes a number of groups, 0 or more")
 
 
-@irdl_op_definition
+@op_definition
 class BarrierOp(IRDLOperation):
     """All threads of the block wait for each other; shared memory is then seen by all."""
 
@@ -204,7 +204,7 @@ class DimensionAttr(EnumAttribute[Dimension], SpacedOpaqueSyntaxAttribute):
     name = "frag.dimension"
 
 
-@irdl_op_definition
+@op_definition
 class BlockIdOp(IRDLOperation):
     """The block's place in the grid. (gpu.block_id has no readable syntax and is not pure.)"""
 

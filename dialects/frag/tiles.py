@@ -21,7 +21,6 @@ from xdsl.irdl import (
     IntVarConstraint,
     IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -39,6 +38,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.narrow import integers, memref_type
 
@@ -83,7 +83,7 @@ def check_access(
         raise VerifyException(f"{op.name}: only a tile of two dimensions can be transposed")
 
 
-@irdl_op_definition
+@op_definition
 class FillOp(IRDLOperation):
     """A tile whose elements all have one value."""
 
@@ -98,7 +98,7 @@ class FillOp(IRDLOperation):
         super().__init__(operands=[value], result_types=[tile])
 
 
-@irdl_op_definition
+@op_definition
 class LoadOp(IRDLOperation):
     """Reads a tile from global or shared memory; the indices are those of its first element.
 
@@ -169,7 +169,7 @@ class LoadOp(IRDLOperation):
         )
 
 
-@irdl_op_definition
+@op_definition
 class StoreOp(IRDLOperation):
     """Writes a tile to global or shared memory; words as in `frag.load`."""
 
@@ -217,7 +217,7 @@ class StoreOp(IRDLOperation):
         check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
 
 
-@irdl_op_definition
+@op_definition
 class ConvertOp(IRDLOperation):
     """The same tile in another layout: moves elements between registers, lanes and warps."""
 
@@ -235,7 +235,7 @@ class ConvertOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result])
 
 
-@irdl_op_definition
+@op_definition
 class CastOp(IRDLOperation):
     """The same tile with elements of another type, rounded to nearest even; layout unchanged."""
 
@@ -253,7 +253,7 @@ class CastOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result])
 
 
-@irdl_op_definition
+@op_definition
 class MapOp(IRDLOperation):
     """Applies scalar operations to every element: the region gets one element of each tile.
 
@@ -309,7 +309,7 @@ def check_elementwise(name: str, block: Block, expected: Sequence[Attribute]) ->
         raise VerifyException(f"{name}: the region must end in frag.yield")
 
 
-@irdl_op_definition
+@op_definition
 class YieldOp(IRDLOperation):
     """The value of an elementwise region for one element."""
 

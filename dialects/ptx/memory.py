@@ -8,7 +8,6 @@ from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -19,12 +18,13 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.definition import op_definition
 from fragir.dialects.ptx.types import SHARED, PointerType, bits, i64_attr, length, registers
 
 WIDTHS = (8, 16, 32, 64, 128)  # bits of one access (PTX ISA 9.2, section 9.7.9.8)
 
 
-@irdl_op_definition
+@op_definition
 class SharedOp(IRDLOperation):
     """Shared memory of the block: `bytes` of it, 1024-aligned for swizzles.
 
@@ -42,7 +42,7 @@ class SharedOp(IRDLOperation):
         super().__init__(properties={"bytes": i64_attr(bytes)}, result_types=[SHARED])
 
 
-@irdl_op_definition
+@op_definition
 class OffsetOp(IRDLOperation):
     """`pointer + index * stride` in bytes; the stride is a number or a value."""
 
@@ -80,7 +80,7 @@ def _check_width(op: Operation, type_: Attribute) -> None:
         raise VerifyException(f"{op.name}: {type_} has {width} bits; an access has one of {WIDTHS}")
 
 
-@irdl_op_definition
+@op_definition
 class LoadOp(IRDLOperation):
     """`ld`: reads a scalar or a vector of up to 16 bytes at pointer + offset.
 
@@ -123,7 +123,7 @@ class LoadOp(IRDLOperation):
             raise VerifyException("ptx.load: `else` has the type that is loaded")
 
 
-@irdl_op_definition
+@op_definition
 class StoreOp(IRDLOperation):
     """`st`: writes a scalar or a vector of up to 16 bytes, where the predicate holds.
 
@@ -152,7 +152,7 @@ class StoreOp(IRDLOperation):
         _check_width(self, self.value.type)
 
 
-@irdl_op_definition
+@op_definition
 class LdmatrixOp(IRDLOperation):
     """`ldmatrix.m8n8`: one 8x8 matrix of 16-bit elements a result register.
 
@@ -184,7 +184,7 @@ class LdmatrixOp(IRDLOperation):
             raise VerifyException("ptx.ldmatrix loads 1, 2 or 4 registers")
 
 
-@irdl_op_definition
+@op_definition
 class StmatrixOp(IRDLOperation):
     """`stmatrix.m8n8`: writes one 8x8 matrix of 16-bit elements from every register (sm_90).
 
@@ -216,7 +216,7 @@ class StmatrixOp(IRDLOperation):
             raise VerifyException("ptx.stmatrix stores 1, 2 or 4 registers")
 
 
-@irdl_op_definition
+@op_definition
 class CpAsyncOp(IRDLOperation):
     """`cp.async`: copies `bytes` (4, 8 or 16) from global to shared memory in the background.
 
@@ -260,7 +260,7 @@ class CpAsyncOp(IRDLOperation):
             raise VerifyException("ptx.cp_async copies 4, 8 or 16 bytes")
 
 
-@irdl_op_definition
+@op_definition
 class SyncOp(IRDLOperation):
     """An instruction that orders memory or threads and has no operands but one number.
 

@@ -25,7 +25,6 @@ from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -36,12 +35,13 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.definition import op_definition
 from fragir.dialects.ptx.types import bits, i64_attr, length, scalar_type
 
 SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
 
 
-@irdl_op_definition
+@op_definition
 class SpecialOp(IRDLOperation):
     """A special register (PTX ISA 9.2, section 10), such as `ptx.special "tid.x"`."""
 
@@ -61,7 +61,7 @@ class SpecialOp(IRDLOperation):
             )
 
 
-@irdl_op_definition
+@op_definition
 class ZeroOp(IRDLOperation):
     """All bits zero, of any type: also of those that arith.constant has no literals for."""
 
@@ -74,7 +74,7 @@ class ZeroOp(IRDLOperation):
         super().__init__(result_types=[type_])
 
 
-@irdl_op_definition
+@op_definition
 class SliceOp(IRDLOperation):
     """Whole registers of a vector: its elements from `first` on, as many as the result has.
 
@@ -107,7 +107,7 @@ class SliceOp(IRDLOperation):
             raise VerifyException("ptx.slice takes whole registers; ptx.unpack splits them")
 
 
-@irdl_op_definition
+@op_definition
 class ConcatOp(IRDLOperation):
     """The registers of several values, one after the other."""
 
@@ -132,7 +132,7 @@ class ConcatOp(IRDLOperation):
             raise VerifyException("ptx.concat takes whole registers; ptx.pack fills them")
 
 
-@irdl_op_definition
+@op_definition
 class SplatOp(IRDLOperation):
     """A vector whose elements are all one scalar."""
 
@@ -150,7 +150,7 @@ class SplatOp(IRDLOperation):
             raise VerifyException("ptx.splat: the vector holds elements of the scalar's type")
 
 
-@irdl_op_definition
+@op_definition
 class PackOp(IRDLOperation):
     """A vector from scalars, the first in the lowest bits."""
 
@@ -173,7 +173,7 @@ class PackOp(IRDLOperation):
             raise VerifyException("ptx.pack: one scalar for every element")
 
 
-@irdl_op_definition
+@op_definition
 class UnpackOp(IRDLOperation):
     """The elements of a vector as scalars."""
 
@@ -195,7 +195,7 @@ class UnpackOp(IRDLOperation):
             raise VerifyException("ptx.unpack: one scalar for every element")
 
 
-@irdl_op_definition
+@op_definition
 class BitcastOp(IRDLOperation):
     """The same registers, read as another type of the same size."""
 
@@ -214,7 +214,7 @@ class BitcastOp(IRDLOperation):
             raise VerifyException(f"ptx.bitcast: {source} and {result} differ in size")
 
 
-@irdl_op_definition
+@op_definition
 class CopyOp(IRDLOperation):
     """The same value in registers of its own, which an instruction may then update in place."""
 
@@ -229,7 +229,7 @@ class CopyOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[source.type])
 
 
-@irdl_op_definition
+@op_definition
 class CvtOp(IRDLOperation):
     """`cvt`: every element as another type, rounded to nearest even; to integers towards zero.
 
@@ -250,7 +250,7 @@ class CvtOp(IRDLOperation):
             raise VerifyException("ptx.cvt: source and result have as many elements")
 
 
-@irdl_op_definition
+@op_definition
 class CompareOp(IRDLOperation):
     """`setp`: compares every element of two vectors. (arith.cmpi and cmpf give one i1 only.)
 
@@ -292,7 +292,7 @@ class CompareOp(IRDLOperation):
             raise VerifyException("ptx.compare: one i1 for every element")
 
 
-@irdl_op_definition
+@op_definition
 class SelectOp(IRDLOperation):
     """`selp`: for every element that of `lhs` where its condition holds, else that of `rhs`.
 
@@ -316,7 +316,7 @@ class SelectOp(IRDLOperation):
             raise VerifyException("ptx.select: one i1 for every element")
 
 
-@irdl_op_definition
+@op_definition
 class ShuffleOp(IRDLOperation):
     """`shfl.sync.idx.b32`: every register of `value` as the lane `source` holds it.
 
@@ -341,7 +341,7 @@ class ShuffleOp(IRDLOperation):
             raise VerifyException("ptx.shuffle moves whole 32-bit registers")
 
 
-@irdl_op_definition
+@op_definition
 class MovmatrixOp(IRDLOperation):
     """`movmatrix.m8n8.trans.b16`: transposes the 8x8 matrix in each register.
 

@@ -6,7 +6,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr, Vecto
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -17,6 +16,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.definition import op_definition
 from fragir.dialects.ptx.checks import (
     check_count,
     check_operand,
@@ -28,7 +28,7 @@ from fragir.dialects.ptx.tensor import Scales
 from fragir.dialects.ptx.types import i64_attr
 
 
-@irdl_op_definition
+@op_definition
 class MmaSparseOp(IRDLOperation):
     """`mma.sp`: d = a b + c by one warp; `metadata` is one register, `selector` says whose count.
 

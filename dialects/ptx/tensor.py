@@ -20,7 +20,6 @@ from xdsl.irdl import (
     BaseAttr,
     EqAttrConstraint,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -34,6 +33,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pur
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
+from fragir.dialects.definition import op_definition
 from fragir.dialects.narrow import is_vector
 from fragir.dialects.ptx.checks import (
     check_count,
@@ -57,7 +57,7 @@ class Scales(NamedTuple):
         return DenseArrayBase.from_list(i64, self.selectors)
 
 
-@irdl_op_definition
+@op_definition
 class MmaOp(IRDLOperation):
     """`mma.sync`: d = a b + c by one warp. PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3.
 
@@ -113,7 +113,7 @@ class MmaOp(IRDLOperation):
         check_scales(self, instruction, self.scales, self.scale_selectors)
 
 
-@irdl_op_definition
+@op_definition
 class WgmmaOp(IRDLOperation):
     """`wgmma.mma_async`: d = a b + c by a warpgroup, in the background.
 
@@ -202,7 +202,7 @@ class WgmmaOp(IRDLOperation):
             check_selector(self, instruction, self.selector)
 
 
-@irdl_op_definition
+@op_definition
 class WgmmaWaitOp(IRDLOperation):
     """`wgmma.wait_group`: at most `pending` groups are still under way.
 
@@ -231,7 +231,7 @@ class WgmmaWaitOp(IRDLOperation):
             raise VerifyException("ptx.wgmma_wait passes its accumulators through, types unchanged")
 
 
-@irdl_op_definition
+@op_definition
 class DescriptorOp(IRDLOperation):
     """A wgmma shared-memory descriptor: the constant fields `fields` and a start address.
 
