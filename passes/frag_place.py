@@ -186,6 +186,9 @@ def _wgmma_demands(op: frag.WgmmaOp, groups: tuple[int, int]) -> Iterator[tuple[
     if in_registers:
         fragment = frag.MmaLayoutAttr(frag.MmaFragment(name, "a", groups))
         yield op.a, Demand(fragment, op, "operand a")
+    if op.metadata is not None:
+        instruction = op.instruction(accumulator.data.mnk[1])
+        yield _selected(op, instruction, "e", op.metadata, groups)
 
 
 def default_layout(tile: frag.TileType, threads: int) -> Layout:

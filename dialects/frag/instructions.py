@@ -350,14 +350,23 @@ def _check_fit(shape: str, a: TileType, c: TileType, name: str) -> None:
         )
 
 
-def check_wgmma(a: Attribute, b: Attribute, c: TileType, k: int) -> None:
-    """FragirError unless wgmma multiplies these types into tile c."""
+def check_wgmma(
+    a: Attribute, b: Attribute, c: TileType, k: int, how: How = PLAIN, negated: bool = False
+) -> None:
+    """FragirError unless wgmma multiplies these types into tile c, as `how` says."""
     first, second = element_name(a), element_name(b)
+    check_how(first, second, c.element, how)
     accumulator_of(first, second, c.element)
     if first not in WGMMA_K:
         raise FragirError(f"wgmma does not multiply {first}", hint=f"only {', '.join(WGMMA_K)}")
-    if k % WGMMA_K[first]:
-        raise FragirError(f"K = {k} is no multiple of {WGMMA_K[first]}, wgmma's K for {first}")
+    if how.sparse and first == "b1":
+        raise FragirError("there is no sparse wgmma of b1")
+    if negated and c.element == "s32":
+        raise FragirError(f"`negated` flips the sign of floats, not of {first}")
+    step = WGMMA_K[first] * (2 if how.sparse else 1)
+    if k % step:
+        what = "sparse wgmma" if how.sparse else "wgmma"
+        raise FragirError(f"K = {k} is no multiple of {step}, {what}'s K for {first}")
     if c.rows.data % 64:
         raise FragirError(f"C has {c.rows.data} rows; a warpgroup computes 64 at a time")
     wgmma_n(c, first)

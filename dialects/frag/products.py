@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyInt,
     BaseAttr,
@@ -15,6 +15,7 @@ from xdsl.irdl import (
     VarConstraint,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     result_def,
     traits_def,
@@ -24,7 +25,14 @@ from xdsl.traits import MemoryReadEffect, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
-from fragir.dialects.frag.instructions import check_wgmma, choose, instruction_of
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.instructions import (
+    check_wgmma,
+    choose,
+    instruction_of,
+    wgmma,
+    wgmma_n,
+)
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.frag.words import How
 from fragir.dialects.narrow import is_memref, memref_type
@@ -76,6 +84,19 @@ def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str
             hint=f"SFA is {m} x blocks, SFB blocks x {n}, and the blocks divide K",
         )
     return name, k // blocks
+
+
+def check_metadata(
+    op: str, instruction: isa.Instruction, metadata: TileType, rows: int, k: int
+) -> None:
+    """VerifyException unless the metadata have a nibble for every chunk of every row."""
+    chunk = instruction.operands["e"].chunk
+    wanted = k // chunk
+    if metadata.element != "u4" or metadata.shape != (rows, wanted):
+        raise VerifyException(
+            f"{op}: the metadata are a tile of {rows}x{wanted}xui4, a nibble "
+            f"for every {chunk} elements of K, not {metadata}"
+        )
 
 
 @irdl_op_definition
@@ -184,6 +205,8 @@ class WgmmaOp(IRDLOperation):
 
     In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
     It must be swizzled, complete and visible to all (frag.wait, frag.barrier) beforehand.
+    `negated` flips the sign of a float operand; `satfinite` clamps sums of integers, at every
+    instruction. `sparse %metadata` multiplies a packed A, M x K/2, as in frag.mma_sparse.
     The result is there when the operation is done. PTX ISA 9.2, section 9.7.15.
     """
 
@@ -192,13 +215,19 @@ class WgmmaOp(IRDLOperation):
     a = operand_def(BaseAttr(TileType) | BaseAttr(MemRefType))
     b = operand_def(MemRefType)
     c = operand_def(_C)
+    metadata = opt_operand_def(TileType)
     a_transposed = opt_prop_def(UnitAttr)
     b_transposed = opt_prop_def(UnitAttr)
+    a_negated = opt_prop_def(UnitAttr)
+    b_negated = opt_prop_def(UnitAttr)
+    satfinite = opt_prop_def(UnitAttr)
     d = result_def(_C)
     traits = traits_def(MemoryReadEffect())
     assembly_format = (
-        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `,` $c attr-dict"
-        " `:` type($a) `,` type($b) `,` type($c)"
+        "$a (`transposed` $a_transposed^)? (`negated` $a_negated^)?"
+        " `,` $b (`transposed` $b_transposed^)? (`negated` $b_negated^)?"
+        " `,` $c (`sparse` $metadata^)? (`satfinite` $satfinite^)? attr-dict"
+        " `:` type($a) `,` type($b) `,` type($c) (`,` type($metadata)^)?"
     )
 
     def __init__(
@@ -209,15 +238,26 @@ class WgmmaOp(IRDLOperation):
         *,
         a_transposed: bool = False,
         b_transposed: bool = False,
+        a_negated: bool = False,
+        b_negated: bool = False,
+        metadata: SSAValue | Operation | None = None,
+        satfinite: bool = False,
     ):
         super().__init__(
-            operands=[a, b, c],
+            operands=[a, b, c, metadata],
             properties={
-                "a_transposed": UnitAttr() if a_transposed else None,
-                "b_transposed": UnitAttr() if b_transposed else None,
+                "a_transposed": flag(a_transposed),
+                "b_transposed": flag(b_transposed),
+                "a_negated": flag(a_negated),
+                "b_negated": flag(b_negated),
+                "satfinite": flag(satfinite),
             },
             result_types=[SSAValue.get(c).type],
         )
+
+    def how(self) -> How:
+        """What it says besides shapes and types."""
+        return How(satfinite=self.satfinite is not None, sparse="wgmma.sp" if self.metadata else "")
 
     def shapes(self) -> tuple[int, int, int]:
         """(M, N, K) of the whole product; VerifyException where the operands disagree."""
@@ -225,15 +265,29 @@ class WgmmaOp(IRDLOperation):
         assert isinstance(c, TileType)
         m, n = c.rows.data, c.cols.data
         a, b = _matrix(self.a, self.a_transposed), _matrix(self.b, self.b_transposed)
-        if a[0] != m or b[1] != n or a[1] != b[0]:
+        if a[0] != m or b[1] != n or a[1] * (2 if self.metadata else 1) != b[0]:
+            packed = "the packed " if self.metadata else ""
             raise VerifyException(
-                f"frag.wgmma: {a[0]}x{a[1]} times {b[0]}x{b[1]} is not {m}x{n}; "
+                f"frag.wgmma: {packed}{a[0]}x{a[1]} times {b[0]}x{b[1]} is not {m}x{n}; "
                 "write `transposed` after an operand that memory holds the other way round"
             )
-        return m, n, a[1]
+        return m, n, b[0]
+
+    def elements(self) -> tuple[Attribute, Attribute]:
+        """The element types of A and B."""
+        a = self.a.type
+        first = a.element_type if isinstance(a, TileType) else memref_type(a).element_type
+        return first, memref_type(self.b.type).element_type
+
+    def instruction(self, n: int) -> isa.Instruction:
+        """The instruction with this N."""
+        a, b = (element_name(type_) for type_ in self.elements())
+        d = self.d.type
+        assert isinstance(d, TileType)
+        return wgmma(n, a, b, d.element, self.how())
 
     def verify_(self) -> None:
-        _, _, k = self.shapes()
+        m, _, k = self.shapes()
         a, b, c = self.a.type, memref_type(self.b.type), self.d.type
         assert isinstance(c, TileType)
         for name, operand in (("a", a), ("b", b)):
@@ -244,9 +298,15 @@ class WgmmaOp(IRDLOperation):
                 )
         if isinstance(a, TileType) and self.a_transposed:
             raise VerifyException("frag.wgmma: a tile in registers cannot be transposed")
-        first = a.element_type if isinstance(a, TileType) else memref_type(a).element_type
+        negated = self.a_negated is not None or self.b_negated is not None
+        first, second = self.elements()
         try:
-            check_wgmma(first, b.element_type, c, k)
+            check_wgmma(first, second, c, k, self.how(), negated)
+            if self.metadata is not None:
+                metadata = self.metadata.type
+                assert isinstance(metadata, TileType)
+                instruction = self.instruction(wgmma_n(c, element_name(first)))
+                check_metadata(self.name, instruction, metadata, m, k)
         except FragirError as error:
             raise VerifyException(f"frag.wgmma: {error}") from error
 

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.frag.instructions import check_target, check_words, mma, parse_name
-from fragir.dialects.frag.products import flag, given, read_scales, word
+from fragir.dialects.frag.products import check_metadata, flag, given, read_scales, word
 from fragir.dialects.frag.types import TileType
 from fragir.dialects.frag.words import PACKED, How
 from fragir.errors import FragirError
@@ -116,19 +116,6 @@ def dense_name(instruction: isa.Instruction, a: str) -> str:
     """
     m, n, k = instruction.shape
     return f"m{m}n{n}k{k // 2}.{a}"
-
-
-def check_metadata(
-    op: str, instruction: isa.Instruction, metadata: TileType, rows: int, k: int
-) -> None:
-    """VerifyException unless the metadata have a nibble for every chunk of every row."""
-    chunk = instruction.operands["e"].chunk
-    wanted = k // chunk
-    if metadata.element != "u4" or metadata.shape != (rows, wanted):
-        raise VerifyException(
-            f"{op}: the metadata are a tile of {rows}x{wanted}xui4, a nibble "
-            f"for every {chunk} elements of K, not {metadata}"
-        )
 
 
 @irdl_op_definition

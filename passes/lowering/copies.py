@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import ptx
+from fragir.errors import FragirError
 from fragir.isa.targets import number
 from fragir.layout import Axis, Layout, Mode
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import Memory, Place, address, inside
+from fragir.passes.lowering.packed import divided, in_bytes
 from fragir.passes.lowering.shared import Lanes
 
 CHUNK_BYTES = 16  # what one cp.async copies (PTX ISA 9.2, section 9.7.9.25.3.1)
@@ -43,6 +45,16 @@ def copy(
     Where alignment depends on sizes known at run time only, both ways are emitted and the sizes
     decide, for all threads alike.
     """
+    if source.bits < 8:
+        along, per = len(source.shape) - 1, 8 // source.bits
+        if source.contiguous() != along:
+            raise FragirError(
+                f"{source.element} is copied where its last dimension is contiguous",
+                hint="elements smaller than a byte share one with their neighbours",
+            )
+        source_indices = divided(ar, source_indices, along, per, "an index")
+        source = in_bytes(ar, source, along)
+        target = in_bytes(ar, target, len(target.shape) - 1)
     assert target.matrix is not None
     rows, cols = target.matrix.rows, target.matrix.cols
     chunk = CHUNK_BYTES // target.size

@@ -24,10 +24,12 @@ class Operand:
     """One operand of wgmma in shared memory, as seen by a warpgroup.
 
     `k_major`: rows of the matrix run along M or N, so that K is contiguous. `start` is the first
-    row of M or N of this warpgroup.
+    row of M or N of this warpgroup. One instruction reads `step` elements along K.
     """
 
-    def __init__(self, ar: Arithmetic, memory: Memory, k_major: bool, name: str, start: Value):
+    def __init__(
+        self, ar: Arithmetic, memory: Memory, k_major: bool, name: str, start: Value, step: int
+    ):
         matrix = memory.matrix
         assert matrix is not None
         if matrix.swizzle == 0:
@@ -39,6 +41,12 @@ class Operand:
             raise FragirError(
                 f"operand {name} of wgmma is {matrix.bits}-bit and not K-major",
                 hint="only f16 and bf16 can be; store it with K along the rows",
+            )
+        if k_major and step * matrix.bits // 8 > matrix.width:
+            raise FragirError(
+                f"operand {name} of wgmma has {step * matrix.bits // 8} bytes of K, more than the "
+                f"swizzle of {matrix.width} bytes",
+                hint="write #frag.shared<swizzle = 64> or 128 for it",
             )
         self.ar, self.memory, self.matrix, self.name = ar, memory, matrix, name
         self.k_major = k_major

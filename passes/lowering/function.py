@@ -390,6 +390,7 @@ class FunctionLowering:
             self.memories[op.a] if a is None else a,
             self.memories[op.b],
             self.tiles[op.c],
+            () if op.metadata is None else self.tiles[op.metadata],
         )
 
     @lower.register

@@ -10,9 +10,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.instructions import wgmma as wgmma_instruction
 from fragir.dialects.frag.selected import turns
-from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.passes.lowering.access import split
@@ -162,6 +160,7 @@ def wgmma(
     a: Memory | Sequence[SSAValue],
     b: Memory,
     c: Sequence[SSAValue],
+    metadata: Sequence[SSAValue] = (),
 ) -> list[SSAValue]:
     """`frag.wgmma` as fence, one wgmma for every instruction, commit and wait.
 
@@ -175,25 +174,27 @@ def wgmma(
             "the accumulator of frag.wgmma has no wgmma layout", hint="run the pass frag-place"
         )
     _, _, k = op.shapes()
-    a_element, b_element = _elements(op)
     n = placement.data.mnk[1]
-    instruction = wgmma_instruction(n, a_element, b_element, tile.element)
+    instruction = op.instruction(n)
     step = instruction.shape[2]
+    packed = instruction.operands["a"].shape[1]  # K of A: half of a sparse product's
     groups_m, groups_n = placement.data.warps
     rows, cols = tile.rows.data // groups_m, tile.cols.data // groups_n
     group = hardware.axis("warp") if hardware.threads > 128 else 0
     group = ar.div(group, 4)
     group_m = ar.rem(group, groups_m) if groups_n > 1 else group
     group_n = ar.div(group, groups_m) if groups_n > 1 else 0
-    b_side = Operand(ar, b, op.b_transposed is not None, "b", ar.mul(group_n, cols))
+    b_side = Operand(ar, b, op.b_transposed is not None, "b", ar.mul(group_n, cols), step)
     a_side = (
-        Operand(ar, a, op.a_transposed is None, "a", ar.mul(group_m, rows))
+        Operand(ar, a, op.a_transposed is None, "a", ar.mul(group_m, rows), packed)
         if isinstance(a, Memory)
         else None
     )
+    repeats_m, repeats_n = rows // 64, cols // n
+    positions = _Metadata(ar, instruction, metadata, repeats_m, k // step) if metadata else None
+    negated = op.a_negated is not None, op.b_negated is not None
     result = [ar.insert(ptx.CopyOp(value)).result for value in c]
     ar.insert(ptx.SyncOp("wgmma.fence.sync.aligned"))
-    repeats_m, repeats_n = rows // 64, cols // n
     for kk in range(k // step):
         for j in range(repeats_n):
             for i in range(repeats_m):
@@ -202,7 +203,7 @@ def wgmma(
                     assert not isinstance(a, Memory)
                     left = a[i + repeats_m * kk]
                 else:
-                    left = a_side.descriptor(64 * i, kk * step)
+                    left = a_side.descriptor(64 * i, kk * packed)
                 product = ptx.WgmmaOp(
                     instruction.mnemonic,
                     left,
@@ -210,17 +211,9 @@ def wgmma(
                     result[at],
                     a_major="k" if a_side is None else a_side.major,
                     b_major=b_side.major,
+                    negated=negated,
+                    metadata=None if positions is None else positions.at(i, kk),
                 )
                 result[at] = ar.insert(product).d
     ar.insert(ptx.SyncOp("wgmma.commit_group.sync.aligned"))
     return list(ar.insert(ptx.WgmmaWaitOp(0, result)).completed)
-
-
-def _elements(op: frag.WgmmaOp) -> tuple[str, str]:
-    names: list[str] = []
-    for operand in (op.a, op.b):
-        type_ = operand.type
-        tile = isinstance(type_, frag.TileType)
-        element = type_.element_type if tile else memref_type(type_).element_type
-        names.append(element_name(element))
-    return names[0], names[1]

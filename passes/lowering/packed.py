@@ -25,7 +25,7 @@ _BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 class PackedAccess:
-    """A tile of sub-byte elements in global memory; like `TileAccess`."""
+    """A tile of sub-byte elements in memory; like `TileAccess`."""
 
     def __init__(
         self,
@@ -43,33 +43,28 @@ class PackedAccess:
         per = 8 // memory.bits
         along = memory.contiguous()
         rank = len(memory.shape)
-        if memory.matrix is not None or broadcast or along is None or rank != len(tile.shape):
+        leading = rank - len(tile.shape)
+        if broadcast or along is None or leading > along or (leading and len(tile.shape) != 2):
             raise FragirError(
-                f"a tile of {tile.element_type} is loaded from and stored to global memory of as "
-                "many dimensions, one of them contiguous"
+                f"a tile of {tile.element_type} is loaded from and stored to memory whose last "
+                "dimensions are the tile's, one of them contiguous"
             )
-        dim = rank - 1 - along if transposed else along  # of the tile; two dimensions
+        dim = along - leading  # of the tile
+        if transposed:
+            dim = 1 - dim
         self._ar, self._element, self._per = ar, tile.element_type, per
         placement = tile.placement
         assert placement is not None
         self._chunk = placement.chunk
         coarse = _coarse(tile.resolve(), dim, per, tile)
-        bytes_ = replace(
-            memory,
-            element=_BYTE,
-            shape=_divided(ar, memory.shape, along, per, "the extent"),
-            strides=tuple(
-                stride if d == along else _quotient(ar, stride, per, "a stride")
-                for d, stride in enumerate(memory.strides)
-            ),
-        )
+        bytes_ = in_bytes(ar, memory, along)
         shape = tuple(n // per if d == dim else n for d, n in enumerate(tile.shape))
         self._inner = TileAccess(
             ar,
             hardware,
             frag.TileType(shape, _BYTE, frag.ExplicitLayoutAttr(coarse)),
             bytes_,
-            _divided(ar, tuple(indices), along, per, "an index"),
+            divided(ar, tuple(indices), along, per, "an index"),
             transposed=transposed,
             masked=masked,
             target=target,
@@ -122,9 +117,26 @@ def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
     return Layout(tuple(axes), layout.dims, offset, layout.where)
 
 
-def _divided(
+def in_bytes(ar: Arithmetic, memory: Memory, along: int) -> Memory:
+    """Memory of elements smaller than a byte, contiguous in dimension `along`, as bytes."""
+    per = 8 // memory.bits
+    matrix = memory.matrix
+    shape = divided(ar, memory.shape, along, per, "the extent")
+    if matrix is not None:  # in shared memory leading strides are bytes already
+        matrix = replace(matrix, cols=matrix.cols // per, bits=8)
+        strides = (*memory.strides[:-2], matrix.panel_cols, 1)
+    else:
+        strides = tuple(
+            stride if d == along else _quotient(ar, stride, per, "a stride")
+            for d, stride in enumerate(memory.strides)
+        )
+    return replace(memory, element=_BYTE, shape=shape, strides=strides, matrix=matrix)
+
+
+def divided(
     ar: Arithmetic, values: Sequence[Value], at: int, per: int, what: str
 ) -> tuple[Value, ...]:
+    """Numbers of elements of which the one at position `at` becomes one of bytes."""
     return tuple(_quotient(ar, v, per, what) if d == at else v for d, v in enumerate(values))
 
 

@@ -36,12 +36,10 @@ class SharedMatrix:
         space = memory.memory_space
         assert isinstance(space, frag.SharedAttr)
         rows, cols = memory.get_shape()[-2:]
-        if ptx.bits(memory.element_type) < 8:
-            raise FragirError(
-                f"{memory.element_type} is smaller than a byte and is not kept in shared memory",
-                hint="load them from global memory into a tile",
-            )
-        return SharedMatrix(rows, cols, ptx.bits(memory.element_type), space.swizzle.data)
+        bits = ptx.bits(memory.element_type)
+        if cols * bits % 8:
+            raise FragirError(f"a row of {memory} does not end at a whole byte")
+        return SharedMatrix(rows, cols, bits, space.swizzle.data)
 
     @property
     def width(self) -> int:

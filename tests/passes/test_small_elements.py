@@ -181,17 +181,19 @@ def test_the_compiler_says_what_is_not_native(
         assert captured.err == ""
 
 
-HEAD = "func.func @f(%a: memref<64x64xsi4>, %b: memref<64x64xsi4>, %d: memref<64x64xi32>) {"
+HEAD = """func.func @f(%a: memref<64x64xsi4>, %b: memref<64x64xsi4>, %d: memref<64x64xi32>,
+    %t: memref<64x64xsi4, strided<[1, 64]>>) {"""
 WHOLE = "memref<64x64xsi4>, memref<64x64xsi4> into memref<64x64xi32>"
 PROGRAMS = {
     "s4 is not converted to s32": """
         %0 = frag.load %a[0, 0] : memref<64x64xsi4> -> !frag.tile<64x64xsi4>
         %1 = frag.cast %0 : !frag.tile<64x64xsi4> -> !frag.tile<64x64xi32>
         frag.store %1, %d[0, 0] : !frag.tile<64x64xi32>, memref<64x64xi32>""",
-    "shared memory": """
+    "copied where its last dimension is contiguous": """
         %s = memref.alloc() : memref<64x64xsi4, #frag.shared<swizzle = 32>>
-        frag.copy %a[0, 0] to %s[] : memref<64x64xsi4> to
+        frag.copy %t[0, 0] to %s[] : memref<64x64xsi4, strided<[1, 64]>> to
             memref<64x64xsi4, #frag.shared<swizzle = 32>>""",
+    "does not end at a whole byte": "%s = memref.alloc() : memref<64x3xsi4, #frag.shared>",
     "frag.matmul does not stage": f"frag.matmul %a, %b into %d : {WHOLE}",
     "an index along the bytes is 3 elements": """
         %0 = frag.load %a[0, 3] : memref<64x64xsi4> -> !frag.tile<16x32xsi4>
