@@ -1,4 +1,4 @@
-"""cp.async and cp.async.bulk (PTX ISA 9.2, section 9.7.9.25)."""
+"""cp.async, and the groups of bulk copies (PTX ISA 9.2, section 9.7.9.25)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.access import get
-from fragir.emulator.alu import Decode, nothing
-from fragir.emulator.asynchronous import Transfer
+from fragir.emulator.alu import Decode
+from fragir.emulator.bulk import bulk, shared_address
 from fragir.emulator.bulk_tensor import tensor_copy
 from fragir.emulator.common import Mask, Step, where
-from fragir.emulator.memory import SHARED_WINDOW, AccessFault, Memory
+from fragir.emulator.memory import AccessFault
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
     from fragir.ptx.tree import Instruction
 
 
-def _shared_address(address: Any) -> Any:
-    """Generic addresses of shared memory may stand where shared ones do."""
-    if address.dtype.itemsize == 8:
-        return where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
-    return address
-
-
 def copy(d: Decoder, ins: Instruction) -> Step:
     words = ins.opcode
-    if words[1:5] == ("reduce", "async", "bulk", "tensor"):
-        return tensor_copy(d, ins)
+    if words[1:4] == ("reduce", "async", "bulk"):
+        return tensor_copy(d, ins) if words[4] == "tensor" else bulk(d, ins)
     if words[1] != "async":
         raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
     if words[2] == "bulk":
@@ -55,9 +48,11 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     size = d.literal(ins, 2)
     if size not in (4, 8, 16) or ("cg" in ins.opcode and size != 16):
         raise d.error(ins, f"{ins.mnemonic} cannot copy {size} bytes")
-    hint = any(w == "L2::cache_hint" for w in ins.opcode)
+    hint = "L2::cache_hint" in ins.opcode
     given_row, ignore = None, None
-    if d.count(ins) - (1 if hint else 0) > 3:
+    if not 3 <= d.count(ins) - hint <= 4:
+        raise d.error(ins, f"{ins.mnemonic} has {d.count(ins)} operands")
+    if d.count(ins) - hint > 3:
         operand = d.operand(ins, 3)
         ignore = _predicate(d, ins, operand)
         if ignore is None:
@@ -66,7 +61,7 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     memory = machine.memory
 
     def run(sel: Any, mask: Mask) -> None:
-        to = _shared_address(into.at(sel, mask))
+        to = shared_address(into.at(sel, mask))
         home = memory.shared_home[sel] if mask is None else memory.shared_home[sel][mask]
         to = memory.locate_shared(to, home, size)
         given = None
@@ -133,8 +128,7 @@ def _arrive(d: Decoder, ins: Instruction) -> Step:
 
 def _bulk(d: Decoder, ins: Instruction) -> Step:
     words = ins.opcode
-    machine = d.machine
-    engine = machine.engine
+    engine = d.machine.engine
     if words[3] == "commit_group":
         return lambda sel, mask: engine.bulk_commit(sel, mask)
     if words[3] == "wait_group":
@@ -142,135 +136,7 @@ def _bulk(d: Decoder, ins: Instruction) -> Step:
         if newest is None:
             raise d.error(ins, "cp.async.bulk.wait_group needs a constant")
         return lambda sel, mask: engine.bulk_wait(sel, mask, newest)
-    if words[3] == "prefetch":
-        return nothing
-    if words[3] == "tensor":
-        return tensor_copy(d, ins)
-    if words[3] == "global":
-        return _bulk_store(d, ins)
-    if words[3] in ("shared::cluster", "shared::cta") and words[4] == "global":
-        return _bulk_load(d, ins)
-    raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-
-
-def _bulk_load(d: Decoder, ins: Instruction) -> Step:
-    """Global to shared, completing on an mbarrier; with a multicast mask to several blocks."""
-    if "ignore_oob" in ins.opcode:
-        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-    into, source = d.place(ins, 0, "shared"), d.place(ins, 1, "global")
-    size_row, barrier = d.source(ins, 2, "u32"), d.place(ins, 3, "shared")
-    multicast = "multicast::cluster" in ins.opcode
-    mask_row = d.source(ins, 4, "u16") if multicast else None
-    machine = d.machine
-    memory = machine.memory
-
-    def run(sel: Any, mask: Mask) -> None:
-        lanes = get(machine.engine.lane_ids, sel, mask).ravel()
-        to, at = into.at(sel, mask), barrier.at(sel, mask)
-        sizes = get(size_row, sel, mask).ravel()
-        for index, lane in enumerate(lanes):
-            size = int(sizes[index])
-            if size % 16:
-                raise AccessFault(f"a bulk copy of {size} bytes", int(to.flat[index]), index)
-            one = [lane // 32], lane % 32
-            home = memory.shared_home[one]
-            address = source.at(slice(None), None)[lane // 32, lane % 32 : lane % 32 + 1]
-            try:
-                memory.locate_global(address, 16)
-                begin = int(memory.locate_global(address, 1)[0])
-                memory.locate_global(address + address.dtype.type(max(size - 16, 0)), 16)
-                start = int(
-                    memory.locate_shared(_shared_address(to.flat[index : index + 1]), home, 16)[0]
-                )
-                last = to.flat[index : index + 1] + to.dtype.type(max(size - 16, 0))
-                memory.locate_shared(_shared_address(last), home, 16)
-                word = int(
-                    memory.locate_shared(_shared_address(at.flat[index : index + 1]), home, 8)[0]
-                )
-            except AccessFault as fault:
-                fault.index = index
-                raise
-            places = [(start, word)]
-            if mask_row is not None:
-                chosen = int(get(mask_row, sel, mask).ravel()[index])
-                places = _multicast(memory, int(home[0]), start, word, chosen)
-            for start, signal in places:
-                _start_load(machine, begin, start, size, signal, int(lane))
-            machine.report.statistics.loaded["global"] += size
-
-    return run
-
-
-def _multicast(memory: Any, home: int, start: int, word: int, chosen: int) -> list[tuple[int, int]]:
-    """The same offsets in every block of the cluster that the mask names."""
-    stride = memory.shared_stride
-    return [
-        (
-            home + rank * stride + (start - home) % stride,
-            home + rank * stride + (word - home) % stride,
-        )
-        for rank in range(memory.cluster)
-        if chosen >> rank & 1
-    ]
-
-
-def _start_load(machine: Any, begin: int, start: int, size: int, word: int, lane: int) -> None:
-    def move(memory: Memory) -> None:
-        memory.shared.bytes[start : start + size] = memory.globals.bytes[begin : begin + size]
-
-    chunks = np.arange(start, start + size, 16, dtype=np.int64)
-    machine.engine.transfer(
-        Transfer(move, np.array([lane]), chunks, "cp.async.bulk", signal=word, size=size)
-    )
-
-
-def _bulk_store(d: Decoder, ins: Instruction) -> Step:
-    """Shared to global, in bulk groups."""
-    if "cp_mask" in ins.opcode:
-        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-    into, source = d.place(ins, 0, "global"), d.place(ins, 1, "shared")
-    size_row = d.source(ins, 2, "u32")
-    machine = d.machine
-    memory = machine.memory
-
-    def run(sel: Any, mask: Mask) -> None:
-        lanes = get(machine.engine.lane_ids, sel, mask).ravel()
-        to, out_of = into.at(sel, mask).ravel(), _shared_address(source.at(sel, mask)).ravel()
-        sizes = get(size_row, sel, mask).ravel()
-        homes = get(memory.shared_home, sel, mask).ravel()
-        groups = get(machine.engine.bulk_committed, sel, mask).ravel()
-        for index, lane in enumerate(lanes):
-            size = int(sizes[index])
-            one = slice(index, index + 1)
-            try:
-                begin = int(memory.locate_shared(out_of[one], homes[one], 16)[0])
-                start = int(memory.locate_global(to[one], 16)[0])
-                memory.locate_global(to[one] + np.uint64(max(size - 16, 0)), 16)
-            except AccessFault as fault:
-                fault.index = index
-                raise
-
-            def move(
-                memory: Memory, begin: int = begin, start: int = start, size: int = size
-            ) -> None:
-                memory.globals.bytes[start : start + size] = memory.shared.bytes[
-                    begin : begin + size
-                ]
-
-            machine.engine.transfer(
-                Transfer(
-                    move,
-                    np.array([lane]),
-                    None,
-                    "cp.async.bulk",
-                    int(groups[index]),
-                    np.arange(begin, begin + size, 16, dtype=np.int64),
-                    size=size,
-                )
-            )
-            machine.report.statistics.stored["global"] += size
-
-    return run
+    return tensor_copy(d, ins) if "tensor" in words else bulk(d, ins)
 
 
 TABLE: dict[str, Decode] = {"cp": copy}

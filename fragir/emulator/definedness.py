@@ -558,12 +558,13 @@ class Definedness(Hooks):
     def on_transfer_complete(self, transfer: Transfer) -> None:
         memory = self.plane.memory
         issuer = self._issuers.pop(id(transfer), None)
-        if transfer.reads is None:
+        if transfer.into is not None and not transfer.atomic:
             transfer.move(memory)
+        if transfer.reads is None or (transfer.into is not None and not transfer.atomic):
             return
         bad = memory.shared.bytes.reshape(-1, 16)[transfer.reads >> 4].any(axis=1)
         if bad.any() and issuer is not None:
             offset = int(transfer.reads[bad][0]) % max(memory.shared_stride, 1)
             warp, lane = divmod(int(transfer.lanes[0]), LANES)
-            what = "stored to global memory"
+            what = "reduced" if transfer.atomic else "stored to global memory"
             self._complain(*issuer, f"shared memory at {offset}", what, warp, lane, 1, offset)

@@ -83,7 +83,7 @@ class Fragments(Hooks):
             copy.move(plane.memory)
 
     def on_transfer_complete(self, transfer: Transfer) -> None:
-        if transfer.reads is None:
+        if transfer.into is not None:
             for plane in self.origins.planes:
                 transfer.move(plane.memory)
 

@@ -518,7 +518,8 @@ class Races(Hooks):
             shadow.written[places] = mine
             self.started[id(transfer)] = transfer, ASYNC + clocks.now
         if transfer.reads is not None:
-            column = clocks.agent(lane, "bulk", lane)
+            agent = ("bulk", lane) if transfer.group >= 0 else ("mbarrier", transfer.signal)
+            column = clocks.agent(lane, *agent)
             places = shadow.places(transfer.reads, CHUNK)
             lanes = np.full(places.shape, lane, np.int64)
             self._visible(places << shadow.shift, lanes, shadow.written[places])
