@@ -93,7 +93,7 @@ def _finish(d: Decoder, ins: tree.Instruction, signed: bool, saturates: bool) ->
     node, part, _ = _operand(d, ins, 0)
     low, width = _PARTS[part]
     secondary = next((w for w in ins.opcode[1:] if w in _SECONDARY), None)
-    if (secondary is not None or part) != (d.count(ins) == 4) or (secondary and part):
+    if (secondary is not None) + bool(part) != d.count(ins) - 3:
         raise d.error(ins, f"{ins.mnemonic}: a third source goes with .add, .min, .max or a part")
 
     def function(value: I64, c: Any) -> Any:
@@ -158,7 +158,7 @@ def _multiply_add(d: Decoder, ins: tree.Instruction) -> Step:
     if c_part or (a_minus != b_minus and c_minus):
         raise d.error(ins, f"{ins.mnemonic} does not take these signs or parts")
     one_more = "po" in words
-    if one_more and (a_minus or b_minus or c_minus):
+    if one_more and (a_minus != b_minus or c_minus):
         raise d.error(ins, f"{ins.mnemonic} has no negated operands")
     signed = a_signed or b_signed or a_minus != b_minus or c_minus
     shift = 7 if "shr7" in words else 15 if "shr15" in words else 0

@@ -55,11 +55,9 @@ class Format:
             return top | (self._largest_bits() if finite else infinity)
         if magnitude == 0:
             return top
-        exponent = 0
-        while Fraction(2) ** exponent > magnitude:
+        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+        if Fraction(2) ** exponent > magnitude:
             exponent -= 1
-        while Fraction(2) ** (exponent + 1) <= magnitude:
-            exponent += 1
         exponent = max(exponent, 1 - self.bias)
         quantum = Fraction(2) ** (exponent - self.fraction)
         steps = int(magnitude / quantum)
