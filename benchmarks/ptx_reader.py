@@ -25,7 +25,8 @@ from programs import DYNAMIC_32, MMA_64, ROOT, WGMMA_F16
 from report import Column, Report, Table, arguments, command, machine, present
 
 import fragir
-from fragir.ptx import PtxSyntaxError, parse, shapes, write
+from fragir.ptx import PtxSyntaxError, parse, write
+from fragir.ptx.learnt import forget
 
 PRODUCTS = (WGMMA_F16, MMA_64, DYNAMIC_32)
 
@@ -41,7 +42,7 @@ def least(function: Callable[[], object], runs: int) -> float:
 
 
 def cold(text: str) -> None:
-    shapes.forget()
+    forget()
     parse(text)
 
 

@@ -1,41 +1,20 @@
-"""The only place that touches Lark: its parser over `grammar.lark`, its terminals, its errors."""
+"""The only place that touches Lark: its parser over `grammar.lark`, its terminals, its errors.
+
+Lark is loaded when a text has something that the shapes in `fragir.ptx.known` do not have.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import lark
-from lark.utils import TextSlice
+from fragir.ptx.limits import LIMITS, Refused, Unexpected
 
-from fragir.ptx.build import Build, Refused
-
-# The start symbols, and how many characters of text each takes at most: what Lark reads takes
-# memory of some hundred times its text.
-LIMITS = {
-    "module": sys.maxsize,
-    "item": 1 << 16,
-    "statement": 1 << 20,
-    "operands": 1 << 16,
-    "function_head": 1 << 20,
-    "parameter": 1 << 16,
-    "head_directives": 1 << 16,
-    "linked_declaration": 1 << 23,
-    "section_body": 1 << 26,
-}
-
-
-class Unexpected(Exception):
-    """The text departs from the grammar at offset `at`; `expected` are names of terminals."""
-
-    def __init__(self, at: int, expected: frozenset[str]):
-        super().__init__(at, expected)
-        self.at = at
-        self.expected = expected
+if TYPE_CHECKING:
+    from lark import Lark
 
 
 class Comments(threading.local):
@@ -52,7 +31,7 @@ class Comments(threading.local):
 
 
 class Grammar(NamedTuple):
-    parser: lark.Lark
+    parser: Lark
     terminals: dict[str, str]  # name -> regular expression, to be compiled with re.ASCII
     comments: Comments
 
@@ -60,6 +39,10 @@ class Grammar(NamedTuple):
 @cache
 def grammar() -> Grammar:
     """The parser, made once in a process (some 0.1 s)."""
+    import lark
+
+    from fragir.ptx.build import Build
+
     text = Path(__file__).with_name("grammar.lark").read_text("utf-8")
     comments = Comments()
     parser = lark.Lark(
@@ -80,6 +63,9 @@ def parse(text: str, start: str, begin: int = 0, end: int | None = None) -> Any:
     stop = len(text) if end is None else end
     if stop - begin > LIMITS[start]:
         raise Refused(f"a statement of more than {LIMITS[start]} characters", begin)
+    import lark
+    from lark.utils import TextSlice
+
     parser: Any = grammar().parser  # its annotations know trees only, not a transformer's results
     try:
         return parser.parse(TextSlice(text, begin, stop), start=start)

@@ -11,35 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from fragir.ptx import tree
+from fragir.ptx.limits import MAX_DEPTH, Refused, too_large
 from fragir.ptx.tree import Name, Operand, Sink
 from fragir.ptx.visit import children as below
 from fragir.ptx.writer import PRECEDENCE
 
-MAX_DEPTH = 64  # of blocks in blocks, and of an operand's parts in each other
-
-
-class Refused(Exception):
-    """The text fits the grammar but breaks a limit of the reader."""
-
-    def __init__(self, message: str, at: int):
-        super().__init__(message)
-        self.message = message
-        self.at = at
-
-
 Children = list[Any]
-
-
-def too_large(text: str) -> bool:
-    """Whether an integer literal exceeds 64 bits, which no type of PTX holds (section 4.5.1)."""
-    if text[0] != "0" and len(text) > 21:
-        return True
-    return tree.Integer(text).value >> 64 != 0
 
 
 def check_depth(nodes: Sequence[Any]) -> None:
     """Refuse operands nested deeper than `MAX_DEPTH`: later stages recurse over trees."""
-    level = [x for x in nodes if x is not None]
+    level: list[Any] = [x for x in nodes if x is not None]
     for _ in range(MAX_DEPTH):
         level = [x for node in level for x in below(node)]
         if not level:

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from fragir.ptx import _lark, tree
-from fragir.ptx.build import Refused
+from fragir.ptx import tree
+from fragir.ptx.known import TERMINALS
+from fragir.ptx.limits import Refused
 
 
 @cache
 def _comment() -> re.Pattern[str]:
-    terminals = _lark.grammar().terminals
-    return re.compile(rf"{terminals['STRING']}|({terminals['COMMENT']}|/\*)", re.ASCII)
+    return re.compile(rf"{TERMINALS['STRING']}|({TERMINALS['COMMENT']}|/\*)", re.ASCII)
 
 
 _NOT_NEWLINE = re.compile(r"[^\n]")

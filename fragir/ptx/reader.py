@@ -14,12 +14,16 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from fragir.errors import FragirError
 from fragir.ptx import _lark, tree
-from fragir.ptx.build import MAX_DEPTH, Refused
 from fragir.ptx.comments import Comments, place_comments, strip_comments
 from fragir.ptx.expected import describe
-from fragir.ptx.shapes import Classes, shapes
+from fragir.ptx.known import TERMINALS
+from fragir.ptx.learnt import learnt
+from fragir.ptx.limits import LIMITS, MAX_DEPTH, Refused, Unexpected
+from fragir.ptx.operands import OperandReader
+from fragir.ptx.shapes import Classes
 from fragir.ptx.tree import Module, Source
 from fragir.ptx.visit import transform
+from fragir.ptx.words import Glue, Words
 
 MAX_TEXT = 1 << 26  # characters: trees take some 30 times the space of their text
 
@@ -48,7 +52,7 @@ def parse(text: str, filename: str = "<ptx>", *, cache: bool = True) -> Module:
             return Module(_Reader(text, clean, comments).module(), source)
         except _Narrow:
             return _parse_plainly(text, source)
-    except _lark.Unexpected as error:
+    except Unexpected as error:
         _raise(source, error.at, error.expected)
     except Refused as error:
         raise _error(source, error.at, error.message) from None
@@ -66,7 +70,7 @@ def expand_section(section: tree.Section) -> tree.Section:
     try:
         clean, comments = strip_comments(body)
         lines = _lark.parse(clean, "section_body")
-    except _lark.Unexpected as error:
+    except Unexpected as error:
         _raise(source, error.at, error.expected)
     except Refused as error:
         raise _error(source, error.at, error.message) from None
@@ -143,6 +147,7 @@ class _Cutter(NamedTuple):
     statement: re.Pattern[str]
     item: re.Pattern[str]
     head: re.Pattern[str]
+    directive: re.Pattern[str]
 
 
 # groups of `statement`
@@ -153,7 +158,7 @@ _SPACE, _DECLARATION, _HEAD, _LINE, _SECTION_NAME, _SECTION, _LAST = range(1, 8)
 
 @cached
 def _cutter() -> _Cutter:
-    terminals = _lark.grammar().terminals
+    terminals = TERMINALS
     name, opcode, string = terminals["NAME"], terminals["OPCODE"], terminals["STRING"]
     modifiers, section = terminals["MODIFIERS"], terminals["SECTION_BODY"]
     integer = terminals["INTEGER"]
@@ -185,12 +190,12 @@ def _cutter() -> _Cutter:
         rf"((?:{terminals['LINKAGE']}{w})*+)({terminals['KIND']}){w}"
         rf"(?:{parens})?+({name}){w}(?:{parens})?+([^()]*+)"
     )
-    return _Cutter(*(re.compile(x, re.ASCII | re.DOTALL) for x in (statement, item, head)))
+    directive = rf"{terminals['FUNCTION_DIRECTIVE']}|{terminals['PRAGMA']}"
+    patterns = (statement, item, head, directive)
+    return _Cutter(*(re.compile(x, re.ASCII | re.DOTALL) for x in patterns))
 
 
-# A declaration longer than this is looked at as a table.
-_LONG = 2000
-_TABLE = re.compile(r'[^={}";]*+=[ \t\r\n\f\v]*+\{([^][(){}";]++)\}[ \t\r\n\f\v]*+;')
+_FLAT = re.compile(r'[^={}";]*+=[ \t\r\n\f\v]*+\{([^][(){}";]*+)\}[ \t\r\n\f\v]*+;')
 _RUN = re.compile(r"(?:[^,]*+,){63}[^,]*+")
 
 
@@ -205,15 +210,17 @@ class _Reader:
         self.text = text
         self.clean = clean
         self.comments = Comments(text, comments)
-        self.classes = Classes()
+        self.classes = Classes(Words(), Glue())
+        self.shapes = learnt()
+        self.operands = OperandReader(clean, self.classes, self.shapes.operands)
         self.opcodes: dict[str, tuple[str, ...]] = {}
 
     def fail(self, start: str, at: int) -> NoReturn:
         """Raise what Lark says of the text from `at` on, which the cutter takes for no `start`."""
-        end = min(len(self.clean), at + min(_lark.LIMITS[start], 1 << 22))
+        end = min(len(self.clean), at + min(LIMITS[start], 1 << 22))
         try:
             _lark.parse(self.clean, start, at, end)
-        except _lark.Unexpected as error:
+        except Unexpected as error:
             if "$END" not in error.expected:
                 raise
         raise _Narrow
@@ -233,11 +240,11 @@ class _Reader:
             comments.before(m.end(_SPACE), items)
             if kind == _DECLARATION:
                 other = clean.startswith((".pragma", ".alias"), at)
-                if end - at > _LONG and not other:
+                if not other and clean.find("{", at, end) >= 0:
                     items.append(self.table(at, end))
                 else:
-                    start = "item" if other else "linked_declaration"
-                    items.append(shapes()[start].parse(clean, at, end, self.classes))
+                    parse = (self.shapes.item if other else self.shapes.linked_declaration).parse
+                    items.append(parse(clean, at, end, self.classes))
             elif kind == _HEAD:
                 head = self.head(at, end)
                 body = None
@@ -255,28 +262,28 @@ class _Reader:
                 comments.before(len(clean), items)
                 return tuple(items)
             else:
-                items.append(shapes()["item"].parse(clean, at, end, self.classes))
+                items.append(self.shapes.item.parse(clean, at, end, self.classes))
             at = end
 
     def table(self, at: int, end: int) -> tree.Declaration:
-        """A declaration with a long flat initialiser, which is read in runs of one shape."""
-        clean = self.clean
-        m = _TABLE.fullmatch(clean, at, end)
-        if m is None:
-            return _lark.parse(clean, "linked_declaration", at, end)
+        """A declaration with an initialiser in braces, which is read in runs of one shape."""
+        clean, declaration = self.clean, self.shapes.linked_declaration.parse
+        m = _FLAT.fullmatch(clean, at, end)
+        if m is None or m[1].isspace():
+            return declaration(clean, at, end, self.classes)
         here, stop = m.span(1)
-        parse = shapes()["operands"].parse
+        parse = self.shapes.operands.parse
         elements: list[tree.Operand] = []
         try:
-            bare = _lark.parse(clean[at:here] + clean[stop:end], "linked_declaration")
+            bare = declaration(clean[at:here] + clean[stop:end], 0, end - at, self.classes)
             while here < stop:
                 run = _RUN.match(clean, here, stop)
                 comma = run.end() if run else stop
                 elements += parse(clean, here, comma, self.classes)
                 here = comma + 1
                 if here == stop:  # a comma with nothing behind it
-                    raise _lark.Unexpected(stop, frozenset())
-        except (_lark.Unexpected, Refused):
+                    raise Unexpected(stop, frozenset())
+        except (Unexpected, Refused):
             return _lark.parse(clean, "linked_declaration", at, end)  # for its error
         bare = transform(bare, lambda node: replace(node, at=cast(Any, node).at + at))
         *others, variable = bare.variables
@@ -296,31 +303,42 @@ class _Reader:
                 tree.Name(m[name], m.start(name)),
                 self.parameters(m, returns),
                 self.parameters(m, parameters),
-                shapes()["head_directives"].parse(self.clean, *m.span(directives), self.classes)
-                if m[directives]
-                else (),
+                self.directives(*m.span(directives)) if m[directives] else (),
                 None,
                 (),
                 begin,
             )
-        except _lark.Unexpected:
+        except Unexpected:
             return _lark.parse(self.clean, "function_head", begin, end)  # for its error
 
     def parameters(self, m: re.Match[str], group: int) -> tuple[tree.Declaration, ...]:
         if not m[group] or m[group].isspace():
             return ()
-        parse, at = shapes()["parameter"].parse, m.start(group)
+        parse, at = self.shapes.parameter.parse, m.start(group)
         made: list[tree.Declaration] = []
         for piece in m[group].split(","):
             made.append(parse(self.clean, at, at + len(piece), self.classes))
             at += len(piece) + 1
         return tuple(made)
 
+    def directives(self, begin: int, end: int) -> tuple[Any, ...]:
+        """Those of a head, each by itself."""
+        if self.clean[begin:end].isspace():
+            return ()
+        parse = self.shapes.head_directives.parse
+        starts = [m.start() for m in _cutter().directive.finditer(self.clean, begin, end)]
+        if not starts or self.clean[begin : starts[0]].strip():
+            starts = [begin]
+        made: list[Any] = []
+        for start, stop in zip(starts, [*starts[1:], end], strict=True):
+            made += parse(self.clean, start, stop, self.classes)
+        return tuple(made)
+
     def block(self, brace: int) -> tree.Block:
         """The block that opens at `brace`."""
         clean, comments, classes, opcodes = self.clean, self.comments, self.classes, self.opcodes
-        operands_of = shapes()["operands"].parse
-        directive_of = shapes()["statement"].parse
+        operands_of = self.operands.read
+        directive_of = self.shapes.statement.parse
         outer: list[tuple[int, list[Any]]] = []
         items: list[Any] = []
         append = items.append
@@ -345,11 +363,11 @@ class _Reader:
                 opcode = m[_OPCODE]
                 try:
                     operands = (
-                        operands_of(clean, begin, end, classes)
+                        operands_of(begin, end)
                         if begin < end and not clean[begin:end].isspace()
                         else ()
                     )
-                except _lark.Unexpected:
+                except Unexpected:
                     _lark.parse(clean, "statement", at, end + 1)  # for its error
                     raise
                 words = opcodes.get(opcode)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 
-from fragir.ptx import PtxSyntaxError, parse, shapes, walk
+import pytest
+
+from fragir.ptx import PtxSyntaxError, _lark, known, learn, learnt, parse, walk
 from fragir.ptx.tree import Module
 
 HEAD = ".version 8.7\n.target sm_90a\n.entry k()\n{\n"
@@ -28,11 +31,18 @@ def outcome(text: str, cache: bool) -> tuple[Module, list[tuple[type, object, ob
 
 
 def test_files(text: str) -> None:
-    shapes.forget()
     plain = outcome(text, cache=False)
     assert plain is not None
-    for _ in range(3):  # shapes unknown, met once, known
-        assert outcome(text, cache=True) == plain
+    for shipped in (True, False):  # with what comes with the package, and without
+        learnt.forget(shipped=shipped)
+        for _ in range(3):  # shapes unknown, met once, known
+            assert outcome(text, cache=True) == plain
+    learnt.forget()
+
+
+def test_what_comes_with_the_package_follows_from_the_grammar() -> None:
+    made = learn.known_module()
+    assert Path(known.__file__).read_text("utf-8") == made
 
 
 def mutants(texts: dict[str, str], seed: int, count: int) -> list[str]:
@@ -90,7 +100,26 @@ def test_long_tables() -> None:
 
 
 def test_few_shapes_serve_many_statements(texts: dict[str, str]) -> None:
-    shapes.forget()
+    learnt.forget(shipped=True)
     module = parse(texts["nvcc_tensor_sm_90a"])
-    learnt = sum(len(s.known) + len(s.once) for s in shapes.shapes().values())
-    assert learnt < len(list(walk(module))) / 20
+    count = sum(len(s.known) + len(s.once) for s in learnt.learnt())
+    learnt.forget()
+    assert count < len(list(walk(module))) / 20
+
+
+def test_lark_reads_little(texts: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What compilers write has the shapes that come with the package, whatever its blanks."""
+    read: list[str] = []
+    plainly = _lark.parse
+
+    def counted(text: str, start: str, begin: int = 0, end: int | None = None) -> object:
+        read.append(text[begin:end])
+        return plainly(text, start, begin, end)
+
+    monkeypatch.setattr(_lark, "parse", counted)
+    for name in ("nvcc_basic_sm_80_lineinfo", "nvcc_tensor_sm_90a"):
+        for text in (texts[name], texts[name].replace(", ", " ,\t")):
+            learnt.forget()
+            parse(text)
+            assert len(read) <= 2, read
+            read.clear()

@@ -220,11 +220,12 @@ def test_the_end_of_the_text() -> None:
         parse(HEAD + "ret;")
 
 
-def test_lark_is_loaded_by_parse_only() -> None:
+def test_lark_is_loaded_by_unknown_shapes_only() -> None:
     code = (
         "import sys, fragir.ptx\nfrom fragir.ptx import tree, spelling, walk, write\n"
         "assert 'lark' not in sys.modules and 'numpy' not in sys.modules\n"
-        "fragir.ptx.parse('')\nassert 'lark' in sys.modules"
+        "fragir.ptx.parse('.version 8.7')\nassert 'lark' not in sys.modules\n"
+        "fragir.ptx.parse('.target a, b, c, d, e, f')\nassert 'lark' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

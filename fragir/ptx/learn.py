@@ -1,0 +1,141 @@
+"""Writes `known.py`: the grammar's terminals, and the shapes that most PTX has.
+
+    python -m fragir.ptx.learn
+
+What `known.py` holds follows from `grammar.lark` and from the pieces below, which Lark reads here
+instead of in every process that reads a text; a test holds it against what this would write. Other
+shapes are learnt when they come.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+
+from fragir.ptx import _lark, known
+
+# start symbol -> pieces of text, one for each shape; blanks beside brackets and commas are all one
+PIECES: dict[str, tuple[str, ...]] = {
+    "operands": (
+        *("a", "_", "1", "-1", "1.5", "-1.5", "0f00000000", "-0f00000000", "a.x", "a.y", "a.z"),
+        *("a.w", "!a", "a[1]", "a+1"),
+        *("a|b", "_|b", "a|_", "-a", "a.b0", "a.b1", "a.b2", "a.b3", "a.h0", "a.h1"),
+        *("[a]", "[a+1]", "[a+-1]", "[a + 1]", "[1]", "[a[1]]", "[a,{b}]", "[a,{b,c}]"),
+        *("[a,{b,c,d}]", "[a,{b,c,d,e}]", "[a,{b,c,d,e,f}]", "[a+1,{b,c}]"),
+        *("[a,b,{c,d}]", "[a,b]"),
+        *("(a)", "(_)", "(a,b)", "(a,b,c)", "(a,b,c,d)", "(a,b,c,d,e)", "(a,b,c,d,e,f)"),
+    ),
+    "statement": (
+        *(".reg .b32 a;", ".reg .b32 a<1>;", ".reg .b32 a, b;", ".reg .b32 a, b, c;"),
+        *(".reg .b32 a, b, c, d;", ".param .b32 a;", ".param .b8 a[1];"),
+        *(".param .align 1 .b8 a[1];", ".local .align 1 .b8 a[1];", ".shared .align 1 .b8 a[1];"),
+        *(".shared .b32 a;", ".shared .align 1 .b8 a;", ".loc 1 1 1", '.pragma "a";'),
+        ".loc 1 1 1, function_name a, inlined_at 1 1 1",
+        ".loc 1 1 1, function_name a+1, inlined_at 1 1 1",
+        ".callprototype (.param .b32 _) _ (.param .b64 _);",
+        ".callprototype _ (.param .b64 _);",
+    ),
+    "parameter": (
+        *(".param .b32 a", ".param .b8 a[1]", ".param .align 1 .b8 a[1]", ".reg .b32 a"),
+        *(".param .b64 .ptr a", ".param .b64 .ptr .align 1 a", ".param .b64 .ptr .global a"),
+        *(".param .b64 .ptr .global .align 1 a", ".param .b32 _", ".param .align 1 .b8 _[1]"),
+    ),
+    "linked_declaration": (
+        *(".global .b32 a;", ".global .align 1 .b32 a;", ".global .align 1 .b8 a[1];"),
+        *(".visible .global .align 1 .b32 a;", ".visible .global .align 1 .b8 a[1];"),
+        *(".extern .shared .align 1 .b8 a[];", ".shared .align 1 .b8 a[1];"),
+        *(".const .align 1 .b8 a[1];", ".global .align 1 .b32 a = 1;", ".const .b32 a = 1;"),
+        *(".visible .const .align 1 .b8 a[1];", ".global .align 1 .b8 a[1] = {};"),
+        *(".const .align 1 .b8 a[1] = {};", ".visible .const .align 1 .b8 a[1] = {};"),
+        *(".visible .global .align 1 .b8 a[1] = {};", ".visible .global .align 1 .b32 a = 1;"),
+        *(".global .align 1 .b64 a = b;", ".global .align 1 .b64 a = generic(b);"),
+    ),
+    "head_directives": (
+        *(".maxntid 1", ".maxntid 1,1,1", ".reqntid 1", ".reqntid 1,1,1", ".noreturn"),
+        *(".minnctapersm 1", ".maxnreg 1", ".reqnctapercluster 1", ".reqnctapercluster 1,1,1"),
+        *(".explicitcluster", ".maxclusterrank 1"),
+    ),
+    "item": (
+        *(".version 1.0", ".target a", ".target a, b", ".address_size 1", '.file 1 "a"'),
+        *('.file 1 "a", 1, 1', '.pragma "a";'),
+    ),
+}
+
+
+def known_module() -> str:
+    """The text of `known.py`."""
+    terminals = _lark.grammar().terminals
+    known.TERMINALS.update(terminals)  # of a changed grammar, before `words` is loaded
+    from fragir.ptx.generalise import ENVIRONMENT, generalise
+    from fragir.ptx.shapes import Classes
+    from fragir.ptx.words import DIRECTIVE_WORDS, OPERAND_WORDS, Glue, Words
+
+    classes = Classes(Words(), Glue())
+    lines = [f"    {name!r}: {regexp!r}," for name, regexp in sorted(terminals.items())]
+    functions: list[str] = []
+    tables: list[str] = []
+    for start, pieces in PIECES.items():
+        split = (OPERAND_WORDS if start == "operands" else DIRECTIVE_WORDS).split
+        rows: dict[tuple[str, ...], str] = {}
+        for piece in pieces:
+            parts = split(piece)
+            made = _lark.parse(piece, start)
+            code = generalise(
+                made[0] if start == "operands" else made,
+                parts,
+                list(accumulate(map(len, parts), initial=0)),
+            )
+            name = f"{start}_{len(rows)}"
+            if rows.setdefault(classes.key(parts), name) != name:
+                raise ValueError(f"{piece!r} has the shape of another piece")
+            functions.append(f"def {name}(p: Parts, o: Offsets, i: int) -> Any:  # {piece}")
+            functions.append(f"    return {code}\n\n")
+        tables.append(f"    {start!r}: {{")
+        tables += [f"        {key!r}: {name}," for key, name in rows.items()]
+        tables.append("    },")
+    code = "\n".join(functions)
+    nodes = sorted(name for name in ENVIRONMENT if name != "nth" and f"{name}(" in code)
+    return _TEMPLATE.format(
+        imports="\n".join(f"    {name}," for name in nodes),
+        terminals="\n".join(lines),
+        functions=code.rstrip(),
+        tables="\n".join(tables),
+    )
+
+
+_TEMPLATE = '''"""The grammar's terminals and frequent shapes; written by fragir/ptx/learn.py."""
+
+# fmt: off
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fragir.ptx.generalise import nth
+from fragir.ptx.tree import (
+{imports}
+)
+
+Parts = Sequence[str]
+Offsets = Sequence[int]
+
+# name -> regular expression, to be compiled with re.ASCII
+TERMINALS = {{
+{terminals}
+}}
+
+
+{functions}
+
+
+# start symbol -> shape -> what makes a tree of its parts, their offsets and the first one's index
+SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] = {{
+{tables}
+}}
+'''
+
+
+if __name__ == "__main__":
+    Path(known.__file__).write_text(known_module(), "utf-8")
