@@ -3,8 +3,9 @@
 Time is one counter for the machine: an access happens at `now`, and everything that makes an order
 lets `now` advance. `known[0][lane, column]` is the time up to which a lane knows the accesses of a
 column: each lane of its cluster has one, and so has each agent of asynchronous work (the copies of
-one mbarrier, the wgmma of a warpgroup, the bulk groups of a lane). `known[1]` is the same for what
-a `fence.proxy.async` has made visible to the asynchronous proxy.
+one mbarrier, the wgmma of a warpgroup, the bulk groups of a lane). Further planes say the same of
+what a fence has dealt with: `known[proxy]` of what a `fence.proxy.async` has made visible to the
+asynchronous proxy, `known[fenced]` of what a `fence` or `membar` lets relaxed accesses hand on.
 
 Two shortcuts keep the common cases cheap: a barrier of a whole block raises the `floor` of its
 lanes, a barrier of a whole warp the `warp_floor`, instead of writing rows.
@@ -40,10 +41,14 @@ def record(time: int, column: Any, site: int, strong: bool = False) -> Any:
 
 
 class Clocks:
-    """`planes`: 2 where the kernel has work of the asynchronous proxy, else 1."""
+    """`proxy`: whether the kernel has work of the asynchronous proxy; `fences`: whether plain
+    memory hands on what is known. The planes of what it lacks are plane 0.
+    """
 
-    def __init__(self, machine: Machine, planes: int) -> None:
-        self.machine, self.planes = machine, planes
+    def __init__(self, machine: Machine, proxy: bool, fences: bool) -> None:
+        self.machine, self.planes = machine, 1 + proxy + fences
+        planes = self.planes
+        self.proxy, self.fenced = int(proxy), planes - 1 if fences else 0
         self.lanes = machine.warps_per_block * LANES * machine.cluster_size  # of a cluster
         total = machine.warps * LANES
         self.width = self.lanes
@@ -109,7 +114,7 @@ class Clocks:
         """
         time = records >> TIME_SHIFT
         column = records & COLUMN_MASK
-        plane = np.where((column >= self.lanes) | (self.planes == 1), 0, 1)
+        plane = np.where(column >= self.lanes, 0, self.proxy)
         known = self.known[plane, lanes, np.minimum(column, self.width - 1)]
         return (time > 0) & (time > known)
 
@@ -156,10 +161,10 @@ class Clocks:
             agents = self.known[:, rows, self.lanes :].reshape(shape).max(axis=2, keepdims=True)
             spread = np.broadcast_to(agents, (*shape[:3], self.width - self.lanes))
             self.known[:, rows, self.lanes :] = spread.reshape(self.planes, len(rows), -1)
-        if self.planes > 1:
-            fenced = self.known[1, rows].reshape(len(blocks), self.lanes, -1)
+        for plane in range(1, self.planes):
+            fenced = self.known[plane, rows].reshape(len(blocks), self.lanes, -1)
             common = np.broadcast_to(fenced.max(axis=1, keepdims=True), fenced.shape)
-            self.known[1, rows] = common.reshape(len(rows), -1)
+            self.known[plane, rows] = common.reshape(len(rows), -1)
         self.floor[rows] = self.now
         self.lowest = int(self.floor.min())
         self.uneven[np.unique(rows // LANES)] = False
@@ -169,19 +174,25 @@ class Clocks:
         """`lanes` are all 32 lanes of some warps."""
         self.warp_floor[lanes] = self.now
         warps = np.unique(lanes // LANES)
-        if self.planes > 1:
+        for plane in range(1, self.planes):
             shape = (len(warps), LANES, self.width)
             rows = (warps[:, None] * LANES + np.arange(LANES)).ravel()
-            fenced = self.known[1, rows].reshape(shape)
+            fenced = self.known[plane, rows].reshape(shape)
             common = np.broadcast_to(fenced.max(axis=1, keepdims=True), shape)
-            self.known[1, rows] = common.reshape(-1, self.width)
+            self.known[plane, rows] = common.reshape(-1, self.width)
         for warp in warps[self.uneven[warps]]:
             self.join(warp * LANES + np.arange(LANES))
             self.uneven[warp] = False
         self.now += 1
 
-    def fence(self, lanes: I64) -> None:
-        """fence.proxy.async: what the lanes know is visible to the asynchronous proxy."""
-        if self.planes > 1:
-            self.known[1, lanes] = np.maximum(self.known[1, lanes], self.rows(lanes)[0])
+    def fence(self, lanes: I64, plane: int) -> None:
+        """What the lanes know is dealt with by a fence of that plane."""
+        if plane:
+            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], self.rows(lanes)[0])
             self.now += 1
+
+    def handed_on(self, lanes: I64) -> npt.NDArray[np.int32]:
+        """What relaxed accesses of these lanes publish: what they have fenced."""
+        vector = self.known[:, lanes].max(axis=1)
+        vector[0] = vector[self.fenced] if self.fenced else 0
+        return vector

@@ -130,6 +130,10 @@ class Memory:
         lanes = np.arange(warps * LANES, dtype=np.int64).reshape(warps, LANES)
         self.local_home = lanes * self.local_size
 
+    def buffer_of(self, at: I64) -> I64:
+        """The index in `buffers` of what lies at positions of the global arena."""
+        return np.searchsorted(self._start_array, at, side="right") - 1
+
     def bytes_of(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
         return self.globals.bytes[buffer.start : buffer.start + buffer.size]
 

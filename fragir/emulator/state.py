@@ -17,9 +17,7 @@ from fragir.emulator.report import Report
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import AsyncEngine
     from fragir.emulator.barriers import BlockBarriers
-    from fragir.emulator.bulk_tensor import TensorMap
     from fragir.emulator.hooks import Hooks
-    from fragir.emulator.memory import Buffer
     from fragir.emulator.wgmma import Warpgroups
 
 #: `key` of a lane is its position, plus one of these where it cannot run.
@@ -88,6 +86,7 @@ class Machine:
         self.key: I32 = np.zeros(shape, np.int32)
         self.alive: Bools = np.ones(shape, np.bool_)
         self.resident = self.warps  # warps of the wave that runs now
+        self.first_block = 0  # its first block, in cluster order
         self.progress = False  # whether something changed that another lane could see
         self.block_of: npt.NDArray[np.intp] = np.arange(self.warps) // self.warps_per_block
         self.stack: list[Row] = []  # return positions by call depth
@@ -95,7 +94,6 @@ class Machine:
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
         self.dynamic_shared = 0
-        self.tensor_maps: list[tuple[TensorMap, Buffer]] = []
         self.on_wave: list[Callable[[], None]] = []
         self.hooks: list[Hooks] = []  # the checks of this launch
 
@@ -103,7 +101,7 @@ class Machine:
 
     def start_wave(self, first: int, count: int) -> None:
         """Put blocks first.. first+count-1 (in cluster order) on the machine."""
-        self.resident = count * self.warps_per_block
+        self.resident, self.first_block = count * self.warps_per_block, first
         ids = np.arange(first, first + self.blocks, dtype=np.int64)
         self._block_ids = np.repeat(np.minimum(ids, first + count - 1), self.warps_per_block)
         thread = self.thread_ids()
@@ -131,6 +129,13 @@ class Machine:
         which, rank = np.divmod(self._block_ids, self.cluster_size)
         base = _unflatten(which, clusters)
         return base * size + _unflatten(rank, size)
+
+    def coordinates_of(self, block: int) -> tuple[int, ...]:
+        """%ctaid of a block by its number in cluster order."""
+        size = np.array(self.cluster)
+        which, rank = divmod(block, self.cluster_size)
+        base = _unflatten(np.array(which), np.array(self.grid) // size)
+        return tuple(int(c) for c in base * size + _unflatten(np.array(rank), size))
 
     def place(self, warp: int) -> tuple[tuple[int, ...], int]:
         """(ctaid, warp within the block) of a resident warp, for messages."""

@@ -1,0 +1,253 @@
+"""Races on global memory: what is kept of each buffer, and what clusters know of each other.
+
+Of every place the last write, the last read, and the last read by another cluster are kept; blocks
+of different waves stand beside each other too. Within a cluster the clocks order accesses. Between
+clusters only strong accesses do, behind fences: what a lane learns of another cluster is an event
+in its own time, known to whoever knows the lane up to then. Lanes of one warp are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.clocks import COLUMN_MASK, STRONG, TIME_SHIFT, Clocks
+from fragir.emulator.common import I32, I64, LANES, Bools
+
+if TYPE_CHECKING:
+    from fragir.emulator.state import Machine
+
+Vector = npt.NDArray[np.int32]
+Knowledge = dict[int, Vector]  # cluster of the grid -> times of its lanes
+
+
+@dataclass(slots=True)
+class Event:
+    """At `time` the lane of `column` learned something of other clusters."""
+
+    time: int
+    column: int
+    learned: Knowledge
+
+
+class World:
+    """What clusters know of each other. Clusters are numbered over the grid, from 1."""
+
+    def __init__(self, machine: Machine, clocks: Clocks) -> None:
+        self.machine, self.clocks = machine, clocks
+        self.alone = machine.grid[0] * machine.grid[1] * machine.grid[2] == machine.cluster_size
+        self.published: dict[int, Knowledge] = {}
+        self.events: dict[int, list[Event]] = {}
+        self._merged: dict[tuple[int, tuple[int, ...]], Knowledge] = {}
+        self.first = 1
+
+    def start_wave(self, first: int) -> None:
+        """`first`: the grid's number of the first resident cluster."""
+        self.first = first
+
+    def publish(self, position: int, cluster: int, vector: Any) -> None:
+        """A resident cluster hands on times by a strong write to a place."""
+        if self.alone:
+            return
+        number = self.first + cluster
+        known = dict(self.published.get(position, {}))
+        known[number] = later(vector[0], known.get(number))
+        self.published[position] = known
+
+    def acquire(self, position: int, lanes: I64) -> None:
+        """Lanes of one cluster read what was published at a place."""
+        known = self.published.get(position)
+        if known is None:
+            return
+        cluster = int(lanes[0]) // self.clocks.lanes
+        events = self.events.setdefault(self.first + cluster, [])
+        for lane in lanes:
+            column = int(self.clocks.own[lane])
+            if any(e.column == column and e.learned is known for e in events[-LANES:]):
+                continue
+            events.append(Event(self.clocks.now, column, known))
+        self.clocks.now += 1
+
+    def knowledge(self, lane: int) -> Knowledge:
+        """What a lane knows of other clusters."""
+        cluster = lane // self.clocks.lanes
+        number = self.first + cluster
+        events = self.events.get(number)
+        if not events:
+            return {}
+        mine = self.clocks.rows(np.array([lane]))[0, 0]
+        heard = tuple(i for i, e in enumerate(events) if int(mine[e.column]) >= e.time)
+        if (found := self._merged.get((number, heard))) is not None:
+            return found
+        best: Knowledge = {}
+        work = [events[i].learned for i in heard]
+        while work:
+            for other, vector in work.pop().items():
+                before = best.get(other)
+                if before is not None and (vector[: len(before)] <= before[: len(vector)]).all():
+                    continue
+                merged = best[other] = later(vector, before)
+                for event in self.events.get(other, ()):
+                    now = event.time <= merged[event.column]
+                    if now and (before is None or event.time > before[event.column]):
+                        work.append(event.learned)
+        self._merged[number, heard] = best
+        return best
+
+    def unknown(self, lanes: I64, records: I64, owners: I32) -> Bools:
+        """Which accesses of lanes of other clusters the lanes do not know (flat arrays)."""
+        bad: Bools = np.ones(len(lanes), np.bool_)
+        if not self.events:
+            return bad
+        time, column = records >> TIME_SHIFT, records & COLUMN_MASK
+        for lane in np.unique(lanes):
+            known = self.knowledge(int(lane))
+            if not known:
+                continue
+            mine = np.flatnonzero(lanes == lane)
+            for owner in np.unique(owners[mine]):
+                vector = known.get(int(owner))
+                if vector is not None:
+                    which = mine[owners[mine] == owner]
+                    bad[which] = time[which] > vector[column[which]]
+        return bad
+
+
+def later(a: Vector, b: Vector | None) -> Vector:
+    """The later of two times everywhere."""
+    if b is None:
+        return a
+    if len(a) < len(b):
+        a, b = b, a
+    result = a.copy()
+    result[: len(b)] = np.maximum(a[: len(b)], b)
+    return result
+
+
+#: What of a place is kept: the last write, the last read, the last read of another cluster.
+WRITE, READ, READ_ELSEWHERE = range(3)
+LIMIT = 1 << 23  # places of one buffer; larger ones are left alone
+
+
+class Ledger:
+    """The last accesses to every place of one buffer. A place is the smallest access so far."""
+
+    def __init__(self, start: int, size: int) -> None:
+        self.start, self.size = start, size
+        self.shift = 4
+        count = (size >> self.shift) + 1
+        self.records: I64 = np.zeros((3, count), np.int64)
+        self.owners: I32 = np.zeros((3, count), np.int32)
+        self.written = False
+        self.too_large = count > LIMIT
+
+    def refine(self, shift: int) -> None:
+        """Make places smaller."""
+        times = 1 << (self.shift - shift)
+        if self.records.shape[1] * times > LIMIT:
+            self.too_large = True
+            return
+        self.records = np.repeat(self.records, times, axis=1)
+        self.owners = np.repeat(self.owners, times, axis=1)
+        self.shift = shift
+
+    def places(self, at: I64, size: int) -> I64:
+        shift = (size & -size).bit_length() - 1
+        if shift < self.shift:
+            self.refine(shift)
+        return ((at - self.start)[:, None] >> self.shift) + np.arange(max(size >> self.shift, 1))
+
+    def note_read(self, places: I64, mine: I64, owner: I32) -> None:
+        """`mine`, `owner`: one for each access."""
+        records, owners = self.records, self.owners
+        who = np.broadcast_to(owner[:, None], places.shape)
+        rec = np.broadcast_to(mine[:, None], places.shape)
+        before = owners[READ, places]
+        moved = (before != who) & (before != 0)
+        if moved.any():
+            there = places[moved]
+            records[READ_ELSEWHERE, there] = records[READ, there]
+            owners[READ_ELSEWHERE, there] = before[moved]
+        records[READ, places] = rec
+        owners[READ, places] = who
+        lost = owners[READ, places] != who
+        if lost.any():
+            records[READ_ELSEWHERE, places[lost]] = rec[lost]
+            owners[READ_ELSEWHERE, places[lost]] = who[lost]
+
+    def note_write(self, places: I64, mine: I64, owner: I32) -> bool:
+        """Whether several warps write one place."""
+        self.written = True
+        self.records[WRITE, places] = mine[:, None]
+        self.owners[WRITE, places] = owner[:, None]
+        apart = (self.records[WRITE, places] ^ mine[:, None]) & COLUMN_MASK >> 5 << 5 != 0
+        return bool(apart.any() or (self.owners[WRITE, places] != owner[:, None]).any())
+
+    def others(self, places: I64, mine: I64, owner: I32) -> Bools:
+        """Which accesses have written places where another warp was the last to write."""
+        last, by = self.records[WRITE, places], self.owners[WRITE, places]
+        apart = (last ^ mine[:, None]) & COLUMN_MASK >> 5 << 5 != 0
+        return (apart | (by != owner[:, None])).any(axis=1)
+
+
+class GlobalRecords:
+    """The ledgers of all buffers."""
+
+    def __init__(self, machine: Machine, clocks: Clocks, world: World) -> None:
+        self.machine, self.clocks, self.world = machine, clocks, world
+        self.ledgers: dict[int, Ledger] = {}
+        self.owner_of: I32 = np.zeros(machine.warps * LANES, np.int32)
+
+    def start_wave(self, first: int) -> None:
+        self.world.start_wave(first)
+        lanes = np.arange(len(self.owner_of))
+        self.owner_of = (first + lanes // self.clocks.lanes).astype(np.int32)
+
+    def by_buffer(self, at: I64) -> list[tuple[Ledger, Any]]:
+        """The ledgers of the buffers in which positions lie, and which of them: a mask or all."""
+        memory = self.machine.memory
+        which = memory.buffer_of(at)
+        first = int(which[0])
+        if (which == first).all():
+            return [(self._ledger(first), slice(None))]
+        return [(self._ledger(int(b)), which == b) for b in np.unique(which)]
+
+    def _ledger(self, index: int) -> Ledger:
+        found = self.ledgers.get(index)
+        if found is None:
+            buffer = self.machine.memory.buffers[index]
+            found = self.ledgers[index] = Ledger(buffer.start, buffer.size)
+        return found
+
+    def clashes(
+        self, ledger: Ledger, kinds: tuple[int, ...], places: I64, lanes: I64, strong: bool
+    ) -> list[tuple[int, int, int, int, int]]:
+        """(kind, index of the access, place, record, owner) of accesses that nothing orders."""
+        mine = self.owner_of[lanes]
+        found: list[tuple[int, int, int, int, int]] = []
+        for kind in kinds:
+            owners = ledger.owners[kind, places]
+            some = owners != 0
+            if not some.any():
+                continue
+            index, part = np.nonzero(some)
+            where = places[index, part]
+            recs, owner = ledger.records[kind, where], owners[index, part]
+            who = lanes[index]
+            here = owner == mine[index]
+            bad = np.zeros(len(who), np.bool_)
+            own = self.clocks.own[who]
+            here_apart = here & (recs & COLUMN_MASK >> 5 << 5 != own >> 5 << 5)
+            if here_apart.any():
+                bad[here_apart] = self.clocks.unordered(who[here_apart], recs[here_apart])
+            if strong:
+                bad &= recs & STRONG == 0
+            far = ~here if not strong else ~here & (recs & STRONG == 0)
+            if far.any():
+                bad[far] = self.world.unknown(who[far], recs[far], owner[far])
+            for i in np.flatnonzero(bad)[:64]:
+                found.append((kind, int(index[i]), int(where[i]), int(recs[i]), int(owner[i])))
+        return found

@@ -1,0 +1,231 @@
+"""What puts accesses in an order: barriers, mbarriers, strong accesses behind fences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.clocks import COLUMN_BITS, PENDING, SITE_MASK, Clocks, record
+from fragir.emulator.common import I64, LANES
+from fragir.emulator.hooks import Access, Event
+from fragir.emulator.race_global import World
+from fragir.emulator.race_records import MBARRIER, Records
+from fragir.emulator.race_shadow import RaceShadow
+
+if TYPE_CHECKING:
+    from fragir.emulator.program import Program
+    from fragir.emulator.state import Machine
+
+STRONG_WORDS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
+_RELEASING = {"release", "acq_rel", "sc"}
+
+
+class Order(Records):
+    """`by_memory`: whether plain memory is used to synchronise (PTX ISA 9.2, section 8.9)."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        clocks: Clocks,
+        shadow: RaceShadow,
+        strong_writes: bool,
+        by_memory: bool,
+    ) -> None:
+        super().__init__(machine, program, clocks, shadow, strong_writes)
+        self.by_memory = by_memory
+        self.world = World(machine, clocks)
+        self.forget()
+
+    def forget(self) -> None:
+        """New blocks: nobody has arrived anywhere."""
+        self.arrived: dict[tuple[str, int, int], npt.NDArray[np.int32]] = {}
+        self.phases: dict[int, npt.NDArray[np.int32]] = {}
+        self.places: dict[tuple[int, str, int], npt.NDArray[np.int32]] = {}
+        self.live: dict[int, int] = {}  # mbarrier -> the record of its initialisation
+        self.landed: dict[int, tuple[int, int]] = {}  # mbarrier -> its column, latest copy
+        #: Of the cluster's barrier, by lane: arrivals and waits so far.
+        self.cluster_counts = np.zeros((2, self.machine.warps * LANES), np.int64)
+        clusters = self.machine.warps * LANES // self.clocks.lanes
+        #: Whether some lane of the cluster has fenced anything that relaxed accesses hand on.
+        self.fences_in = np.zeros(clusters, np.bool_)
+
+    def _relaxed(self) -> bool:
+        """Whether the arrival that happens says that it orders nothing."""
+        return "relaxed" in self.program.code[self.site].ins.opcode
+
+    def _arrival(self, lanes: I64) -> npt.NDArray[np.int32]:
+        """What lanes publish that arrive at an mbarrier or the cluster's barrier."""
+        if not self._relaxed():
+            return self.clocks.publish(lanes)
+        vector = self.clocks.handed_on(lanes)
+        self.clocks.now += 1
+        return vector
+
+    def fence_memory(self, lanes: I64) -> None:
+        """fence, membar, and what releasing accesses do first."""
+        self.clocks.fence(lanes, self.clocks.fenced)
+        self.fences_in[np.unique(lanes // self.clocks.lanes)] = True
+
+    def fence_init(self, lanes: I64) -> None:
+        """fence.mbarrier_init: others will see which mbarriers these lanes have initialised."""
+        clocks = self.clocks
+        if clocks.fenced:
+            clocks.known[clocks.fenced, lanes, clocks.own[lanes]] = clocks.now
+            clocks.now += 1
+
+    # -- synchronisation ---------------------------------------------------------------------------
+
+    def on_barrier(
+        self,
+        kind: Literal["arrive", "sync", "release"],
+        scope: Literal["block", "cluster"],
+        number: int,
+        lanes: I64,
+    ) -> None:
+        clocks, machine = self.clocks, self.machine
+        if kind == "sync":
+            return
+        size = machine.warps_per_block * LANES
+        if scope == "cluster":
+            self._cluster(kind, lanes)
+            return
+        blocks = lanes // size
+        if kind == "release" and machine.cluster_size == 1:
+            alive = machine.alive.reshape(machine.blocks, -1).sum(axis=1)
+            whole = np.bincount(blocks, minlength=machine.blocks) == alive
+            all_of = whole[blocks]
+            if all_of.any():
+                clocks.join_blocks(lanes[all_of])
+            lanes, blocks = lanes[~all_of], blocks[~all_of]
+        for block in np.unique(blocks):
+            part = lanes[blocks == block]
+            key = ("block", int(block), number)
+            vector = clocks.publish(part)
+            before = self.arrived.pop(key, None) if kind == "release" else self.arrived.get(key)
+            vector = merge(vector, before)
+            if kind == "release":
+                clocks.acquire(part, vector)
+            else:
+                self.arrived[key] = vector
+
+    def _cluster(self, kind: str, lanes: I64) -> None:
+        clocks = self.clocks
+        counts = self.cluster_counts[0 if kind == "arrive" else 1]
+        groups = np.stack([lanes // clocks.lanes, counts[lanes]])
+        counts[lanes] += 1
+        for cluster, phase in np.unique(groups, axis=1).T.tolist():
+            part = lanes[(groups[0] == cluster) & (groups[1] == phase)]
+            key = ("cluster", cluster, phase)
+            if kind == "arrive":
+                self.arrived.pop(("cluster", cluster, phase - 2), None)
+                self.arrived[key] = merge(self._arrival(part), self.arrived.get(key))
+            elif key in self.arrived:
+                clocks.acquire(part, self.arrived[key])
+
+    def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
+        clocks = self.clocks
+        key = ("mbarrier", position, 0)
+        if kind == "init":
+            self._init(position, int(lanes[0]))
+            return
+        if kind == "inval":
+            self.live.pop(position, None)
+            self._hold(position, record(clocks.now, int(clocks.own[lanes[0]]), self.site))
+            return
+        if kind in ("arrive", "expect", "test", "wait"):
+            self._initialised(position, lanes)
+        if kind == "arrive":
+            self.arrived[key] = merge(self._arrival(lanes), self.arrived.get(key))
+        elif kind == "phase":
+            vector = merge(
+                np.zeros((clocks.planes, clocks.width), np.int32), self.arrived.pop(key, None)
+            )
+            if position in self.landed:
+                column, time = self.landed[position]
+                vector[0, column] = time
+            self.phases[position] = merge(vector, self.phases.get(position))
+        elif kind == "wait" and position in self.phases:
+            clocks.acquire(lanes, self.phases[position])
+
+    def _hold(self, position: int, rec: int) -> None:
+        shadow = self.shadow
+        for at in range(position >> shadow.shift, (position + 7 >> shadow.shift) + 1):
+            shadow.written[at] = rec
+
+    def _init(self, position: int, lane: int) -> None:
+        clocks = self.clocks
+        if position in self.live:
+            text = "this mbarrier is in use; mbarrier.inval it before another mbarrier.init"
+            other = self.live[position] >> COLUMN_BITS & SITE_MASK
+            self.find("mbarrier", self.site, other, lane, position, text)
+        self.phases.pop(position, None)
+        self.arrived.pop(("mbarrier", position, 0), None)
+        self.live[position] = record(clocks.now, int(clocks.own[lane]), self.site)
+        if self.shadow.unit <= 8:
+            self._hold(position, record(PENDING, MBARRIER, self.site))
+        clocks.now += 1
+
+    def _initialised(self, position: int, lanes: I64) -> None:
+        """Those who use an mbarrier must know that it has been initialised."""
+        rec = self.live.get(position)
+        if rec is None:
+            return
+        bad = self.clocks.unordered(lanes, np.full(lanes.shape, rec, np.int64))
+        if bad.any():
+            lane = int(lanes[bad][0])
+            text = f"nothing orders this after the mbarrier's initialisation: {self.who(lane, rec)}"
+            other = rec >> COLUMN_BITS & SITE_MASK
+            self.find("mbarrier", self.site, other, lane, position, text)
+
+    # -- strong accesses -----------------------------------------------------------------------
+
+    def hand_on(self, access: Access) -> None:
+        """Strong accesses to one place hand on what has been fenced before.
+
+        Acquiring needs no fence here: a reader that has none is left alone.
+        """
+        words = access.instruction.opcode
+        if access.kind != "atomic" and STRONG_WORDS.isdisjoint(words):
+            return
+        clocks = self.clocks
+        releases = not _RELEASING.isdisjoint(words)
+        for arena, at, lanes in access.parts():
+            which = "shared" if arena is self.machine.memory.shared else "global"
+            at, lanes = at.ravel(), lanes.ravel()
+            if releases:
+                self.fence_memory(lanes)
+            clusters = lanes // clocks.lanes
+            publishes = (access.kind != "load") & self.fences_in[clusters]
+            hears = access.kind != "store" and bool(self.places or self.world.published)
+            if not hears and not publishes.any():
+                continue
+            for position in np.unique(at) if hears else np.unique(at[publishes]):
+                here = at == position
+                for cluster in np.unique(clusters[here]):
+                    part = lanes[here & (clusters == cluster)]
+                    key = (int(cluster), which, int(position))
+                    if access.kind != "load" and self.fences_in[cluster]:
+                        vector = clocks.handed_on(part)
+                        clocks.now += 1
+                        self.places[key] = merge(vector, self.places.get(key))
+                        if which == "global":
+                            self.world.publish(int(position), int(cluster), vector)
+                    if access.kind != "store":
+                        if key in self.places:
+                            clocks.acquire(part, self.places[key])
+                        if which == "global":
+                            self.world.acquire(int(position), part)
+
+
+def merge(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int32]:
+    """The later of two times everywhere; columns that one of them lacks are never."""
+    if b is None:
+        return a
+    if a.shape[1] < b.shape[1]:
+        a, b = b, a
+    result = a.copy()
+    result[:, : b.shape[1]] = np.maximum(a[:, : b.shape[1]], b)
+    return result

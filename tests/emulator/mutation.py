@@ -1,0 +1,174 @@
+"""Mutants of a kernel: one synchronisation statement at a time is deleted or altered.
+
+`mutants` yields what a person may forget or get wrong; `verdict` runs one as `fragir check` does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator import EmulationError, run
+from fragir.emulator.common import Asynchrony
+from fragir.ptx import parse, tree
+
+Arguments = list["npt.NDArray[Any] | int | float"]
+
+#: The runs of `fragir check`.
+RUNS: tuple[tuple[int | None, Asynchrony], ...] = (
+    (None, "late"),
+    (None, "early"),
+    (1, "random"),
+    (2, "random"),
+)
+
+#: First words of a statement -> whether it synchronises.
+_SYNCHRONISING = re.compile(
+    r"(bar|barrier|mbarrier|membar|fence|wgmma\.(fence|commit_group|wait_group)"
+    r"|cp\.async\.(commit_group|wait_group|wait_all|mbarrier|bulk\.commit_group|bulk\.wait_group))"
+    r"(\.|$)"
+)
+_NUMBER = re.compile(r"(?<![\w%.])(0x[0-9a-fA-F]+|\d+)(?![\w.])")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A correct kernel and how it is launched; `arguments` makes fresh ones."""
+
+    name: str
+    text: str
+    arguments: Callable[[], Arguments]
+    block: int
+    grid: int = 1
+    cluster: int = 1
+    shared: int = 0
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`what`: the statement, `how` it was changed, in words; `line` in the original text."""
+
+    line: int
+    what: str
+    how: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.what} ({self.how})"
+
+
+def instructions(text: str) -> list[tree.Instruction]:
+    """All instructions of a text, in their order."""
+    found: list[tree.Instruction] = []
+    stack: list[Any] = [parse(text)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, tree.Instruction):
+            found.append(node)
+        elif isinstance(node, tree.Module | tree.Block):
+            stack += list(node.items)
+        elif isinstance(node, tree.Function) and node.body is not None:
+            stack.append(node.body)
+    return sorted(found, key=lambda ins: ins.at)
+
+
+def mutants(text: str) -> Iterator[Mutant]:
+    """Every mutant of a kernel, in the order of the text."""
+    code = instructions(text)
+    for number, ins in enumerate(code):
+        start, end = ins.at, text.index(";", ins.at) + 1
+        whole = " ".join(text[start:end].split())
+        line = text.count("\n", 0, start) + 1
+
+        def changed(how: str, new: str, at: tuple[int, int] = (start, end)) -> Mutant:
+            return Mutant(line, whole, how, text[: at[0]] + new + text[at[1] :])
+
+        waits = ins.opcode[0] == "mbarrier" and ins.opcode[1] in ("try_wait", "test_wait")
+        masked = "sync" in ins.opcode and ins.opcode[0] in ("shfl", "vote", "redux", "elect")
+        if masked:
+            old = re.search(r"(-1|0x[fF]{8})\s*;$", text[start:end])
+            if old is not None:
+                yield changed("half the mask", text[start : start + old.start()] + "0xffff;")
+            continue
+        if not _SYNCHRONISING.match(ins.mnemonic):
+            continue
+        if waits:
+            branch = _loop_of(code, number)
+            if branch is not None:
+                to = text.index(";", branch.at) + 1
+                yield changed("not waited for", "", (branch.at, to))
+            parity = _NUMBER.search(text[start:end])
+            if parity is not None and "parity" in ins.opcode and parity[1] in ("0", "1"):
+                new = str(1 - int(parity[1]))
+                at = start + parity.start(), start + parity.end()
+                yield changed("other parity", new, at)
+            continue
+        yield changed("deleted", "")
+        if ins.guard is not None:
+            name = text.index(ins.opcode[0], start)
+            yield changed("without its guard", text[name:end])
+        for shift, how in _numbers(ins):
+            every = list(_NUMBER.finditer(text, text.index(ins.opcode[0], start), end))
+            if every:
+                last = every[-1]
+                value = int(last[0], 0) + shift
+                if value >= 0:
+                    yield changed(how, str(value), (last.start(), last.end()))
+
+
+def _loop_of(code: Sequence[tree.Instruction], number: int) -> tree.Instruction | None:
+    """The branch by which a wait is repeated."""
+    for ins in code[number + 1 : number + 4]:
+        if ins.opcode[0] == "bra" and ins.guard is not None:
+            return ins
+    return None
+
+
+def _numbers(ins: tree.Instruction) -> list[tuple[int, str]]:
+    """Changes to the last number of a statement."""
+    words = ins.opcode
+    if "wait_group" in words:
+        return [(1, "one more group stays")]
+    if words[:2] == ("mbarrier", "init"):
+        return [(1, "one arrival more"), (-1, "one arrival less")]
+    if "expect_tx" in words:
+        return [(16, "more bytes"), (-16, "fewer bytes")]
+    if words[0] in ("bar", "barrier") and len(ins.operands) == 2 and "warp" not in words:
+        return [(32, "one warp more"), (-32, "one warp less")]
+    return []
+
+
+def verdict(subject: Subject, text: str | None = None) -> list[str]:
+    """The kinds of what `fragir check` finds; empty where it is silent."""
+    first: list[bytes] | None = None
+    for schedule, asynchrony in RUNS:
+        arguments = subject.arguments()
+        try:
+            report = run(
+                subject.text if text is None else text,
+                grid=(subject.grid,),
+                block=(subject.block,),
+                cluster=(subject.cluster,),
+                arguments=arguments,
+                shared=subject.shared,
+                check=True,
+                schedule=schedule,
+                asynchrony=asynchrony,
+            )
+        except EmulationError as error:
+            found = [f.kind for f in error.report.findings] if error.report else []
+            return [*found, error.kind]
+        if report.findings:
+            return [f.kind for f in report.findings]
+        results = [a.tobytes() for a in arguments if isinstance(a, np.ndarray)]
+        if first is None:
+            first = results
+        elif first != results:
+            return ["schedule-dependent"]
+    return []
