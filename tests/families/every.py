@@ -219,24 +219,24 @@ func.func @{name}({arguments}) attributes {{frag.grid = #frag.grid<{blocks}>}} {
             low, high = (max(-2, _RANGES[name][0]), min(3, _RANGES[name][1]))
             return rng.integers(*((low, high) if small else _RANGES[name]), shape)
         if name == "s32":
-            edge = rng.choice([0, 2**31 - 2**12, -(2**31) + 2**12], shape)
-            near = rng.integers(-(2**12) + 1, 2**12, shape)
+            edge = rng.choice([0, 2**31 - 16, -(2**31) + 16], shape)
+            near = rng.integers(-16, 16, shape)
             return near if small else edge + near
         return rng.integers(-2, 3, shape).astype(np.float64)
 
     def metadata(self, rng: np.random.Generator, blocks: int) -> tuple[Array, Array]:
-        """Nibbles [block, row, chunk], and [block, row, packed column]: the column it stands for."""
+        """Nibbles [block, row, chunk]; [block, row, packed column]: the column it stands for."""
         chunk = self.instruction.operands["e"].chunk
         table = _HALVES if chunk == 2 else _RISING
         if self.instruction.family == "mma.sp" and chunk != 2:
             table = _RISING | _FALLING
-        nibbles = rng.choice(list(table), (blocks, *self.shapes()["e"]))
+        nibbles: Array = rng.choice(list(table), (blocks, *self.shapes()["e"]))
         nothing = next(iter(table.values()))
-        kept = np.array([table.get(nibble, nothing) for nibble in range(16)])
+        kept: Array = np.array([table.get(nibble, nothing) for nibble in range(16)])
         parts = {2: 2, 4: 4, 8: 4}[chunk]
         each = chunk // parts
-        columns = kept[nibbles][..., None] * each + np.arange(each)
-        start = chunk * np.arange(nibbles.shape[2])
+        columns: Array = kept[nibbles][..., None] * each + np.arange(each)
+        start: Array = chunk * np.arange(nibbles.shape[2])
         columns = columns.reshape(*nibbles.shape, -1) + start[:, None]
         return nibbles, columns.reshape(*nibbles.shape[:2], -1)
 

@@ -1,0 +1,253 @@
+"""Every tensor-core instruction of the table, from the matrix level to the emulator.
+
+What is not reached is listed here with its reason. By default each type, word and form of wgmma
+is run with some N, and all N with some types; FRAGIR_DEEP=1 runs every one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import pytest
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.test_value import create_ssa_value
+
+from fragir import compile as compile_program
+from fragir import isa
+from fragir.compiler import Kernel, parse
+from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
+from fragir.isa.targets import newest
+from fragir.toolchain import ptxas
+
+from .every import Array, Case
+from .programs import DEEP
+
+FAMILIES = ("mma", "mma.sp", "mma.sp::ordered_metadata", "wgmma", "wgmma.sp")
+# Why the matrix level does not reach an instruction; every other one it does.
+UNREACHED = {
+    f"mma.sync.aligned.m8n8k4.{orders}.f32.{type_}.{type_}.f32": "ptxas emits nothing for it"
+    for orders in ("row.col", "row.row", "col.row", "col.col")
+    for type_ in ("bf16", "tf32")
+}
+COUNTS = {"mma": 201, "mma.sp": 44, "mma.sp::ordered_metadata": 127, "wgmma": 546, "wgmma.sp": 528}
+BLOCKS = 4
+
+
+def every_case(family: str) -> Iterator[Case]:
+    """What is reached of a family, both forms of a wgmma."""
+    for instruction in isa.instructions():
+        if instruction.family == family and instruction.mnemonic not in UNREACHED:
+            for form in instruction.variants or ("registers",):
+                yield Case(instruction, form)
+
+
+@cache
+def run_cases() -> tuple[Case, ...]:
+    """All mma; of wgmma a sample in which N and everything else take turns, or all."""
+    chosen: list[Case] = []
+    for family in FAMILIES:
+        cases = list(every_case(family))
+        if family.startswith("wgmma") and not DEEP:
+            cases = list(_sample(cases))
+        chosen += cases
+    return tuple(chosen)
+
+
+def _sample(cases: list[Case]) -> Iterator[Case]:
+    groups: dict[object, list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.instruction.types, case.flags, case.form].append(case)
+    for i, group in enumerate(groups.values()):
+        # small N mostly: they run fast; the largest of a group now and then
+        yield group[i % min(4, len(group))]
+        if i % 8 == 0:
+            yield group[-1 - i // 8 % len(group)]
+
+
+def name(case: Case) -> str:
+    text = case.instruction.mnemonic.replace(".sync.aligned", "")
+    return f"{text}-{case.form}" if case.is_wgmma else text
+
+
+def test_the_table_is_what_this_was_written_for() -> None:
+    found = {family: 0 for family in FAMILIES}
+    refused: set[str] = set()
+    for instruction in isa.instructions():
+        if instruction.family in found:
+            found[instruction.family] += 1
+            if instruction.refused:
+                refused.add(instruction.mnemonic)
+    assert found == COUNTS
+    assert refused == set(UNREACHED)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_operation_on_its_tiles_means_the_instruction(family: str) -> None:
+    """Every one of the family, by types, shapes and words alone."""
+    for case in every_case(family):
+        assert operation_of(case).mnemonic == case.instruction.mnemonic
+
+
+def operation_of(case: Case) -> isa.Instruction:
+    """The instruction that the case's operation becomes, made without its text."""
+    shapes = case.shapes()
+    tiles = {x: create_ssa_value(_tile(case, x, shape)) for x, shape in shapes.items()}
+    scales = [tiles[x] for x in ("x", "y") if x in tiles]
+    words = case.words
+    given = defaultdict(str, re.findall(r'(\w+) "([^"]+)"', words))
+    satfinite, kind = "satfinite" in case.flags, given["kind"]
+    a, b, c = (tiles[x] for x in "abc")
+    if case.is_wgmma:
+        space = frag.SharedAttr(64)
+        k, n = shapes["b"]
+        right = MemRefType(_tile(case, "b", (k, n)).element_type, [n, k], memory_space=space)
+        left: SSAValue = a
+        if case.form == "descriptor":
+            element = _tile(case, "a", shapes["a"]).element_type
+            left = create_ssa_value(MemRefType(element, shapes["a"], memory_space=space))
+        wgmma = frag.WgmmaOp(
+            left,
+            create_ssa_value(right),
+            c,
+            b_transposed=True,
+            metadata=tiles.get("e"),
+            satfinite=satfinite,
+        )
+        wgmma.verify()
+        return wgmma.instruction(n)
+    if case.is_sparse:
+        unordered = "unordered" in words
+        sparse = frag.MmaSparseOp(
+            *(a, b, c, tiles["e"]),
+            scales=scales,
+            unordered=unordered,
+            satfinite=satfinite,
+            kind=kind,
+        )
+        sparse.verify()
+        return sparse.instruction()
+    dense = frag.MmaOp(
+        *(a, b, c, _tile(case, "d", shapes["d"])),
+        using=given["using"],
+        scales=scales,
+        satfinite=satfinite,
+        rounding=given["rounding"],
+        bitop=given["bitop"],
+        kind=kind,
+    )
+    dense.verify()
+    return dense.instruction()
+
+
+@cache
+def _element_type(text: str) -> Attribute:
+    """The type of the IR that has this name."""
+    module = parse(f"func.func private @f(memref<1x2x{text}>)")
+    function = next(iter(module.ops))
+    assert isinstance(function, func.FuncOp)
+    return memref_type(function.function_type.inputs.data[0]).element_type
+
+
+def _tile(case: Case, operand: str, shape: tuple[int, ...]) -> frag.TileType:
+    return frag.TileType(shape, _element_type(case.ir_type(operand)))
+
+
+@pytest.mark.parametrize("mnemonic", UNREACHED)
+def test_what_is_not_reached_is_refused(mnemonic: str) -> None:
+    case = Case(isa.lookup(mnemonic))
+    assert case.instruction.refused
+    a, b, c = (create_ssa_value(_tile(case, x, case.shapes()[x])) for x in "abc")
+    type_, orders = case.instruction.types.a, ".".join(case.instruction.form.layouts)
+    for using in (f"m8n8k4.{type_}", f"m8n8k4.{type_}.{orders}", None):
+        with pytest.raises(VerifyException):
+            frag.MmaOp(a, b, c, using=using).verify()
+
+
+@cache
+def compiled(case: Case) -> Kernel:
+    return compile_program(case.program(blocks=BLOCKS), target=case.target)
+
+
+def test_ptxas_takes_them_without_a_warning() -> None:
+    """One module a target; m8n8k4 of f16 for sm_70 and sm_72, too, by ptxas 12."""
+    texts: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for i, case in enumerate(run_cases()):
+        targets = {case.target}
+        if case.is_quad:
+            targets |= {"sm_70", "sm_72"}
+        for target in targets:
+            program = case.program(f"k{i}", BLOCKS)
+            ptx = compile_program(program, target=target).ptx
+            assert f" {case.instruction.mnemonic} " in ptx
+            head, _, kernel = ptx.partition(".visible")
+            version = head.split()[1]
+            texts[target].append((version, f".visible{kernel}"))
+    assert {"sm_70", "sm_72", "sm_75", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_120a"} <= set(texts)
+    for target, kernels in texts.items():
+        version = newest(version for version, _ in kernels)
+        head = f".version {version}\n.target {target}\n.address_size 64\n"
+        assembled = ptxas.assemble(head + "\n".join(text for _, text in kernels), target)
+        assert assembled.warnings == []
+        assert len(assembled.entries) == len(kernels)
+
+
+def run(case: Case, values: dict[str, Array]) -> Array:
+    """D of the kernel on the emulator, which must find nothing wrong."""
+    kernel = compiled(case)
+    wanted = np.zeros((BLOCKS, *case.shapes()["d"]))
+    d = case.stored("d", wanted)
+    arrays = [case.stored(x, values[x]) for x in case.shapes() if x != "d"]
+    report = kernel.launch(BLOCKS, None, *arrays, d, on="emulator")
+    assert report.findings == []
+    return d
+
+
+def values_of(case: Case, rng: np.random.Generator, small: bool) -> dict[str, Array]:
+    operands = [x for x in case.shapes() if x not in "ed"]
+    values = {x: case.random(rng, x, BLOCKS, small) for x in operands}
+    if case.is_sparse:
+        values["e"], values["positions"] = case.metadata(rng, BLOCKS)
+    return values
+
+
+@pytest.mark.parametrize("case", run_cases(), ids=name)
+def test_products_are_exact(case: Case) -> None:
+    """Small integers in every type; integers also of the whole range, wrapped or clamped."""
+    rng = np.random.default_rng(len(name(case)))
+    integers = case.instruction.types.d == "s32"
+    for small in (True, False) if integers else (True,):
+        values = values_of(case, rng, small)
+        wanted = case.expected(values)
+        np.testing.assert_array_equal(run(case, values).astype(wanted.dtype), wanted)
+        if "satfinite" in case.flags and not small:
+            assert np.isin(wanted, (-(2**31), 2**31 - 1)).any()
+
+
+@pytest.mark.parametrize("case", run_cases(), ids=name)
+def test_one_element_of_a_and_b_hits_one_of_d(case: Case) -> None:
+    """Also with the metadata and scales of every place at random."""
+    if case.is_quad or "xor" in case.flags:
+        pytest.skip("test_mma.py has the former; in the latter every unequal bit counts")
+    rng = np.random.default_rng(len(name(case)) + 1)
+    values = values_of(case, rng, True)
+    shapes = case.shapes()
+    for x in "abc":
+        values[x] = np.zeros_like(values[x])
+    places: list[tuple[int, int]] = []
+    for block in range(BLOCKS):
+        i, k, j = (int(rng.integers(size)) for size in (*shapes["a"], shapes["b"][1]))
+        column = int(values["positions"][block, i, k]) if case.is_sparse else k
+        values["a"][block, i, k] = values["b"][block, column, j] = 1
+        places.append((i, j))
+    wanted = case.expected(values)
+    for block, place in enumerate(places):
+        assert [tuple(at) for at in np.argwhere(wanted[block])] == [place]
+    np.testing.assert_array_equal(run(case, values).astype(wanted.dtype), wanted)
