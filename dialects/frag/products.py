@@ -13,7 +13,6 @@ from xdsl.irdl import (
     IntVarConstraint,
     IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -25,6 +24,7 @@ from xdsl.traits import MemoryReadEffect, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
+from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import (
     check_wgmma,
@@ -99,7 +99,7 @@ def check_metadata(
         )
 
 
-@irdl_op_definition
+@op_definition
 class MmaOp(IRDLOperation):
     """`d = a b + c` on tiles of any multiple of an mma.sync's shape, over the warps of a block.
 
@@ -199,7 +199,7 @@ class MmaOp(IRDLOperation):
             raise VerifyException(f"frag.mma: {error}") from error
 
 
-@irdl_op_definition
+@op_definition
 class WgmmaOp(IRDLOperation):
     """`d = a b + c` by warpgroups (wgmma): b, and a unless it is a tile, lie in shared memory.
 

@@ -12,7 +12,6 @@ from xdsl.irdl import (
     AnyInt,
     IntVarConstraint,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     result_def,
@@ -23,6 +22,7 @@ from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
+from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.instructions import check_target, check_words, mma, parse_name
 from fragir.dialects.frag.products import check_metadata, flag, given, read_scales, word
 from fragir.dialects.frag.types import TileType
@@ -118,7 +118,7 @@ def dense_name(instruction: isa.Instruction, a: str) -> str:
     return f"m{m}n{n}k{k // 2}.{a}"
 
 
-@irdl_op_definition
+@op_definition
 class MmaSparseOp(IRDLOperation):
     """`d = a b + c` with a sparse A: of every four elements along K two are kept.
 

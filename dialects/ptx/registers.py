@@ -36,7 +36,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.ptx.types import bits, i64_attr, length, scalar_type
+from fragir.dialects.ptx.types import bits, i64_attr, length, scalar_type, vector_type
 
 SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
 
@@ -162,7 +162,7 @@ class PackOp(IRDLOperation):
 
     def __init__(self, scalars: Sequence[SSAValue]):
         super().__init__(
-            operands=[scalars], result_types=[VectorType(scalars[0].type, [len(scalars)])]
+            operands=[scalars], result_types=[vector_type(scalars[0].type, len(scalars))]
         )
 
     def verify_(self) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, VectorType, i1, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -63,6 +72,12 @@ SHARED = PointerType(Space.SHARED)
 def i64_attr(number: int) -> IntegerAttr[IntegerType]:
     """A 64-bit constant; a kernel has hundreds of operations with the same few."""
     return IntegerAttr(number, i64)
+
+
+@lru_cache(maxsize=256)
+def operand_segments(*sizes: int) -> DenseArrayBase[IntegerType]:
+    """The property of an operation with optional operands that says how many it has of each."""
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import sys
@@ -39,6 +40,8 @@ class _Commands(click.Group):
         # Imports and IR are many objects that live to the end: collecting them again and again
         # is a quarter of a compilation's time.
         gc.set_threshold(100_000, 20, 100)
+        # At its end Python collects once more, twice as long as it takes to leave them to the system.
+        atexit.register(gc.freeze)
         module = importlib.import_module(f"fragir.cli.{cmd_name}")
         found: click.Command = module.main
         return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from math import gcd
 from typing import TypeVar
 
@@ -18,9 +19,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
+    IntegerType,
     LocationAttr,
     UnknownLoc,
     i1,
+    i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
@@ -120,7 +123,11 @@ class Arithmetic:
     def constant(self, number: int) -> SSAValue:
         """An index constant as a value."""
         return self.pure(
-            ("constant", number), (), lambda: arith.ConstantOp(IntegerAttr(number, INDEX))
+            ("constant", number),
+            (),
+            lambda: arith.ConstantOp.create(
+                result_types=(INDEX,), properties={"value": IntegerAttr(number, INDEX)}
+            ),
         )
 
     def value(self, value: Value) -> SSAValue:
@@ -246,7 +253,15 @@ class Arithmetic:
         if isinstance(x, int) and isinstance(y, int):
             return {"eq": x == y, "ne": x != y, "slt": x < y, "sge": x >= y}[how]
         left, right = self.value(x), self.value(y)
-        return self.pure((how, left, right), (left, right), lambda: arith.CmpiOp(left, right, how))
+
+        def make() -> Operation:
+            return arith.CmpiOp.create(
+                operands=(left, right),
+                result_types=(i1,),
+                properties={"predicate": _relation(how)},
+            )
+
+        return self.pure((how, left, right), (left, right), make)
 
     def both(self, p: Predicate, q: Predicate) -> Predicate:
         """p and q."""
@@ -254,8 +269,7 @@ class Arithmetic:
             return q if p else False
         if isinstance(q, bool):
             return p if q else False
-        key = ("both", frozenset((p, q)))
-        return self.pure(key, (p, q), lambda: arith.AndIOp(p, q, i1))
+        return self._binary(arith.AndIOp, p, q, None, commutes=True)
 
     def predicate(self, p: Predicate) -> SSAValue | None:
         """A predicate for an operation's `if`: None where it always holds."""
@@ -310,3 +324,9 @@ def _properties(op: type[BinaryOp]) -> dict[str, Attribute]:
     """The properties an operation of this class has when none are given."""
     overflows = issubclass(op, arith.SignlessIntegerBinaryOperationWithOverflow)
     return {"overflowFlags": _NO_FLAGS} if overflows else {}
+
+
+@cache
+def _relation(how: str) -> IntegerAttr[IntegerType]:
+    """The property by which arith.cmpi says what it compares."""
+    return IntegerAttr(arith.CMPI_COMPARISON_OPERATIONS.index(how), i64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from fragir.dialects import frag, ptx
@@ -45,7 +44,7 @@ def clone_elementwise(
         if isinstance(op, arith.CmpiOp | arith.CmpfOp | arith.SelectOp):
             values[op.results[0]] = _vectorized(ar, op, operands)
             continue
-        types = [VectorType(type_, [count]) for type_ in op.result_types]
+        types = [ptx.vector_type(type_, count) for type_ in op.result_types]
         new = ar.insert(
             type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
         )
@@ -71,4 +70,4 @@ def cast_op(ar: Arithmetic, value: SSAValue, source: Attribute, target: Attribut
     """A vector with elements of another type."""
     if source == target:
         return value
-    return ar.insert(ptx.CvtOp(value, VectorType(target, [ptx.length(value.type)]))).result
+    return ar.insert(ptx.CvtOp(value, ptx.vector_type(target, ptx.length(value.type)))).result
