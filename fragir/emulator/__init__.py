@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fragir.emulator.bulk_tensor import TensorMap
     from fragir.emulator.common import EmulationError
     from fragir.emulator.launch import run
     from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Statistics
+    from fragir.emulator.tensor_map import Im2col, TensorMap
 
 _HOMES = {
     "EmulationError": "common",
     "Finding": "report",
     "FragmentUse": "report",
+    "Im2col": "tensor_map",
     "KINDS": "report",
     "Report": "report",
     "Statistics": "report",
-    "TensorMap": "bulk_tensor",
+    "TensorMap": "tensor_map",
     "run": "launch",
 }
 
@@ -26,6 +27,7 @@ __all__ = [
     "EmulationError",
     "Finding",
     "FragmentUse",
+    "Im2col",
     "Report",
     "Statistics",
     "TensorMap",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.bulk_tensor import SIZE, TensorMap
 from fragir.emulator.common import EmulationError
 from fragir.emulator.memory import Buffer, Memory
 from fragir.emulator.program import Program, Symbol
+from fragir.emulator.tensor_map import SIZE, TensorMap
 
 _STRUCT = {"f32": "<f", "f64": "<d", "f16": "<e"}
 
@@ -31,7 +31,6 @@ class Arguments:
             )
         self.parameters = parameters
         self._arrays: list[tuple[int, Any, Buffer]] = []
-        self.maps: list[tuple[TensorMap, Buffer]] = []
         self._known: dict[tuple[int, int], Buffer] = {}
         end = 0
         for parameter in parameters:
@@ -65,8 +64,7 @@ class Arguments:
                 raise EmulationError(
                     f"{what}: a tensor map has {SIZE} bytes, the parameter {parameter.size}"
                 )
-            self.maps.append((value, self._buffer(what, value.array)))
-            return value.image(len(self.maps) - 1)
+            return value.fields(self._buffer(what, value.array).address).pack()
         if value is None:
             return bytes(parameter.size)
         if isinstance(given, bytes | bytearray | memoryview):

@@ -1,289 +1,305 @@
-"""cp.async.bulk.tensor: tiles of arrays by a tensor map (PTX ISA 9.2, sections 5.5 and 9.7.9.27).
+"""cp.async.bulk.tensor, cp.reduce.async.bulk.tensor (PTX ISA 9.2, sections 5.5 and 9.7.9.27).
 
-Tiled mode, 1 to 5 dimensions, all swizzles of 16-byte chunks, element strides, fill outside the
-array, multicast, store and reduction. im2col and packed 4- and 6-bit types are refused.
+Tiles, rows (gather4, scatter4) and columns (im2col), with all that a tensor map says
+(`tensor_map.py`). im2col::w is refused.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.access import get
-from fragir.emulator.alu import Function
+from fragir.emulator.alu import Function, nothing
 from fragir.emulator.asynchronous import Transfer
-from fragir.emulator.common import I64, UINT, EmulationError, Mask, Step, where
-from fragir.emulator.memory import GLOBAL_BASE, SHARED_WINDOW, AccessFault, Buffer, Memory
+from fragir.emulator.atomics import flushing, operator
+from fragir.emulator.bulk import MBARRIER, shared_address, spread
+from fragir.emulator.common import I64, UINT, EmulationError, Mask, Step
+from fragir.emulator.memory import GLOBAL_BASE, AccessFault, Memory
+from fragir.emulator.tensor_map import Fields, read
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.decode import Decoder
+    from fragir.emulator.decode import Decoder, Place
     from fragir.emulator.state import Machine
 
-SIZE = 128  # bytes of a tensor map
-_MAGIC = b"fragir tensormap"
-_REDUCE: dict[str, Function] = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
+_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+_ROWS = 4  # of tile::gather4 and tile::scatter4
+_ALIGNMENT = 128  # of a tile in shared memory
 
 
-@dataclass(frozen=True, eq=False)
-class TensorMap:
-    """What `cuTensorMapEncodeTiled` makes: how tiles of `array` are copied.
+@dataclass(slots=True)
+class Form:
+    """One decoded instruction: operands as rows, None where it has none."""
 
-    Dimensions go outermost first, as in numpy. `box`: the tile. `swizzle`: width of the pattern in
-    bytes, 0 for none. `strides`: bytes, for all dimensions (default: the array's own).
-    `element_strides`: every how many elements one is taken. `fill`: what elements outside the
-    array read as; NaN needs a floating-point dtype.
-    """
-
-    array: npt.NDArray[Any]
-    box: tuple[int, ...]
-    swizzle: Literal[0, 32, 64, 128] = 0
-    strides: tuple[int, ...] | None = None
-    element_strides: tuple[int, ...] | None = None
-    fill: Literal["zero", "nan"] = "zero"
-
-    def __post_init__(self) -> None:
-        rank = self.array.ndim
-        if not 1 <= rank <= 5 or len(self.box) != rank:
-            raise EmulationError(
-                f"a tensor map has 1 to 5 dimensions and a box of as many, not {rank} and "
-                f"{len(self.box)}"
-            )
-        if any(not 1 <= b <= 256 for b in self.box):
-            raise EmulationError(f"the sides of a box are 1 to 256, not {self.box}")
-        inner = self.box[-1] * self.array.itemsize
-        if inner % 16:
-            raise EmulationError(f"the inner side of a box is a multiple of 16 bytes, not {inner}")
-        if self.swizzle and inner > self.swizzle:
-            raise EmulationError(
-                f"the inner side of the box has {inner} bytes, more than swizzle {self.swizzle}"
-            )
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        return self.element_strides or (1,) * self.array.ndim
-
-    @property
-    def pitches(self) -> tuple[int, ...]:
-        return self.strides or self.array.strides
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """Elements of a tile in every dimension."""
-        return tuple(-(-b // s) for b, s in zip(self.box, self.steps, strict=True))
-
-    @property
-    def bytes(self) -> int:
-        return int(np.prod(self.counts)) * self.array.itemsize
-
-    def image(self, index: int) -> bytes:
-        """The 128 opaque bytes that stand for map number `index` of a launch."""
-        return (_MAGIC + struct.pack("<I", index)).ljust(SIZE, b"\0")
-
-    def elements(self, corner: Sequence[int]) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """(byte offsets in the array, which are inside it) of a tile; corner outermost first."""
-        offset: Any = np.zeros((), np.int64)
-        inside: Any = np.ones((), np.bool_)
-        for axis, (start, count, step) in enumerate(
-            zip(corner, self.counts, self.steps, strict=True)
-        ):
-            shape = [1] * self.array.ndim
-            shape[axis] = count
-            index = (start + step * np.arange(count)).reshape(shape)
-            inside = inside & (index >= 0) & (index < self.array.shape[axis])
-            offset = offset + index * self.pitches[axis]
-        return np.broadcast_to(offset, self.counts), np.broadcast_to(inside, self.counts)
-
-    def swizzled(self, start: int) -> I64:
-        """Byte positions of the tile's elements in shared memory, beginning at `start`."""
-        size = self.array.itemsize
-        at = start + size * np.arange(int(np.prod(self.counts)), dtype=np.int64)
-        if self.swizzle:
-            at ^= ((at >> 7) & (self.swizzle // 16 - 1)) << 4
-        return at.reshape(self.counts)
-
-    def filler(self) -> Any:
-        """The bits of an element outside the array."""
-        unsigned = UINT[self.array.itemsize]
-        if self.fill == "zero":
-            return np.zeros((), unsigned)
-        return np.full(1, np.nan).astype(self.array.dtype).view(unsigned)[0]
-
-
-def find_map(machine: Machine, address: int) -> tuple[TensorMap, Buffer]:
-    """The tensor map whose bytes lie at a generic address."""
-    start = address - GLOBAL_BASE
-    data = machine.memory.globals.bytes[max(start, 0) : max(start, 0) + SIZE].tobytes()
-    if start < 0 or not data.startswith(_MAGIC):
-        raise AccessFault("there is no tensor map at this address", address, 0, "out-of-bounds")
-    if address % 64:
-        raise AccessFault("a tensor map must be 64-byte aligned", address, 0, "misaligned")
-    (index,) = struct.unpack_from("<I", data, len(_MAGIC))
-    return machine.tensor_maps[index]
+    loads: bool
+    mode: str  # tile, rows, im2col
+    rank: int
+    coordinates: list[Any]
+    the_map: Place
+    shared: Place | None
+    barrier: Place | None = None
+    offsets: list[Any] | None = None
+    blocks: Any = None
+    reduction: str | None = None
+    pair: bool = False
 
 
 def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
-    """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor."""
-    words = ins.opcode
-    if any(w.startswith(("im2col", "tile::", "cta_group")) for w in words):
-        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
-    rank = next(int(w[0]) for w in words if len(w) == 2 and w[1] == "d")
-    loads = words[words.index(f"{rank}d") + 1].startswith("shared")
-    operand = d.operand(ins, 1 if loads else 0)
-    if not isinstance(operand, tree.Address) or len(operand.rest) != 1:
-        raise d.error(ins, f"{ins.mnemonic} needs [map, {{coordinates}}]")
-    coordinates = [d.row(ins, c, "s32") for c in d.vector(operand.rest[0])]
-    if len(coordinates) != rank:
-        raise d.error(ins, f"{ins.mnemonic} needs {rank} coordinates, not {len(coordinates)}")
-    the_map = d.place_of(ins, operand, "generic")
-    shared = d.place(ins, 0 if loads else 1, "shared")
-    barrier = d.place(ins, 2, "shared") if loads else None
-    multicast = d.source(ins, 3, "u16") if "multicast::cluster" in words else None
-    reduction = next((w for w in words if w in _REDUCE), None) if words[1] == "reduce" else None
-    if words[1] == "reduce" and reduction is None:
-        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    form = _form(d, ins)
+    if form.shared is None:
+        return nothing
     machine = d.machine
-    memory = machine.memory
 
     def run(sel: Any, mask: Mask) -> None:
-        lanes = get(machine.engine.lane_ids, sel, mask).ravel()
-        maps = the_map.at(sel, mask).ravel()
-        places = _plain(shared.at(sel, mask)).ravel()
-        homes = get(memory.shared_home, sel, mask).ravel()
-        corners = [get(c, sel, mask).ravel() for c in coordinates]
-        groups = get(machine.engine.bulk_committed, sel, mask).ravel()
-        signals = None if barrier is None else _plain(barrier.at(sel, mask)).ravel()
-        chosen = None if multicast is None else get(multicast, sel, mask).ravel()
-        for index, lane in enumerate(lanes):
-            one = slice(index, index + 1)
-            try:
-                tensor, buffer = find_map(machine, int(maps[index]))
-                if tensor.array.ndim != rank:
-                    raise AccessFault(
-                        f"the tensor map has {tensor.array.ndim} dimensions", int(maps[index]), 0
-                    )
-                memory.locate_shared(
-                    places[one] + places.dtype.type(tensor.bytes - 16), homes[one], 16
-                )
-                if int(places[index]) % 128:
-                    raise AccessFault(
-                        "a tile must be 128-byte aligned", int(places[index]), 0, "misaligned"
-                    )
-                start = int(memory.locate_shared(places[one], homes[one], 16)[0])
-                word = -1
-                if signals is not None:
-                    word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
-            except AccessFault as fault:
-                fault.index = index
-                raise
-            corner = [int(c[index]) for c in reversed(corners)]
-            if signals is None:
-                _store(
-                    machine, tensor, buffer, corner, start, int(lane), int(groups[index]), reduction
-                )
-                continue
-            home, stride = int(homes[index]), memory.shared_stride
-            targets = [(start, word)]
-            if chosen is not None:
-                targets = [
-                    (
-                        home + r * stride + (start - home) % stride,
-                        home + r * stride + (word - home) % stride,
-                    )
-                    for r in range(memory.cluster)
-                    if int(chosen[index]) >> r & 1
-                ]
-            for to, signal in targets:
-                _load(machine, tensor, buffer, corner, to, signal, int(lane))
+        _run(machine, form, sel, mask)
 
     return run
 
 
-def _plain(address: Any) -> Any:
-    """Shared addresses, given as such or generic."""
-    if address.dtype.itemsize == 8:
-        return where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
-    return address
+def _form(d: Decoder, ins: tree.Instruction) -> Form:
+    words = ins.opcode
+    if any(w.startswith("im2col::w") for w in words):
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    rank = next(int(w[0]) for w in words if len(w) == 2 and w[1] == "d" and w[0] in "12345")
+    prefetches = "prefetch" in words
+    loads = not prefetches and words[words.index(f"{rank}d") + 1].startswith("shared")
+    mode = "tile"
+    if "tile::gather4" in words or "tile::scatter4" in words:
+        mode = "rows"
+    elif "im2col" in words or "im2col_no_offs" in words:
+        mode = "im2col"
+    at = 1 if loads else 0
+    operand = d.operand(ins, at)
+    if not isinstance(operand, tree.Address) or len(operand.rest) != 1:
+        raise d.error(ins, f"{ins.mnemonic} needs [map, {{coordinates}}]")
+    coordinates = [d.row(ins, c, "s32") for c in d.vector(operand.rest[0])]
+    wanted = 1 + _ROWS if mode == "rows" else rank
+    if len(coordinates) != wanted or (mode == "rows" and rank != 2):
+        raise d.error(ins, f"{ins.mnemonic} needs {wanted} coordinates, not {len(coordinates)}")
+    if mode == "im2col" and rank < 3:
+        raise d.error(ins, "im2col needs 3 to 5 dimensions")
+    the_map = d.place_of(ins, operand, "generic")
+    form = Form(loads, mode, rank, coordinates, the_map, None, pair="cta_group::2" in words)
+    gather_only, scatter_only = "tile::gather4" in words, "tile::scatter4" in words
+    if (gather_only and not (loads or prefetches)) or (scatter_only and (loads or prefetches)):
+        raise d.error(ins, f"there is no {ins.mnemonic}")
+    index = 1
+    if not prefetches:
+        form.shared = d.place(ins, 0 if loads else 1, "shared")
+        index = 2
+    if loads:
+        form.barrier = d.place(ins, 2, "shared")
+        index = 3
+    if not prefetches and (MBARRIER if loads else "bulk_group") not in words:
+        raise d.error(ins, f"{ins.mnemonic} does not say how it completes")
+    if mode == "im2col" and not scatter_only and (loads or prefetches):
+        form.offsets = [d.row(ins, o, "u16") for o in d.vector(d.operand(ins, index))]
+        if len(form.offsets) != rank - 2:
+            raise d.error(ins, f"{ins.mnemonic} needs {rank - 2} offsets")
+        index += 1
+    if "multicast::cluster" in words:
+        form.blocks = d.source(ins, index, "u16")
+        index += 1
+    if "L2::cache_hint" in words:
+        d.source(ins, index, "b64")
+        index += 1
+    if d.count(ins) != index:
+        raise d.error(ins, f"{ins.mnemonic} takes {index} operands, not {d.count(ins)}")
+    if words[1] == "reduce":
+        form.reduction = next((w for w in words if w in _REDUCTIONS), None)
+        if form.reduction is None or loads or mode == "rows":
+            raise d.error(ins, f"there is no {ins.mnemonic}")
+    return form
+
+
+def find_map(memory: Memory, address: int, form: Form) -> Fields:
+    """The tensor map at a generic address, fit for an instruction."""
+    fields = read(memory, address)
+    if fields is None:
+        raise AccessFault("there is no tensor map at this address", address, 0)
+    if address % 64:
+        raise AccessFault("a tensor map must be 64-byte aligned", address, 0)
+    if fields.rank != form.rank:
+        raise AccessFault(f"the tensor map has {fields.rank} dimensions", address, 0)
+    if (fields.im2col is not None) != (form.mode == "im2col"):
+        raise AccessFault("the tensor map is of another mode than the instruction", address, 0)
+    reason = fields.why_not()
+    if form.mode == "rows" and fields.box[1] != 1:
+        reason = "a tensor map whose rows are gathered has a box of one row"
+    if reason is not None:
+        raise AccessFault(reason, address, 0)
+    return fields
+
+
+def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
+    memory = machine.memory
+
+    def values(row: Any) -> Any:
+        return None if row is None else get(row, sel, mask).ravel()
+
+    assert form.shared is not None
+    lanes, homes = values(machine.engine.lane_ids), values(memory.shared_home)
+    groups = values(machine.engine.bulk_committed)
+    maps = form.the_map.at(sel, mask).ravel()
+    places = shared_address(form.shared.at(sel, mask)).ravel()
+    corners = [values(c) for c in form.coordinates]
+    offsets = [values(o) for o in form.offsets or ()]
+    blocks, signals = values(form.blocks), None
+    if form.barrier is not None:
+        signals = shared_address(form.barrier.at(sel, mask)).ravel()
+    rows = _ROWS if form.mode == "rows" else None
+    for index, lane in enumerate(lanes):
+        one = slice(index, index + 1)
+        try:
+            fields = find_map(memory, int(maps[index]), form)
+            if int(places[index]) % _ALIGNMENT:
+                raise AccessFault("a tile must be 128-byte aligned", int(places[index]), 0)
+            room = max(fields.room(rows), 16)
+            memory.locate_shared(places[one] + places.dtype.type(room - 16), homes[one], 16)
+            start = int(memory.locate_shared(places[one], homes[one], 16)[0])
+            word = -1
+            if signals is not None:
+                word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
+            cells, inside = _cells(
+                memory,
+                fields,
+                form,
+                [int(c[index]) for c in corners],
+                [int(o[index]) for o in offsets],
+            )
+        except AccessFault as fault:
+            fault.index = index
+            raise
+        size = fields.bytes(rows)
+        function = _reduction(fields, form.reduction)
+        if form.loads:
+            targets = [(start, word)]
+            if blocks is not None:
+                chosen = int(blocks[index])
+                targets = spread(memory, int(homes[index]), start, word, chosen, form.pair)
+            for to, signal in targets:
+                _load(machine, fields, cells, inside, to, signal, int(lane), size)
+            continue
+        act = partial(_store, machine, fields, cells, inside, start, function)
+        chunks = np.arange(start, start + fields.room(rows), 16, dtype=np.int64)
+        machine.report.statistics.stored["global"] += size
+        machine.engine.transfer(
+            Transfer(
+                act,
+                np.array([lane]),
+                None,
+                "cp.async.bulk.tensor",
+                int(groups[index]),
+                chunks,
+                size=size,
+            )
+        )
+
+
+def _cells(
+    memory: Memory, fields: Fields, form: Form, corner: list[int], offsets: list[int]
+) -> tuple[I64, npt.NDArray[np.bool_]]:
+    """(byte positions in global memory, which are inside the array) of a tile's units, flat."""
+    if form.mode == "rows":
+        address, inside = fields.rows(corner)
+    elif form.mode == "im2col":
+        address, inside = fields.pixels(corner, offsets or [0] * (form.rank - 2))
+    else:
+        address, inside = fields.tile(corner)
+    address, inside = address.ravel(), inside.ravel()
+    unit = fields.unit.bytes
+    size = unit if unit in UINT else 4
+    if inside.any():
+        some = address[inside].astype(np.uint64)
+        memory.locate_global(some, size)
+        memory.locate_global(some + np.uint64(unit - size), size)
+    return np.where(inside, address - GLOBAL_BASE, 0), inside
+
+
+def _reduction(fields: Fields, word: str | None) -> Function | None:
+    if word is None:
+        return None
+    kind = fields.unit.kind or ""
+    if word in ("and", "or", "xor") and kind[:1] in ("u", "s"):
+        kind = f"b{kind[1:]}"
+    function = operator(word, kind)
+    if function is None:
+        raise EmulationError(f"there is no .{word} of .{fields.unit.name} elements")
+    return flushing(function, "f32") if fields.unit.ftz else function
 
 
 def _load(
     machine: Machine,
-    tensor: TensorMap,
-    buffer: Buffer,
-    corner: Sequence[int],
+    fields: Fields,
+    cells: I64,
+    inside: npt.NDArray[np.bool_],
     start: int,
     word: int,
     lane: int,
+    size: int,
 ) -> None:
-    size = tensor.array.itemsize
-    shift = size.bit_length() - 1
-
-    def move(memory: Memory) -> None:
-        offsets, inside = tensor.elements(corner)
-        filler = tensor.filler() if memory is machine.memory else np.zeros((), UINT[size])
-        at = np.where(inside, offsets + buffer.start, 0) >> shift
-        values = np.where(inside, memory.globals.view(size)[at], filler)
-        memory.shared.view(size)[tensor.swizzled(start) >> shift] = values
-
-    chunks = np.arange(start, start + tensor.bytes, 16, dtype=np.int64)
-    machine.report.statistics.loaded["global"] += tensor.bytes
+    act = partial(_fetch, machine, fields, cells, inside, start)
+    room = len(cells) * fields.unit.room
+    machine.report.statistics.loaded["global"] += size
     machine.engine.transfer(
         Transfer(
-            move,
+            act,
             np.array([lane]),
-            chunks,
+            np.arange(start, start + room, 16, dtype=np.int64),
             "cp.async.bulk.tensor",
             signal=word,
-            size=tensor.bytes,
+            size=size,
         )
     )
+
+
+def _fetch(
+    machine: Machine,
+    fields: Fields,
+    cells: I64,
+    inside: npt.NDArray[np.bool_],
+    start: int,
+    memory: Memory,
+) -> None:
+    unit = fields.unit
+    to = fields.swizzled(start, len(cells))
+    if unit.bytes != unit.room:  # with padding, which is written as zeros
+        data = np.zeros((len(cells), unit.room), np.uint8)
+        found = memory.globals.bytes[cells[:, None] + np.arange(unit.bytes)]
+        data[:, : unit.bytes] = np.where(inside[:, None], found, 0)
+        memory.shared.bytes[to[:, None] + np.arange(unit.room)] = data
+        return
+    shift = unit.bytes.bit_length() - 1
+    view = UINT[unit.bytes].type
+    filler = fields.filler() if memory is machine.memory else 0
+    values = np.where(inside, memory.globals.view(unit.bytes)[cells >> shift], view(filler))
+    memory.shared.view(unit.bytes)[to >> shift] = values
 
 
 def _store(
     machine: Machine,
-    tensor: TensorMap,
-    buffer: Buffer,
-    corner: Sequence[int],
+    fields: Fields,
+    cells: I64,
+    inside: npt.NDArray[np.bool_],
     start: int,
-    lane: int,
-    group: int,
-    reduction: str | None,
+    function: Function | None,
+    memory: Memory,
 ) -> None:
-    size = tensor.array.itemsize
-    shift = size.bit_length() - 1
-
-    def move(memory: Memory) -> None:
-        offsets, inside = tensor.elements(corner)
-        values = memory.shared.view(size)[tensor.swizzled(start) >> shift][inside]
-        cells = (offsets + buffer.start)[inside] >> shift
-        target = memory.globals.view(size)
-        if reduction is not None and memory is machine.memory:
-            kind = tensor.array.dtype
-            old = target[cells].view(kind)
-            values = _REDUCE[reduction](old, values.view(kind)).astype(kind).view(UINT[size])
-        target[cells] = values
-
-    machine.report.statistics.stored["global"] += tensor.bytes
-    machine.engine.transfer(
-        Transfer(
-            move,
-            np.array([lane]),
-            None,
-            "cp.async.bulk.tensor",
-            group,
-            np.arange(start, start + tensor.bytes, 16, dtype=np.int64),
-            size=tensor.bytes,
-        )
-    )
+    unit = fields.unit
+    out_of, cells = fields.swizzled(start, len(cells))[inside], cells[inside]
+    if unit.bytes != unit.room:
+        within = np.arange(unit.bytes)
+        data = memory.shared.bytes[out_of[:, None] + within]
+        memory.globals.bytes[cells[:, None] + within] = data
+        return
+    shift = unit.bytes.bit_length() - 1
+    values = memory.shared.view(unit.bytes)[out_of >> shift]
+    target, cells = memory.globals.view(unit.bytes), cells >> shift
+    if function is not None and memory is machine.memory:
+        values = function(target[cells], values)
+    target[cells] = values

@@ -28,12 +28,14 @@ def is_collective(ins: Instruction) -> bool:
     words = ins.opcode
     if words[0] in ("bar", "barrier"):
         return len(words) > 1 and words[1] == "warp"
+    if words[:2] == ("tensormap", "cp_fenceproxy"):
+        return True
     return words[0] in _ALIGNED or (words[0] in _MEMBERS and "sync" in words)
 
 
 def needs(d: Decoder, ins: Instruction) -> Callable[[Any, Mask], Any] | None:
     """The lanes that must be there, as bits per warp; None where all are needed."""
-    if ins.opcode[0] in _ALIGNED:
+    if ins.opcode[0] in _ALIGNED or ins.opcode[0] == "tensormap":
         return None
     row = d.row(ins, ins.operands[-1], "u32")
 

@@ -159,7 +159,6 @@ class Launch:
             grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
         )
         machine.dynamic_shared = shared
-        machine.tensor_maps = self.arguments.maps
         memory.commit(machine.warps, self.wave, static + shared, self.local_size, size)
         machine.barriers = BlockBarriers(machine)
         machine.engine = AsyncEngine(machine)
