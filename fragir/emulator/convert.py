@@ -47,10 +47,13 @@ def integer_to_integer(into: str, kind: str, sat: bool) -> Function:
     return function
 
 
-def integer_to_float(into: str, mode: str) -> Function:
+def integer_to_float(into: str, mode: str, sat: bool = False) -> Function:
+    """`sat`: clamped to [0, 1]."""
     form = FORMATS[into]
 
     def function(a: Any) -> Any:
+        if sat:
+            a = np.clip(a, 0, 1)
         if a.dtype.itemsize < 8:
             value = a.astype(np.float64)
         elif into == "f64":
@@ -153,7 +156,7 @@ def convert(d: Decoder, ins: Instruction) -> Step:
             out = out.view(dtype_of(into))
         function = integer_to_integer(into, kind, "sat" in words)
     elif integer_in:
-        function = integer_to_float(into, mode)
+        function = integer_to_float(into, mode, "sat" in words)
     elif integer_out:
         if rounding is None:
             raise d.error(ins, f"{ins.mnemonic} needs a rounding mode (.rzi, .rni, ...)")
