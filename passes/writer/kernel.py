@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import singledispatchmethod
+from functools import lru_cache, singledispatchmethod
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import (
@@ -54,7 +54,7 @@ class KernelWriter:
         self._owned: set[SSAValue] = set()  # values that alone have their registers
         self._reserved: dict[SSAValue, Names] = {}
         self._fragments: dict[Operation, Names] = {}  # A of a wgmma, ready before its fence
-        self._shared = 0
+        self.shared = 0  # bytes used so far
         self._sizes: dict[str, str] = {}
         self._location: LocationAttr = UnknownLoc()
         self.elementwise = Elementwise(self)
@@ -91,11 +91,9 @@ class KernelWriter:
         """New registers for a value, or those of the loop variable that it replaces."""
         reserved = self._reserved.pop(value, None)
         if reserved is None:
-            width = ptx.register_bits(value.type)
-            reserved = tuple(
-                self.registers.fresh(width, value.name_hint or default_hint(value.type))
-                for _ in range(ptx.registers(value.type))
-            )
+            width, count, default = held(value.type)
+            hint = value.name_hint or default
+            reserved = tuple([self.registers.fresh(width, hint) for _ in range(count)])
         self.names[value] = reserved
         self._owned.add(value)
         return reserved
@@ -171,7 +169,7 @@ class KernelWriter:
         for op in block.ops:
             self._comment(op)
             try:
-                self.write(op)
+                self._writer(type(op))(self, op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
 
@@ -204,9 +202,9 @@ class KernelWriter:
     @write.register
     def _(self, op: ptx.SharedOp) -> None:
         (register,) = self.define(op.pointer)
-        offset = f"+{self._shared}" if self._shared else ""
+        offset = f"+{self.shared}" if self.shared else ""
         self.emit("mov.u32", register, f"{self.memory}{offset}")
-        self._shared += -(-op.bytes.value.data // 1024) * 1024
+        self.shared += aligned(op.bytes.value.data)
 
     @write.register
     def _(self, op: ptx.OffsetOp) -> None:
@@ -224,20 +222,23 @@ class KernelWriter:
 
     @write.register
     def _(self, op: ptx.LoadOp) -> None:
-        pointer = address(self.one(op.pointer), op.offset.value.data)
-        names = self.define(op.value)
+        value, (pointer, *guarded) = op.results[0], op.operands
+        where = address(self.one(pointer), op.offset.value.data)
+        names = self.define(value)
         guard: str | None = None
-        if op.predicate is not None and op.otherwise is not None:
-            self.move(names, self.names[op.otherwise], op.value.type)
-            guard = self.register(op.predicate)
-        self.emit(access("ld", op.pointer.type, op.value.type), braced(names), pointer, guard=guard)
+        if guarded:
+            predicate, otherwise = guarded
+            self.move(names, self.names[otherwise], value.type)
+            guard = self.register(predicate)
+        self.emit(access("ld", pointer.type, value.type), braced(names), where, guard=guard)
 
     @write.register
     def _(self, op: ptx.StoreOp) -> None:
-        pointer = address(self.one(op.pointer), op.offset.value.data)
-        names = self.in_registers(op.value)
-        guard = None if op.predicate is None else self.register(op.predicate)
-        self.emit(access("st", op.pointer.type, op.value.type), pointer, braced(names), guard=guard)
+        value, pointer, *predicates = op.operands
+        where = address(self.one(pointer), op.offset.value.data)
+        names = self.in_registers(value)
+        guard = self.register(predicates[0]) if predicates else None
+        self.emit(access("st", pointer.type, value.type), where, braced(names), guard=guard)
 
     @write.register
     def _(self, op: ptx.LdmatrixOp) -> None:
@@ -560,6 +561,9 @@ class KernelWriter:
             moves += [(t, s, width) for t, s in pairs]
         self.parallel_move(moves)
 
+    # `write` by class: to call it as a method makes a new function every time
+    _writer = staticmethod(write.dispatcher.dispatch)
+
 
 def _runs_once(lower: str, upper: str) -> bool:
     """Whether constant bounds let the loop run at least once."""
@@ -575,12 +579,25 @@ def move_opcode(width: int) -> str:
     return "mov.pred" if width == 1 else f"mov.b{width}"
 
 
+@lru_cache(maxsize=1024)
+def held(type_: Attribute) -> tuple[int, int, str | None]:
+    """How registers hold a value: their bits, how many, and what names them by default."""
+    return ptx.register_bits(type_), ptx.registers(type_), default_hint(type_)
+
+
+def aligned(size: int) -> int:
+    """Bytes of shared memory up to where the next buffer begins: swizzles repeat after 1024."""
+    return -(-size // 1024) * 1024
+
+
+@lru_cache(maxsize=1024)
 def default_hint(type_: Attribute) -> str | None:
     """A prefix that says what a register holds: f for f32, fd for f64."""
     name = element_name(ptx.scalar_type(type_)) if not isinstance(type_, ptx.PointerType) else ""
     return {"f32": "f", "f64": "fd"}.get(name)
 
 
+@lru_cache(maxsize=1024)
 def access(kind: str, pointer: Attribute, value: Attribute) -> str:
     """The opcode of a load or store: `ld.global.v4.b32`."""
     assert isinstance(pointer, ptx.PointerType)

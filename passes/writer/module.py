@@ -11,7 +11,7 @@ from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.isa.versions import module_version
-from fragir.passes.writer.kernel import KernelWriter
+from fragir.passes.writer.kernel import KernelWriter, aligned
 from fragir.ptx.spelling import identifier
 
 STATIC_SHARED = 48 * 1024  # bytes of shared memory that need no launch argument
@@ -40,12 +40,8 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
 def shared_bytes(function: func.FuncOp) -> int:
     """Shared memory of a kernel in bytes."""
     return sum(
-        _aligned(op.bytes.value.data) for op in function.walk() if isinstance(op, ptx.SharedOp)
+        aligned(op.bytes.value.data) for op in function.walk() if isinstance(op, ptx.SharedOp)
     )
-
-
-def _aligned(size: int) -> int:
-    return -(-size // 1024) * 1024
 
 
 def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[str, set[str]]:
@@ -53,8 +49,6 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[st
     name = identifier(function.sym_name.data)
     if not function.body.blocks or len(function.body.blocks) != 1:
         raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
-    total = shared_bytes(function)
-    dynamic = total > STATIC_SHARED
     memory = f"{name}_shared"
     writer = KernelWriter(target, memory, comments)
     parameters = _parameters(function)
@@ -62,6 +56,8 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[st
         writer.parameter(argument, parameter, type_)
     writer.block(function.body.block)
     threads = function.attributes.get("ptx.ntid")
+    total = writer.shared
+    dynamic = total > STATIC_SHARED
     lines: list[str] = []
     if dynamic:
         lines.append(f"// {total} bytes of dynamic shared memory: the launch gives them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _DEFAULT = {1: "p", 16: "h", 32: "r", 64: "rd"}
 _CLASS = {1: ".pred", 16: ".b16", 32: ".b32", 64: ".b64"}
@@ -28,11 +29,7 @@ class Registers:
         return f"%{prefix}{number}"
 
     def _prefix(self, bits: int, hint: str | None) -> str:
-        prefix = re.sub(r"[^A-Za-z0-9_]", "_", hint or "") or _DEFAULT[bits]
-        if not prefix[0].isalpha():
-            prefix = f"{_DEFAULT[bits]}_{prefix.strip('_')}"
-        if prefix[-1].isdigit():
-            prefix += "_"
+        prefix = _spelled(bits, hint)
         while self._bits.get(prefix, bits) != bits:
             prefix += f"_{_DEFAULT[bits]}"
         return prefix
@@ -45,6 +42,15 @@ class Registers:
                 self._count.items(), key=lambda item: (self._bits[item[0]], item[0])
             )
         ]
+
+
+@lru_cache(maxsize=1024)
+def _spelled(bits: int, hint: str | None) -> str:
+    """A hint as the beginning of a register's name."""
+    prefix = re.sub(r"[^A-Za-z0-9_]", "_", hint or "") or _DEFAULT[bits]
+    if not prefix[0].isalpha():
+        prefix = f"{_DEFAULT[bits]}_{prefix.strip('_')}"
+    return f"{prefix}_" if prefix[-1].isdigit() else prefix
 
 
 class Labels:
