@@ -3,7 +3,9 @@
 Written for the reference alone: the emulator has its own rounding, so that neither can hide a
 mistake of the other. Layouts of the formats: IEEE 754 for f16, f32 and f64; bf16 and tf32 are f32
 with fewer fraction bits; e4m3 and e5m2 as in the OCP 8-bit floating point specification (e4m3
-has no infinity, and S.1111.111 is its only NaN).
+has no infinity, and S.1111.111 is its only NaN); e3m2, e2m3, e2m1 (a byte each, in its lowest bits)
+and the powers of two ue8m0 as in the OCP microscaling formats specification. s4, u4, b1 and e2m1x2,
+which is e2m1 two to a byte, are packed, the first element lowest.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Integers:
 
     @property
     def storage(self) -> str:
-        return f"{'' if self.signed else 'u'}int{max(8, self.bits)}"
+        return f"{'' if self.signed and self.bits >= 8 else 'u'}int{max(8, self.bits)}"
 
     def wrapped(self, values: Array) -> Array:
         """Any integers modulo 2^bits, as int64."""
@@ -76,11 +78,19 @@ FLOATS: dict[str, Format] = {
         Format("f64", 53, -1022, float(np.finfo(np.float64).max), "float64"),
         Format("e4m3", 4, -6, 448.0, "uint8", saturates=True),
         Format("e5m2", 3, -14, 57344.0, "uint8", saturates=True),
+        Format("e3m2", 3, -2, 28.0, "uint8", saturates=True),
+        Format("e2m3", 4, 0, 7.5, "uint8", saturates=True),
+        Format("e2m1", 2, 0, 6.0, "uint8", saturates=True),
+        Format("e2m1x2", 2, 0, 6.0, "uint8", saturates=True),
+        Format("ue8m0", 1, -127, 2.0**127, "uint8", saturates=True),
     )
 }
 INTEGERS: dict[str, Integers] = {
     row.name: row
     for row in (
+        Integers("b1", 1, False),
+        Integers("s4", 4, True),
+        Integers("u4", 4, False),
         Integers("s8", 8, True),
         Integers("u8", 8, False),
         Integers("s16", 16, True),
@@ -90,6 +100,11 @@ INTEGERS: dict[str, Integers] = {
         Integers("s64", 64, True),
     )
 }
+
+
+# Elements of a byte where there are several.
+PER_BYTE = {"s4": 2, "u4": 2, "b1": 8, "e2m1x2": 2}
+_SMALL = frozenset({"e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "e2m1x2"})
 
 
 def storage(name: str) -> np.dtype[Any]:
@@ -144,35 +159,53 @@ def overflow(form: Format) -> float:
 
 
 @cache
-def _table(name: str) -> Floats:
-    """The value of each of the 256 bit patterns of an 8-bit format."""
+def _positive(name: str) -> Floats:
+    """The value of each bit pattern of an 8-, 6- or 4-bit format without its sign bit."""
     form = FLOATS[name]
     fraction_bits = form.precision - 1
-    bits = np.arange(128)
+    exponent_bits = (2 - form.lowest).bit_length()  # the bias is 1 - lowest
+    bits = np.arange(1 << fraction_bits + exponent_bits)
     field, fraction = bits >> fraction_bits, bits & ((1 << fraction_bits) - 1)
     significand = np.where(field == 0, fraction, fraction + (1 << fraction_bits))
     exponent = np.maximum(field, 1) - 1 + form.lowest - fraction_bits
     values = np.ldexp(significand.astype(np.float64), exponent)
     if name == "e4m3":
         values[127] = np.nan
-    else:
+    elif name == "e5m2":
         values[124] = np.inf
         values[125:] = np.nan
-    return np.concatenate([values, -values])
+    return values
+
+
+def _unpacked(array: Array, per: int) -> Array:
+    """The codes of elements that stand several to a byte, along the contiguous dimension."""
+    along = next((d for d in reversed(range(array.ndim)) if array.strides[d] == 1), array.ndim - 1)
+    shifts = (8 // per) * np.arange(per)
+    codes = (np.moveaxis(array, along, -1)[..., None] >> shifts) & ((1 << 8 // per) - 1)
+    return np.moveaxis(codes.reshape(*codes.shape[:-2], -1), -1, along)
+
+
+def _packed(codes: Array, per: int) -> Array:
+    """Codes several to a byte along the last dimension."""
+    grouped = (codes & ((1 << 8 // per) - 1)).reshape(*codes.shape[:-1], -1, per)
+    return (grouped << (8 // per) * np.arange(per)).sum(-1).astype(np.uint8)
 
 
 def decode(array: Array, name: str) -> Array:
     """The values of an array in its storage type: float64, or int64 for integers.
 
-    A tf32 array is an f32 array of which the low 13 bits do not count.
+    A tf32 array is an f32 array of which the low 13 bits do not count. Elements smaller than a
+    byte make the contiguous dimension longer.
     """
     kind = storage(name)
     if array.dtype.itemsize != kind.itemsize:
         raise FragirError(f"an array of {array.dtype} cannot hold {name}, which is {kind}")
-    if array.dtype != kind:
+    if name in PER_BYTE:
+        array = _unpacked(array.view(kind), PER_BYTE[name])
+    elif array.dtype != kind:
         array = np.ascontiguousarray(array).view(kind)
     if name in INTEGERS:
-        return array.astype(np.int64)
+        return INTEGERS[name].wrapped(array.astype(np.int64))
     with np.errstate(invalid="ignore"):  # signalling NaNs
         return _float_values(array, name)
 
@@ -183,23 +216,36 @@ def _float_values(array: Array, name: str) -> Floats:
     if name == "tf32":
         bits = np.ascontiguousarray(array).view(np.uint32) & np.uint32(0xFFFFE000)
         return bits.view(np.float32).astype(np.float64)
-    if name in ("e4m3", "e5m2"):
-        return _table(name)[array]
+    if name == "ue8m0":
+        values = np.ldexp(1.0, array.astype(np.int64) - 127)
+        return np.where(array == 255, np.nan, values)
+    if name in _SMALL:
+        positive = _positive(name)
+        return np.concatenate([positive, -positive])[array & (2 * len(positive) - 1)]
     return array.astype(np.float64)
 
 
 def encode(values: Array, name: str) -> Array:
-    """An array in storage type of values rounded to the format; integers wrap."""
+    """An array in storage type of values rounded to the format; integers wrap.
+
+    Elements smaller than a byte are packed along the last dimension.
+    """
     kind = storage(name)
     if name in INTEGERS:
-        return INTEGERS[name].wrapped(np.asarray(values, np.int64)).astype(kind)
+        wrapped = INTEGERS[name].wrapped(np.asarray(values, np.int64))
+        return _packed(wrapped, PER_BYTE[name]) if name in PER_BYTE else wrapped.astype(kind)
     rounded = round_to(np.asarray(values, np.float64), FLOATS[name])
     if name == "bf16":
         return (rounded.astype(np.float32).view(np.uint32) >> 16).astype(kind)
-    if name not in ("e4m3", "e5m2"):
+    if name == "ue8m0":
+        _, exponent = np.frexp(np.maximum(rounded, 2.0**-127))
+        return np.where(np.isnan(rounded), 255, exponent + 126).astype(kind)
+    if name not in _SMALL:
         return rounded.astype(kind)
-    positive = _table(name)[:128]
+    positive = _positive(name)
     usable = positive[~np.isnan(positive)]
     code = np.searchsorted(usable, np.abs(np.nan_to_num(rounded, nan=0.0, posinf=np.inf)))
-    code = np.where(np.isnan(rounded), 127, np.minimum(code, 127))
-    return (code | np.where(np.signbit(rounded), 128, 0)).astype(kind)
+    largest = len(positive) - 1
+    code = np.where(np.isnan(rounded), largest, np.minimum(code, largest))
+    code = code | np.where(np.signbit(rounded), len(positive), 0)
+    return _packed(code, PER_BYTE[name]) if name in PER_BYTE else code.astype(kind)

@@ -25,7 +25,7 @@ from fragir.diagnostics import located
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
-from fragir.reference import elementwise, integers
+from fragir.reference import elementwise, integers, products
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.formats import FLOATS, INTEGERS, Integers, round_to
 from fragir.reference.memory import Memory, load, load_broadcast, store, unwritten
@@ -329,39 +329,6 @@ def _view(it: Interpreter, op: frag.ViewOp) -> None:
     it.values[op.matrix] = it.memory(op.memory).at(it.numbers(op.all_indices()))
 
 
-def _mma(it: Interpreter, op: frag.MmaOp) -> None:
-    a_type, b_type, c_type, d_type = op.tile_types()
-    ways = (
-        ()
-        if d_type.element in INTEGERS
-        else chains(it.target, a_type.element, d_type.element, op.instruction_name())
-    )
-    a, b, c = (it.bounded(value) for value in op.operands)
-    types = (a_type.element, b_type.element, d_type.element)
-    stacked = len(d_type.shape) == 3
-    if stacked:  # products last in the tile, first in numpy's matmul
-        a, b, c = (_moved(x, -1, 0) for x in (a, b, c))
-    d = dot(a, b, c, types, ways, c_type.element)
-    it.values[op.d] = _moved(d, 0, -1) if stacked else d
-
-
-def _moved(x: Bounded, source: int, target: int) -> Bounded:
-    return Bounded(np.moveaxis(x.value, source, target), np.moveaxis(x.bound, source, target))
-
-
-def _wgmma(it: Interpreter, op: frag.WgmmaOp) -> None:
-    a, b, c = (it.bounded(value) for value in op.operands)
-    if op.a_transposed is not None:
-        a = _turned(a)
-    if op.b_transposed is not None:
-        b = _turned(b)
-    types = type_name(op.a.type), type_name(op.b.type), type_name(op.d.type)
-    k = {"f16": 16, "bf16": 16, "tf32": 8}.get(types[0], 32)
-    exact = types[2] in INTEGERS
-    ways = () if exact else chains(it.target, types[0], types[2], f"m64n8k{k}.{types[0]}")
-    it.values[op.d] = dot(a, b, c, types, ways)
-
-
 def _turned(x: Bounded) -> Bounded:
     return Bounded(x.value.T, x.bound.T)
 
@@ -489,8 +456,9 @@ _HANDLERS: dict[str, Callable[[Interpreter, Any], None]] = {
     "frag.store": _store,
     "frag.copy": _copy,
     "frag.view": _view,
-    "frag.mma": _mma,
-    "frag.wgmma": _wgmma,
+    "frag.mma": products.mma,
+    "frag.mma_sparse": products.mma_sparse,
+    "frag.wgmma": products.wgmma,
     "frag.matmul": _matmul,
     "frag.map": _map,
     "frag.cast": _cast,

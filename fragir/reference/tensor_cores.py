@@ -38,6 +38,8 @@ RZ_F32 = Rounding(2.0**-23, 2.0**-149, 24, 2.0**128)
 RZ_E8M13 = Rounding(2.0**-13, 2.0**-139, 14, 2.0**128)
 RNE_F16 = Rounding(2.0**-11, 2.0**-25, 11, 65520.0)
 RNE_F64 = Rounding(2.0**-53, 2.0**-1075, 53, float(np.finfo(np.float64).max))
+# to zero, down or up: a unit in the last place
+DIRECTED_F64 = Rounding(2.0**-52, 2.0**-1074, 53, float(np.finfo(np.float64).max))
 # m8n8k4 by f32 instructions: four fused multiply-adds and an addition; with an f16 result three
 # additions' roundings, one more as slack, and the conversion
 FFMA_F32 = Rounding(5 * 2.0**-24, 5 * 2.0**-150, 24, 2.0**128)
@@ -56,6 +58,8 @@ class Chain:
     fraction: int | None
     """F, the bits below the largest term's exponent that are kept; None: all."""
     rounding: Rounding
+    terms: int | None = None
+    """How many numbers are cut off in a step, where sums of several products are; None: step."""
 
     def steps(self, k: int) -> int:
         """Steps for a sum of k products, padded to whole instructions."""
@@ -64,7 +68,7 @@ class Chain:
     @property
     def relative(self) -> float:
         """Error of one step, relative to the sum of its terms' magnitudes."""
-        cut = 0.0 if self.fraction is None else (self.step + 1) * 2.0**-self.fraction
+        cut = 0.0 if self.fraction is None else self._cuts * 2.0**-self.fraction
         return (1 + cut) * (1 + self.rounding.relative) - 1
 
     @property
@@ -74,25 +78,44 @@ class Chain:
             return self.rounding.tiny
         # the highest floor of any machine
         floor = -19 if self.rounding.precision == 11 else -131
-        return self.rounding.tiny + (self.step + 1) * 2.0 ** (floor - self.fraction)
+        return self.rounding.tiny + self._cuts * 2.0 ** (floor - self.fraction)
+
+    @property
+    def _cuts(self) -> int:
+        """Numbers that are cut off in a step, the accumulator with them."""
+        return (self.terms or self.step) + 1
 
 
 # Instructions' K by type of A: what mma.sync has, then wgmma's
-_MMA_K = {"f16": (16, 8), "bf16": (16, 8), "tf32": (8, 4), "e4m3": (32, 16), "e5m2": (32, 16)}
+_MMA_K = {
+    **{"f16": (16, 8), "bf16": (16, 8), "tf32": (8, 4), "e4m3": (32, 16), "e5m2": (32, 16)},
+    **{"e3m2": (32,), "e2m3": (32,), "e2m1": (32,)},
+}
 _WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32}
 _QUAD = "m8n8k4"
 
 
 def chains(
-    target: str, a: str, accumulator: str, instruction: str | None = None
+    target: str,
+    a: str,
+    accumulator: str,
+    instruction: str | None = None,
+    *,
+    rounding: str = "",
+    scale: str = "",
 ) -> tuple[Chain, ...]:
     """Every way in which `target` may sum products of type `a`.
 
     `instruction` is a short name like m16n8k16.f16 or m64n128k16.f16; without one the compiler
-    has the choice, and every instruction of the type counts.
+    has the choice, and every instruction of the type counts. `rounding` is that of f64, `scale`
+    the type of the scales of e2m1x2.
     """
     if a == "f64":
-        return (Chain(1, 1, None, RNE_F64),)
+        return (Chain(1, 1, None, RNE_F64 if rounding in ("", "rn") else DIRECTED_F64),)
+    if a == "e2m1x2":
+        # Sums of 16 products are exact, then scaled and cut off 35 bits below the largest scale:
+        # 2 more than the smallest product, 6 more where a ue4m3 scales may be subnormal
+        return (Chain(64, 64, 33 if scale == "ue8m0" else 27, RZ_F32, terms=4),)
     machine = number(target)
     if instruction is None:
         ks = [(k, False) for k in _MMA_K[a]]
@@ -112,7 +135,7 @@ def chains(
 def _chain(machine: int, a: str, accumulator: str, k: int, wgmma: bool) -> Chain:
     half = accumulator == "f16"
     rounding = RNE_F16 if half else RZ_F32
-    if a in ("e4m3", "e5m2"):
+    if a in ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"):
         if machine >= 120:
             return Chain(k, min(k, 32), 25, rounding)
         if machine < 90 or wgmma:
@@ -137,19 +160,27 @@ def dot(
     types: tuple[str, str, str],
     ways: Sequence[Chain],
     addend: str | None = None,
+    scales: tuple[Floats, Floats] | None = None,
 ) -> Bounded:
     """`c + a b` as any of the `ways` sums it: arrays (..., M, K), (..., K, N) and (..., M, N).
 
     `types` are the PTX names of A, B and the accumulator, `addend` that of c where it is another
-    (m8n8k4 adds f16 to f32). Integers are exact, modulo 2^32.
+    (m8n8k4 adds f16 to f32). `scales` are what every element of A and of B is multiplied by first,
+    exactly. Integers are exact, modulo 2^32.
     """
     if types[2] in INTEGERS:
         return _integer_dot(a, b, c, INTEGERS[types[2]])
+    left, right = _sizes(a, types[0]), _sizes(b, types[1])
+    if scales is not None:
+        left, right = left * scales[0], right * scales[1]
+        a, b = (
+            bounded(x.value * factor, x.bound * factor)
+            for x, factor in zip((a, b), scales, strict=True)
+        )
     value = a.value @ b.value
     if c is not None:
         value = value + c.value
     k = a.value.shape[-1]
-    left, right = _sizes(a, types[0]), _sizes(b, types[1])
     total = left @ right
     if c is not None:
         total = total + _sizes(c, addend or types[2])

@@ -38,11 +38,18 @@ _NUMPY: dict[str, Any] = {
 }
 _RANGES = {"s8": (-128, 128), "u8": (0, 256), "s4": (-8, 8), "u4": (0, 16), "b1": (0, 2)}
 # Nibbles of metadata by how a chunk is kept (PTX ISA 9.2, section 9.7.14.6.1): the kept parts.
-_RISING = {0b0100: (0, 1), 0b1000: (0, 2), 0b1100: (0, 3), 0b1001: (1, 2), 0b1101: (1, 3)} | {
-    0b1110: (2, 3)
+_RISING: dict[int, tuple[int, ...]] = {
+    0b0100: (0, 1),
+    0b1000: (0, 2),
+    0b1100: (0, 3),
+    0b1001: (1, 2),
+    0b1101: (1, 3),
+    0b1110: (2, 3),
 }
-_FALLING = {(second | first << 2): (second, first) for first, second in _RISING.values()}
-_HALVES = {0b0100: (0,), 0b1110: (1,)}
+_FALLING: dict[int, tuple[int, ...]] = {
+    places[1] | places[0] << 2: places[::-1] for places in _RISING.values()
+}
+_HALVES: dict[int, tuple[int, ...]] = {0b0100: (0,), 0b1110: (1,)}
 
 
 @dataclass(frozen=True)
@@ -224,21 +231,35 @@ func.func @{name}({arguments}) attributes {{frag.grid = #frag.grid<{blocks}>}} {
             return near if small else edge + near
         return rng.integers(-2, 3, shape).astype(np.float64)
 
+    def normal(self, rng: np.random.Generator, operand: str, blocks: int) -> Array:
+        """Normal numbers of many magnitudes; integers of the whole range."""
+        shape = (blocks, *self.shapes()[operand])
+        types = self.instruction.types
+        if operand in ("x", "y"):
+            width = 2 if self.scale == "ue4m3" else 20
+            factors: Array = 2.0 ** rng.integers(-width, width, shape)
+            return factors if self.scale == "ue8m0" else factors * rng.choice([1.0, 1.5], shape)
+        if types.d == "s32":
+            return self.random(rng, operand, blocks, False)
+        return rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 4, shape)
+
     def metadata(self, rng: np.random.Generator, blocks: int) -> tuple[Array, Array]:
         """Nibbles [block, row, chunk]; [block, row, packed column]: the column it stands for."""
         chunk = self.instruction.operands["e"].chunk
+        shape: tuple[int, ...] = (blocks, *self.shapes()["e"])
         table = _HALVES if chunk == 2 else _RISING
         if self.instruction.family == "mma.sp" and chunk != 2:
             table = _RISING | _FALLING
-        nibbles: Array = rng.choice(list(table), (blocks, *self.shapes()["e"]))
+        legal: Array = np.array(list(table), np.int64)
+        nibbles: Array = legal[rng.integers(len(legal), size=shape)]
         nothing = next(iter(table.values()))
         kept: Array = np.array([table.get(nibble, nothing) for nibble in range(16)])
         parts = {2: 2, 4: 4, 8: 4}[chunk]
         each = chunk // parts
         columns: Array = kept[nibbles][..., None] * each + np.arange(each)
-        start: Array = chunk * np.arange(nibbles.shape[2])
-        columns = columns.reshape(*nibbles.shape, -1) + start[:, None]
-        return nibbles, columns.reshape(*nibbles.shape[:2], -1)
+        start: Array = np.arange(0, chunk * shape[2], chunk)
+        columns = columns.reshape((*shape, chunk // 2)) + start[:, None]
+        return nibbles, columns.reshape((*shape[:2], shape[2] * chunk // 2))
 
     def expected(self, values: dict[str, Array]) -> Array:
         """D of these values, exactly (`positions`: the columns of a sparse A)."""

@@ -25,9 +25,10 @@ from fragir.compiler import Kernel, parse
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 from fragir.isa.targets import newest
+from fragir.reference.evaluation import compare, evaluate
 from fragir.toolchain import ptxas
 
-from .every import Array, Case
+from .every import Array, Case, chain
 from .programs import DEEP
 
 FAMILIES = ("mma", "mma.sp", "mma.sp::ordered_metadata", "wgmma", "wgmma.sp")
@@ -232,6 +233,29 @@ def test_products_are_exact(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", run_cases(), ids=name)
+def test_random_products_are_within_the_reference_s_bound(case: Case) -> None:
+    """The meaning of the operation in numpy (fragir.reference) with its bound."""
+    rng = np.random.default_rng(len(name(case)) + 2)
+    values = {x: case.normal(rng, x, BLOCKS) for x in case.shapes() if x not in "ed"}
+    if case.is_sparse:
+        values["e"], _ = case.metadata(rng, BLOCKS)
+    found = run(case, values)
+    arrays = [case.stored(x, values[x]) for x in case.shapes() if x != "d"]
+    function = next(iter(parse(case.program(blocks=BLOCKS)).ops))
+    assert isinstance(function, func.FuncOp)
+    views = [x if x.dtype.kind in "iuf" else x.view(np.dtype(f"u{x.itemsize}")) for x in arrays]
+    (*_, reference) = evaluate(
+        function, [*views, np.zeros_like(found)], target=case.target, grid=(BLOCKS, 1, 1)
+    )
+    assert reference is not None
+    result = compare(reference, found, case.instruction.types.d)
+    assert (result.mismatches, result.unbounded) == (0, 0), result
+    # a bound that says nothing proves nothing
+    largest = np.abs(reference.value).max()
+    assert reference.bound.max() <= 0.1 * largest
+
+
+@pytest.mark.parametrize("case", run_cases(), ids=name)
 def test_one_element_of_a_and_b_hits_one_of_d(case: Case) -> None:
     """Also with the metadata and scales of every place at random."""
     if case.is_quad or "xor" in case.flags:
@@ -251,3 +275,18 @@ def test_one_element_of_a_and_b_hits_one_of_d(case: Case) -> None:
     for block, place in enumerate(places):
         assert [tuple(at) for at in np.argwhere(wanted[block])] == [place]
     np.testing.assert_array_equal(run(case, values).astype(wanted.dtype), wanted)
+
+
+ROUNDINGS = [c for c in run_cases() if c.instruction.types.a == "f64"]
+
+
+@pytest.mark.parametrize("case", ROUNDINGS, ids=name)
+def test_sums_of_f64_are_rounded_as_asked(case: Case) -> None:
+    """Every product and sum by rational arithmetic: fused, in rising k."""
+    rng = np.random.default_rng(3)
+    values = {x: case.normal(rng, x, BLOCKS) for x in "abc"}
+    found = run(case, values)
+    mode = next(iter(case.flags), "rn")
+    for block, i, j in np.ndindex(1, *found.shape[1:]):
+        row, column = values["a"][block, i], values["b"][block, :, j]
+        assert found[block, i, j] == chain(row, column, float(values["c"][block, i, j]), mode)

@@ -1,0 +1,188 @@
+"""The meaning of frag.mma, frag.mma_sparse and frag.wgmma: scales, sparsity, saturation, signs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fragir.dialects import frag
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.instructions import WGMMA_K
+from fragir.dialects.frag.sparse import dense_name
+from fragir.dialects.frag.words import How
+from fragir.errors import FragirError
+from fragir.reference.bounded import Bounded, bounded
+from fragir.reference.formats import INTEGERS, Array, Floats
+from fragir.reference.tensor_cores import chains, dot
+
+if TYPE_CHECKING:
+    from fragir.reference.interpreter import Interpreter
+
+Types = tuple[str, str, str, str]
+
+
+def mma(it: Interpreter, op: frag.MmaOp) -> None:
+    """d = a b + c; four products at once are the last dimension of their tiles."""
+    a, b, c = (it.bounded(value) for value in (op.a, op.b, op.c))
+    types, how, name = _types(op), op.how(), op.instruction_name()
+    if len(op.d.type.shape) == 3:  # products last in the tile, first in numpy's matmul
+        a, b, c = (_moved(x, -1, 0) for x in (a, b, c))
+        it.values[op.d] = _moved(_sum(it.target, types, name, how, a, b, c), 0, -1)
+        return
+    scales = _factors(it, op, how, a.value.shape[1])
+    it.values[op.d] = _sum(it.target, types, name, how, a, b, c, scales)
+
+
+def mma_sparse(it: Interpreter, op: frag.MmaSparseOp) -> None:
+    """d = a b + c with what the metadata say of A."""
+    a, b, c, e = (it.bounded(value) for value in (op.a, op.b, op.c, op.metadata))
+    types, how = _types(op), op.how()
+    instruction = op.instruction()
+    ordered = op.unordered is None
+    columns = kept_columns(e, instruction.operands["e"].chunk, ordered)
+    name = dense_name(instruction, types[0])
+    scales = _factors(it, op, how, b.value.shape[0])
+    it.values[op.d] = _sparse(it.target, types, name, how, a, b, c, columns, scales)
+
+
+def wgmma(it: Interpreter, op: frag.WgmmaOp) -> None:
+    """d = +- a b + c from shared memory."""
+    a, b, c = (it.bounded(value) for value in (op.a, op.b, op.c))
+    a = _turned(a) if op.a_transposed is not None else a
+    b = _turned(b) if op.b_transposed is not None else b
+    a = _negated(a) if op.a_negated is not None else a
+    b = _negated(b) if op.b_negated is not None else b
+    d = op.d.type
+    assert isinstance(d, frag.TileType)
+    first, second = (element_name(type_) for type_ in op.elements())
+    types, how = (first, second, d.element, d.element), op.how()
+    name = f"m64n8k{WGMMA_K[first]}.{first}"
+    if op.metadata is None:
+        it.values[op.d] = _sum(it.target, types, name, how, a, b, c)
+        return
+    chunk = op.instruction(8).operands["e"].chunk
+    columns = kept_columns(it.bounded(op.metadata), chunk, True)
+    it.values[op.d] = _sparse(it.target, types, name, how, a, b, c, columns, None)
+
+
+def kept_columns(metadata: Bounded, chunk: int, ordered: bool) -> Array:
+    """[row, packed column] -> the column of the full A that it stands for.
+
+    FragirError for metadata that PTX leaves undefined (PTX ISA 9.2, section 9.7.14.6.1): a chunk
+    of two columns keeps the first (0b0100) or the second (0b1110), others two different parts of
+    four, in rising order where the instruction takes ordered metadata.
+    """
+    if not metadata.exact:
+        raise FragirError("the metadata of a sparse product depend on rounding")
+    nibbles = metadata.value.astype(np.int64)
+    first, second = nibbles & 3, nibbles >> 2
+    if chunk == 2:
+        legal = (nibbles == 0b0100) | (nibbles == 0b1110)
+        kept = (second >> 1)[..., None]
+    else:
+        legal = second > first if ordered else second != first
+        kept = np.stack([first, second], -1)
+    if not legal.all():
+        row, at = (int(i) for i in np.argwhere(~legal)[0])
+        raise FragirError(
+            f"the metadata of row {row}, chunk {at}, are {int(nibbles[row, at]):#06b}, which names "
+            "no two parts" + (" in rising order" if ordered and chunk > 2 else ""),
+            hint="bits 1:0 are the first kept part of a chunk, bits 3:2 the second",
+        )
+    each = chunk // (2 if chunk == 2 else 4)
+    columns: Array = kept[..., None] * each + np.arange(each)
+    rows, chunks = (int(size) for size in nibbles.shape)
+    start: Array = np.arange(0, chunk * chunks, chunk)
+    columns = columns.reshape((rows, chunks, chunk // 2)) + start[:, None]
+    return columns.reshape((rows, chunks * chunk // 2))
+
+
+def _sparse(
+    target: str,
+    types: Types,
+    name: str,
+    how: How,
+    a: Bounded,
+    b: Bounded,
+    c: Bounded,
+    columns: Array,
+    scales: tuple[Floats, Floats] | None,
+) -> Bounded:
+    """Row by row: the packed row of A with the rows of B that it meets."""
+    rows = Bounded(a.value[:, None], a.bound[:, None])
+    met = Bounded(b.value[columns], b.bound[columns])
+    addend = Bounded(c.value[:, None], c.bound[:, None])
+    if scales is not None:
+        of_a, of_b = scales
+        scales = np.take_along_axis(of_a, columns, 1)[:, None], of_b[columns]
+    result = _sum(target, types, name, how, rows, met, addend, scales)
+    return Bounded(result.value[:, 0], result.bound[:, 0])
+
+
+def _sum(
+    target: str,
+    types: Types,
+    name: str,
+    how: How,
+    a: Bounded,
+    b: Bounded,
+    c: Bounded,
+    scales: tuple[Floats, Floats] | None = None,
+) -> Bounded:
+    """`c + a b` as the instruction with this short name sums it; of sparse ones the dense name."""
+    if how.bitop == "xor":  # where exactly one of the bits is set
+        a = Bounded(np.concatenate([a.value, 1 - a.value], -1), np.concatenate([a.bound] * 2, -1))
+        b = Bounded(np.concatenate([1 - b.value, b.value], -2), np.concatenate([b.bound] * 2, -2))
+    three = types[0], types[1], types[3]
+    if types[3] in INTEGERS:
+        return _saturated(a, b, c, three, name) if how.satfinite else dot(a, b, c, three, ())
+    ways = chains(target, types[0], types[3], name, rounding=how.rounding, scale=how.scale)
+    return dot(a, b, c, three, ways, types[2], scales)
+
+
+def _saturated(
+    a: Bounded, b: Bounded, c: Bounded, types: tuple[str, str, str], name: str
+) -> Bounded:
+    """Every instruction clamps its sum, so those along K one after the other."""
+    step = int(name.partition(".")[0].rpartition("k")[2])
+    low, high = -(2**31), 2**31 - 1
+    value, bound = c.value, c.bound
+    for k in range(0, a.value.shape[-1], step):
+        part = Bounded(a.value[..., k : k + step], a.bound[..., k : k + step])
+        other = Bounded(b.value[..., k : k + step, :], b.bound[..., k : k + step, :])
+        product = dot(part, other, None, types, ())
+        value = np.clip(value + product.value, low, high)
+        bound = bound + product.bound  # clamping brings no two numbers further apart
+    return bounded(value, bound)
+
+
+def _factors(
+    it: Interpreter, op: frag.MmaOp | frag.MmaSparseOp, how: How, k: int
+) -> tuple[Floats, Floats] | None:
+    """The scale of every element of A (M x K) and of B (K x N); None without any."""
+    if not op.scales:
+        return None
+    sfa, sfb = (it.bounded(value) for value in op.scales)
+    if not (sfa.exact and sfb.exact):
+        raise FragirError("the scales of a product depend on rounding")
+    # the sign of a ue4m3 does not count
+    left, right = np.abs(sfa.value), np.abs(sfb.value)
+    return np.repeat(left, how.block, 1), np.repeat(right, how.block, 0)
+
+
+def _types(op: frag.MmaOp | frag.MmaSparseOp) -> Types:
+    a, b, c, d = (tile.element for tile in op.tile_types())
+    return a, b, c, d
+
+
+def _negated(x: Bounded) -> Bounded:
+    return Bounded(-x.value, x.bound)
+
+
+def _turned(x: Bounded) -> Bounded:
+    return Bounded(x.value.T, x.bound.T)
+
+
+def _moved(x: Bounded, source: int, target: int) -> Bounded:
+    return Bounded(np.moveaxis(x.value, source, target), np.moveaxis(x.bound, source, target))
