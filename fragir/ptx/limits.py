@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from fragir.ptx.tree import Integer
+
 MAX_DEPTH = 64  # of blocks in blocks, and of an operand's parts in each other
 
 # The start symbols of the grammar, and how many characters of text each takes at most: what Lark
@@ -41,8 +43,8 @@ class Refused(Exception):
 
 def too_large(text: str) -> bool:
     """Whether an integer literal exceeds 64 bits, which no type of PTX holds (section 4.5.1)."""
-    from fragir.ptx.tree import Integer
-
+    if len(text) <= 16:  # less than 2^54, whatever its base
+        return False
     if text[0] != "0" and len(text) > 21:
         return True
     return Integer(text).value >> 64 != 0

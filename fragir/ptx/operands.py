@@ -11,7 +11,7 @@ from fragir.ptx import _lark
 from fragir.ptx.generalise import Builder
 from fragir.ptx.shapes import MAX_WORDS, Classes, Key, Shapes
 from fragir.ptx.tree import Vector
-from fragir.ptx.words import OPERAND_WORDS, EndedGlue
+from fragir.ptx.words import BLANKS, OPERAND_WORDS, EndedGlue
 
 # What makes a tuple of operands from parts, their offsets, and the index of the first part.
 Lister = Callable[[Sequence[str], Sequence[int], int], tuple[Any, ...]]
@@ -37,7 +37,7 @@ class OperandReader:
         self.index = 0  # of the part at which the last statement ended
 
     def read(self, begin: int, end: int) -> tuple[Any, ...]:
-        """The operands in text[begin:end], where text[end] is the semicolon."""
+        """The operands in text[begin:end], none if that is blank; text[end] is the semicolon."""
         if end >= self.stop:
             self.advance(begin, end)
         offsets = self.offsets
@@ -46,6 +46,8 @@ class OperandReader:
         lister = self.operands.lists.get(tuple(self.classes[first : last + 1]))
         if lister is not None and offsets[first] == begin:
             return lister(self.parts, offsets, first)
+        if not self.text[begin:end].strip(BLANKS):
+            return ()
         return self.operands.parse(self.text, begin, end, self.words)
 
     def advance(self, begin: int, end: int) -> None:
@@ -126,7 +128,7 @@ class Operands(Shapes):
         if first == last:  # no word
             made = self.plain(text, start, stop)
             return lambda p, o, i: made, False
-        head, tail = parts[first][begin:].lstrip(), parts[last][:end].rstrip()
+        head, tail = parts[first][begin:].lstrip(BLANKS), parts[last][:end].rstrip(BLANKS)
         own = [head, *parts[first + 1 : last], tail]
         key = classes.key(own)
         builder = self.known.get(key)

@@ -23,7 +23,7 @@ from fragir.ptx.operands import OperandReader
 from fragir.ptx.shapes import Classes
 from fragir.ptx.tree import Module, Source
 from fragir.ptx.visit import transform
-from fragir.ptx.words import Glue, Words
+from fragir.ptx.words import BLANKS, Glue, Words
 
 MAX_TEXT = 1 << 26  # characters: trees take some 30 times the space of their text
 
@@ -262,14 +262,14 @@ class _Reader:
                 comments.before(len(clean), items)
                 return tuple(items)
             else:
-                items.append(self.shapes.item.parse(clean, at, end, self.classes))
+                items.append(self.shapes.item.parse(clean, *self.bare(at, end), self.classes))
             at = end
 
     def table(self, at: int, end: int) -> tree.Declaration:
         """A declaration with an initialiser in braces, which is read in runs of one shape."""
         clean, declaration = self.clean, self.shapes.linked_declaration.parse
         m = _FLAT.fullmatch(clean, at, end)
-        if m is None or m[1].isspace():
+        if m is None or not m[1].strip(BLANKS):
             return declaration(clean, at, end, self.classes)
         here, stop = m.span(1)
         parse = self.shapes.operands.parse
@@ -298,12 +298,12 @@ class _Reader:
         linkage, kind, returns, name, parameters, directives = range(1, 7)
         try:
             return tree.Function(
-                tuple(x.strip() for x in m[linkage].split(".")[1:]),
+                tuple(x.strip(BLANKS) for x in m[linkage].split(".")[1:]),
                 m[kind][1:],
                 tree.Name(m[name], m.start(name)),
                 self.parameters(m, returns),
                 self.parameters(m, parameters),
-                self.directives(*m.span(directives)) if m[directives] else (),
+                self.directives(*m.span(directives)),
                 None,
                 (),
                 begin,
@@ -312,27 +312,33 @@ class _Reader:
             return _lark.parse(self.clean, "function_head", begin, end)  # for its error
 
     def parameters(self, m: re.Match[str], group: int) -> tuple[tree.Declaration, ...]:
-        if not m[group] or m[group].isspace():
+        if not (m[group] or "").strip(BLANKS):
             return ()
         parse, at = self.shapes.parameter.parse, m.start(group)
         made: list[tree.Declaration] = []
         for piece in m[group].split(","):
-            made.append(parse(self.clean, at, at + len(piece), self.classes))
+            made.append(parse(self.clean, *self.bare(at, at + len(piece)), self.classes))
             at += len(piece) + 1
         return tuple(made)
 
     def directives(self, begin: int, end: int) -> tuple[Any, ...]:
         """Those of a head, each by itself."""
-        if self.clean[begin:end].isspace():
+        if not self.clean[begin:end].strip(BLANKS):
             return ()
         parse = self.shapes.head_directives.parse
         starts = [m.start() for m in _cutter().directive.finditer(self.clean, begin, end)]
-        if not starts or self.clean[begin : starts[0]].strip():
+        if not starts or self.clean[begin : starts[0]].strip(BLANKS):
             starts = [begin]
         made: list[Any] = []
         for start, stop in zip(starts, [*starts[1:], end], strict=True):
-            made += parse(self.clean, start, stop, self.classes)
+            made += parse(self.clean, *self.bare(start, stop), self.classes)
         return tuple(made)
+
+    def bare(self, begin: int, end: int) -> tuple[int, int]:
+        """The part of text[begin:end] without the blanks around it."""
+        piece = self.clean[begin:end].lstrip(BLANKS)
+        begin = end - len(piece)
+        return begin, begin + len(piece.rstrip(BLANKS))
 
     def block(self, brace: int) -> tree.Block:
         """The block that opens at `brace`."""
@@ -362,11 +368,7 @@ class _Reader:
                 begin, end = m.span(_OPERANDS)
                 opcode = m[_OPCODE]
                 try:
-                    operands = (
-                        operands_of(begin, end)
-                        if begin < end and not clean[begin:end].isspace()
-                        else ()
-                    )
+                    operands = operands_of(begin, end) if begin < end else ()
                 except Unexpected:
                     _lark.parse(clean, "statement", at, end + 1)  # for its error
                     raise

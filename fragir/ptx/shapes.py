@@ -59,11 +59,7 @@ class Shapes:
 
     def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""
-        piece = text[begin:end].rstrip()
-        end = begin + len(piece)
-        piece = piece.lstrip()
-        begin = end - len(piece)
-        parts = self.split(piece, 2 * MAX_WORDS)
+        parts = self.split(text[begin:end], 2 * MAX_WORDS)
         if len(parts) > 2 * MAX_WORDS:
             return _lark.parse(text, self.start, begin, end)
         offsets = list(accumulate(map(len, parts), initial=begin))

@@ -12,12 +12,16 @@ import re
 from fragir.ptx.known import TERMINALS
 from fragir.ptx.limits import too_large
 
-# Words of operands: an identifier with its component is one, `%tid.x`, and so is a decimal float.
-OPERAND_WORDS = re.compile(r"([\w$%]+(?:\.\w+)?)", re.ASCII)
+# Words of operands: an identifier with its component is one, `%tid.x`, and so is a decimal float
+# (and between operands a whole opcode, which nobody looks at).
+OPERAND_WORDS = re.compile(r"([\w$%]+(?:(?:\.|::)\w+)*+)", re.ASCII)
 # Words of directives: a word with a dot before it, such as `.reg`, belongs to the glue, but a type.
 DIRECTIVE_WORDS = re.compile(
     rf'("[^"\n]*"|(?<![\w.$%])(?:[0-9]+\.[0-9]+(?![\w$.])|[\w$%]+|{TERMINALS["TYPE"]}))', re.ASCII
 )
+
+# The blanks of the grammar's WHITESPACE: `str.strip` alone, and `str.isspace`, know more.
+BLANKS = " \t\r\n\f\v"
 
 # Terminals whose text is free -> their class. The first that matches a word is its class: a word
 # of fixed text may be a name as well, and a version's number a float.
@@ -43,23 +47,30 @@ _field = re.compile(TERMINALS["FIELD"], re.ASCII).fullmatch
 class Words(dict[str, str]):
     """Word -> its class, worked out once for each distinct word; "?" where no terminal fits."""
 
+    def __init__(self) -> None:
+        self._stems: set[str] = set()
+
     def __missing__(self, word: str) -> str:
-        match = _fullmatch(word)
-        found = "" if match is None else CLASSES[match.lastgroup or ""]
-        if found == "i" and too_large(word):
-            found = ""
-        if match is None and "." in word:
-            head, _, tail = word.partition(".")
-            if self[head] == "n" and _field("." + tail):
-                found = "n." + tail
-        self[word] = found = found or UNKNOWN
+        # most words are registers: a name with digits behind it is a name
+        stem = word.rstrip("0123456789")
+        if stem in self._stems:
+            self[word] = "n"
+            return "n"
+        found = self[word] = word_class(word)
+        if found == "n" and stem != word and word_class(stem) == "n":
+            self._stems.add(stem)
         return found
 
 
-# A comma or a bracket is a token of its own whatever stands beside it; between two other
-# characters, blanks may part tokens, and then it does not matter how many they are.
-_AROUND = re.compile(r"\s*([][,(){};])\s*", re.ASCII)
-_BLANKS = re.compile(r"\s+", re.ASCII)
+def word_class(word: str) -> str:
+    match = _fullmatch(word)
+    if match is not None:
+        found = CLASSES[match.lastgroup or ""]
+        return UNKNOWN if found == "i" and too_large(word) else found
+    head, dot, tail = word.partition(".")
+    if dot and _field(dot + tail) and word_class(head) == "n":
+        return "n." + tail
+    return UNKNOWN
 
 
 class Glue(dict[str, str]):
@@ -78,5 +89,17 @@ class EndedGlue(dict[str, str]):
         return found
 
 
+# A comma or a bracket is a token of its own whatever stands beside it; between two other
+# characters, blanks may part tokens, and then it does not matter how many they are.
+_SINGLE = frozenset(",;()[]{}")
+_AROUND = re.compile(r" ?([][,(){};]) ?")
+_RUN = re.compile(r"\s+", re.ASCII)
+
+
 def glue_class(glue: str) -> str:
-    return _BLANKS.sub(" ", _AROUND.sub(r"\1", glue))
+    bare = glue.strip(BLANKS)
+    if bare in _SINGLE:
+        return bare
+    if not bare:
+        return glue and " "
+    return _AROUND.sub(r"\1", _RUN.sub(" ", glue))

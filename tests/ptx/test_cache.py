@@ -15,7 +15,7 @@ from fragir.ptx import PtxSyntaxError, _lark, known, learn, learnt, parse, walk
 from fragir.ptx.tree import Module
 
 HEAD = ".version 8.7\n.target sm_90a\n.entry k()\n{\n"
-CHARACTERS = "".join(map(chr, range(32, 127))) + "\n\t\0é"
+CHARACTERS = "".join(map(chr, range(32, 127))) + "\n\t\f\v\r\0\x1c\x85\xa0\u2028é"
 
 
 def positions(module: Module) -> list[tuple[type, object, object]]:
