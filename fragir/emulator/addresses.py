@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, copy, elementwise, of1
+from fragir.emulator.calls import reserve
 from fragir.emulator.common import Mask, Step, store
 from fragir.emulator.memory import (
     CLUSTER_SHIFT,
@@ -109,7 +110,53 @@ def rank(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, d.target(ins, 0, "u32"), [d.source(ins, 1, kind)])
 
 
+def allocate(d: Decoder, ins: Instruction) -> Step:
+    """alloca: bytes of the lane's stack, which grows upwards here."""
+    kind = ins.opcode[-1]
+    align = d.literal(ins, 2) if d.count(ins) == 3 else 8
+    if d.count(ins) not in (2, 3) or align is None or align < 1 or align & (align - 1):
+        raise d.error(ins, f"{ins.mnemonic} takes a size and an alignment, a power of two")
+    out, size = d.target(ins, 0, kind), d.source(ins, 1, kind)
+    machine, mask_of = d.machine, np.uint64(max(align, 8) - 1)
+
+    def run(sel: Any, mask: Mask) -> None:
+        start = (machine.stack_top[sel] + mask_of) & ~mask_of
+        top = start + size[sel].astype(np.uint64)
+        reserve(machine, top, mask)
+        store(machine.stack_top, sel, mask, top)
+        if out is not None:
+            store(out, sel, mask, start.astype(out.dtype))
+
+    return run
+
+
+def save_stack(d: Decoder, ins: Instruction) -> Step:
+    """stacksave: where the stack ends."""
+    out, top = d.target(ins, 0, ins.opcode[-1]), d.machine.stack_top
+
+    def run(sel: Any, mask: Mask) -> None:
+        if out is not None:
+            store(out, sel, mask, top[sel].astype(out.dtype))
+
+    return run
+
+
+def restore_stack(d: Decoder, ins: Instruction) -> Step:
+    """stackrestore: gives back what alloca has taken since."""
+    source, machine = d.source(ins, 0, ins.opcode[-1]), d.machine
+
+    def run(sel: Any, mask: Mask) -> None:
+        top = source[sel].astype(np.uint64)
+        reserve(machine, top, mask)
+        store(machine.stack_top, sel, mask, top)
+
+    return run
+
+
 TABLE: dict[str, Decode] = {
+    "alloca": allocate,
+    "stacksave": save_stack,
+    "stackrestore": restore_stack,
     "cvta": convert,
     "isspacep": is_space,
     "mapa": in_block,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.barriers import barrier_terminator
+from fragir.emulator.calls import Calls
 from fragir.emulator.common import EmulationError, Mask, Row, Step
 from fragir.emulator.decode import Decoder
 from fragir.emulator.memory import AccessFault
-from fragir.emulator.program import Program, Register, Routine, Symbol
+from fragir.emulator.program import Program, Routine
 from fragir.emulator.scheduler import Scheduler, Terminator
 from fragir.emulator.state import EXITED, PARKED, Machine
 from fragir.ptx import tree
@@ -119,7 +120,7 @@ class Control:
         self.decoder, self.scheduler, self.polling = decoder, scheduler, polling
         self.machine: Machine = decoder.machine
         self.program = decoder.program
-        self._callees: dict[int, Row] = {}
+        self.calls = Calls(decoder)
 
     def terminator(self, at: int) -> Terminator:
         placed = self.program.code[at]
@@ -197,13 +198,13 @@ class Control:
             case "brx":
                 return self._indexed(at, ins)
             case "call":
-                return self._call(at, ins)
+                return self.calls.call(at)
             case "ret" if self._function(at).node.kind != "entry":
-                return self._return()
+                return self.calls.ret()
             case "ret" | "exit":
                 return self._exit()
             case "trap" | "brkpt":
-                return _trap
+                return self._trap(ins.opcode[0])
             case _:
                 return barrier_terminator(self.decoder, ins, at + 1)
 
@@ -226,6 +227,19 @@ class Control:
 
         return run
 
+    def _trap(self, word: str) -> Terminator:
+        machine = self.machine
+        what = "the kernel trapped" if word == "trap" else "the kernel came to a breakpoint"
+
+        def run(sel: Any, mask: Mask) -> None:
+            error = EmulationError(what)
+            warps = np.arange(machine.warps)[sel]
+            first = np.argwhere(machine.alive[sel] if mask is None else mask)[0]
+            error.warp, error.lane = int(warps[first[0]]), int(first[1])
+            raise error
+
+        return run
+
     def _indexed(self, at: int, ins: tree.Instruction) -> Terminator:
         places = np.array(targets(self.program, ins, self.program.code[at].scope), np.int32)
         index = self.decoder.source(ins, 0, "u32")
@@ -239,204 +253,3 @@ class Control:
             self.write(sel, mask, np.where(to <= at, to | PARKED, to))
 
         return run
-
-    # -- calls -----------------------------------------------------------------------------------
-
-    def _call(self, at: int, ins: tree.Instruction) -> Terminator:
-        results, name, arguments = split_call(ins)
-        routine = self.program.routine(name.text)
-        if routine is None:
-            return self._indirect(at, ins, name, arguments)
-        if name.text == self._function(at).name:
-            raise self.program.error("recursive calls are not supported", ins.at)
-        copies = self.copies(ins, arguments, routine.parameters)
-        del results
-
-        def run(sel: Any, mask: Mask) -> int:
-            for step in copies:
-                step(sel, mask)
-            self._push(sel, mask, at + 1)
-            return routine.start
-
-        return run
-
-    def _indirect(
-        self, at: int, ins: tree.Instruction, name: tree.Name, arguments: tuple[tree.Operand, ...]
-    ) -> Terminator:
-        found = self.program.find(self.program.code[at].scope, name.text)
-        if not isinstance(found, Register):
-            raise self.program.error(f"the function {name.text} has no body", ins.at)
-        row = self.decoder.row(ins, name, "u64")
-        routines = list(self.program.routines.values())
-        copies = [
-            self.copies(ins, arguments, r.parameters) if len(r.parameters) == len(arguments) else []
-            for r in routines
-        ]
-
-        def run(sel: Any, mask: Mask) -> None:
-            number = row[sel]
-            for value in np.unique(number if mask is None else number[mask]):
-                if value >= len(routines):
-                    raise EmulationError(f"0x{value:x} is not the address of a function")
-                lanes = number == value if mask is None else (number == value) & mask
-                for step in copies[int(value)]:
-                    step(sel, lanes)
-                self._push(sel, lanes, at + 1)
-                self.write(sel, lanes, routines[int(value)].start)
-
-        return run
-
-    def _push(self, sel: Any, mask: Mask, position: int) -> None:
-        machine = self.machine
-        depth = machine.depth[sel]
-        lanes = np.ones(depth.shape, np.bool_) if mask is None else mask
-        for level in np.unique(depth[lanes]):
-            while len(machine.stack) <= level:
-                machine.stack.append(np.zeros(machine.key.shape, np.int32))
-            if level > 64:
-                raise EmulationError("calls are nested more than 64 deep")
-            row = machine.stack[int(level)]
-            row[sel] = np.where(lanes & (depth == level), position, row[sel])
-        machine.depth[sel] = depth + lanes
-
-    def _return(self) -> Terminator:
-        machine = self.machine
-
-        def run(sel: Any, mask: Mask) -> int | None:
-            depth = machine.depth[sel] - 1
-            to = np.zeros(depth.shape, np.int32)
-            for level, row in enumerate(machine.stack):
-                to = np.where(depth == level, row[sel], to)
-            machine.depth[sel] = (
-                depth if mask is None else np.where(mask, depth, machine.depth[sel])
-            )
-            some = to if mask is None else to[mask]
-            if (some == some.flat[0]).all():
-                return int(some.flat[0])
-            self.write(sel, mask, to)
-            return None
-
-        return run
-
-    def copy_results(self, at: int) -> Step:
-        """Behind a call: what the function returned goes to the caller's variables."""
-        ins = self.program.code[at].ins
-        results, name, _ = split_call(ins)
-        routine = self.program.routine(name.text)
-        if routine is not None:
-            steps = self.copies(ins, routine.returns, results)
-            return _all(steps)
-        # Indirect: every function's results lie in its own variables; take those of the callee.
-        row = self.decoder.row(ins, name, "u64")
-        routines = list(self.program.routines.values())
-        copies = [
-            self.copies(ins, r.returns, results) if len(r.returns) == len(results) else []
-            for r in routines
-        ]
-
-        def run(sel: Any, mask: Mask) -> None:
-            number = row[sel]
-            for value in np.unique(number if mask is None else number[mask]):
-                lanes = number == value if mask is None else (number == value) & mask
-                for step in copies[int(value)]:
-                    step(sel, lanes)
-
-        return run
-
-    def copies(self, ins: tree.Instruction, sources: Any, places: Any) -> list[Step]:
-        """Steps that hand over the arguments or results of a call."""
-        if len(sources) != len(places):
-            raise self.program.error(
-                f"the call passes {len(sources)} values, {len(places)} are expected", ins.at
-            )
-        return [self._copy(ins, a, b) for a, b in zip(sources, places, strict=True)]
-
-    def _entity(self, ins: tree.Instruction, value: Any) -> Any:
-        if isinstance(value, tree.Name):
-            return self.program.find(self.decoder.scope, value.text)
-        return value
-
-    def _copy(self, ins: tree.Instruction, source: Any, place: Any) -> Step:
-        a, b = self._entity(ins, source), self._entity(ins, place)
-        memory = self.machine.memory
-        if isinstance(b, tree.Sink):
-            return lambda sel, mask: None
-        if isinstance(a, Symbol) and isinstance(b, Symbol):
-            size = min(a.size, b.size)
-            start, to = a.offset, b.offset
-
-            def copy_memory(sel: Any, mask: Mask) -> None:
-                home = memory.local_home[sel] if mask is None else memory.local_home[sel][mask]
-                for byte in range(size):
-                    memory.local.bytes[home + to + byte] = memory.local.bytes[home + start + byte]
-
-            return copy_memory
-        if isinstance(b, Register):
-            kind = f"u{b.width}" if b.width > 1 else "pred"
-            row = self.machine.files[b.width][b.index]
-            if isinstance(a, Register):
-                value = self.machine.files[a.width][a.index]
-            elif isinstance(a, Symbol):
-                return self._load(a, row)
-            else:
-                value = self.decoder.row(ins, source, kind)
-
-            def copy_row(sel: Any, mask: Mask) -> None:
-                row[sel] = value[sel] if mask is None else np.where(mask, value[sel], row[sel])
-
-            return copy_row
-        if isinstance(b, Symbol) and isinstance(a, Register):
-            return self._save(self.machine.files[a.width][a.index], b)
-        raise self.program.error("this argument of a call is not supported", ins.at)
-
-    def _load(self, symbol: Symbol, row: Row) -> Step:
-        memory = self.machine.memory
-        width = row.dtype.itemsize
-
-        def run(sel: Any, mask: Mask) -> None:
-            value = memory.local.gather(memory.local_home[sel] + symbol.offset, width, 1)
-            row[sel] = value if mask is None else np.where(mask, value, row[sel])
-
-        return run
-
-    def _save(self, row: Row, symbol: Symbol) -> Step:
-        memory = self.machine.memory
-        width = row.dtype.itemsize
-
-        def run(sel: Any, mask: Mask) -> None:
-            home = memory.local_home[sel] + symbol.offset
-            value = row[sel]
-            if mask is not None:
-                home, value = home[mask], value[mask]
-            memory.local.scatter(home, width, 1, value)
-
-        return run
-
-
-def _all(steps: list[Step]) -> Step:
-    def run(sel: Any, mask: Mask) -> None:
-        for step in steps:
-            step(sel, mask)
-
-    return run
-
-
-def _trap(sel: Any, mask: Mask) -> int | None:
-    raise EmulationError("the kernel trapped")
-
-
-def split_call(
-    ins: tree.Instruction,
-) -> tuple[tuple[tree.Operand, ...], tree.Name, tuple[tree.Operand, ...]]:
-    """(results, function, arguments) of a call."""
-    operands = list(ins.operands)
-    results: tuple[tree.Operand, ...] = ()
-    if operands and isinstance(operands[0], tree.Parens):
-        results = operands[0].elements
-        del operands[0]
-    name = operands.pop(0)
-    assert isinstance(name, tree.Name)
-    arguments: tuple[tree.Operand, ...] = ()
-    if operands and isinstance(operands[0], tree.Parens):
-        arguments = operands[0].elements
-    return results, name, arguments

@@ -9,13 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fragir.emulator.control import split_call, targets
+from fragir.emulator.calls import split_call
+from fragir.emulator.control import targets
 from fragir.emulator.decode import MALFORMED
 from fragir.emulator.program import RESULTS, Placed, Program, Register
 from fragir.ptx import tree
 
 #: First words whose first operand is no destination although it may be a register.
-_NO_RESULT = {"bra", "brx", "nanosleep", "setmaxnreg", "ret", "exit", "trap", "brkpt", "cp"}
+_NO_RESULT = {
+    "stackrestore",
+    "bra",
+    "brx",
+    "nanosleep",
+    "setmaxnreg",
+    "ret",
+    "exit",
+    "trap",
+    "brkpt",
+    "cp",
+}
 _ENDS = {"ret", "exit", "trap", "brkpt"}
 
 
@@ -89,6 +101,9 @@ def roles(program: Program, placed: Placed) -> Roles:
         for argument in arguments if words[0] == "call" else ():
             read += registers(program, placed, argument)
         read += registers(program, placed, name)
+    elif words[0] == "ret" and placed.scope.function is not None:
+        returned = placed.scope.function.returns
+        read += [half for r in returned if isinstance(r, Register) for half in r.halves]
     else:
         for index, (operand, found) in enumerate(zip(ins.operands, operands, strict=True)):
             if index == 0 and _is_result(ins, operand):

@@ -97,6 +97,20 @@ class Negated:
         return ~self.row[sel]
 
 
+class Framed:
+    """The address of a variable of a recursive function: where the frame of the call is."""
+
+    def __init__(self, frame: Row, offset: int, dtype: Any) -> None:
+        self.frame, self.offset, self.dtype = frame, offset, np.dtype(dtype)
+        self.shape = frame.shape
+
+    def view(self, dtype: Any) -> Framed:
+        return Framed(self.frame, self.offset, dtype)
+
+    def __getitem__(self, sel: Any) -> Any:
+        return (self.frame[sel] + np.uint64(self.offset)).astype(self.dtype)
+
+
 @dataclass(slots=True)
 class Place:
     """A memory operand: `space` and the address of every lane."""
@@ -286,6 +300,9 @@ class Decoder:
             fill()
             self.machine.on_wave.append(fill)
             return row.view(dtype_of(kind))
+        if symbol.framed:
+            framed: Any = Framed(self.machine.frame, symbol.offset, dtype_of(kind))
+            return framed
         if symbol.space in ("global", "const", "param"):
             return self.constant(kind, GLOBAL_BASE + symbol.offset)
         return self.constant(kind, symbol.offset)

@@ -10,13 +10,13 @@ them, and that nothing undefined can reach, cost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.calls import Calls, split_call
 from fragir.emulator.common import LANES, UINT, Bools, Mask, Step, kind_of, store, width_of
-from fragir.emulator.control import Control, split_call
-from fragir.emulator.dataflow import Dataflow, Roles
+from fragir.emulator.dataflow import Dataflow, Roles, registers
 from fragir.emulator.definedness_rules import (
     MOVES,
     full,
@@ -28,6 +28,7 @@ from fragir.emulator.definedness_rules import (
     truth_table,
 )
 from fragir.emulator.hooks import Hooks, later
+from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.program import RESULTS, Program, Register
 from fragir.emulator.shadow import Plane, PlaneDecoder
 from fragir.emulator.state import Machine
@@ -38,11 +39,11 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
     from fragir.emulator.decode import Decoder, Place
-    from fragir.emulator.scheduler import Scheduler, Terminator
+    from fragir.emulator.scheduler import Terminator
 
 KIND = "uninitialised"
 
-_MATRIX = {"mma", "wgmma"}
+_MATRIX = {"mma", "wmma", "wgmma"}
 _VOTES = {"vote", "match", "redux"}
 _LOADS = {"ld", "ldu", "ldmatrix", "atom", "shfl"}
 
@@ -56,7 +57,7 @@ class Definedness(Hooks):
         read_from_memory = {
             r
             for placed, each in zip(program.code, self.flow.roles, strict=True)
-            if placed.ins.opcode[0] in ("ld", "ldmatrix", "atom", RESULTS)
+            if placed.ins.opcode[0] in ("ld", "ldmatrix", "wmma", "atom", RESULTS)
             for r in each.written
         }
         #: Registers that can hold undefined bits.
@@ -141,7 +142,7 @@ class Definedness(Hooks):
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         self._decoder = d
-        if group[0].opcode[0] == "mma":
+        if group[0].opcode[0] == "mma" or group[0].opcode[:2] == ("wmma", "mma"):
             before = self._mma(d, group)
         else:
             before = self._shadow(d, group[0])
@@ -181,7 +182,7 @@ class Definedness(Hooks):
         )
         if instruction.opcode[0] == "call":
             before += self._arguments(d, instruction)
-        else:
+        elif instruction.opcode[0] != "ret":
             what = {"brx": "the index of a branch"}.get(instruction.opcode[0], "an operand")
             before += self._check(d, instruction, each.read, what)
             before += self._clear(each.written)
@@ -196,26 +197,16 @@ class Definedness(Hooks):
         return run
 
     def _arguments(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
-        _, name, arguments = split_call(ins)
-        control = self._control(d)
-        routine = d.program.routine(name.text)
-        if routine is not None:
-            return control.copies(ins, arguments, routine.parameters)
-        checks = self._check(d, ins, self.flow.of(ins).read[-1:], "the function that is called")
-        for each in d.program.routines.values():
-            if len(each.parameters) == len(arguments):
-                checks += control.copies(ins, arguments, each.parameters)
-        return checks
+        _, name, _ = split_call(ins)
+        calls = Calls(PlaneDecoder(d, self.plane))
+        checks: list[Step] = []
+        if d.program.routine(name.text) is None and calls.extern(name) is None:
+            called = registers(d.program, d.placed, name)
+            checks = self._check(d, ins, called, "the function that is called")
+        return [*checks, calls.begin(ins)]
 
-    def _results(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
-        results, name, _ = split_call(ins)
-        routine = d.program.routine(name.text)
-        if routine is not None:
-            return self._control(d).copies(ins, routine.returns, results)
-        return self._clear(each.written)
-
-    def _control(self, d: Decoder) -> Control:
-        return Control(PlaneDecoder(d, self.plane), cast("Scheduler", None), set())
+    def _results(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        return [Calls(PlaneDecoder(d, self.plane)).end(ins)]
 
     def _clear(self, registers: Iterable[Register]) -> list[Step]:
         """Make registers defined in the lanes that take part."""
@@ -232,7 +223,7 @@ class Definedness(Hooks):
         each = self.flow.of(ins)
         name = ins.opcode[0]
         if name == RESULTS:
-            return self._results(d, ins, each)
+            return self._results(d, ins)
         steps: list[Step] = []
         for operand in ins.operands:
             if isinstance(operand, tree.Address):
@@ -251,6 +242,8 @@ class Definedness(Hooks):
                 return [*steps, PlaneDecoder(d, self.plane).repeat(ins, (1,))]
             case "st" | "stmatrix":
                 return steps + self._store(d, ins, data)
+            case "wmma":
+                return steps + self._fragment(d, ins, each)
             case "atom" | "red":
                 return steps + self._atomic(d, ins, each, data)
             case "shfl":
@@ -274,6 +267,30 @@ class Definedness(Hooks):
         if d.place(ins, 1, d.space(ins)).space == "global":
             return self._clear(each.written)
         return [PlaneDecoder(d, self.plane).repeat(ins)]
+
+    def _fragment(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
+        """wmma.load and wmma.store; their stride counts as an address."""
+        stride = [r for found in each.operands[2:] for r in found]
+        steps = self._check(d, ins, stride, "an address")
+        load = ins.opcode[1] == "load"
+        place = d.place(ins, 1 if load else 0, d.space(ins))
+        if load and place.space == "global":
+            return steps + self._clear(each.written)
+        if load:
+            return [*steps, PlaneDecoder(d, self.plane).repeat(ins, (2,))]
+        checks = self._check(d, ins, each.operands[1], "stored to global memory", place)
+        if place.space == "global":
+            return steps + checks
+        repeat = PlaneDecoder(d, self.plane).repeat(ins, (2,))
+
+        def run(sel: Any, mask: Mask) -> None:
+            if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
+                for check in checks:
+                    check(sel, mask)
+            else:
+                repeat(sel, mask)
+
+        return [*steps, run]
 
     def _store(self, d: Decoder, ins: tree.Instruction, data: list[Register]) -> list[Step]:
         place = d.place(ins, 0, d.space(ins))

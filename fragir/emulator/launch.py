@@ -12,6 +12,7 @@ import numpy.typing as npt
 from fragir.emulator.arguments import Arguments
 from fragir.emulator.asynchronous import AsyncEngine
 from fragir.emulator.barriers import BlockBarriers
+from fragir.emulator.calls import FRAME
 from fragir.emulator.checks import hooks_for
 from fragir.emulator.collective import is_collective, needs
 from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Warps that are on the machine together, if one cluster does not need more.
 RESIDENT = 256
+#: Bytes of a lane's stack, of all stacks together, and of what malloc gives (CUDA's own default).
+STACK, STACKS, HEAP = 1 << 16, 1 << 26, 8 << 20
 
 
 def run(
@@ -54,6 +57,8 @@ def run(
     trace: TextIO | None = None,
     progress: Callable[[float], None] | None = None,
     resident: int = RESIDENT,
+    stack: int | None = None,
+    output: TextIO | None = None,
 ) -> Report:
     """Run a kernel of a PTX text on the CPU.
 
@@ -67,7 +72,9 @@ def run(
     and `fragments` for matrix fragments that are no matrix (docs/emulator.md, "Checks"); what is
     found is in the report. `schedule` seeds another order of execution.
     `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
-    that is done. `resident`: how many warps are on the machine together.
+    that is done. `resident`: how many warps are on the machine together. `stack`: bytes a lane for
+    recursive functions and alloca (default: up to 64 KiB). `output`: a file that printf prints to;
+    `Report.printed` has it in any case.
 
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
@@ -91,6 +98,8 @@ def run(
         resident=resident,
         check=check,
         fragments=fragments,
+        stack=stack,
+        output=output,
     )
     launch.report.statistics.decode_seconds = time.perf_counter() - started
     try:
@@ -138,6 +147,8 @@ class Launch:
         resident: int,
         check: bool = False,
         fragments: bool = False,
+        stack: int | None = None,
+        output: TextIO | None = None,
     ) -> None:
         self.report = Report()
         self.program = program = Program(module, entry)
@@ -147,6 +158,7 @@ class Launch:
         self._check_sizes(grid, block, cluster)
         self.memory = memory = Memory()
         self.arguments = Arguments(program, memory, arguments)
+        self._lay_out_frames()
         static = self._place_symbols(shared)
         threads = block[0] * block[1] * block[2]
         warps = (threads + LANES - 1) // LANES
@@ -159,7 +171,11 @@ class Launch:
             grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
         )
         machine.dynamic_shared = shared
-        memory.commit(machine.warps, self.wave, static + shared, self.local_size, size)
+        machine.output = output
+        if program.frames:
+            self._add_stack(stack)
+        heap = HEAP if "malloc" in program.externs else 0
+        memory.commit(machine.warps, self.wave, static + shared, self.local_size, size, heap)
         machine.barriers = BlockBarriers(machine)
         machine.engine = AsyncEngine(machine)
         machine.wgmma = Warpgroups(machine)
@@ -242,7 +258,7 @@ class Launch:
                 static = (static + align - 1) // align * align
                 symbol.offset = static
                 static += symbol.size
-            elif symbol.space == "local":
+            elif symbol.space == "local" and not symbol.framed:
                 align = max(align, 8)
                 local = (local + align - 1) // align * align
                 symbol.offset = local
@@ -255,6 +271,29 @@ class Launch:
                 symbol.offset = static
         self.local_size = local
         return static
+
+    def _lay_out_frames(self) -> None:
+        """Variables of recursive functions get offsets in a frame."""
+        for routine in self.program.routines.values():
+            if not self.program.recursive(routine):
+                continue
+            size = 0
+            for symbol in routine.variables:
+                if symbol.space == "local":
+                    align = max(symbol.align, 8)
+                    symbol.framed, symbol.offset = True, (size + align - 1) // align * align
+                    size = symbol.offset + symbol.size
+            routine.frame_size = max((size + FRAME - 1) // FRAME * FRAME, FRAME)
+
+    def _add_stack(self, stack: int | None) -> None:
+        """Local memory for frames and alloca, behind the variables."""
+        base = (self.local_size + FRAME - 1) // FRAME * FRAME
+        if stack is None:
+            stack = max(min(STACK, STACKS // (self.machine.warps * LANES)), 1 << 10)
+        if stack < 0:
+            raise EmulationError(f"a stack has no {stack} bytes")
+        self.machine.stack_base = base
+        self.local_size = base + stack
 
     def _initialise(self) -> None:
         for symbol in self.program.symbols:
@@ -361,7 +400,7 @@ class Launch:
         placed = self.program.code[at]
         ins = placed.ins
         if ins.opcode[0] == RESULTS:
-            step = instrument(decoder, [ins], control.copy_results(at))
+            step = instrument(decoder, [ins], control.calls.end(ins))
         else:
             step = instrument(decoder, [ins], decoder.step(placed))
         if ins.guard is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ WINDOW = 1 << 32
 CLUSTER_SHIFT = 24
 GUARD = 4096
 ALIGNMENT = 256
+HEAP_GAP = 32  # what malloc's buffers are aligned to, and are apart at least
 
 
 class AccessFault(Exception):
@@ -86,6 +88,10 @@ class Memory:
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
         self._end = 0
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._heap = [0, 0]
+        self._given: list[Buffer] = []  # of the heap, by address
         self.globals = Arena(0)
         self.shared = Arena(0)
         self.local = Arena(0)
@@ -110,12 +116,17 @@ class Memory:
         self._end = start + size
         return buffer
 
-    def commit(self, warps: int, blocks: int, shared: int, local: int, cluster: int) -> None:
-        """Make the arrays: `blocks` resident blocks of `shared` bytes, `local` bytes a lane."""
-        self.globals = Arena(self._end + GUARD)
-        self._starts = [b.start for b in self.buffers]
-        self._ends = np.array([b.start + b.size for b in self.buffers] or [0], np.int64)
-        self._start_array = np.array(self._starts or [0], np.int64)
+    def commit(
+        self, warps: int, blocks: int, shared: int, local: int, cluster: int, heap: int = 0
+    ) -> None:
+        """Make the arrays: `blocks` resident blocks of `shared` bytes, `local` bytes a lane.
+
+        `heap`: bytes behind all buffers that `heap_take` gives out.
+        """
+        self._heap = [(self._end + GUARD + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, 0]
+        self._heap[1] = self._heap[0] + heap
+        self.globals = Arena(self._heap[1] + GUARD)
+        self._list_buffers(self.buffers)
         self.shared_size = shared
         self.shared_stride = (shared + 1023) // 1024 * 1024
         self.shared = Arena(self.shared_stride * blocks)
@@ -132,7 +143,36 @@ class Memory:
 
     def buffer_of(self, at: I64) -> I64:
         """The index in `buffers` of what lies at positions of the global arena."""
-        return np.searchsorted(self._start_array, at, side="right") - 1
+        return np.searchsorted(np.array(self._starts or [0], np.int64), at, side="right") - 1
+
+    def heap_take(self, size: int) -> Buffer | None:
+        """malloc: a new buffer of the heap, None where it has no room."""
+        first, end = Buffer("", self._heap[0] - HEAP_GAP, 0), Buffer("", self._heap[1], 0)
+        for one, other in pairwise([first, *self._given, end]):
+            start = (one.start + one.size + HEAP_GAP) // HEAP_GAP * HEAP_GAP
+            if start + size <= other.start:
+                break
+        else:
+            return None
+        buffer = Buffer("the heap", start, size)
+        self._given = sorted([*self._given, buffer], key=lambda b: b.start)
+        self._list_buffers([*self.buffers, buffer])
+        return buffer
+
+    def heap_give(self, start: int) -> bool:
+        """free: whether a buffer of the heap begins there."""
+        found = next((b for b in self._given if b.start == start), None)
+        if found is None:
+            return False
+        self._given.remove(found)
+        self._list_buffers([b for b in self.buffers if b is not found])
+        return True
+
+    def _list_buffers(self, buffers: list[Buffer]) -> None:
+        """In place: planes beside this memory share the lists."""
+        self.buffers[:] = sorted(buffers, key=lambda b: b.start)
+        self._starts[:] = [b.start for b in self.buffers]
+        self._ends[:] = [b.start + b.size for b in self.buffers]
 
     def bytes_of(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
         return self.globals.bytes[buffer.start : buffer.start + buffer.size]
@@ -150,8 +190,10 @@ class Memory:
         return at
 
     def _refuse_global(self, address: npt.NDArray[Any], at: I64, size: int) -> None:
-        which = np.searchsorted(self._start_array, at, side="right") - 1
-        bad = (which < 0) | (at + size > self._ends[np.maximum(which, 0)]) | (not self.buffers)
+        starts = np.array(self._starts or [0], np.int64)
+        ends = np.array(self._ends or [0], np.int64)
+        which = np.searchsorted(starts, at, side="right") - 1
+        bad = (which < 0) | (at + size > ends[np.maximum(which, 0)]) | (not self.buffers)
         if bad.any():
             index = int(np.flatnonzero(bad)[0])
             raise AccessFault(

@@ -47,6 +47,8 @@ class Symbol:
     declaration: tree.Declaration | None = None
     variable: tree.Variable | None = None
     offset: int = -1
+    #: Of a recursive function: `offset` counts from the frame of the call.
+    framed: bool = False
 
 
 Entity = Register | Symbol
@@ -89,6 +91,7 @@ class Routine:
     #: What its body declares: an activation has its own of each.
     registers: list[Register] = field(default_factory=list[Register])
     variables: list[Symbol] = field(default_factory=list[Symbol])
+    frame_size: int = 0  # bytes of the frame of a recursive function
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,9 @@ class Program:
         self.routines: dict[str, Routine] = {}
         self._pending: list[Routine] = []
         self._functions = {f.name.text: f for f in module.functions if f.body is not None}
+        self._declared = {f.name.text for f in module.functions}
+        #: Functions whose address is taken.
+        self.addressed: set[str] = set()
         for item in module.items:
             if isinstance(item, tree.Alias) and item.target.text in self._functions:
                 self._functions[item.name.text] = self._functions[item.target.text]
@@ -145,7 +151,68 @@ class Program:
             if not self._pending:  # functions may be named in tables only
                 for symbol in self.symbols:
                     if symbol.variable is not None and symbol.variable.initializer is not None:
-                        self._meet(symbol.variable.initializer, self.root)
+                        self._meet(symbol.variable.initializer, self.root, takes=True)
+        self._reach = self._call_graph()
+        #: Whether lanes need a stack: for recursion, or for alloca.
+        self.frames = any(n in to for n, to in self._reach.items()) or any(
+            p.ins.opcode[0] in ("alloca", "stacksave", "stackrestore") for p in self.code
+        )
+
+    # -- who calls whom ------------------------------------------------------------------------
+
+    def _call_graph(self) -> dict[str, set[str]]:
+        """The functions that each one can reach by calls; any whose address is taken may be
+        called through a register."""
+        direct: dict[str, set[str]] = {name: set() for name in self.routines}
+        for placed in self.code:
+            if placed.ins.opcode[0] != "call" or placed.scope.function is None:
+                continue
+            name = self.callee(placed.ins)
+            found = None if name is None else self._functions.get(name)
+            caller = direct[placed.scope.function.name]
+            if found is not None:
+                caller.add(found.name.text)
+            elif name is not None and name not in self._declared:
+                caller |= self.addressed & set(direct)
+        while True:
+            before = sum(map(len, direct.values()))
+            for to in direct.values():
+                for other in list(to):
+                    to |= direct[other]
+            if sum(map(len, direct.values())) == before:
+                return direct
+
+    def reenters(self, caller: Routine, callee: Routine | None) -> bool:
+        """Whether a function may be called again before one that it calls returns.
+
+        `callee` None: any that a register may name.
+        """
+        if caller.name not in self._reach.get(caller.name, ()):
+            return False
+        if callee is not None:
+            return callee is caller or caller.name in self._reach[callee.name]
+        return any(
+            n == caller.name or caller.name in self._reach[n]
+            for n in self.addressed
+            if n in self._reach
+        )
+
+    def recursive(self, routine: Routine) -> bool:
+        return routine.name in self._reach[routine.name]
+
+    @property
+    def externs(self) -> set[str]:
+        """Functions without a body that are called."""
+        called = {self.callee(p.ins) for p in self.code if p.ins.opcode[0] == "call"}
+        return {n for n in self._declared - set(self._functions) if n in called}
+
+    @staticmethod
+    def callee(ins: tree.Instruction) -> str | None:
+        """The name that a call calls: of a function, or of a register."""
+        for operand in ins.operands:
+            if isinstance(operand, tree.Name):
+                return operand.text
+        return None
 
     def _file(self) -> str | None:
         return self.module.source.filename if self.module.source else None
@@ -262,15 +329,19 @@ class Program:
         """Meet every name of an instruction, so that counts and sizes are known early."""
         if ins.guard is not None:
             self.find(scope, ins.guard.register.text)
+        calls = ins.opcode[0] == "call"
         for operand in ins.operands:
-            self._meet(operand, scope)
+            direct = calls and isinstance(operand, tree.Name)
+            self._meet(operand, scope, takes=not direct)
 
-    def _meet(self, operand: tree.Operand, scope: Scope) -> None:
+    def _meet(self, operand: tree.Operand, scope: Scope, takes: bool = False) -> None:
         stack: list[object] = [operand]
         while stack:
             node = stack.pop()
             if isinstance(node, tree.Name):
-                self.find(scope, node.text)
+                found = self.find(scope, node.text)
+                if takes and isinstance(found, Symbol) and found.space == "function":
+                    self.addressed.add(self._functions[node.text].name.text)
             elif isinstance(node, tree.Vector | tree.Parens):
                 stack.extend(node.elements)
             elif isinstance(node, tree.Address):

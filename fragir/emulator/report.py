@@ -103,10 +103,12 @@ class Statistics:
 class Report:
     """Statistics and findings of one launch; `fragments` where they were asked for.
 
-    `remarks` are findings of the kinds in `PERFORMANCE`.
+    `remarks` are findings of the kinds in `PERFORMANCE`. `printed`: what the kernel printed, one
+    text for each lane's printf, in the order of execution.
     """
 
     statistics: Statistics = field(default_factory=Statistics)
     findings: list[Finding] = field(default_factory=list[Finding])
     remarks: list[Finding] = field(default_factory=list[Finding])
     fragments: list[FragmentUse] = field(default_factory=list[FragmentUse])
+    printed: list[str] = field(default_factory=list[str])

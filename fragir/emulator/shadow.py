@@ -35,6 +35,7 @@ class Plane:
         self.machine.report = Report()
         self.machine.files = {width: np.zeros_like(f) for width, f in machine.files.items()}
         self.machine.carry = np.zeros_like(machine.carry)
+        self.machine.kept = {}
         self.memory = self.machine.memory = copy(machine.memory)
         self.memory.globals = Arena(machine.memory.globals.bytes.size)
         self.memory.shared = Arena(machine.memory.shared.bytes.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -90,6 +90,15 @@ class Machine:
         self.progress = False  # whether something changed that another lane could see
         self.block_of: npt.NDArray[np.intp] = np.arange(self.warps) // self.warps_per_block
         self.stack: list[Row] = []  # return positions by call depth
+        #: By call depth: frame and end of the stack of the caller.
+        self.frames: list[tuple[Row, Row]] = []
+        #: Of each lane's local memory: where the frame of its function begins, and the stack ends.
+        self.frame: Row = np.zeros(shape, np.uint64)
+        self.stack_top: Row = np.zeros(shape, np.uint64)
+        self.stack_base = 0
+        #: Registers of functions that are called again: (function, depth, width) -> rows.
+        self.kept: dict[tuple[str, int, int], Row] = {}
+        self.output: TextIO | None = None  # where printf prints to
         self.depth: Row = np.zeros(shape, np.int32)
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
@@ -109,6 +118,8 @@ class Machine:
         self.alive[self.resident :] = False
         self.key[...] = np.where(self.alive, 0, EXITED)
         self.depth[...] = 0
+        self.frame[...] = 0
+        self.stack_top[...] = self.stack_base
         self.memory.shared.bytes[...] = 0
         for name, row in self._special.items():
             row[...] = self._compute(name)

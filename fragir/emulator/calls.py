@@ -1,0 +1,529 @@
+"""Calls: arguments, results, frames of recursive functions (PTX ISA 9.2, sections 7 and 9.7.12.5).
+
+Registers and variables of a function exist once, unless it can be called again before it has
+returned: then each call has a frame of its own in the lane's stack, and the registers of the caller
+are kept until it is back. `RESULTS`, the pseudo instruction behind a call, is where that happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.common import UINT, EmulationError, Mask, Row, Step, store, where
+from fragir.emulator.decode import Decoder
+from fragir.emulator.externs import EXTERNS, Extern
+from fragir.emulator.memory import AccessFault
+from fragir.emulator.program import Register, Routine, Symbol
+from fragir.emulator.state import Machine
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.scheduler import Terminator
+
+MOST = 1000  # calls that can be nested
+FRAME = 16  # what frames are aligned to
+
+Fetch = Callable[[Any, Mask], Any]
+Put = Callable[[Any, Mask, Any], None]
+
+
+@dataclass(slots=True)
+class Handover:
+    """Values that move at once: all are read before any is written."""
+
+    pairs: list[tuple[Fetch, Put]]
+
+    def fetch(self, sel: Any, mask: Mask) -> list[Any]:
+        return [f(sel, mask) for f, _ in self.pairs]
+
+    def put(self, sel: Any, mask: Mask, values: list[Any]) -> None:
+        for (_, put), value in zip(self.pairs, values, strict=True):
+            put(sel, mask, value)
+
+    def run(self, sel: Any, mask: Mask) -> None:
+        self.put(sel, mask, self.fetch(sel, mask))
+
+
+class Calls:
+    """The calls of a program on one machine, or on a plane beside it (`shadow.py`)."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        self.machine: Machine = decoder.machine
+        self.program = decoder.program
+        #: Which function a register names is read from the machine itself.
+        self.real: Decoder = getattr(decoder, "real", decoder)
+
+    # -- terminators -------------------------------------------------------------------------------
+
+    def call(self, at: int) -> Terminator:
+        ins = self.program.code[at].ins
+        _, name, _ = split_call(ins)
+        extern = self.extern(name)
+        if extern is not None:
+            step = self._extern(ins, extern)
+
+            def outside(sel: Any, mask: Mask) -> int:
+                step(sel, mask)
+                return at + 1
+
+            return outside
+        begin = self.begin(ins)
+        routine = self.program.routine(name.text)
+        if routine is not None:
+            only = routine
+
+            def direct(sel: Any, mask: Mask) -> int:
+                begin(sel, mask)
+                self._push(sel, mask, at + 1, only)
+                return only.start
+
+            return direct
+        row = self._number(ins, name)
+        routines = list(self.program.routines.values())
+
+        def indirect(sel: Any, mask: Mask) -> None:
+            begin(sel, mask)
+            number = row[sel]
+            key = self.machine.key
+            for value in np.unique(number if mask is None else number[mask]):
+                if not 0 < value < len(routines):
+                    raise EmulationError(f"0x{value:x} is not the address of a function")
+                lanes = number == value if mask is None else (number == value) & mask
+                callee = routines[int(value)]
+                self._push(sel, lanes, at + 1, callee)
+                key[sel] = np.where(lanes, callee.start, key[sel])
+
+        return indirect
+
+    def extern(self, name: tree.Name) -> Extern | None:
+        """What stands for a function that has no body."""
+        if self.program.routine(name.text) is not None:
+            return None
+        return EXTERNS.get(name.text)
+
+    def _number(self, ins: tree.Instruction, name: tree.Name) -> Row:
+        found = self.program.find(self.decoder.scope, name.text)
+        if not isinstance(found, Register):
+            raise self.program.error(f"the function {name.text} has no body", ins.at)
+        return self.real.row(ins, name, "u64")
+
+    def ret(self) -> Terminator:
+        machine = self.machine
+
+        def run(sel: Any, mask: Mask) -> int | None:
+            depth = machine.depth[sel] - 1
+            to = np.zeros(depth.shape, np.int32)
+            for level in np.unique(depth if mask is None else depth[mask]):
+                here = depth == level if mask is None else (depth == level) & mask
+                to[here] = machine.stack[int(level)][sel][here]
+                if self.program.frames:
+                    frame, top = machine.frames[int(level)]
+                    store(machine.frame, sel, here, frame[sel])
+                    store(machine.stack_top, sel, here, top[sel])
+            store(machine.depth, sel, mask, depth)
+            some = to if mask is None else to[mask]
+            if (some == some.flat[0]).all():
+                return int(some.flat[0])
+            key = machine.key
+            key[sel] = to if mask is None else np.where(mask, to, key[sel])
+            return None
+
+        return run
+
+    def _push(self, sel: Any, mask: Mask, position: int, callee: Routine) -> None:
+        """Remember where the lanes come back, and give them the frame of the callee."""
+        machine = self.machine
+        depth = machine.depth[sel]
+        lanes = np.ones(depth.shape, np.bool_) if mask is None else mask
+        for level in np.unique(depth[lanes]):
+            if level >= MOST:
+                raise EmulationError(f"calls are nested more than {MOST} deep")
+            while len(machine.stack) <= level:
+                machine.stack.append(np.zeros(machine.key.shape, np.int32))
+                machine.frames.append((machine.frame.copy(), machine.stack_top.copy()))
+            here = lanes & (depth == level)
+            store(machine.stack[int(level)], sel, here, position)
+            if self.program.frames:
+                for row, now in zip(
+                    machine.frames[int(level)], (machine.frame, machine.stack_top), strict=True
+                ):
+                    store(row, sel, here, now[sel])
+        store(machine.depth, sel, mask, depth + 1)
+        if callee.frame_size:
+            base = next_frame(machine.stack_top[sel])
+            top = base + np.uint64(callee.frame_size)
+            reserve(machine, top, mask)
+            store(machine.frame, sel, mask, base)
+            store(machine.stack_top, sel, mask, top)
+
+    # -- what moves --------------------------------------------------------------------------------
+
+    def begin(self, ins: tree.Instruction) -> Step:
+        """Keep the caller's registers where it may be called again, and pass the arguments."""
+        _, name, arguments = split_call(ins)
+        routine = self.program.routine(name.text)
+        keep = self._keep(routine)
+        if routine is not None:
+            move = self._moves(ins, arguments, routine.parameters, into=routine)
+
+            def direct(sel: Any, mask: Mask) -> None:
+                if keep is not None:
+                    keep(sel, mask)
+                move.run(sel, mask)
+
+            return direct
+        if self.extern(name) is not None:
+            return self._forget(ins)
+        row = self._number(ins, name)
+        moves = self._all(ins, arguments, lambda r: r.parameters, passing=True)
+
+        def indirect(sel: Any, mask: Mask) -> None:
+            if keep is not None:
+                keep(sel, mask)
+            for lanes, move in _split(row[sel], mask, moves):
+                move.run(sel, lanes)
+
+        return indirect
+
+    def end(self, ins: tree.Instruction) -> Step:
+        """Behind a call: the results go to the caller, whose registers are as before."""
+        results, name, _ = split_call(ins)
+        routine = self.program.routine(name.text)
+        restore = self._restore(routine)
+        if routine is None and self.extern(name) is not None:
+            return lambda sel, mask: None
+        if routine is not None:
+            only = self._moves(ins, routine.returns, results, out_of=routine)
+
+            def direct(sel: Any, mask: Mask) -> None:
+                values = only.fetch(sel, mask)
+                if restore is not None:
+                    restore(sel, mask)
+                only.put(sel, mask, values)
+
+            return direct
+        row = self._number(ins, name)
+        moves = self._all(ins, results, lambda r: r.returns, passing=False)
+
+        def indirect(sel: Any, mask: Mask) -> None:
+            number = row[sel].copy()
+            if restore is not None:
+                number = self._kept_number(ins, name, sel, number)
+            parts = list(_split(number, mask, moves))
+            values = [move.fetch(sel, lanes) for lanes, move in parts]
+            if restore is not None:
+                restore(sel, mask)
+            for (lanes, move), value in zip(parts, values, strict=True):
+                move.put(sel, lanes, value)
+
+        return indirect
+
+    def _all(
+        self,
+        ins: tree.Instruction,
+        operands: Sequence[tree.Operand],
+        side: Callable[[Routine], Sequence[Any]],
+        passing: bool,
+    ) -> list[Handover]:
+        """The values of an indirect call, for every function that it may call."""
+        result: list[Handover] = []
+        for routine in self.program.routines.values():
+            theirs = side(routine)
+            if len(theirs) != len(operands) or routine.node.kind == "entry":
+                result.append(Handover([]))
+            elif passing:
+                result.append(self._moves(ins, operands, theirs, into=routine))
+            else:
+                result.append(self._moves(ins, theirs, operands, out_of=routine))
+        return result
+
+    # -- registers of recursive functions ----------------------------------------------------------
+
+    def _again(self, callee: Routine | None) -> Routine | None:
+        """The calling function, if the callee may call it before it returns."""
+        caller = self.decoder.scope.function
+        assert caller is not None
+        return caller if self.program.reenters(caller, callee) else None
+
+    def _rows(self, routine: Routine) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for register in routine.registers:
+            found.setdefault(register.width, []).append(register.index)
+        return found
+
+    def _keep(self, callee: Routine | None) -> Step | None:
+        caller = self._again(callee)
+        if caller is None:
+            return None
+        rows, machine = self._rows(caller), self.machine
+
+        def run(sel: Any, mask: Mask) -> None:
+            for level, lanes in _levels(machine, sel, mask):
+                for width, indices in rows.items():
+                    file = machine.files[width]
+                    key = (caller.name, level, width)
+                    kept = machine.kept.get(key)
+                    if kept is None:
+                        kept = machine.kept[key] = np.zeros_like(file[indices])
+                    kept[:, sel] = np.where(lanes, file[indices][:, sel], kept[:, sel])
+
+        return run
+
+    def _restore(self, callee: Routine | None) -> Step | None:
+        caller = self._again(callee)
+        if caller is None:
+            return None
+        rows, machine = self._rows(caller), self.machine
+
+        def run(sel: Any, mask: Mask) -> None:
+            for level, lanes in _levels(machine, sel, mask):
+                for width, indices in rows.items():
+                    kept = machine.kept[caller.name, level, width]
+                    file = machine.files[width]
+                    for place, index in enumerate(indices):
+                        store(file[index], sel, lanes, kept[place][sel])
+
+        return run
+
+    def _kept_number(self, ins: tree.Instruction, name: tree.Name, sel: Any, number: Any) -> Any:
+        """The function that a register named before the call; the callee may have changed it."""
+        found = self.program.find(self.decoder.scope, name.text)
+        caller = self.decoder.scope.function
+        machine = self.real.machine
+        if not isinstance(found, Register) or caller is None:
+            return number
+        place = self._rows(caller)[found.width].index(found.index)
+        for level, lanes in _levels(machine, sel, None):
+            kept = machine.kept.get((caller.name, level, found.width))
+            if kept is not None:
+                number = where(lanes, kept[place][sel], number)
+        return number
+
+    # -- one value ---------------------------------------------------------------------------------
+
+    def _moves(
+        self,
+        ins: tree.Instruction,
+        sources: Sequence[Any],
+        places: Sequence[Any],
+        into: Routine | None = None,
+        out_of: Routine | None = None,
+    ) -> Handover:
+        if len(sources) != len(places):
+            raise self.program.error(
+                f"the call passes {len(sources)} values, {len(places)} are expected", ins.at
+            )
+        pairs: list[tuple[Fetch, Put]] = []
+        for source, place in zip(sources, places, strict=True):
+            a, b = self._entity(source), self._entity(place)
+            if isinstance(b, tree.Sink):
+                continue
+            size = b.size if isinstance(b, Symbol) else max(b.width // 8, 1)
+            if isinstance(a, Symbol) and isinstance(b, Symbol):
+                size = min(a.size, b.size)
+            pairs.append(
+                (
+                    self._fetch(ins, source, a, b, size, out_of is not None),
+                    self._put(ins, b, size, into is not None),
+                )
+            )
+        return Handover(pairs)
+
+    def _entity(self, value: Any) -> Any:
+        if isinstance(value, tree.Name):
+            return self.program.find(self.decoder.scope, value.text)
+        return value
+
+    def _base(self, symbol: Symbol, callee: bool) -> Fetch:
+        """Positions of a variable in local memory: of this call's frame, or of the callee's."""
+        machine = self.machine
+        home = machine.memory.local_home
+        offset = symbol.offset
+        if symbol.space != "local":
+            raise self.program.error(f"{symbol.name} cannot be passed by a call")
+        if not symbol.framed:
+            return lambda sel, mask: home[sel] + offset
+
+        def framed(sel: Any, mask: Mask) -> Any:
+            frame = next_frame(machine.stack_top[sel]) if callee else machine.frame[sel]
+            if callee:
+                reserve(machine, frame + np.uint64(offset + symbol.size), mask)
+            return home[sel] + frame.astype(np.int64) + offset
+
+        return framed
+
+    def _fetch(
+        self, ins: tree.Instruction, source: Any, a: Any, b: Any, size: int, callee: bool
+    ) -> Fetch:
+        memory = self.machine.memory
+        if isinstance(a, Symbol):
+            base = self._base(a, callee)
+
+            def of_memory(sel: Any, mask: Mask) -> Any:
+                at = base(sel, mask)[..., None] + np.arange(size)
+                return memory.local.bytes[np.minimum(at, memory.local.bytes.size - 1)]
+
+            if isinstance(b, Symbol):
+                return of_memory
+            width = max(size, 1)
+
+            def of_value(sel: Any, mask: Mask) -> Any:
+                return of_memory(sel, mask).view(UINT[width])[..., 0]
+
+            return of_value
+        if isinstance(a, Register):
+            row = self.machine.files[a.width][a.index] if a.width <= 64 else None
+        elif isinstance(b, Register):
+            row = self.decoder.row(ins, source, "pred" if b.width == 1 else f"u{b.width}")
+        elif isinstance(b, Symbol) and size in UINT:
+            row = self.decoder.row(ins, source, f"b{8 * size}")
+        else:
+            row = None
+        if row is None:
+            raise self.program.error("this argument of a call is not supported", ins.at)
+        value: Row = row
+        return lambda sel, mask: value[sel].copy()
+
+    def _put(self, ins: tree.Instruction, b: Any, size: int, callee: bool) -> Put:
+        memory = self.machine.memory
+        if isinstance(b, Register):
+            if b.width > 64:
+                raise self.program.error("this argument of a call is not supported", ins.at)
+            row = self.machine.files[b.width][b.index]
+
+            def to_row(sel: Any, mask: Mask, value: Any) -> None:
+                store(row, sel, mask, value.astype(row.dtype))
+
+            return to_row
+        if not isinstance(b, Symbol):
+            raise self.program.error("this argument of a call is not supported", ins.at)
+        base = self._base(b, callee)
+
+        def to_memory(sel: Any, mask: Mask, value: Any) -> None:
+            at = base(sel, mask)
+            data = value if value.dtype == np.uint8 and value.ndim > at.ndim else None
+            if data is None:
+                data = np.ascontiguousarray(value)[..., None].view(np.uint8)
+            part = at[..., None] + np.arange(min(size, data.shape[-1]))
+            data = data[..., : part.shape[-1]]
+            if mask is not None:
+                part, data = part[mask], data[mask]
+            memory.local.bytes[part] = data
+
+        return to_memory
+
+    # -- functions without a body ------------------------------------------------------------------
+
+    def _extern(self, ins: tree.Instruction, extern: Extern) -> Step:
+        results, name, arguments = split_call(ins)
+        if len(arguments) != len(extern.parameters) or len(results) > 1:
+            raise self.program.error(
+                f"{name.text} takes {len(extern.parameters)} arguments, not {len(arguments)}",
+                ins.at,
+            )
+        fetches = [
+            self._value(ins, a, size) for a, size in zip(arguments, extern.parameters, strict=True)
+        ]
+        put: Put | None = None
+        if results and not isinstance(results[0], tree.Sink):
+            entity = self._entity(results[0])
+            put = self._put(ins, entity, extern.result, False)
+        machine = self.machine
+
+        def run(sel: Any, mask: Mask) -> None:
+            values = [f(sel, mask) for f in fetches]
+            result = np.zeros(machine.key[sel].shape, UINT[extern.result])
+            lanes = np.ones(result.shape, np.bool_) if mask is None else mask
+            ids = machine.engine.lane_ids[sel]
+            for flat, (i, j) in enumerate(np.argwhere(lanes)):
+                lane = int(ids[i, j])
+                try:
+                    result[i, j] = extern.act(machine, lane, [int(v[i, j]) for v in values])
+                except AccessFault as fault:
+                    fault.index = flat
+                    raise
+            if put is not None:
+                put(sel, mask, result)
+
+        return run
+
+    def _value(self, ins: tree.Instruction, operand: tree.Operand, size: int) -> Fetch:
+        entity = self._entity(operand)
+        return self._fetch(ins, operand, entity, Register(8 * size, 0, f"b{8 * size}"), size, False)
+
+    def _forget(self, ins: tree.Instruction) -> Step:
+        """On a plane: nothing is known of what such a function returns."""
+        results, _, _ = split_call(ins)
+        puts: list[Put] = []
+        for result in results:
+            entity = self._entity(result)
+            if isinstance(entity, Register | Symbol):
+                size = entity.size if isinstance(entity, Symbol) else max(entity.width // 8, 1)
+                puts.append(self._put(ins, entity, size, False))
+
+        def run(sel: Any, mask: Mask) -> None:
+            shape = self.machine.key[sel].shape
+            for put in puts:
+                put(sel, mask, np.zeros(shape, np.uint64))
+
+        return run
+
+
+def _split(number: Any, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Any, Handover]]:
+    """(lanes, what moves) for every function that lanes call."""
+    result: list[tuple[Any, Handover]] = []
+    for value in np.unique(number if mask is None else number[mask]):
+        if 0 <= value < len(moves):
+            lanes = number == value
+            result.append((lanes if mask is None else lanes & mask, moves[int(value)]))
+    return result
+
+
+def _levels(machine: Machine, sel: Any, mask: Mask) -> list[tuple[int, Any]]:
+    """(depth, lanes) of the calls that lanes are in."""
+    depth = machine.depth[sel]
+    levels = np.unique(depth if mask is None else depth[mask])
+    return [(int(v), depth == v if mask is None else (depth == v) & mask) for v in levels]
+
+
+def next_frame(top: Any) -> Any:
+    """Where the next frame begins."""
+    return (top + np.uint64(FRAME - 1)) & np.uint64(~(FRAME - 1) & (1 << 64) - 1)
+
+
+def reserve(machine: Machine, top: Any, mask: Mask) -> None:
+    """Refuse stacks that grow beyond the lane's local memory."""
+    highest = int(top.max() if mask is None else top[mask].max())
+    if highest > machine.memory.local_size:
+        where = top if mask is None else top[mask]
+        index = int(np.argmax(where))
+        reason = (
+            f"the stack overflows: it has {machine.memory.local_size} bytes a lane "
+            "(run(..., stack=...) gives more)"
+        )
+        fault = AccessFault(reason, highest, index)
+        if mask is not None:
+            fault.mask = mask  # pyright: ignore[reportAttributeAccessIssue]
+        raise fault
+
+
+def split_call(
+    ins: tree.Instruction,
+) -> tuple[tuple[tree.Operand, ...], tree.Name, tuple[tree.Operand, ...]]:
+    """(results, function, arguments) of a call."""
+    operands = list(ins.operands)
+    results: tuple[tree.Operand, ...] = ()
+    if operands and isinstance(operands[0], tree.Parens):
+        results = operands[0].elements
+        del operands[0]
+    name = operands.pop(0)
+    assert isinstance(name, tree.Name)
+    arguments: tuple[tree.Operand, ...] = ()
+    if operands and isinstance(operands[0], tree.Parens):
+        arguments = operands[0].elements
+    return results, name, arguments
