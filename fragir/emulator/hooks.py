@@ -108,7 +108,7 @@ class Hooks:
     # -- memory ----------------------------------------------------------------------------------
 
     def on_access(self, access: Access) -> None:
-        """ld, st, atom, red, ldmatrix, stmatrix: before the access."""
+        """ld, st, atom, red, ldmatrix, stmatrix, wmma.load, wmma.store: before the access."""
 
     def on_copy_issue(self, copy: Copy) -> None:
         """cp.async of many lanes is issued (not executed yet; see `Copy` for the positions)."""
@@ -268,8 +268,30 @@ def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hook
     return run
 
 
+def _observe_fragment(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
+    """wmma.load and wmma.store: every access of the lanes, one after the other."""
+    from fragir.emulator.warp_matrix import whole_warps, wmma_places
+
+    op, place, addresses = wmma_places(d, ins)
+    kind: AccessKind = "load" if ins.opcode[1] == "load" else "store"
+    machine = d.machine
+
+    def run(sel: Any, mask: Mask) -> None:
+        warps = np.arange(machine.warps)[whole_warps(sel, mask)]
+        lanes = machine.engine.lane_ids[warps]
+        for at in addresses(warps):
+            access = Access(kind, ins, place.space, at, op.unit, lanes, warps, None, machine)
+            for hook in hooks:
+                hook.on_access(access)
+        step(sel, mask)
+
+    return run
+
+
 def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
     """Tell `hooks` of the accesses of one instruction."""
+    if ins.opcode[0] == "wmma" and ins.opcode[1] != "mma" and hooks:
+        return _observe_fragment(d, ins, step, hooks)
     known = _KINDS.get(ins.opcode[0])
     if known is None or not hooks or later(ins):
         return step

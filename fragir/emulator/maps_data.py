@@ -569,3 +569,77 @@ col = (%laneid % 4) * 2 + i
 row = (%laneid % 4) * 2 + i
 col = %laneid >> 2
 """
+
+# The ISA leaves open which lane holds which element of a wmma fragment. These are the places that
+# ptxas 13.2 loads them to, read off its SASS, alike from sm_75 to sm_120a. A and B of f16 have 8
+# registers in every shape: where these are fewer elements, they follow each other again. The
+# shapes m8n8k4, m8n8k32 and m8n8k128 are those of mma.
+WMMA = r"""
+[9.7.14.4 figure] m16n16k16 f16 bf16 : a 8
+row = (%laneid >> 2) + 8 * (i // 2 % 2)
+col = (%laneid % 4) * 2 + i % 2 + 8 * (i // 4)
+
+[9.7.14.4 figure] m16n16k16 f16 bf16 : b 8
+row = (%laneid % 4) * 2 + i % 2 + 8 * (i // 2 % 2)
+col = (%laneid >> 2) + 8 * (i // 4)
+
+[9.7.14.4 figure] m32n8k16 f16 bf16 : a 16
+row = (%laneid >> 2) + 8 * (i // 2 % 2) + 16 * (i // 8)
+col = (%laneid % 4) * 2 + i % 2 + 8 * (i // 4 % 2)
+
+[9.7.14.4 figure] m32n8k16 f16 bf16 : b 4
+row = (%laneid % 4) * 2 + i % 2 + 8 * (i // 2)
+col = %laneid >> 2
+
+[9.7.14.4 figure] m8n32k16 f16 bf16 : a 4
+row = %laneid >> 2
+col = (%laneid % 4) * 2 + i % 2 + 8 * (i // 2)
+
+[9.7.14.4 figure] m8n32k16 f16 bf16 : b 16
+row = (%laneid % 4) * 2 + i % 2 + 8 * (i // 4 % 2)
+col = (%laneid >> 2) + 8 * (i // 2 % 2) + 16 * (i // 8)
+
+[9.7.14.4 figure] m16n16k16 s8 u8 : a 8
+row = (%laneid >> 2) + 8 * (i // 4)
+col = (%laneid % 4) * 4 + i % 4
+
+[9.7.14.4 figure] m16n16k16 s8 u8 : b 8
+row = (%laneid % 4) * 4 + i % 4
+col = (%laneid >> 2) + 8 * (i // 4)
+
+[9.7.14.4 figure] m32n8k16 s8 u8 : a 16
+row = (%laneid >> 2) + 8 * (i // 4)
+col = (%laneid % 4) * 4 + i % 4
+
+[9.7.14.4 figure] m32n8k16 s8 u8 : b 4
+row = (%laneid % 4) * 4 + i
+col = %laneid >> 2
+
+[9.7.14.4 figure] m8n32k16 s8 u8 : a 4
+row = %laneid >> 2
+col = (%laneid % 4) * 4 + i
+
+[9.7.14.4 figure] m8n32k16 s8 u8 : b 16
+row = (%laneid % 4) * 4 + i % 4
+col = (%laneid >> 2) + 8 * (i // 4)
+
+[9.7.14.4 figure] m16n16k8 tf32 : a 4
+row = (%laneid >> 2) + 8 * (i % 2)
+col = %laneid % 4 + 4 * (i // 2)
+
+[9.7.14.4 figure] m16n16k8 tf32 : b 4
+row = %laneid % 4 + 4 * (i % 2)
+col = (%laneid >> 2) + 8 * (i // 2)
+
+[9.7.14.4 figure] m16n16 f16 f32 s32 : c 8
+row = (%laneid >> 2) + 8 * (i // 2 % 2)
+col = (%laneid % 4) * 2 + i % 2 + 8 * (i // 4)
+
+[9.7.14.4 figure] m32n8 f16 f32 s32 : c 8
+row = (%laneid >> 2) + 8 * (i // 2)
+col = (%laneid % 4) * 2 + i % 2
+
+[9.7.14.4 figure] m8n32 f16 f32 s32 : c 8
+row = (%laneid % 4) * 2 + i % 2
+col = (%laneid >> 2) + 8 * (i // 2)
+"""

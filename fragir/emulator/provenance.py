@@ -17,6 +17,7 @@ import numpy as np
 from fragir.emulator.common import I64, Mask, Step, kind_of, store, width_of
 from fragir.emulator.dataflow import Dataflow, Roles
 from fragir.emulator.hooks import later
+from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.program import Program, Register
 from fragir.emulator.shadow import Plane, PlaneDecoder
 from fragir.emulator.state import Machine
@@ -144,6 +145,8 @@ class Provenance:
         name = ins.opcode[0]
         if name in ("st", "stmatrix"):
             return self._store(d, ins)
+        if ins.opcode[:2] == ("wmma", "store"):
+            return self._store_fragment(d, ins)
         if name in ("atom", "red"):
             return self._lose(d, ins) + self._clear(each.written)
         if not any(r in self.tracked for r in each.written):
@@ -179,6 +182,21 @@ class Provenance:
         if place.space == "generic" and ins.opcode[0] == "st" and ins.opcode[1] != "bulk":
             steps.append(self._restore(place))
         return steps
+
+    def _store_fragment(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        """wmma.store: accumulators come from nowhere; global memory stands for itself."""
+        place = d.place(ins, 0, d.space(ins))
+        if place.space == "global":
+            return []
+        steps = [PlaneDecoder(d, plane).repeat(ins, (2,)) for plane in self.planes]
+
+        def run(sel: Any, mask: Mask) -> None:
+            if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
+                return
+            for step in steps:
+                step(sel, mask)
+
+        return [run]
 
     def _restore(self, place: Place) -> Step:
         """Bytes of global memory stand for themselves, also after a generic store."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 #: Instructions of whole warps (PTX ISA 9.2: "all threads in the warp must execute the same").
-ALIGNED = {"mma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
+ALIGNED = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
 
 
 class Synchronisation(Hooks):

@@ -6,6 +6,8 @@
 * `WgmmaOp`      wgmma.mma_async and its sparse form    registers, shared memory -> registers
 * `LdmatrixOp`   ldmatrix                                       rows of 16 bytes -> registers
 * `StmatrixOp`   stmatrix                                       registers -> rows of 16 bytes
+* `WmmaOp`       wmma.mma (an `MmaOp`)                          registers -> registers
+* `WmmaAccess`   wmma.load, wmma.store                          places of a matrix in memory
 * `MovmatrixOp`  movmatrix                                      registers -> registers
 
 A register operand of `n` registers is one array `[n, W, 32]`: register, warp, lane (wgmma:
@@ -27,6 +29,7 @@ from fragir.emulator.tensor_mma import MmaOp
 from fragir.emulator.tensor_opcode import tensor_instruction
 from fragir.emulator.tensor_types import Registers, Settings, TensorOp
 from fragir.emulator.tensor_wgmma import ReadShared, WgmmaOp
+from fragir.emulator.tensor_wmma import WmmaAccess, WmmaOp
 
 __all__ = [
     "LdmatrixOp",
@@ -38,5 +41,7 @@ __all__ = [
     "StmatrixOp",
     "TensorOp",
     "WgmmaOp",
+    "WmmaAccess",
+    "WmmaOp",
     "tensor_instruction",
 ]

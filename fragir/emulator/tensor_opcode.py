@@ -9,6 +9,7 @@ from fragir.emulator.tensor_matrix import build_ldmatrix, build_movmatrix, build
 from fragir.emulator.tensor_mma_forms import build_mma
 from fragir.emulator.tensor_types import Settings, TensorOp
 from fragir.emulator.tensor_wgmma import build_wgmma
+from fragir.emulator.tensor_wmma import build_wmma, build_wmma_access
 from fragir.emulator.tensor_words import read_words
 from fragir.errors import FragirError
 
@@ -35,6 +36,10 @@ def _build(opcode: tuple[str, ...], target: str, settings: Settings) -> TensorOp
             return build_mma(read_words(opcode), where, settings)
         case "wgmma" if "mma_async" in opcode:
             return build_wgmma(read_words(opcode), where)
+        case "wmma" if opcode[1:2] == ("mma",):
+            return build_wmma(opcode, where)
+        case "wmma" if opcode[1:2] in (("load",), ("store",)):
+            return build_wmma_access(opcode, where)
         case "ldmatrix":
             return build_ldmatrix(opcode, where)
         case "stmatrix":

@@ -22,6 +22,7 @@ from fragir.emulator.tensor import (
     MovmatrixOp,
     StmatrixOp,
     TensorOp,
+    WmmaAccess,
     tensor_instruction,
 )
 from fragir.ptx import tree
@@ -302,8 +303,76 @@ def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
+# -- wmma ------------------------------------------------------------------------------------------
+
+
+def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, Place, Any]:
+    """(operation, place, addresses of every access `[accesses, warps, 32]` by warps)."""
+    op = operation(d, ins)
+    assert isinstance(op, WmmaAccess)
+    load = ins.opcode[1] == "load"
+    place = d.place(ins, 1 if load else 0, d.space(ins))
+    if d.count(ins) not in (2, 3):
+        raise d.error(ins, f"{ins.mnemonic} takes 2 or 3 operands, not {d.count(ins)}")
+    stride = d.source(ins, 2, "u32") if d.count(ins) == 3 else None
+
+    def addresses(sel: Any) -> Any:
+        base = place.at(sel, None)
+        return op.addresses(base, np.array(op.stride) if stride is None else stride[sel])
+
+    return op, place, addresses
+
+
+def _faulty(sel: Any, fault: AccessFault) -> None:
+    """All lanes of these warps made the access."""
+    fault.mask = None  # pyright: ignore[reportAttributeAccessIssue]
+    fault.sel = sel  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
+    if ins.opcode[1] == "mma":
+        return mma_group(d, [ins])
+    op, place, addresses = wmma_places(d, ins)
+    load, space = ins.opcode[1] == "load", place.space
+    vector = d.vector(d.operand(ins, 0 if load else 1))
+    if len(vector) != op.r.count:
+        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    machine = d.machine
+    memory, statistics = machine.memory, machine.report.statistics
+
+    def run_load(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        where_ = addresses(sel)
+        try:
+            values = [memory.load(space, at, sel, None, op.unit, 1) for at in where_]
+        except AccessFault as fault:
+            _faulty(sel, fault)
+            raise
+        statistics.loaded[space] += op.unit * where_.size
+        write(sel, op.join(np.stack(values)))
+
+    def run_store(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        where_ = addresses(sel)
+        try:
+            for at, value in zip(where_, op.split(registers.read(sel)), strict=True):
+                memory.save(space, at, sel, None, op.unit, 1, value)
+        except AccessFault as fault:
+            _faulty(sel, fault)
+            raise
+        statistics.stored[space] += op.unit * where_.size
+        machine.progress = True
+
+    if load:
+        write = _outputs(d, [ins], [vector], op.r.width)
+        return run_load
+    registers = Registers(d, [ins], [vector], op.r.width)
+    return run_store
+
+
 TABLE: dict[str, Decode] = {
     "mma": _mma,
+    "wmma": _wmma,
     "ldmatrix": _load_matrix,
     "stmatrix": _store_matrix,
     "movmatrix": _move_matrix,
