@@ -275,7 +275,8 @@ class _Reader:
         parse = self.shapes.operands.parse
         elements: list[tree.Operand] = []
         try:
-            bare = declaration(clean[at:here] + clean[stop:end], 0, end - at, self.classes)
+            empty = clean[at:here] + clean[stop:end]
+            bare = declaration(empty, 0, len(empty), self.classes)
             while here < stop:
                 run = _RUN.match(clean, here, stop)
                 comma = run.end() if run else stop
