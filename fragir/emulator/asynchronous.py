@@ -34,6 +34,7 @@ class Copy:
     groups: npt.NDArray[np.int32]
     low: int
     high: int
+    number: int = 0  # in the order of issue
 
     def part(self, which: npt.NDArray[np.bool_]) -> Copy:
         groups = self.groups[which]
@@ -48,6 +49,7 @@ class Copy:
             groups,
             low,
             high,
+            self.number,
         )
 
     def move(self, memory: Memory) -> None:
@@ -78,6 +80,7 @@ class Arrival:
     at: I64
     lanes: npt.NDArray[np.int64]
     raise_first: bool
+    number: int  # copies with lower numbers were issued before
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ class AsyncEngine:
         self.bulk_committed = np.zeros(shape, np.int32)
         self.copies: list[Copy] = []
         self.arrivals: list[Arrival] = []
+        self.issued = 0  # cp.async so far
         self.transfers: list[Transfer] = []
         self.lane_ids: npt.NDArray[np.int64] = np.arange(
             machine.warps * LANES, dtype=np.int64
@@ -145,7 +149,8 @@ class AsyncEngine:
         lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
         groups = self.committed[sel].copy() if mask is None else self.committed[sel][mask]
         low, high = int(groups.min()), int(groups.max())
-        copy = Copy(source, into, size, given, lanes, groups, low, high)
+        copy = Copy(source, into, size, given, lanes, groups, low, high, self.issued)
+        self.issued += 1
         for hook in self.machine.hooks:
             hook.on_copy_issue(copy)
         if self.retires_now():
@@ -216,7 +221,7 @@ class AsyncEngine:
         if raise_first:
             for position in at.ravel():
                 update(self.machine, int(position), 0, 0, more=1)
-        self.arrivals.append(Arrival(at.ravel(), lanes.ravel(), raise_first))
+        self.arrivals.append(Arrival(at.ravel(), lanes.ravel(), raise_first, self.issued))
 
     # -- bulk ------------------------------------------------------------------------------------
 
@@ -282,6 +287,9 @@ class AsyncEngine:
         for arrival in self.arrivals:
             kept: list[Copy] = []
             for copy in self.copies:
+                if copy.number >= arrival.number:
+                    kept.append(copy)
+                    continue
                 mine = np.isin(copy.lanes, arrival.lanes)
                 if mine.all():
                     self._retire(copy)

@@ -450,21 +450,27 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
-        values = None if amount is None else get(amount, sel, mask).astype(np.int64)
-        tell_mbarrier(machine, "arrive", at, get(machine.engine.lane_ids, sel, mask))
         each, who = at.ravel(), get(machine.engine.lane_ids, sel, mask).ravel()
+        values = np.ones(each.shape, np.int64)
+        if amount is not None:
+            values = get(amount, sel, mask).astype(np.int64).ravel()
         old = np.zeros(each.shape, np.uint64)
         for position in np.unique(each):
-            which = each == position
-            number = int(which.sum())
-            total = number if values is None else int(values.ravel()[which].sum())
-            if values is not None and not expects:
-                _refuse_excess(machine, int(position), values.ravel()[which], who[which])
-            if drops:
-                _drop(machine, int(position), number)
-            tx = total if expects else 0
-            count = number if expects else total
-            old[which] = update(machine, int(position), count, tx, lane=int(who[which][-1]))
+            which = np.flatnonzero(each == position)
+            if not expects and amount is not None:
+                _refuse_excess(machine, int(position), values[which], who[which])
+            counts = np.ones(len(which), np.int64) if expects else values[which]
+            pending = unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]
+            groups = [which]
+            if int(counts.sum()) > pending:  # the phase ends between two of the lanes
+                groups = [which[i : i + 1] for i in range(len(which))]
+            for group in groups:
+                tell_mbarrier(machine, "arrive", each[group], who[group])
+                if drops:
+                    _drop(machine, int(position), len(group))
+                total = int(values[group].sum())
+                count, tx = (len(group), total) if expects else (total, 0)
+                old[group] = update(machine, int(position), count, tx, lane=int(who[group[-1]]))
         if state is not None:
             if mask is None:
                 state[sel] = old.reshape(at.shape)

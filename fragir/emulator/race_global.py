@@ -57,11 +57,8 @@ class World:
         known[number] = later(vector[0], known.get(number))
         self.published[position] = known
 
-    def acquire(self, position: int, lanes: I64) -> None:
-        """Lanes of one cluster read what was published at a place."""
-        known = self.published.get(position)
-        if known is None:
-            return
+    def acquire(self, known: Knowledge, lanes: I64) -> None:
+        """Lanes of one cluster learn what was published at a place."""
         cluster = int(lanes[0]) // self.clocks.lanes
         events = self.events.setdefault(self.first + cluster, [])
         for lane in lanes:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.clocks import COLUMN_BITS, PENDING, SITE_MASK, Clocks, record
+from fragir.emulator.clocks import (
+    COLUMN_BITS,
+    COLUMN_MASK,
+    PENDING,
+    SITE_MASK,
+    TIME_SHIFT,
+    Clocks,
+    record,
+)
 from fragir.emulator.common import I64, LANES
 from fragir.emulator.hooks import Access, Event
-from fragir.emulator.race_global import World
+from fragir.emulator.race_global import Knowledge, World
 from fragir.emulator.race_records import MBARRIER, Records
 from fragir.emulator.race_shadow import RaceShadow
 
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 
 STRONG_WORDS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
 _RELEASING = {"release", "acq_rel", "sc"}
+_ACQUIRING = {"acquire", "acq_rel", "sc"}
 
 
 class Order(Records):
@@ -46,6 +55,13 @@ class Order(Records):
         self.places: dict[tuple[int, str, int], npt.NDArray[np.int32]] = {}
         self.live: dict[int, int] = {}  # mbarrier -> the record of its initialisation
         self.landed: dict[int, tuple[int, int]] = {}  # mbarrier -> its column, latest copy
+        #: What lanes have read relaxed and not learned yet: lane -> place -> knowledge.
+        self.heard: dict[int, dict[tuple[int, str, int], tuple[Any, Knowledge | None]]] = {}
+        #: What blocks of a cluster know when they exit, besides what their lanes do.
+        self.exit_known: dict[int, npt.NDArray[np.int32]] = {}
+        self.whole: dict[tuple[int, int], npt.NDArray[np.int32]] = {}
+        #: Arrivals at mbarriers of other blocks: (position, column) -> the latest record.
+        self.remote: dict[tuple[int, int], int] = {}
         #: Of the cluster's barrier, by lane: arrivals and waits so far.
         self.cluster_counts = np.zeros((2, self.machine.warps * LANES), np.int64)
         clusters = self.machine.warps * LANES // self.clocks.lanes
@@ -65,7 +81,11 @@ class Order(Records):
         return vector
 
     def fence_memory(self, lanes: I64) -> None:
-        """fence, membar, and what releasing accesses do first."""
+        """fence, membar: what was read takes effect, what is known can be handed on."""
+        self.deliver(lanes)
+        self._release(lanes)
+
+    def _release(self, lanes: I64) -> None:
         self.clocks.fence(lanes, self.clocks.fenced)
         self.fences_in[np.unique(lanes // self.clocks.lanes)] = True
 
@@ -86,6 +106,8 @@ class Order(Records):
         lanes: I64,
     ) -> None:
         clocks, machine = self.clocks, self.machine
+        if kind != "release":
+            self.deliver(lanes)
         if kind == "sync":
             return
         size = machine.warps_per_block * LANES
@@ -121,9 +143,13 @@ class Order(Records):
             key = ("cluster", cluster, phase)
             if kind == "arrive":
                 self.arrived.pop(("cluster", cluster, phase - 2), None)
+                if self._relaxed():
+                    full = clocks.publish(part)
+                    self.whole[cluster, phase] = merge(full, self.whole.get((cluster, phase)))
                 self.arrived[key] = merge(self._arrival(part), self.arrived.get(key))
             elif key in self.arrived:
                 clocks.acquire(part, self.arrived[key])
+                self._may_exit(part, self.whole.get((cluster, phase)))
 
     def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
         clocks = self.clocks
@@ -137,6 +163,8 @@ class Order(Records):
             return
         if kind in ("arrive", "expect", "test", "wait"):
             self._initialised(position, lanes)
+        if kind in ("arrive", "expect"):
+            self._remote(position, lanes)
         if kind == "arrive":
             self.arrived[key] = merge(self._arrival(lanes), self.arrived.get(key))
         elif kind == "phase":
@@ -149,6 +177,57 @@ class Order(Records):
             self.phases[position] = merge(vector, self.phases.get(position))
         elif kind == "wait" and position in self.phases:
             clocks.acquire(lanes, self.phases[position])
+
+    # -- blocks of a cluster must outlive what others do in their shared memory ----------------
+
+    def _may_exit(self, lanes: I64, vector: npt.NDArray[np.int32] | None) -> None:
+        """A relaxed barrier hands on no data, but all have come to it."""
+        if vector is not None:
+            for block in np.unique(self.machine.block_of[lanes // LANES]):
+                self.exit_known[int(block)] = merge(vector, self.exit_known.get(int(block)))
+
+    def _remote(self, position: int, lanes: I64) -> None:
+        if self.machine.cluster_size > 1:
+            block = position // max(self.machine.memory.shared_stride, 1)
+            for lane in lanes[self.machine.block_of[lanes // LANES] != block]:
+                column = int(self.clocks.own[lane])
+                self.remote[position, column] = record(self.clocks.now, column, self.site)
+
+    def on_finish(self) -> None:
+        if self.machine.cluster_size == 1:
+            return
+        clocks, shadow = self.clocks, self.shadow
+        per, stride = self.machine.warps_per_block * LANES, self.machine.memory.shared_stride
+        for block in range(self.machine.resident // self.machine.warps_per_block):
+            lanes = block * per + np.arange(per)
+            known = clocks.rows(lanes)[0].max(axis=0)[None]
+            if block in self.exit_known:
+                known = merge(known[None, 0], self.exit_known[block][:1])
+            first, end = block * stride >> shadow.shift, (block + 1) * stride >> shadow.shift
+            at = np.arange(first, end)
+            mine = lanes[0] % clocks.lanes // per
+            self._exits(block, known[0], at, shadow.read[first:end, -1], mine, per)
+            self._exits(block, known[0], at, shadow.written[first:end], mine, per)
+            there = [(p, r) for (p, _), r in self.remote.items() if p // stride == block]
+            if there:
+                places = np.array([p >> shadow.shift for p, _ in there])
+                recs = np.array([r for _, r in there])
+                self._exits(block, known[0], places, recs, mine, per)
+
+    def _exits(self, block: int, known: Any, places: I64, recs: I64, rank: int, per: int) -> None:
+        """Accesses of other blocks of the cluster that this block does not wait for."""
+        column = recs & COLUMN_MASK
+        foreign = (recs != 0) & (column < self.clocks.lanes) & (column // per != rank)
+        bad = foreign & (recs >> TIME_SHIFT > known[np.minimum(column, len(known) - 1)])
+        if bad.any():
+            index = int(np.flatnonzero(bad)[0])
+            rec = int(recs[index])
+            cluster = block // self.machine.cluster_size
+            lane = cluster * self.clocks.lanes + (rec & COLUMN_MASK)
+            who, _ = self.machine.place(block * self.machine.warps_per_block)
+            text = f"block {who}, whose shared memory this is, does not wait for it and may exit"
+            site = rec >> COLUMN_BITS & SITE_MASK
+            self.find("race", site, site, lane, int(places[index]) << self.shadow.shift, text)
 
     def _hold(self, position: int, rec: int) -> None:
         shadow = self.shadow
@@ -185,18 +264,19 @@ class Order(Records):
     def hand_on(self, access: Access) -> None:
         """Strong accesses to one place hand on what has been fenced before.
 
-        Acquiring needs no fence here: a reader that has none is left alone.
+        A lane that reads relaxed learns it at its next fence, or barrier: `deliver`.
         """
         words = access.instruction.opcode
         if access.kind != "atomic" and STRONG_WORDS.isdisjoint(words):
             return
         clocks = self.clocks
         releases = not _RELEASING.isdisjoint(words)
+        acquires = not _ACQUIRING.isdisjoint(words)
         for arena, at, lanes in access.parts():
             which = "shared" if arena is self.machine.memory.shared else "global"
             at, lanes = at.ravel(), lanes.ravel()
             if releases:
-                self.fence_memory(lanes)
+                self._release(lanes)
             clusters = lanes // clocks.lanes
             publishes = (access.kind != "load") & self.fences_in[clusters]
             hears = access.kind != "store" and bool(self.places or self.world.published)
@@ -214,10 +294,33 @@ class Order(Records):
                         if which == "global":
                             self.world.publish(int(position), int(cluster), vector)
                     if access.kind != "store":
-                        if key in self.places:
-                            clocks.acquire(part, self.places[key])
-                        if which == "global":
-                            self.world.acquire(int(position), part)
+                        self._hear(key, part, acquires)
+
+    def _hear(self, key: tuple[int, str, int], lanes: I64, acquires: bool) -> None:
+        """Lanes of one cluster have read what was handed on at a place."""
+        vector = self.places.get(key)
+        known = self.world.published.get(key[2]) if key[1] == "global" else None
+        if vector is None and known is None:
+            return
+        if acquires:
+            self._learn(vector, known, lanes)
+            return
+        for lane in lanes:
+            self.heard.setdefault(int(lane), {})[key] = vector, known
+
+    def _learn(self, vector: Any, known: Knowledge | None, lanes: I64) -> None:
+        if vector is not None:
+            self.clocks.acquire(lanes, vector)
+        if known is not None:
+            self.world.acquire(known, lanes)
+
+    def deliver(self, lanes: I64) -> None:
+        """What lanes have heard by relaxed reads takes effect."""
+        if not self.heard:
+            return
+        for lane in lanes:
+            for vector, known in self.heard.pop(int(lane), {}).values():
+                self._learn(vector, known, np.array([lane]))
 
 
 def merge(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int32]:

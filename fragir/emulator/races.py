@@ -264,6 +264,8 @@ class Races(AsyncProxy):
         bits = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
         def run(sel: Any, mask: Mask) -> None:
+            if self.heard:
+                self.deliver(get(ids, sel, mask).ravel())
             step(sel, mask)
             if mask is None and (members[sel] == np.uint32(0xFFFFFFFF)).all():
                 self.clocks.join_warps(ids[sel].ravel())

@@ -252,8 +252,8 @@ class Scheduler:
 
     def park(self, position: int, polls: bool) -> bool:
         """Whether the lanes that take the backward branch at `position` park."""
-        if polls:
-            return True
+        if polls:  # in another order a loop may come round before what it looks for has happened
+            return not self.shuffle or self.machine.random.random() < 0.5
         taken = self.back_edges.get(position, 0) + 1
         self.back_edges[position] = taken
         return taken > BUDGET

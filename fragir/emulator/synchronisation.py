@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.common import I64, LANES, Mask, Step
+from fragir.emulator.collective import is_collective
+from fragir.emulator.common import I64, LANE_BITS, LANES, Mask, Step
 from fragir.emulator.hooks import Event, Hooks
 from fragir.emulator.state import BLOCKED
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
     from fragir.emulator.decode import Decoder
     from fragir.emulator.program import Program
+    from fragir.emulator.scheduler import Terminator
     from fragir.emulator.state import Machine
     from fragir.ptx.tree import Instruction
 
@@ -30,6 +32,8 @@ class Synchronisation(Hooks):
         lanes = machine.warps * LANES
         self.copied: I64 = np.zeros(lanes, np.int64)  # where each lane last issued a cp.async
         self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
+        self.cluster_site: I64 = np.zeros(lanes, np.int64)  # where each has arrived last
+        self.cluster_count: I64 = np.zeros(lanes, np.int64)
         self.said: set[tuple[str, int, int]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
 
@@ -47,6 +51,8 @@ class Synchronisation(Hooks):
         ins = group[0]
         site = self.sites[id(ins)]
         whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
+        if ins.opcode[0] not in ALIGNED and is_collective(ins):
+            return self._among_members(d, ins, step)
         if ins.opcode[0] in ("cp", "mbarrier"):
 
             def remember(sel: Any, mask: Mask) -> None:
@@ -69,6 +75,58 @@ class Synchronisation(Hooks):
 
         return run
 
+    def wrap_terminator(
+        self, d: Decoder, instruction: Instruction, terminator: Terminator
+    ) -> Terminator:
+        if instruction.opcode[:3] != ("barrier", "cluster", "arrive"):
+            return terminator
+        site = self.sites[id(instruction)]
+
+        def run(sel: Any, mask: Mask) -> int | None:
+            self.site = site
+            return terminator(sel, mask)
+
+        return run
+
+    def _at_cluster(self, lanes: I64) -> None:
+        """All lanes of a warp must come to barrier.cluster.arrive.aligned by one instruction."""
+        self.cluster_site[lanes] = self.site
+        self.cluster_count[lanes] += 1
+        if "aligned" not in self.program.code[self.site].ins.opcode:
+            return
+        rows = np.unique(lanes // LANES)[:, None] * LANES + np.arange(LANES)
+        same = self.cluster_count[rows] == self.cluster_count[lanes].max()
+        other = same & (self.cluster_site[rows] != self.site)
+        if other.any():
+            lane = int(rows[other][0])
+            line = self.program.error(
+                "", self.program.code[int(self.cluster_site[lane])].ins.at
+            ).line
+            text = f"lane {lane % LANES} of the same warp has arrived at line {line} instead"
+            self.say("divergent", self.site, text, int(lanes[0]), None)
+
+    def on_wave(self) -> None:
+        self.cluster_count[...] = 0
+
+    def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
+        """A lane must be in the membermask that it gives, and those it names must give the same."""
+        members, site = d.row(ins, ins.operands[-1], "u32"), self.sites[id(ins)]
+        lane_ids = self.machine.engine.lane_ids
+
+        def run(sel: Any, mask: Mask) -> None:
+            named = members[sel]
+            strange = named & LANE_BITS == 0
+            if mask is not None:
+                strange &= mask
+            if strange.any():
+                warp, lane = (int(x) for x in np.argwhere(strange)[0])
+                value = int(np.broadcast_to(named, strange.shape)[warp, lane])
+                text = f"lane {lane} is not in the membermask 0x{value:x} that it gives"
+                self.say("divergent", site, text, int(lane_ids[sel][warp, lane]), None)
+            step(sel, mask)
+
+        return run
+
     def on_barrier(
         self,
         kind: Literal["arrive", "sync", "release"],
@@ -77,6 +135,8 @@ class Synchronisation(Hooks):
         lanes: I64,
     ) -> None:
         """Lanes of one warp must not wait at different barrier instructions."""
+        if kind == "arrive" and scope == "cluster":
+            self._at_cluster(lanes)
         if kind != "release" or not len(lanes) or scope == "cluster":
             return
         key = self.machine.key.ravel()[lanes]

@@ -96,6 +96,10 @@ def mutants(text: str) -> Iterator[Mutant]:
             if old is not None:
                 yield changed("half the mask", text[start : start + old.start()] + "0xffff;")
             continue
+        for word in ("release", "acquire"):
+            if word in ins.opcode and "wait" not in ins.mnemonic and "fence" not in ins.mnemonic:
+                place = text.index(f".{word}", start)
+                yield changed("relaxed", ".relaxed", (place, place + len(word) + 1))
         if not _SYNCHRONISING.match(ins.mnemonic):
             continue
         if waits:
