@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, nothing
-from fragir.emulator.common import LANE_BITS, LANES, Mask, Step, store
+from fragir.emulator.common import LANE_BITS, LANES, Mask, Step, store, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 _LANE = np.arange(LANES)
+_NONE = np.uint32(0)
 
 #: First word -> index of the membermask operand from the end of the operand list.
 _MEMBERS = {"shfl": -1, "vote": -1, "match": -1, "redux": -1, "elect": -1, "bar": -1, "barrier": -1}
@@ -46,6 +47,36 @@ def needs(d: Decoder, ins: Instruction) -> Callable[[Any, Mask], Any] | None:
         return np.bitwise_or.reduce(value, axis=1)
 
     return members
+
+
+def by_members(decode: Decode) -> Decode:
+    """Lanes that name different lanes at one instruction are groups of their own."""
+
+    def decoded(d: Decoder, ins: Instruction) -> Step:
+        step = decode(d, ins)
+        if d.literal(ins, d.count(ins) - 1) is not None:
+            return step
+        row = d.row(ins, ins.operands[-1], "u32")
+
+        def run(sel: Any, mask: Mask) -> None:
+            named = row[sel]
+            present = named if mask is None else named[mask]
+            values = np.unique(present)
+            if len(values) == 1:
+                step(sel, mask)
+                return
+            lowest = named.min(axis=1) if mask is None else where(mask, named, ~_NONE).min(axis=1)
+            highest = named.max(axis=1) if mask is None else where(mask, named, _NONE).max(axis=1)
+            if (lowest >= highest).all():
+                step(sel, mask)
+                return
+            for value in values:
+                lanes = named == value if mask is None else (named == value) & mask
+                step(sel, lanes)
+
+        return run
+
+    return decoded
 
 
 def shuffle(d: Decoder, ins: Instruction) -> Step:
@@ -233,11 +264,11 @@ def _meet(d: Decoder, ins: Instruction) -> Step:
 
 TABLE: dict[str, Decode] = {
     "shfl": shuffle,
-    "vote": vote,
-    "match": match,
-    "redux": reduce,
+    "vote": by_members(vote),
+    "match": by_members(match),
+    "redux": by_members(reduce),
     "activemask": active_mask,
-    "elect": elect,
+    "elect": by_members(elect),
     "bar": _meet,
     "barrier": _meet,
     "setmaxnreg": _meet,

@@ -36,6 +36,8 @@ _ENUMERATED = {
     "fill_mode": ("fill", 2),
 }
 _ALIGNMENT = 64
+#: What a map of zeros is taken as: kernels that make maps replace every field of one.
+EMPTY = Fields(0, 0, 1, (1,) * 5, (0,) * 4, (1,) * 5, (1,) * 5)
 
 
 def change(d: Decoder, ins: Instruction) -> Step:
@@ -69,7 +71,8 @@ def change(d: Decoder, ins: Instruction) -> Step:
     def run(sel: Any, mask: Mask) -> None:
         values = get(row, sel, mask).ravel()
         for index, (arena, at, address) in enumerate(_maps(machine, place, sel, mask)):
-            fields = Fields.unpack(arena.bytes[at : at + SIZE].tobytes())
+            data = arena.bytes[at : at + SIZE].tobytes()
+            fields = EMPTY if not any(data) else Fields.unpack(data)
             if fields is None:
                 raise AccessFault("there is no tensor map at this address", address, index)
             value = int(values[index])
