@@ -54,10 +54,20 @@ _HALVES: dict[int, tuple[int, ...]] = {0b0100: (0,), 0b1110: (1,)}
 
 @dataclass(frozen=True)
 class Case:
-    """One instruction, wgmma with A from "registers" or "descriptor"."""
+    """One instruction, wgmma with A from "registers" or "descriptor".
+
+    The tiles have `repeats` times its M, N and K, over `warps` (of wgmma: warpgroups). `negated`
+    and `turned` are what a wgmma says of A and of B: signs, and M or N running along the rows of
+    memory; `swizzles` are the least bytes of each in shared memory.
+    """
 
     instruction: Instruction
     form: str = "registers"
+    repeats: tuple[int, int, int] = (1, 1, 1)
+    warps: tuple[int, int] = (1, 1)
+    negated: tuple[bool, bool] = (False, False)
+    turned: tuple[bool, bool] = (False, False)
+    swizzles: tuple[int, int] = (32, 32)
 
     # --- what it is ---------------------------------------------------------------------------
 
@@ -111,6 +121,9 @@ class Case:
             words.append('kind "mxf4nvf4"')  # computes what mxf4 does
         if self.is_quad:
             words.append(f'using "m8n8k4.f16.{".".join(self.instruction.form.layouts)}"')
+        elif self.repeats != (1, 1, 1):  # else there may be an instruction of a larger shape
+            element = "e2m1x2" if self.is_packed else types.a
+            words.append(f'using "{self.instruction.form.shape}.{element}"')
         return " ".join(words)
 
     def ir_type(self, operand: str) -> str:
@@ -123,7 +136,7 @@ class Case:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The tiles' shapes: A, B, C, metadata, scales and D."""
-        m, n, k = self.instruction.shape
+        m, n, k = (x * y for x, y in zip(self.instruction.shape, self.repeats, strict=True))
         more = (4,) if self.is_quad else ()
         shapes = {
             "a": (m, k // 2 if self.is_sparse else k, *more),
@@ -133,7 +146,8 @@ class Case:
         if self.is_sparse:
             shapes["e"] = (m, k // self.instruction.operands["e"].chunk)
         if self.scale:
-            shapes |= {"x": (m, self.blocks), "y": (self.blocks, n)}
+            blocks = self.blocks * self.repeats[2]
+            shapes |= {"x": (m, blocks), "y": (blocks, n)}
         return shapes | {"d": (m, n, *more)}
 
     # --- the program --------------------------------------------------------------------------
@@ -142,7 +156,7 @@ class Case:
         """Block b multiplies A[b] by B[b]; B and its scales lie transposed, but four products."""
         memory, tiles, loads = dict[str, str](), dict[str, str](), dict[str, str]()
         for x, shape in self.shapes().items():
-            turned = x in "by" and not self.is_quad
+            turned = self.is_turned(x)
             stored = shape[::-1] if turned else shape
             memory[x] = f"memref<{blocks}x{_times(stored)}x{self.ir_type(x)}>"
             tiles[x] = f"!frag.tile<{_times(shape)}x{self.ir_type(x)}>"
@@ -164,12 +178,22 @@ class Case:
             lines.append(f"%r = {op} {', '.join(operands)} {self.words} : {types} -> {tiles['d']}")
         lines.append(f"frag.store %r, %d[%block{zeros}] : {tiles['d']}, {memory['d']}")
         body = "\n  ".join(lines)
+        kind = "frag.warpgroups" if self.is_wgmma else "frag.warps"
         return f"""
-func.func @{name}({arguments}) attributes {{frag.grid = #frag.grid<{blocks}>}} {{
+func.func @{name}({arguments}) attributes {{
+    frag.grid = #frag.grid<{blocks}>, {kind} = array<i64: {self.warps[0]}, {self.warps[1]}>}} {{
   {body}
   func.return
 }}
 """
+
+    def is_turned(self, operand: str) -> bool:
+        """Whether memory holds the transposed matrix: all of B and its scales but four products."""
+        if operand == "a":
+            return self.turned[0]
+        if operand == "b":
+            return not (self.is_quad or self.turned[1])
+        return operand == "y"
 
     def _wgmma(
         self, memory: dict[str, str], tiles: dict[str, str], loads: dict[str, str]
@@ -177,11 +201,11 @@ func.func @{name}({arguments}) attributes {{frag.grid = #frag.grid<{blocks}>}} {
         lines: list[str] = []
         shapes = self.shapes()
         shared: dict[str, str] = {}
-        width = 64 if self.is_sparse else 32  # bytes of K that one instruction reads of B
-        for x, swizzle in (("a", 32), ("b", width)):
+        least = 64 if self.is_sparse and not self.turned[1] else 32  # bytes of K read of B at once
+        for x, swizzle in (("a", self.swizzles[0]), ("b", max(least, self.swizzles[1]))):
             if x == "a" and self.form == "registers":
                 continue
-            stored = shapes[x][::-1] if x == "b" else shapes[x]
+            stored = shapes[x][::-1] if self.is_turned(x) else shapes[x]
             shared[x] = (
                 f"memref<{_times(stored)}x{self.ir_type(x)}, #frag.shared<swizzle = {swizzle}>>"
             )
@@ -194,19 +218,21 @@ func.func @{name}({arguments}) attributes {{frag.grid = #frag.grid<{blocks}>}} {
         if self.form == "registers":
             lines.append(loads["a"])
             first = "%ta"
+        first += " transposed" * self.turned[0] + " negated" * self.negated[0]
+        second = "%sb" + " transposed" * self.is_turned("b") + " negated" * self.negated[1]
         words, types = "", f"{type_}, {shared['b']}, {tiles['c']}"
         if self.is_sparse:
             lines.append(loads["e"])
             words, types = " sparse %te", f"{types}, {tiles['e']}"
         words += " satfinite" * ("satfinite" in self.flags)
-        lines.append(f"%r = frag.wgmma {first}, %sb transposed, %tc{words} : {types}")
+        lines.append(f"%r = frag.wgmma {first}, {second}, %tc{words} : {types}")
         return lines
 
     # --- values -------------------------------------------------------------------------------
 
     def stored(self, operand: str, values: Array) -> Array:
         """[block, row, column] values as the array that the program takes."""
-        turned = operand in ("b", "y") and not self.is_quad
+        turned = self.is_turned(operand)
         array = np.ascontiguousarray(values.transpose(0, 2, 1)) if turned else values
         type_ = self.ir_type(operand)
         if type_ == PACKED:
@@ -246,42 +272,47 @@ func.func @{name}({arguments}) attributes {{frag.grid = #frag.grid<{blocks}>}} {
     def metadata(self, rng: np.random.Generator, blocks: int) -> tuple[Array, Array]:
         """Nibbles [block, row, chunk]; [block, row, packed column]: the column it stands for."""
         chunk = self.instruction.operands["e"].chunk
-        shape: tuple[int, ...] = (blocks, *self.shapes()["e"])
+        rows, chunks = self.shapes()["e"][:2]
         table = _HALVES if chunk == 2 else _RISING
         if self.instruction.family == "mma.sp" and chunk != 2:
             table = _RISING | _FALLING
         legal: Array = np.array(list(table), np.int64)
-        nibbles: Array = legal[rng.integers(len(legal), size=shape)]
+        nibbles: Array = legal[rng.integers(len(legal), size=(blocks, rows, chunks))]
         nothing = next(iter(table.values()))
         kept: Array = np.array([table.get(nibble, nothing) for nibble in range(16)])
         parts = {2: 2, 4: 4, 8: 4}[chunk]
         each = chunk // parts
         columns: Array = kept[nibbles][..., None] * each + np.arange(each)
-        start: Array = np.arange(0, chunk * shape[2], chunk)
-        columns = columns.reshape((*shape, chunk // 2)) + start[:, None]
-        return nibbles, columns.reshape((*shape[:2], shape[2] * chunk // 2))
+        start: Array = np.arange(0, chunk * chunks, chunk)
+        columns = columns.reshape((blocks, rows, chunks, chunk // 2)) + start[:, None]
+        return nibbles, columns.reshape((blocks, rows, chunks * chunk // 2))
 
     def expected(self, values: dict[str, Array]) -> Array:
         """D of these values, exactly (`positions`: the columns of a sparse A)."""
-        a, b, c = values["a"], values["b"], values["c"]
+        a: Array = values["a"]
+        b, c = values["b"], values["c"]
         if self.is_sparse:
-            full = np.zeros((*a.shape[:2], b.shape[1]), a.dtype)
+            full: Array = np.zeros((*a.shape[:2], b.shape[1]), a.dtype)
             np.put_along_axis(full, values["positions"], a, 2)
             a = full
         if self.scale:
             each = self.instruction.shape[2] // self.blocks
             a = a * np.repeat(values["x"], each, 2)
             b = b * np.repeat(values["y"], each, 1)
+        a = -a if self.negated[0] else a
+        b = -b if self.negated[1] else b
+        step = self.instruction.shape[2]
+        total = c
+        for k in range(0, a.shape[2], step):  # every instruction clamps its own sum
+            total = total + self._product(a[:, :, k : k + step], b[:, k : k + step])
+            if "satfinite" in self.flags:
+                total = np.clip(total, -(2**31), 2**31 - 1)
+        return total.astype(np.int32) if self.instruction.types.d == "s32" else total
+
+    def _product(self, a: Array, b: Array) -> Array:
         if "xor" in self.flags:
-            product = (a[..., None] != b[:, None]).sum(2)
-        else:
-            product = np.einsum("bmk...,bkn...->bmn...", a, b)
-        total = product + c
-        if "satfinite" in self.flags:
-            return np.clip(total, -(2**31), 2**31 - 1)
-        if self.instruction.types.d == "s32":
-            return total.astype(np.int32)
-        return total
+            return (a[..., None] != b[:, None]).sum(2)
+        return np.einsum("bmk...,bkn...->bmn...", a, b)
 
     @cached_property
     def target(self) -> str:
