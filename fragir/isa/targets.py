@@ -8,6 +8,7 @@ A target is spelt as in PTX's `.target`: `sm_80`, `sm_90a` (features of exactly 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from fragir.errors import FragirError
 
@@ -80,6 +81,7 @@ def suffix(target: str) -> str:
     return target.lstrip("sm_0123456789")
 
 
+@cache
 def at_least(lowest: str) -> tuple[str, ...]:
     """Every target from a plain one on: `at_least("sm_80")` has sm_80, sm_86, ..., sm_121f."""
     return tuple(target for target in TARGETS if number(target) >= number(lowest))
