@@ -1,7 +1,8 @@
 """Barriers of a block and a cluster, mbarriers and fences (PTX ISA 9.2, section 9.7.13).
 
 An mbarrier's 64-bit word is opaque to PTX. Here: bits 0..19 pending arrivals, 20..39 arrivals
-expected in the next phase, 40..62 transaction bytes (two's complement), 63 parity of the phase.
+expected in the next phase, 40..61 transaction bytes (two's complement), 62 whether it is
+initialised, 63 parity of the phase.
 """
 
 from __future__ import annotations
@@ -324,17 +325,18 @@ def _cluster_terminator(machine: Machine, word: str, after: int) -> Terminator:
 
 _NOBODY: I64 = np.zeros(0, np.int64)
 _FIELD = (1 << 20) - 1
-_TX = (1 << 23) - 1
+_TX = (1 << 22) - 1
+_LIVE = 1 << 62
 
 
 def unpack(word: int) -> tuple[int, int, int, int]:
     """(pending arrivals, expected arrivals, transaction bytes, parity)."""
     tx = word >> 40 & _TX
-    return word & _FIELD, word >> 20 & _FIELD, tx - (1 << 23) if tx >> 22 else tx, word >> 63
+    return word & _FIELD, word >> 20 & _FIELD, tx - (1 << 22) if tx >> 21 else tx, word >> 63
 
 
 def pack(pending: int, expected: int, tx: int, parity: int) -> int:
-    return pending | expected << 20 | (tx & _TX) << 40 | parity << 63
+    return pending | expected << 20 | (tx & _TX) << 40 | _LIVE | parity << 63
 
 
 def misused(machine: Machine, at: int, what: str, lane: int | None) -> EmulationError:
@@ -358,7 +360,7 @@ def update(
     words = machine.memory.shared.view(8)
     old = int(words[at >> 3])
     pending, expected, bytes_left, parity = unpack(old)
-    if expected == 0:
+    if not old & _LIVE:
         raise misused(machine, at, "{} is not initialised", lane)
     bytes_left += tx
     pending += more
@@ -371,7 +373,7 @@ def update(
         pending, parity = expected, parity ^ 1
         for hook in machine.hooks:
             hook.on_mbarrier("phase", at, _NOBODY)
-        if not arrivals:
+        if not arrivals or not expected:
             break
     if arrivals:
         raise misused(machine, at, "{} expects fewer arrivals", lane)
@@ -391,6 +393,17 @@ def _positions(machine: Machine, space: str, address: Any, sel: Any, mask: Mask)
     if len(parts) != 1 or parts[0][0] is not machine.memory.shared:
         raise AccessFault("an mbarrier must lie in shared memory", int(address.flat[0]), 0)
     return parts[0][1]
+
+
+def _own(machine: Machine, at: I64, lanes: I64) -> None:
+    """init, inval and waits are for mbarriers of the lane's own block."""
+    if machine.cluster_size == 1:
+        return
+    other = at // max(machine.memory.shared_stride, 1) != machine.block_of[lanes // LANES]
+    if other.any():
+        index = tuple(np.argwhere(other)[0])
+        what = "{} lies in another block, where it can only be arrived at"
+        raise misused(machine, int(at[index]), what, int(lanes[index]))
 
 
 def _space(d: Decoder, ins: tree.Instruction) -> str:
@@ -420,9 +433,16 @@ def _init(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
-        tell_mbarrier(machine, "init", at, get(machine.engine.lane_ids, sel, mask))
-        value = get(count, sel, mask).astype(np.uint64) & np.uint64(_FIELD)
-        machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20))
+        lanes = get(machine.engine.lane_ids, sel, mask)
+        _own(machine, at, lanes)
+        tell_mbarrier(machine, "init", at, lanes)
+        value = get(count, sel, mask).astype(np.uint64)
+        bad = (value < 1) | (value > _FIELD)
+        if bad.any() and machine.engine.machine is machine:  # not on a plane beside it
+            index = tuple(np.argwhere(bad)[0])
+            what = f"{{}} cannot expect {int(value[index])} arrivals, only 1 to {_FIELD}"
+            raise misused(machine, int(at[index]), what, int(lanes[index]))
+        machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20) | np.uint64(_LIVE))
         machine.progress = True
 
     return run
@@ -433,6 +453,7 @@ def _inval(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        _own(machine, at, get(machine.engine.lane_ids, sel, mask))
         tell_mbarrier(machine, "inval", at, get(machine.engine.lane_ids, sel, mask))
         machine.memory.shared.scatter(at, 8, 1, np.zeros(at.shape, np.uint64))
         machine.progress = True
@@ -447,6 +468,10 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
     expects = "expect_tx" in ins.opcode
     amount = d.source(ins, 2, "u32") if d.count(ins) > 2 else None
     drops = ins.opcode[1] == "arrive_drop"
+    stays = "noComplete" in ins.opcode
+    remote = "shared::cluster" in ins.opcode
+    if d.count(ins) not in ((3,) if expects or stays else (2, 3)) or (remote and state is not None):
+        raise d.error(ins, f"the operands of {ins.mnemonic} are not right")
 
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
@@ -466,10 +491,13 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
                 groups = [which[i : i + 1] for i in range(len(which))]
             for group in groups:
                 tell_mbarrier(machine, "arrive", each[group], who[group])
-                if drops:
-                    _drop(machine, int(position), len(group))
                 total = int(values[group].sum())
                 count, tx = (len(group), total) if expects else (total, 0)
+                if stays and count >= unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]:
+                    what = "{} would complete its phase, which .noComplete forbids"
+                    raise misused(machine, int(position), what, int(who[group[-1]]))
+                if drops:
+                    _drop(machine, int(position), count)
                 old[group] = update(machine, int(position), count, tx, lane=int(who[group[-1]]))
         if state is not None:
             if mask is None:
@@ -493,6 +521,8 @@ def _refuse_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
 
 def _drop(machine: Machine, at: int, number: int) -> None:
     words = machine.memory.shared.view(8)
+    if not int(words[at >> 3]) & _LIVE:
+        return  # an error as soon as it arrives
     pending, expected, tx, parity = unpack(int(words[at >> 3]))
     words[at >> 3] = pack(pending, max(expected - number, 0), tx, parity)
 
@@ -521,8 +551,10 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
     def run(sel: Any, mask: Mask) -> None:
         at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
         words = machine.memory.shared.gather(at, 8, 1)
-        if ((words >> np.uint64(20)) & np.uint64(_FIELD) == 0).any():
-            index = int(np.flatnonzero((words >> np.uint64(20)) & np.uint64(_FIELD) == 0)[0])
+        if machine.cluster_size > 1:
+            _own(machine, at, get(machine.engine.lane_ids, sel, mask))
+        if (words & np.uint64(_LIVE) == 0).any():
+            index = int(np.flatnonzero(words & np.uint64(_LIVE) == 0)[0])
             raise AccessFault(
                 "the mbarrier is not initialised", int(at.flat[index]), index, "mbarrier"
             )

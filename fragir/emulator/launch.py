@@ -166,12 +166,17 @@ class Launch:
         total = grid[0] * grid[1] * grid[2]
         self.total = total
         self.wave = min(max(resident // (warps * size), 1) * size, total)
+        if any(p.ins.opcode[:2] == ("clusterlaunchcontrol", "try_cancel") for p in program.code):
+            # Half of the clusters wait, so that there is something to cancel.
+            self.wave = min(self.wave, (total // size + 1) // 2 * size)
+        self.started = 0  # blocks that have been put on the machine or cancelled
         program.counts[32] += 1  # keep every file non-empty
         self.machine = machine = Machine(
             grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
         )
         machine.dynamic_shared = shared
         machine.output = output
+        machine.cancel = self._cancel
         if program.frames:
             self._add_stack(stack)
         heap = HEAP if "malloc" in program.externs else 0
@@ -437,14 +442,24 @@ class Launch:
     def run(self, progress: Callable[[float], None] | None) -> None:
         try:
             with np.errstate(all="ignore"):
-                for first in range(0, self.total, self.wave):
-                    self.machine.start_wave(first, min(self.wave, self.total - first))
+                while self.started < self.total:
+                    first = self.started
+                    self.started = min(first + self.wave, self.total)
+                    self.machine.start_wave(first, self.started - first)
                     self.scheduler.run_wave()
                     if progress is not None:
-                        progress(min(first + self.wave, self.total) / self.total)
+                        progress(self.started / self.total)
         finally:
             self._count()
             self.arguments.store()
+
+    def _cancel(self) -> Dim3 | None:
+        """Take the next cluster off the launch (clusterlaunchcontrol.try_cancel)."""
+        if self.started >= self.total:
+            return None
+        block = self.machine.coordinates(np.array([self.started], np.int64))[0]
+        self.started += self.machine.cluster_size
+        return int(block[0]), int(block[1]), int(block[2])
 
     def _count(self) -> None:
         statistics = self.report.statistics

@@ -49,6 +49,8 @@ def _vector(
     if len(targets) != count or len(sources) != count:
         raise d.error(ins, f"{ins.mnemonic} moves {count} elements")
     raw = f"u{width_of(kind)}"
+    if not isinstance(out_of, tree.Vector):
+        d.row(ins, sources[0], raw)
     pairs = [(d.target_of(ins, t, raw), d.row(ins, s, raw)) for t, s in zip(targets, sources)]
     return sequence([copy(t, s) for t, s in pairs])
 

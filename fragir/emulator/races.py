@@ -40,7 +40,10 @@ class Races(AsyncProxy):
     def __init__(self, machine: Machine, program: Program) -> None:
         code = [p.ins for p in program.code]
         asynchronous = any(
-            i.opcode[:2] == ("wgmma", "mma_async") or "bulk" in i.opcode for i in code
+            i.opcode[:2] == ("wgmma", "mma_async")
+            or "bulk" in i.opcode
+            or i.opcode[0] == "clusterlaunchcontrol"
+            for i in code
         )
         by_memory = any(
             (i.opcode[0] in ("fence", "membar") and "proxy" not in i.opcode)
@@ -238,7 +241,7 @@ class Races(AsyncProxy):
             return self._wrap_fence(words, step)
         if words[:3] in (("bar", "warp", "sync"), ("barrier", "warp", "sync")):
             return self._wrap_warp(d, ins, step)
-        if words[0] in ("cp", "wgmma", "mbarrier"):
+        if words[0] in ("cp", "wgmma", "mbarrier", "clusterlaunchcontrol"):
             return self._at_site(site, step)
         return step
 

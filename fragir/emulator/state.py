@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from random import Random
@@ -99,6 +100,8 @@ class Machine:
         #: Registers of functions that are called again: (function, depth, width) -> rows.
         self.kept: dict[tuple[str, int, int], Row] = {}
         self.output: TextIO | None = None  # where printf prints to
+        #: Takes a cluster that waits off the launch: %ctaid of its first block, None if none does.
+        self.cancel: Callable[[], Dim3 | None] | None = None
         self.depth: Row = np.zeros(shape, np.int32)
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
@@ -135,9 +138,13 @@ class Machine:
 
     def block_coordinates(self) -> npt.NDArray[np.int64]:
         """%ctaid of every warp: [warp, 3]. Blocks of a cluster are numbered next to each other."""
+        return self.coordinates(self._block_ids)
+
+    def coordinates(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """%ctaid of blocks by their numbers in cluster order: one more axis of 3."""
         size = np.array(self.cluster)
         clusters = np.array(self.grid) // size
-        which, rank = np.divmod(self._block_ids, self.cluster_size)
+        which, rank = np.divmod(numbers, self.cluster_size)
         base = _unflatten(which, clusters)
         return base * size + _unflatten(rank, size)
 
@@ -173,6 +180,8 @@ class Machine:
         stem, _, part = name.partition(".")
         axis = "xyz".find(part) if part else -1
         size = np.array(self.cluster)
+        if part == "w" and stem in _FOURTH:
+            return np.zeros((1, 1), np.uint32)
         if part and axis < 0:
             return None
         if part:
@@ -215,16 +224,25 @@ class Machine:
                 (self._block_ids[:, None] % self.cluster_size) << CLUSTER_SHIFT
             ),
         }
-        if name == "gridid":
-            return np.zeros((1, 1), np.uint64)
+        if name in ("gridid", "current_graph_exec") or _COUNTER.fullmatch(name):
+            return np.zeros((1, 1), np.uint32 if _COUNTER.fullmatch(name + "_64") else np.uint64)
         if name == "is_explicit_cluster":
             return np.full((1, 1), self.cluster_size > 1, np.bool_)
-        if name.startswith("envreg") or name.startswith("reserved_smem"):
+        if _ZERO.fullmatch(name):
             return np.zeros((1, 1), np.uint32)
         if name not in scalars:
             return None
         return np.atleast_2d(np.asarray(scalars[name]())).astype(np.uint32)
 
+
+#: Registers of four parts, the last of which is unused.
+_FOURTH = {
+    *("tid", "ntid", "ctaid", "nctaid"),
+    *("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"),
+}
+#: Performance counters count nothing here.
+_COUNTER = re.compile(r"pm[0-7](_64)?")
+_ZERO = re.compile(r"envreg(\d|[12]\d|3[01])|reserved_smem_offset_(begin|end|cap|0|1)")
 
 _CLOCKS: dict[str, Callable[[], Clock]] = {
     "clock": lambda: Clock(np.uint32),

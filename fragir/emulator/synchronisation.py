@@ -9,7 +9,7 @@ import numpy as np
 
 from fragir.emulator.collective import is_collective
 from fragir.emulator.common import I64, LANE_BITS, LANES, Mask, Step
-from fragir.emulator.hooks import Event, Hooks
+from fragir.emulator.hooks import Event, Hooks, later
 from fragir.emulator.state import BLOCKED
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Synchronisation(Hooks):
         whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
         if ins.opcode[0] not in ALIGNED and is_collective(ins):
             return self._among_members(d, ins, step)
-        if ins.opcode[0] in ("cp", "mbarrier"):
+        if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or later(ins):
 
             def remember(sel: Any, mask: Mask) -> None:
                 self.site = site
