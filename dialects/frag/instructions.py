@@ -291,9 +291,10 @@ def check_target(instruction: isa.Instruction, target: str | None) -> None:
     """FragirError, with the first target that has it, where this one has not."""
     if target is not None and target not in instruction.targets:
         first = min(instruction.targets, key=lambda name: number(name), default="no target")
-        raise FragirError(
-            f"{target} has no {instruction.mnemonic}", hint=f"it exists from {first} on"
-        )
+        hint = f"it exists from {first} on"
+        if "and" in instruction.form.flags and number(target) >= 75:
+            hint += f'; {target} has bitop "xor"'
+        raise FragirError(f"{target} has no {instruction.mnemonic}", hint=hint)
 
 
 def instruction_of(name: str, a: str, b: str, c: str, d: str, how: How = PLAIN) -> isa.Instruction:

@@ -99,16 +99,16 @@ def check_scales(a: str, b: str, d: str, how: How) -> None:
             f"scales of {a} are not {how.scale}",
             hint="write f8E8M0FNU" + (", or f8E4M3FN of blocks of 16" if a == PACKED else ""),
         )
-    if how.kind == "mxf4":
-        blocks = blocks[:1] if how.scale == "ue8m0" else ()
     if how.kind and (how.kind == "mxf8f6f4") != (a != PACKED):
         raise FragirError(f'kind "{how.kind}" does not multiply {a}', hint="leave the kind out")
+    if how.kind == "mxf4":
+        blocks = (32,)
+        if how.scale != "ue8m0":
+            raise FragirError(f'kind "mxf4" has scales of ue8m0 (f8E8M0FNU), not {how.scale}')
     known = [twice * block for block in blocks]
     if how.block not in known:
         raise FragirError(
-            f"a scale of {how.scale} serves {' or '.join(map(str, known)) or 'no number of'} "
-            f"elements of K here, not {how.block}",
-            hint=f"give SFA and SFB K / {known[0]} scales along K"
-            if known
-            else "leave the kind out",
+            f"a scale of {how.scale} serves {' or '.join(map(str, known))} elements of K here, "
+            f"not {how.block}",
+            hint=f"give SFA and SFB K / {known[0]} scales along K",
         )

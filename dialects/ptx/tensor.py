@@ -53,7 +53,7 @@ class Scales(NamedTuple):
 
     @property
     def attribute(self) -> DenseArrayBase[Any]:
-        """The selectors as `array<i64: ...>`."""
+        """The selectors as the operations keep them."""
         return DenseArrayBase.from_list(i64, self.selectors)
 
 
@@ -61,7 +61,7 @@ class Scales(NamedTuple):
 class MmaOp(IRDLOperation):
     """`mma.sync`: d = a b + c by one warp. PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3.
 
-    `scaled %sfa, %sfb array<i64: byte, thread, byte, thread>` gives the scales of blocks, one
+    `scaled %sfa, %sfb [byte, thread, byte, thread]` gives the scales of blocks, one
     register each, and says which byte of which lanes' registers count, of SFA and of SFB.
     """
 
