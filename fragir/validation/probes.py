@@ -164,8 +164,12 @@ def image(operand: Operand, values: Ints) -> Words:
 
     As 32-bit words, which is how the probe kernel copies them.
     """
+    return code_image(operand, encode(operand.element, values))
+
+
+def code_image(operand: Operand, codes: Codes) -> Words:
+    """The same from the elements' codes."""
     bits = BITS[operand.element]
-    codes = encode(operand.element, values)
     cases, rows, k = codes.shape
     if bits < 8:
         per = 8 // bits
