@@ -192,7 +192,19 @@ class BlockBarriers:
         block = int(self.machine.block_of[warp])
         came = int(self.arrived[block, number])
         want = int(self.expected[block, number]) or self.machine.threads
-        return f" (barrier {number}: {came} of {want} threads have arrived)"
+        per = self.machine.warps_per_block
+        rows = slice(block * per, (block + 1) * per)
+        absent = (self.machine.alive[rows] & (self.waits[rows] != number)).any(axis=1)
+        who = ", ".join(str(w) for w in np.flatnonzero(absent)[:8])
+        missing = f"; not here: warps {who}" if absent.any() else ""
+        return f" (barrier {number}: {came} of {want} threads have arrived{missing})"
+
+    def waits_for(self, warp: int, lane: int, flags: int) -> int | None:
+        """The offset of the mbarrier for which a lane polls, None where it waits otherwise."""
+        at = int(self.polled[warp, lane])
+        if not flags & PARKED or at == NONE:
+            return None
+        return at % max(self.machine.memory.shared_stride, 1)
 
     def _describe_mbarrier(self, warp: int, at: int) -> str:
         memory = self.machine.memory

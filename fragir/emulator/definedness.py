@@ -545,7 +545,7 @@ class Definedness(Hooks):
         memory = self.plane.memory
         home = self.machine.block_of[item.warps].astype(np.int64) * memory.shared_stride
         at = at + home[:, None]
-        if at.size and int(at.max()) + 16 > memory.shared.bytes.size:
+        if at.size and int((at - home[:, None]).max()) + 16 > memory.shared_size:
             return  # the wgmma itself reports it
         bad = memory.shared.bytes.reshape(-1, 16)[at >> 4].any(axis=-1)
         if bad.any():

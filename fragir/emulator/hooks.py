@@ -159,6 +159,10 @@ class Hooks:
         than were expected.
         """
 
+    def on_deadlock(self) -> list[str]:
+        """What is known of those who wait; for the message."""
+        return []
+
     def on_wave(self) -> None:
         """New blocks are put on the machine; registers and shared memory are as at a start."""
 

@@ -104,6 +104,9 @@ class Records(Hooks):
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         position = int(np.broadcast_to(at, bad.shape)[index])
         lane = int(np.broadcast_to(lanes, bad.shape)[index])
+        memory = self.machine.memory
+        if what == "write" and memory.poisoned and memory.poison[position >> 2]:
+            return  # a pending copy: the access itself stops the run
         self.clash(what, site, lane, position, int(recs[index]))
 
     def _writes(self, recs: I64) -> Bools:

@@ -298,6 +298,7 @@ class Scheduler:
         machine = self.machine
         key = machine.key[: machine.resident]
         lines: list[str] = []
+        first: tuple[int, int, int, int] | None = None  # place in the text, warp, lane, flags
         mask = PARKED - 1
         alive = key < EXITED
         for value in np.unique(key[alive]):
@@ -312,16 +313,21 @@ class Scheduler:
             who = np.argwhere(key == value)
             warp, lane = (int(x) for x in who[0])
             block, local = machine.place(warp)
+            first = first or (at.ins.at, warp, lane, flags)
             lines.append(
                 f"{len(who)} lanes, first block {block} warp {local} lane {lane}, {how} line "
                 f"{where.line}: {at.ins.mnemonic}{machine.barriers.describe(warp, lane, flags)}"
             )
         message = f"deadlock in {self.program.entry}: nothing can change any more; "
-        return EmulationError(
-            message + "; ".join([*lines[:8], *machine.engine.describe()]),
-            file=self.program.error("").file,
-            kind="divergent" if self._torn() else "deadlock",
-        )
+        notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
+        text = message + "; ".join([*lines[:8], *notes, *machine.engine.describe()])
+        error = self.program.error(text, -1 if first is None else first[0])
+        error.kind = "divergent" if self._torn() else "deadlock"
+        if first is not None:
+            _, warp, lane, flags = first
+            error.warp, error.lane = warp % machine.warps_per_block, lane
+            error.address = machine.barriers.waits_for(warp, lane, flags)
+        return error
 
     def _torn(self) -> bool:
         """Whether lanes wait at a collective for lanes of their warp that wait elsewhere."""

@@ -10,7 +10,7 @@ import numpy as np
 from fragir.emulator.collective import is_collective
 from fragir.emulator.common import I64, LANE_BITS, LANES, Mask, Step
 from fragir.emulator.hooks import Event, Hooks, later
-from fragir.emulator.state import BLOCKED
+from fragir.emulator.state import BLOCKED, EXITED, PARKED
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
@@ -34,6 +34,7 @@ class Synchronisation(Hooks):
         self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
         self.cluster_site: I64 = np.zeros(lanes, np.int64)  # where each has arrived last
         self.cluster_count: I64 = np.zeros(lanes, np.int64)
+        self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
         self.said: set[tuple[str, int, int]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
 
@@ -107,6 +108,7 @@ class Synchronisation(Hooks):
 
     def on_wave(self) -> None:
         self.cluster_count[...] = 0
+        self.came.clear()
 
     def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """A lane must be in the membermask that it gives, and those it names must give the same."""
@@ -164,9 +166,26 @@ class Synchronisation(Hooks):
         offset = position % max(memory.shared_stride, 1)
         if kind == "complete":
             self.site = int(self.transferred[lanes[0]])
+        elif kind == "arrive":
+            self.came.setdefault(position, []).extend(int(lane) for lane in lanes)
+        elif kind in ("phase", "init"):
+            self.came.pop(position, None)
         elif kind == "underflow":
             text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
             self.say("mbarrier", self.site, text, None, offset)
+
+    def on_deadlock(self) -> list[str]:
+        """Who has arrived at the mbarriers that lanes poll."""
+        machine = self.machine
+        polled = machine.barriers.polled[(machine.key & PARKED != 0) & (machine.key < EXITED)]
+        notes: list[str] = []
+        for position in np.unique(polled[polled >= 0])[:4]:
+            offset = int(position) % max(machine.memory.shared_stride, 1)
+            lanes = np.array(self.came.get(int(position), []), np.int64)
+            warps = sorted({machine.place(int(w)) for w in np.unique(lanes // LANES)})
+            who = ", ".join(f"block {b} warp {w}" for b, w in warps[:4]) or "nobody"
+            notes.append(f"arrived {who} at the mbarrier at shared offset {offset} in this phase")
+        return notes
 
     # -- what nobody waits for ---------------------------------------------------------------------
 
