@@ -10,9 +10,9 @@ import numpy as np
 from xdsl.dialects import func
 
 from fragir.errors import FragirError
-from fragir.reference.formats import FLOATS, INTEGERS, Array, decode, encode, storage
+from fragir.reference.formats import FLOATS, INTEGERS, PER_BYTE, Array, decode, encode, storage
 from fragir.reference.interpreter import PREDICATE, type_name
-from fragir.reference.roles import dimension_names, factors, shape_of
+from fragir.reference.roles import dimension_names, factors, metadata, shape_of
 
 Kind = Literal["normal", "onehot", "integers", "zeros"]
 KINDS: tuple[Kind, ...] = ("normal", "onehot", "integers", "zeros")
@@ -74,7 +74,8 @@ def resolve(
             if size is not None:
                 _agree(origin, name, size, f"{slot.name}'s type")
             if array is not None:
-                _agree(origin, name, array.shape[d], f"the array of {slot.name}")
+                held = _elements(array, slot.element)[d]
+                _agree(origin, name, held, f"the array of {slot.name}")
     missing = {
         name
         for slot in arguments
@@ -87,6 +88,12 @@ def resolve(
             f"sizes without a value: {', '.join(sorted(missing))}", hint=f"--size {example}"
         )
     return {name: size for name, (size, _) in origin.items()}
+
+
+def _elements(array: Array, element: str) -> tuple[int, ...]:
+    """An array's shape in elements; those smaller than a byte come as bytes."""
+    per = PER_BYTE.get(element, 1) if array.dtype.itemsize == 1 and array.dtype.kind == "u" else 1
+    return (*array.shape[:-1], array.shape[-1] * per) if array.shape else ()
 
 
 def _agree(origin: dict[str, tuple[int, str]], name: str, size: int, who: str) -> None:
@@ -106,10 +113,11 @@ def generate(
     """A value for every argument: arrays in storage types, numbers for scalars.
 
     normal: N(0, 1) rounded to the type, small integers for integers; integers: -4 to 4 or 0 to 4;
-    onehot: zeros, but one element of A and one of B, where they meet. Scalars are 1.
+    onehot: zeros, but one element of A and one of B, where they meet. Scales of blocks are powers
+    of two near 1, metadata of sparse products keep parts of every chunk at random. Scalars are 1.
     """
     generator = np.random.default_rng(seed)
-    hot = factors(function)
+    hot, chunks = factors(function), metadata(function)
     point = {name: int(generator.integers(size)) for name, size in sorted(sizes.items())}
     values: list[Any] = []
     for i, slot in enumerate(arguments):
@@ -119,7 +127,9 @@ def generate(
             values.append(1.0 if slot.element in FLOATS else 1)
         else:
             shape = tuple(sizes[name] for name in slot.names)
-            if kind == "onehot":
+            if i in chunks or slot.element == "ue8m0":
+                content = _needed(generator, shape, chunks.get(i))
+            elif kind == "onehot":
                 content = np.zeros(shape)
                 if i in hot:
                     sign = -1.0 if _signed(slot.element) and generator.random() < 0.5 else 1.0
@@ -129,6 +139,19 @@ def generate(
                 content = _content(generator, shape, slot.element, kind)
             values.append(encode(content, slot.element))
     return values
+
+
+# Legal nibbles of metadata (PTX ISA 9.2, section 9.7.14.6.1): of chunks of two, and of others.
+_HALVES = (0b0100, 0b1110)
+_RISING = (0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110)
+
+
+def _needed(generator: np.random.Generator, shape: tuple[int, ...], chunk: int | None) -> Array:
+    """Metadata, or scales where there is no chunk: what a product cannot be without."""
+    if chunk is None:
+        return 2.0 ** generator.integers(-2, 3, shape)
+    legal = np.array(_HALVES if chunk == 2 else _RISING, np.int64)
+    return legal[generator.integers(len(legal), size=shape)]
 
 
 def _signed(element: str) -> bool:
@@ -175,6 +198,8 @@ def array_from(array: Array, slot: Slot) -> Array:
     integers must fit. FragirError otherwise.
     """
     kind = storage(slot.element)
+    if slot.element in PER_BYTE and array.dtype == kind:
+        return array  # packed already
     if slot.element in FLOATS:
         bits = array.dtype.kind in "uV" and array.dtype.itemsize == kind.itemsize
         if array.dtype == kind or bits:

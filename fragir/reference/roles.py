@@ -125,14 +125,20 @@ def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
                 roles.append((extra, tuple(None if size == 1 else name for name, size in names)))
             return roles
         case frag.MmaOp():
-            return [*_loaded(op.a, ("m", "k")), *_loaded(op.b, ("k", "n"))]
+            return [*_loaded(op.a, ("m", "k")), *_loaded(op.b, ("k", "n")), *_scales(op)]
+        case frag.MmaSparseOp():
+            sides = (op.a, ("m", None)), (op.b, ("k", "n")), (op.metadata, ("m", None))
+            roles = [role for value, names in sides for role in _loaded(value, names)]
+            return [*roles, *_scales(op)]
         case frag.WgmmaOp():
-            sides = (op.a, ("m", "k"), op.a_transposed), (op.b, ("k", "n"), op.b_transposed)
-            return [
+            of_a: Names = ("m", "k" if op.metadata is None else None)
+            sides = (op.a, of_a, op.a_transposed), (op.b, ("k", "n"), op.b_transposed)
+            roles = [
                 role
                 for value, names, turned in sides
                 for role in _loaded(value, _turned(names, turned))
             ]
+            return roles if op.metadata is None else [*roles, *_loaded(op.metadata, ("m", None))]
         case frag.StoreOp():
             tile = op.tile.type
             stacked = isinstance(tile, frag.TileType) and len(tile.shape) == 3
@@ -142,6 +148,32 @@ def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
             return _of_contraction(op)
         case _:
             return []
+
+
+def _scales(op: frag.MmaOp | frag.MmaSparseOp) -> list[tuple[SSAValue, Names]]:
+    """Scales of A have its rows, those of B its columns; along K there are fewer."""
+    sides: tuple[Names, Names] = (("m", None), (None, "n"))
+    return [
+        role
+        for value, names in zip(op.scales, sides, strict=False)
+        for role in _loaded(value, names)
+    ]
+
+
+def metadata(function: func.FuncOp) -> dict[int, int]:
+    """The numbers of the arguments that are metadata of a sparse product: how long a chunk is."""
+    result: dict[int, int] = {}
+    for op in function.walk():
+        if isinstance(op, frag.MmaSparseOp):
+            value, chunk = op.metadata, op.instruction().operands["e"].chunk
+        elif isinstance(op, frag.WgmmaOp) and op.metadata is not None:
+            value, chunk = op.metadata, op.instruction(8).operands["e"].chunk
+        else:
+            continue
+        for memory, _ in _loaded(value, (None, None)):
+            if isinstance(memory, BlockArgument):
+                result[memory.index] = chunk
+    return result
 
 
 def _turned(names: Names, transposed: object) -> Names:

@@ -213,8 +213,12 @@ class Arithmetic:
         if y == 1:
             return x
         if y & (y - 1) == 0:
-            return self._binary(arith.ShRUIOp, x, y.bit_length() - 1, name)
-        return self._binary(arith.DivUIOp, x, y, name)
+            result = self._binary(arith.ShRUIOp, x, y.bit_length() - 1, name)
+        else:
+            result = self._binary(arith.DivUIOp, x, y, name)
+        if self.divisor(x) % y == 0:
+            self.assume_divisor(result, self.divisor(x) // y)
+        return result
 
     def rem(self, x: Value, y: int, name: str | None = None) -> Value:
         """x mod y, for x >= 0 and y > 0."""

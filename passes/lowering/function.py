@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
@@ -48,11 +48,14 @@ class FunctionLowering:
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
         self.values: dict[SSAValue, Value] = {}
         self.memories: dict[SSAValue, Memory] = {}
+        self.promises = frag.promises_of(function)
+        self.sizes: set[str] = set()  # names of dynamic sizes and strides
 
     def run(self) -> func.FuncOp:
         """The lowered function, not yet in the module."""
         for argument in self.function.body.block.args:
             self._argument(argument)
+        self._check_promises()
         self.lower_block(self.function.body.block)
         types = [argument.type for argument in self.entry.args]
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
@@ -61,10 +64,10 @@ class FunctionLowering:
 
     # --- arguments ----------------------------------------------------------------------------
 
-    def _argument(self, argument: SSAValue) -> None:
+    def _argument(self, argument: BlockArgument) -> None:
         type_, name = argument.type, argument.name_hint
         if is_memref(type_):
-            self.memories[argument] = self._memory_argument(type_, name)
+            self.memories[argument] = self._memory_argument(argument, type_)
         elif type_ in (INDEX, i64) or (
             is_element(type_) and element_name(type_) not in MULTIPLIED_ONLY
         ):
@@ -80,7 +83,8 @@ class FunctionLowering:
         argument.name_hint = name
         return argument
 
-    def _memory_argument(self, type_: MemRefType[Attribute], name: str | None) -> Memory:
+    def _memory_argument(self, argument: BlockArgument, type_: MemRefType[Attribute]) -> Memory:
+        name = argument.name_hint
         if frag.is_shared(type_):
             raise FragirError(
                 f"argument %{name or '?'} lies in shared memory",
@@ -92,6 +96,8 @@ class FunctionLowering:
             self._add_argument(INDEX, f"{name or 'arg'}_d{i}") if size == DYNAMIC_INDEX else size
             for i, size in enumerate(type_.get_shape())
         ]
+        dims, stride_names = frag.size_names(self.function, argument.index)
+        self._promised(dims, shape)
         known = strides_of(type_)
         strides: Sequence[Value]
         if known is None:
@@ -101,7 +107,24 @@ class FunctionLowering:
                 self._add_argument(INDEX, f"{name or 'arg'}_s{i}") if s == DYNAMIC_INDEX else s
                 for i, s in enumerate(known)
             ]
+            self._promised(stride_names or (), strides)
         return Memory(pointer, tuple(shape), tuple(strides), type_.element_type)
+
+    def _promised(self, names: Sequence[int | str], values: Sequence[Value]) -> None:
+        """Uses what the program promises of an argument's dynamic sizes or strides."""
+        for name, value in zip(names, values, strict=True):
+            if isinstance(name, str) and not isinstance(value, int):
+                self.sizes.add(name)
+                self.ar.assume_divisor(value, self.promises.get(name, 1))
+
+    def _check_promises(self) -> None:
+        unknown = sorted(self.promises.keys() - self.sizes)
+        if unknown:
+            raise FragirError(
+                f"frag.divisible promises something of {', '.join(unknown)}, which is no dynamic "
+                f"size of {self.function.sym_name.data}",
+                hint=f"it has {', '.join(sorted(self.sizes)) or 'none'}",
+            )
 
     # --- values -------------------------------------------------------------------------------
 

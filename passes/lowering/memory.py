@@ -178,8 +178,19 @@ def inside(ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
 
 
 def _inside(ar: Arithmetic, memory: Memory, place: Place, dim: int, constant: int) -> Predicate:
-    """Whether one coordinate lies inside."""
-    extent = memory.shape[dim]
+    """Whether one coordinate lies inside.
+
+    Where the extent and the place's beginning are multiples of some number, a group of so many
+    elements lies inside or outside whole, and one test serves all of it.
+    """
+    extent, at, mask = memory.shape[dim], place.at[dim], place.lanes[dim].mask
+    unit = gcd(ar.divisor(extent), ar.divisor(at))
+    unit &= -unit  # a power of two: what lanes add to a group is then told by their low bits
+    if mask is not None and not isinstance(extent, int):
+        if mask + constant < unit:
+            return ar.less(at, extent)
+        if (mask & (unit - 1)) + constant % unit < unit:
+            constant -= constant % unit
     coordinate = place.coordinate(ar, dim, constant)
     if isinstance(coordinate, int) and isinstance(extent, int):
         return coordinate < extent

@@ -49,6 +49,8 @@ class Gemm:
         self.a_transposed = product.a_transposed is not None
         self.b_transposed = product.b_transposed is not None
         self.static = product.sizes()
+        self.promises = frag.promises_of(function)
+        self.names = "m", "n", "k"
 
     def _inserted(self, op: Operation) -> None:
         op.location = self.product.location
@@ -100,8 +102,9 @@ class Gemm:
         for stage in range(stages - 1):
             if not isinstance(k, int) or stage * tk < k:
                 at = self.constant(stage * tk)
-                a.copy(stage, at)
-                b.copy(stage, at)
+                # K may have fewer steps than there are stages, or none
+                for side in (a, b):
+                    side.copy(stage, at, masked=side.masked or not isinstance(k, int))
             self.builder.insert(frag.CommitOp())
         zero, step = self.constant(0), self.constant(tk)
         first = [start] if stages == 1 else [start, zero]
@@ -231,18 +234,21 @@ class Gemm:
         return self.insert(load, memory.name_hint)
 
     def masked(self, size: int, tile: int) -> bool:
-        """Whether tiles may go beyond M (0), N (1) or K (2)."""
+        """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.
+
+        Of a size known at run time only, the program may promise what divides it.
+        """
         known = self.static[size]
-        return known is None or known % tile != 0
+        return (self.promises.get(self.names[size], 1) if known is None else known) % tile != 0
 
     # --- what the launch needs ----------------------------------------------------------------
 
     def _annotate(self) -> None:
         function, (tm, tn, _) = self.function, self.schedule.tile
-        names = self._names()
+        self.names = self._names()
         m, n = (
             known if known is not None else name
-            for known, name in zip(self.static[:2], names[:2], strict=True)
+            for known, name in zip(self.static[:2], self.names[:2], strict=True)
         )
         grid = (frag.Extent(n, tn), frag.Extent(m, tm))
         function.attributes["frag.grid"] = frag.GridAttr(grid)
@@ -321,14 +327,15 @@ class Side:
         outer = gemm.masked(0 if is_a else 1, tile[0 if is_a else 1])
         self.masked = outer or gemm.masked(2, gemm.schedule.tile[2])
 
-    def copy(self, stage: int | SSAValue | None, k: SSAValue) -> None:
-        """Starts to fill a stage with the part that begins at k."""
+    def copy(self, stage: int | SSAValue | None, k: SSAValue, masked: bool | None = None) -> None:
+        """Starts to fill a stage with the part that begins at k; masked as sizes and tiles ask."""
+        masked = self.masked if masked is None else masked
         # memory's first dimension is K for B and for a transposed A
         k_first = self.is_a == self.transposed
         source = [k, self.start] if k_first else [self.start, k]
         target = [] if stage is None else [stage]
         self.gemm.builder.insert(
-            frag.CopyOp(self.memory, source, self.shared, target, masked=self.masked, is_async=True)
+            frag.CopyOp(self.memory, source, self.shared, target, masked=masked, is_async=True)
         )
 
     def load(self, stage: SSAValue | None) -> SSAValue:

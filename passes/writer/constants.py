@@ -19,11 +19,13 @@ _SMALL: dict[str, tuple[int, int, int, int | None]] = {
 
 def is_small_float(name: str) -> bool:
     """Whether a PTX type is a float that takes a byte or less."""
-    return name in _SMALL
+    return name in _SMALL or name == "ue8m0"
 
 
 def small_float_bits(value: float, name: str) -> int:
     """The code of the nearest number, ties to even; beyond the largest, the largest (satfinite)."""
+    if name == "ue8m0":
+        return _power_of_two(value)
     exponent_bits, fraction_bits, largest, nan = _SMALL[name]
     sign = (math.copysign(1.0, value) < 0) << exponent_bits + fraction_bits
     if math.isnan(value):
@@ -40,6 +42,16 @@ def small_float_bits(value: float, name: str) -> int:
     wanted = min(abs(value), number(largest))
     nearest = min(range(largest + 1), key=lambda code: (abs(number(code) - wanted), code & 1))
     return sign | nearest
+
+
+def _power_of_two(value: float) -> int:
+    """The code of a scale, which must be a power of two (OCP microscaling formats)."""
+    if math.isnan(value):
+        return 0xFF
+    fraction, exponent = math.frexp(value)
+    if fraction != 0.5 or not -127 <= exponent - 1 <= 127:
+        raise FragirError(f"{value} is no scale", hint="f8E8M0FNU holds 2^-127 to 2^127")
+    return exponent - 1 + 127
 
 
 def tf32(value: float) -> float:
