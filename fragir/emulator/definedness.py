@@ -45,7 +45,7 @@ KIND = "uninitialised"
 
 _MATRIX = {"mma", "wmma", "wgmma"}
 _VOTES = {"vote", "match", "redux"}
-_LOADS = {"ld", "ldu", "ldmatrix", "atom", "shfl"}
+_LOADS = {"ld", "ldu", "ldmatrix", "atom"}
 
 
 class Definedness(Hooks):
@@ -66,12 +66,15 @@ class Definedness(Hooks):
             lambda ins: ins.opcode[0] not in _MATRIX and ins.opcode[0] not in _LOADS,
         )
         self._said: set[tuple[int, str]] = set()
+        #: Shuffles of undefined values, by warp and instruction: register, lane, number of lanes.
+        self._shuffled: dict[int, dict[int, tuple[tree.Instruction, str, int, int]]] = {}
         self._issuers: dict[int, tuple[Decoder, tree.Instruction]] = {}
         self._current: tuple[Decoder, tree.Instruction] | None = None
         self._decoder: Decoder | None = None
 
     def on_wave(self) -> None:
         self.plane.reset()
+        self._shuffled.clear()
         for register in self._unwritten:
             row = self.plane.row(register)
             row[...] = full(np.ones((), np.bool_), row.dtype)
@@ -93,6 +96,7 @@ class Definedness(Hooks):
         if key in self._said:
             return
         self._said.add(key)
+        self._suspects_of(d, ins, warp)
         some = "1 lane" if count == 1 else f"{count} lanes"
         self.report(
             d,
@@ -103,6 +107,18 @@ class Definedness(Hooks):
             address=address,
             subject=name,
         )
+
+    def _suspects_of(self, d: Decoder, use: tree.Instruction, warp: int) -> None:
+        """Undefined values matter in a warp: so do those that it has shuffled."""
+        line = d.program.error("", use.at).line
+        for ins, name, lane, count in self._shuffled.pop(warp, {}).values():
+            if (id(ins), name) in self._said:
+                continue
+            self._said.add((id(ins), name))
+            some = "1 lane" if count == 1 else f"{count} lanes"
+            text = f"{name} is not initialised in {some}; it is shuffled, and what comes of it is "
+            text += f"used at line {line}"
+            self.report(d, ins, KIND, text, lane=warp * LANES + lane, subject=name)
 
     def _check(
         self,
@@ -373,15 +389,19 @@ class Definedness(Hooks):
             if not source[sel].any():
                 store(row, sel, mask, 0)
                 return
+            undefined = source[sel] != 0
+            if mask is not None:
+                undefined = undefined & mask
             repeat(sel, mask)
             bad = row[sel] != 0
             if mask is not None:
                 bad = bad & mask
-            if bad.any():
-                warp, lane = (int(x) for x in np.argwhere(bad)[0])
-                warp = int(np.arange(self.machine.warps)[sel][warp])
-                self._complain(d, ins, name, "read by a shuffle", warp, lane, int(bad.sum()))
-            store(row, sel, mask, 0)
+            warps = np.arange(self.machine.warps)[sel]
+            for index in np.flatnonzero(bad.any(axis=1)):
+                lane = int(np.argmax(undefined[index]))
+                count = int(undefined[index].sum())
+                found = self._shuffled.setdefault(int(warps[index]), {})
+                found.setdefault(id(ins), (ins, name, lane, count))
 
         return [*steps, run, *self._clear(each.written[1:])]
 

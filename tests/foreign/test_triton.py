@@ -21,12 +21,6 @@ SCHEDULES = pytest.mark.parametrize("schedule", [None, 1])
 
 # What the checks say of Triton 3.6's code, and why it is so.
 FAULTS = {
-    # A reduction over warps shuffles registers that a load has left out in most lanes; only lanes
-    # that read each other's are used.
-    "atomic_sum.sm_80": ["uninitialised"],
-    "extremes.sm_80": ["uninitialised"],
-    "layer_norm.sm_80": ["uninitialised"],
-    "softmax.sm_80": ["uninitialised"],
     # cp.async writes in the generic proxy, wgmma reads in the asynchronous one, without the fence
     # that PTX ISA 9.2, section 9.7.15.2, asks for
     "attention.sm_90": ["proxy-fence"],
