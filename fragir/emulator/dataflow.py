@@ -72,6 +72,9 @@ def named(program: Program, placed: Placed, operand: tree.Operand) -> list[tuple
             stack += [node.right, node.left]
         if name is not None:
             entity = program.find(placed.scope, name)
+            if entity is None and isinstance(node, tree.Component):  # a part, in video instructions
+                name = node.base.text
+                entity = program.find(placed.scope, name)
             if isinstance(entity, Register):
                 found += [(name, half) for half in entity.halves]
     return found

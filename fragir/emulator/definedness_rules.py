@@ -88,6 +88,7 @@ def pairs(ins: Instruction) -> bool:
         ins.opcode[0] == "cvt"
         and len(ins.operands) == 3
         and any(w.endswith("x2") for w in ins.opcode)
+        and not any(w.startswith("scaled") for w in ins.opcode)
     )
 
 

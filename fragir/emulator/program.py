@@ -357,6 +357,8 @@ class Program:
                 stack += [node.left, node.right]
             elif isinstance(node, tree.Apply):
                 stack.append(node.argument)
+            elif isinstance(node, tree.Component):
+                self.find(scope, node.base.text)  # video instructions take parts of registers
 
     def _declare(
         self, scope: Scope, node: tree.Declaration, kernel: bool = False

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fragir.emulator import run
+
 from .batch import evaluate_all
 from .test_integer import clamp, signed, towards_zero
 
@@ -450,3 +452,27 @@ def test_simd_video(many: int) -> None:
     for line, model, result in zip(lines, models, run_video(lines, cases), strict=True):
         for case, bits in zip(cases, result, strict=True):
             assert bits == model(*case) & 0xFFFFFFFF, (line, [hex(x) for x in case])
+
+
+def test_parts_of_registers_are_seen_by_the_checks() -> None:
+    """What a video instruction writes is written; an undefined part of a source is seen."""
+    text = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+.reg .b64 %q; .reg .b32 %r<5>;
+ld.param.u64 %q, [out]; mov.u32 %r1, 5;
+SOURCE
+vadd.u32.u32.u32 %r0.b1, %r1.b0, %r2.h1, %r1;
+vadd2.u32.u32.u32 %r3.h10, %r0.h10, %r1.h32, %r1;
+st.global.b32 [%q], %r3; ret;
+}
+"""
+    out = np.zeros(1, np.uint32)
+    defined = run(text.replace("SOURCE", "mov.u32 %r2, 0x70000;"), arguments=[out], check=True)
+    assert not [f for f in defined.findings if f.kind == "uninitialised"]
+    assert int(out[0]) == 0x0C05 + 5
+    undefined = run(text.replace("SOURCE", ""), arguments=[out], check=True)
+    assert [f.subject for f in undefined.findings if f.kind == "uninitialised"] == ["%r3"]
