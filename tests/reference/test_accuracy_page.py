@@ -52,6 +52,24 @@ def test_machines(row: int, target: str, a: str, instruction: str) -> None:
         assert way.rounding.relative == eval(formula)
 
 
+@pytest.mark.parametrize(
+    ("row", "a", "options"),
+    [
+        (12, "f64", {"rounding": "rz"}),
+        (13, "e2m1x2", {"scale": "ue8m0"}),
+        (14, "e2m1x2", {"scale": "ue4m3"}),
+    ],
+)
+def test_words(row: int, a: str, options: dict[str, str]) -> None:
+    _, types, _, fraction, step, rounding = rows()[row]
+    assert a.removesuffix("x2") in types
+    (way,) = chains("sm_120a", a, "f32", **options)
+    assert way.fraction == (int(fraction) if fraction else None)
+    assert way.step == int(step)
+    exponent = rounding.strip("$").removeprefix("2^{").removesuffix("}")
+    assert way.rounding.relative == 2.0 ** int(exponent)
+
+
 def test_the_example() -> None:
     (way, _) = chains("sm_80", "f16", "f32")
     assert way.steps(256) == 32
