@@ -8,7 +8,7 @@ import numpy as np
 
 from fragir.emulator.alu import Decode, copy, elementwise, of1
 from fragir.emulator.calls import reserve
-from fragir.emulator.common import Mask, Step, store
+from fragir.emulator.common import Mask, Step, kind_of, store
 from fragir.emulator.memory import (
     CLUSTER_SHIFT,
     GLOBAL_BASE,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def convert(d: Decoder, ins: Instruction) -> Step:
     """cvta: between a space's addresses and generic ones."""
-    kind = ins.opcode[-1]
+    kind = kind_of(ins.opcode)
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(d.space(ins), 0)
     source, out = d.source(ins, 1, kind), d.target(ins, 0, kind)
     if window == 0:
@@ -86,7 +86,7 @@ def _own_shared(d: Decoder, source: Any, out: Any) -> Step:
 
 def in_block(d: Decoder, ins: Instruction) -> Step:
     """mapa: the same variable in another block of the cluster (9.7.9.24)."""
-    kind = ins.opcode[-1]
+    kind = kind_of(ins.opcode)
     a, rank = d.source(ins, 1, kind), d.source(ins, 2, "u32")
     low = (1 << CLUSTER_SHIFT) - 1
     high = 0 if d.space(ins) == "shared" else SHARED_WINDOW
@@ -100,7 +100,7 @@ def in_block(d: Decoder, ins: Instruction) -> Step:
 
 def rank(d: Decoder, ins: Instruction) -> Step:
     """getctarank: which block of the cluster an address lies in."""
-    kind = ins.opcode[-1]
+    kind = kind_of(ins.opcode)
 
     def function(address: Any) -> Any:
         return ((address >> address.dtype.type(CLUSTER_SHIFT)) & address.dtype.type(0xFF)).astype(
@@ -112,7 +112,7 @@ def rank(d: Decoder, ins: Instruction) -> Step:
 
 def allocate(d: Decoder, ins: Instruction) -> Step:
     """alloca: bytes of the lane's stack, which grows upwards here."""
-    kind = ins.opcode[-1]
+    kind = kind_of(ins.opcode)
     align = d.literal(ins, 2) if d.count(ins) == 3 else 8
     if d.count(ins) not in (2, 3) or align is None or align < 1 or align & (align - 1):
         raise d.error(ins, f"{ins.mnemonic} takes a size and an alignment, a power of two")
@@ -132,7 +132,7 @@ def allocate(d: Decoder, ins: Instruction) -> Step:
 
 def save_stack(d: Decoder, ins: Instruction) -> Step:
     """stacksave: where the stack ends."""
-    out, top = d.target(ins, 0, ins.opcode[-1]), d.machine.stack_top
+    out, top = d.target(ins, 0, kind_of(ins.opcode)), d.machine.stack_top
 
     def run(sel: Any, mask: Mask) -> None:
         if out is not None:
@@ -143,7 +143,7 @@ def save_stack(d: Decoder, ins: Instruction) -> Step:
 
 def restore_stack(d: Decoder, ins: Instruction) -> Step:
     """stackrestore: gives back what alloca has taken since."""
-    source, machine = d.source(ins, 0, ins.opcode[-1]), d.machine
+    source, machine = d.source(ins, 0, kind_of(ins.opcode)), d.machine
 
     def run(sel: Any, mask: Mask) -> None:
         top = source[sel].astype(np.uint64)

@@ -55,6 +55,9 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     if d.count(ins) - hint > 3:
         operand = d.operand(ins, 3)
         ignore = _predicate(d, ins, operand)
+        given = d.program.constant_or_none(operand)
+        if given is not None and not 0 <= given <= size:
+            raise d.error(ins, f"{ins.mnemonic} cannot take {given} of {size} bytes")
         if ignore is None:
             given_row = d.row(ins, operand, "u32")
     machine = d.machine

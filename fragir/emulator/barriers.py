@@ -265,6 +265,10 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
     number_row = d.source(ins, first, "u32")
     count = d.literal(ins, first + 1) if counted else None
     count_row = d.source(ins, first + 1, "u32") if counted else None
+    if count is not None and (count % LANES or not 0 < count <= 1024):
+        raise d.error(ins, f"a barrier cannot count {count} threads, only whole warps")
+    if words[0] == "arrive" and not counted:
+        raise d.error(ins, f"{ins.mnemonic} needs the number of threads")
     if number is not None and not 0 <= number < BARRIERS:
         raise d.error(ins, f"there is no barrier {number}, only 0 to {BARRIERS - 1}")
     wait = words[0] != "arrive"
@@ -606,12 +610,27 @@ def _fence(d: Decoder, ins: tree.Instruction) -> Step:
     return nothing
 
 
+def _sleep(d: Decoder, ins: tree.Instruction) -> Step:
+    if d.count(ins) != 1:
+        raise d.error(ins, f"{ins.mnemonic} takes a time in ns")
+    d.source(ins, 0, "u32")
+    return nothing
+
+
+def _event(d: Decoder, ins: tree.Instruction) -> Step:
+    most = (1 << 16) - 1 if "mask" in ins.opcode else 15
+    number = d.literal(ins, 0)
+    if number is None or d.count(ins) != 1 or not 0 <= number <= most:
+        raise d.error(ins, f"{ins.mnemonic} takes a constant from 0 to {most}")
+    return nothing
+
+
 TABLE: dict[str, Decode] = {
     "mbarrier": mbarrier,
     "fence": _fence,
     "membar": _fence,
-    "nanosleep": _fence,
+    "nanosleep": _sleep,
     "griddepcontrol": _fence,
-    "pmevent": _fence,
+    "pmevent": _event,
 }
 assert EXITED > BLOCKED

@@ -246,7 +246,9 @@ def active_mask(d: Decoder, ins: Instruction) -> Step:
 def elect(d: Decoder, ins: Instruction) -> Step:
     first, second = d.pair(d.operand(ins, 0))
     out = d.target_of(ins, first, "u32")
-    chosen = None if second is None else d.target_of(ins, second, "pred")
+    if second is None:
+        raise d.error(ins, f"{ins.mnemonic} needs a predicate: %r|%p")
+    chosen = d.target_of(ins, second, "pred")
 
     def run(sel: Any, mask: Mask) -> None:
         leader = np.zeros(1, np.int64) if mask is None else np.argmax(mask, axis=1)
@@ -262,6 +264,14 @@ def _meet(d: Decoder, ins: Instruction) -> Step:
     return nothing
 
 
+def set_registers(d: Decoder, ins: Instruction) -> Step:
+    """setmaxnreg: registers are as many as there are."""
+    count = d.literal(ins, 0)
+    if count is None or d.count(ins) != 1 or not 24 <= count <= 256 or count % 8:
+        raise d.error(ins, f"{ins.mnemonic} takes a multiple of 8 from 24 to 256")
+    return nothing
+
+
 TABLE: dict[str, Decode] = {
     "shfl": shuffle,
     "vote": by_members(vote),
@@ -271,5 +281,5 @@ TABLE: dict[str, Decode] = {
     "elect": by_members(elect),
     "bar": _meet,
     "barrier": _meet,
-    "setmaxnreg": _meet,
+    "setmaxnreg": set_registers,
 }

@@ -18,6 +18,7 @@ from fragir.emulator.collective import is_collective, needs
 from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
 from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
 from fragir.emulator.decode import MALFORMED, Decoder, lookup
+from fragir.emulator.forms import why_not
 from fragir.emulator.hooks import instrument, overriding
 from fragir.emulator.memory import GLOBAL_BASE, Memory
 from fragir.emulator.program import RESULTS, Program, Symbol, type_size
@@ -197,9 +198,14 @@ class Launch:
     def _refuse_unknown(self) -> None:
         for placed in self.program.code:
             ins = placed.ins
-            if ends_block(ins) or ins.opcode[0] == RESULTS or lookup(ins.opcode) is not None:
+            if ins.opcode[0] == RESULTS:
                 continue
-            raise self.program.error(f"the instruction {ins.mnemonic} is not known", ins.at)
+            if not ends_block(ins) and lookup(ins.opcode) is None:
+                raise self.program.error(f"the instruction {ins.mnemonic} is not known", ins.at)
+            reason = why_not(ins.opcode)
+            if reason is not None:
+                text = f"there is no instruction {ins.mnemonic}: {reason}"
+                raise self.program.error(text, ins.at)
 
     @staticmethod
     def _target(module: Module, target: str | None) -> str:

@@ -52,7 +52,8 @@ class Synchronisation(Hooks):
         ins = group[0]
         site = self.sites[id(ins)]
         whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
-        if ins.opcode[0] not in ALIGNED and is_collective(ins):
+        whole = whole or ins.opcode[:2] == ("tensormap", "cp_fenceproxy")
+        if not whole and ins.opcode[0] not in ALIGNED and is_collective(ins):
             return self._among_members(d, ins, step)
         if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or later(ins):
 

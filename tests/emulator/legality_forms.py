@@ -401,8 +401,20 @@ FORMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-#: Forms that ptxas takes and the emulator refuses: first words and why.
+#: Patterns of forms that ptxas takes and the emulator refuses, and why.
 REFUSED: dict[str, str] = {
-    "multimem": "multicast objects of several GPUs",
-    "istypep": "textures",
+    r"im2col::w": "the wide modes of im2col are described by figures only",
+    r"\.unified": "not read: it stands behind an address",
+}
+#: Patterns of forms that ptxas takes and the emulator does not, being no sensible spelling.
+STRICT: dict[str, str] = {
+    r"^cp\.async\.(L2|shared|global|bulk_group|mbarrier)": "modifiers before .ca and .bulk",
+    r"^(tensormap\.replace|barrier|bar|st|fence|mbarrier)\..*": "modifiers within the name, or twice",
+}
+#: Patterns of forms that ptxas refuses and the emulator takes, and why.
+LAX: dict[str, str] = {
+    r"^st\.async.*\.u8 ": "a .b32 register for .u8, which st itself takes",
+    r"^st\.bulk.*\[sh\]": "ptxas wants the address in a register",
+    r"^(ld|st)\.[^ ]* .*\[(par|gl|cn|lo|sh)\b": "the space of a variable goes before that of the opcode",
+    r"^cvta\.[^ ]* %d0, (par|gl|cn|lo|sh)\b": "the same",
 }

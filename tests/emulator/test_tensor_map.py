@@ -111,7 +111,7 @@ def test_atoms_of_the_swizzle(atom: Any) -> None:
     out, _ = go(kernel(load, 2048, 2048), 2048, TensorMap(array, (16, 32), 128, atom=atom))
     pieces = out.view(np.uint32).reshape(16, 128 // atom, atom // 4)
     for row in range(16):
-        order: Any = np.arange(128 // atom) ^ (row % (128 // atom))
+        order = np.array([piece ^ (row % (128 // atom)) for piece in range(128 // atom)])
         assert (pieces[row, order].reshape(-1) == array[row]).all()
 
 
@@ -251,11 +251,13 @@ def replaced(space: str) -> str:
 
 
 @pytest.mark.parametrize("space", ["shared", "global"])
-def test_fields_can_be_replaced(space: str) -> None:
-    other = np.zeros((3, 4, 16), np.uint16)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_fields_can_be_replaced(space: str, zeros: bool) -> None:
+    """Those of another map, or of zeros: a map made on the device."""
+    other = bytes(128) if zeros else TensorMap(np.zeros((3, 4, 16), np.uint16), (1, 1, 8))
     out = np.zeros(4096 + 128, np.uint8)
     text = replaced(space)
-    report = run(text, arguments=[TensorMap(other, (1, 1, 8)), bytes(128), out], check=True)
+    report = run(text, arguments=[other, bytes(128), out], check=True)
     gl = np.arange(192, dtype=np.float32).reshape(8, 24)
     got = out[:256].view(np.float32).reshape(4, 16)
     assert (got[:2, :8] == gl[6:, 16:]).all()
@@ -270,7 +272,10 @@ def test_fields_can_be_replaced(space: str) -> None:
         ("tensormap.replace.tile.elemtype.global.b1024.b32 [%out], %r1;", "constant from 0 to 15"),
         ("tensormap.replace.tile.box_dim.global.b1024.b32 [%out], 5, %r1;", "number of a dim"),
         ("tensormap.replace.tile.global_address.global.b1024.b32 [%out], %r1;", r"as \.b64"),
-        ("tensormap.replace.tile.rank.global.b1024.b32 [%out], 1;", "no tensor map"),
+        (
+            "st.global.u32 [%out], 7; tensormap.replace.tile.rank.global.b1024.b32 [%out], 1;",
+            "no tensor map",
+        ),
         ("tensormap.replace.tile.rank.b1024.b32 [%m], 5;", "minus one is 5"),
     ],
 )
