@@ -39,6 +39,12 @@ class Product:
 }}
 """
 
+    @property
+    def promised(self) -> str:
+        """The program of a dynamic product with sizes that are promised to be multiples of 16."""
+        promise = "attributes {frag.divisible = {m = 16, n = 16, k = 16}}"
+        return self.program.replace("%beta: f32) {", f"%beta: f32) {promise} {{")
+
     def triton(self, kernel: str | None = None, *, aligned: bool = False) -> dict[str, Any]:
         """The request for `workers/triton_worker.py`."""
         return {

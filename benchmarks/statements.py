@@ -43,6 +43,9 @@ PRODUCTS = (MMA_32, MMA_64, WGMMA_F16, WGMMA_BF16, DYNAMIC_32, DYNAMIC_64, WGMMA
 def texts(product: Product, wanted: bool) -> dict[str, str]:
     """PTX of one product by compiler."""
     result = {"fragir": fragir.compile(product.program, target=product.target).ptx}
+    if product.dynamic:
+        promised = fragir.compile(product.promised, target=product.target)
+        result["fragir, sizes of 16"] = promised.ptx
     if triton := worker(TRITON, wanted):
         requests = {TRITON.label: product.triton()}
         if product.target == "sm_90a" and not product.dynamic:

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from xdsl.context import Context
 from xdsl.dialects import func, get_all_dialects
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IntAttr,
     IntegerAttr,
     MemRefType,
     ModuleOp,
     ShapedType,
-    StridedLayoutAttr,
 )
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
@@ -122,12 +119,15 @@ def lower(
 
 
 def _check_sizes(module: ModuleOp, source: str | None) -> None:
-    """FragirError for a `frag.sizes` that is no list of names of an argument's dimensions."""
+    """FragirError for `frag.sizes` and `frag.divisible` that are not what they should be."""
     from fragir.dialects import frag
 
     for function in module.ops:
         if not isinstance(function, func.FuncOp) or "ptx.ntid" in function.attributes:
             continue
+        broken = frag.promises_error(function.attributes.get(frag.DIVISIBLE))
+        if broken is not None:
+            raise diagnostics.located(function, broken, source)
         inputs, results = function.function_type.inputs, function.function_type.outputs
         for types, all_given in ((inputs, function.arg_attrs), (results, function.res_attrs)):
             for i, (type_, given) in enumerate(zip(types, all_given or (), strict=False)):
@@ -181,7 +181,10 @@ class Argument:
 
 @dataclass
 class Kernel:
-    """A compiled entry: PTX, what it takes, and how to run it."""
+    """A compiled entry: PTX, what it takes, and how to run it.
+
+    `promises` says which sizes are multiples of what (`frag.divisible`); a launch is held to it.
+    """
 
     name: str
     target: str
@@ -191,6 +194,7 @@ class Kernel:
     block: tuple[int, int, int]
     shared: int
     stages: dict[str, float] = field(default_factory=dict[str, float])
+    promises: dict[str, int] = field(default_factory=dict[str, int])
 
     @cached_property
     def assembled(self) -> Assembled:
@@ -220,6 +224,16 @@ class Kernel:
         """The named sizes that the arrays' shapes give; FragirError where they contradict."""
         return self._bind(self._views(arguments))
 
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """FragirError for sizes that break what the program promises of them."""
+        for name, size in sizes.items():
+            divisor = self.promises.get(name, 1)
+            if size % divisor:
+                raise FragirError(
+                    f"{name} = {size}, but {self.name} is promised multiples of {divisor}",
+                    hint="pad the arrays, or compile without this frag.divisible",
+                )
+
     def _bind(self, views: Sequence[View | None]) -> dict[str, int]:
         found: dict[str, int] = {}
         for argument, view in zip(self.signature, views, strict=True):
@@ -233,6 +247,10 @@ class Kernel:
                         f"({', '.join(map(str, argument.dims))})"
                         + ("" if isinstance(name, int) else f" with {name} = {wanted}")
                     )
+            for name, stride in zip(argument.strides or (), view.strides, strict=False):
+                if isinstance(name, str):
+                    self.check({name: stride})
+        self.check(found)
         return found
 
     def _views(self, arguments: Sequence[object]) -> list[View | None]:
@@ -382,29 +400,8 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
         if not is_memref(type_):
             result.append(Argument(name, type_))
             continue
-        names = frag.sizes_of(_argument_attribute(function, i, "frag.sizes"))
-        dims = tuple(
-            (names[d] if d < len(names) else f"{name}_d{d}") if size == DYNAMIC_INDEX else size
-            for d, size in enumerate(type_.get_shape())
-        )
-        result.append(Argument(name, type_, dims, _stride_names(type_, name)))
+        result.append(Argument(name, type_, *frag.size_names(function, i)))
     return tuple(result)
-
-
-def _argument_attribute(function: func.FuncOp, index: int, name: str) -> Attribute | None:
-    if function.arg_attrs is None:
-        return None
-    attributes = function.arg_attrs.data[index]
-    return attributes.data.get(name)
-
-
-def _stride_names(type_: MemRefType[Attribute], name: str) -> tuple[int | str, ...] | None:
-    if not isinstance(type_.layout, StridedLayoutAttr):
-        return None
-    return tuple(
-        stride.data if isinstance(stride, IntAttr) else f"{name}_s{d}"
-        for d, stride in enumerate(type_.layout.strides.data)
-    )
 
 
 def compile(
@@ -436,6 +433,7 @@ def compile(
     lower(module, "placed", target, source=text, observe=observe, stages=stages)
     function = _function(module, name)
     signature, grid = signature_of(function), function.attributes.get("frag.grid")
+    promises = frag.promises_of(function)
     lower(module, "lane", target, source=text, observe=observe, stages=stages)
     start = time.perf_counter()
     ptx = emit(module, target, comments=comments, source=text)
@@ -451,6 +449,7 @@ def compile(
         block=(threads.value.data if isinstance(threads, IntegerAttr) else 32, 1, 1),
         shared=dynamic_shared(shared_bytes(function)),
         stages=stages,
+        promises=promises,
     )
 
 

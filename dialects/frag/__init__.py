@@ -34,6 +34,7 @@ from fragir.dialects.frag.memory import (
     WaitOp,
 )
 from fragir.dialects.frag.products import MmaOp, WgmmaOp
+from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
 from fragir.dialects.frag.sparse import MmaSparseOp
 from fragir.dialects.frag.tiles import (
     CastOp,
@@ -71,6 +72,7 @@ Frag = Dialect(
 )
 
 __all__ = [
+    "DIVISIBLE",
     "BarrierOp",
     "BlockIdOp",
     "CastOp",
@@ -101,6 +103,9 @@ __all__ = [
     "WgmmaOp",
     "YieldOp",
     "is_shared",
+    "promises_error",
+    "promises_of",
+    "size_names",
     "sizes_error",
     "sizes_of",
 ]

@@ -50,6 +50,13 @@ def size_of(size: object, name: str) -> Size:
     fail(f"{size!r} is no size of {name}", 'write a positive number, or a name as in "m"')
 
 
+def divisor_of(number: object, name: str) -> int:
+    """What a size is promised to be a multiple of."""
+    if isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1 << 31:
+        return number
+    fail(f"{name} cannot be a multiple of {number!r}", f"give a positive number, as in {name}=16")
+
+
 def shape_of(shape: object) -> list[int]:
     """Sizes that Python knows."""
     given = items(shape) or []

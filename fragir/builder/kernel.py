@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from io import StringIO
+from math import lcm
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,7 +27,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.printer import Printer
 
 from fragir import diagnostics
-from fragir.builder.checks import Size, extent_of, named, pair, size_of
+from fragir.builder.checks import Size, divisor_of, extent_of, named, pair, size_of
 from fragir.builder.control import Branch, Carried, Loop
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.tiles import Tiles
@@ -71,6 +72,7 @@ class KernelBuilder(Tiles):
         self._grid: tuple[tuple[frag.Extent, ...], LocationAttr] | None = None
         self._sizes: dict[str, tuple[Memory, int]] = {}
         self._arguments: dict[str, tuple[SSAValue, tuple[str, ...]]] = {}
+        self._promises: dict[str, int] = {}
         self._module: ModuleOp | None = None
         self._location = place()
 
@@ -104,6 +106,9 @@ class KernelBuilder(Tiles):
         for name, counts in (("frag.warps", self._warps), ("frag.warpgroups", self._warpgroups)):
             if counts is not None:
                 function.attributes[name] = DenseArrayBase.from_list(i64, list(counts))
+        if self._promises:
+            promises = {name: IntegerAttr(by, i64) for name, by in self._promises.items()}
+            function.attributes[frag.DIVISIBLE] = DictionaryAttr(promises)
         if self._grid is not None:
             extents, location = self._grid
             for extent in extents:
@@ -198,9 +203,24 @@ class KernelBuilder(Tiles):
 
     def size(self, name: str) -> Scalar:
         """A size that an argument's shape names, as a scalar of type index."""
+        return self.trace.dim(*self._size(name))
+
+    def _size(self, name: str) -> tuple[Memory, int]:
         if name not in self._sizes:
             fail(f"no argument has a size {name}", f"the names are {', '.join(self._sizes)}")
-        return self.trace.dim(*self._sizes[name])
+        return self._sizes[name]
+
+    def divisible(self, **sizes: int) -> None:
+        """Promises that sizes which arrays bring with them are multiples of something.
+
+            k.divisible(n=16, k=16)
+
+        The compiler then takes wider accesses and fewer tests; a launch that breaks the promise is
+        an error.
+        """
+        for name, divisor in sizes.items():
+            self._size(name)
+            self._promises[name] = lcm(divisor_of(divisor, name), self._promises.get(name, 1))
 
     # --- the launch ---------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class _Commands(click.Group):
         # Imports and IR are many objects that live to the end: collecting them again and again
         # is a quarter of a compilation's time.
         gc.set_threshold(100_000, 20, 100)
-        # At its end Python collects once more, twice as long as it takes to leave them to the system.
+        # Python collects once more when it ends, which takes longer than to leave it all.
         atexit.register(gc.freeze)
         module = importlib.import_module(f"fragir.cli.{cmd_name}")
         found: click.Command = module.main

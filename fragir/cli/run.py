@@ -217,6 +217,7 @@ class Trial:
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
         arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}
         self.sizes = resolve(self.slots, sizes, arrays)
+        self.kernel.check(self.sizes)
         self.inputs = self.timed(
             "inputs", lambda: generate(function, self.slots, self.sizes, values, kind, seed)
         )
