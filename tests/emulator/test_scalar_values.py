@@ -344,3 +344,87 @@ def test_ftz_of_cvt_is_for_single_precision_only() -> None:
     wide = values[known].astype(np.float32)
     wanted = np.where(np.abs(wide) < 2.0**-126, np.copysign(np.float32(0), wide), wide)
     np.testing.assert_array_equal(brain[known], wanted.view(np.uint32))
+
+
+TRUTH = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
+COMBINE: dict[str, Callable[[bool, bool], bool]] = {
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+    "xor": lambda a, b: a != b,
+}
+
+
+@pytest.mark.parametrize("kind", ["u16", "s16", "u32", "s32", "u64", "s64", "b32", "b64"])
+def test_integer_comparisons(kind: str) -> None:
+    """Signed and unsigned orders; the result combined with a predicate or its negation."""
+    width = int(kind[1:])
+    place = {16: "h", 32: "r", 64: "q"}[width]
+    top = 1 << width - 1
+    values = np.array([0, 1, 2, top - 1, top, top + 1, 2 * top - 1, 77], np.uint64)
+    pairs = np.array(list(itertools.product(values, repeat=2)), np.uint64)
+    words = ["eq", "ne"] if kind[0] == "b" else list(ORDERED)
+    words += ["lo", "ls", "hi", "hs"] if kind[0] == "u" else []
+    a_b = f"%{place}1, %{place}2"
+    cases: list[tuple[str, str, str, int]] = []
+    for word in words:
+        cases += [(f"setp.{word}.{kind} %p0, {a_b}", word, "", 1)]
+        for name in COMBINE:
+            cases += [(f"setp.{word}.{name}.{kind} %p0, {a_b}, %p3", word, name, 1)]
+            cases += [(f"setp.{word}.{name}.{kind} %p0, {a_b}, !%p3", word, f"!{name}", 1)]
+            if kind[0] != "b":
+                into = ("u32", "f32")[len(cases) % 2]
+                text = f"set.{word}.{name}.{into}.{kind} %r0, {a_b}, %p3"
+                cases += [(text, word, name, TRUTH[into])]
+    got = evaluate_all(
+        [text for text, *_ in cases],
+        {f"{place}1": pairs[:, 0], f"{place}2": pairs[:, 1]},
+        before=f"setp.lt.u{width} %p3, %{place}1, 2;",
+    )
+    plain = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+    for (text, word, how, truth), result in zip(cases, got, strict=True):
+        for (a, b), bits in zip(pairs.tolist(), result.tolist(), strict=True):
+            x, y = ((v - 2 * top if kind[0] == "s" and v >= top else v) for v in (a, b))
+            holds = ORDERED[plain.get(word, word)](x, y)
+            if how:
+                holds = COMBINE[how.lstrip("!")](holds, (a < 2) != how.startswith("!"))
+            assert bits == (truth if holds else 0), (text, a, b)
+
+
+def test_both_predicates_and_both_halves() -> None:
+    """`p|q` of one value is the result and its negation, of f16x2 the low and the high half."""
+    form = floats.F16
+    values = np.array(edges(form, 20), np.uint64)
+    rng = np.random.default_rng(5)
+    low, high = ([rng.choice(values, 400) for _ in range(2)] for _ in range(2))
+    a, b = (h << np.uint64(16) | x for x, h in zip(low, high, strict=True))
+    ones = "selp.u32 %r5, 1, 0, %p1; selp.u32 %r6, 2, 0, %p2; or.b32 %r0, %r5, %r6"
+    lines = [
+        f"setp.ltu.xor.f16x2 %p1|%p2, %r1, %r2, %p3; {ones}",
+        f"setp.gt.and.f16 %p1|%p2, %h1, %h2, %p3; {ones}",
+        "set.le.f16x2.f16x2 %r0, %r1, %r2",
+        "set.le.u32.f16x2 %r0, %r1, %r2",
+        "set.neu.or.u16.f16 %h0, %h1, %h2, %p3",
+        "set.ge.bf16.f16 %h0, %h1, %h2",
+    ]
+    lines = [x.replace("setp", "mov.u32 %r0, 0; setp", 1) for x in lines]
+    got = evaluate_all(
+        lines,
+        {"r1": a, "r2": b, "h1": low[0], "h2": low[1]},
+        before="setp.lt.u32 %p3, %r1, 0x40000000;",
+    )
+    for at in range(len(a)):
+        third = int(a[at]) < 0x40000000
+        pairs = [[number(int(side[at]), form) for side in part] for part in (low, high)]
+        ltu = [x is None or y is None or x < y for x, y in pairs]
+        le = [x is not None and y is not None and x <= y for x, y in pairs]
+        x, y = pairs[0]
+        gt = x is not None and y is not None and x > y
+        wanted = [
+            (ltu[0] != third) + 2 * (ltu[1] != third),
+            (gt and third) + 2 * (not gt and third),
+            0x3C00 * le[0] + (0x3C00 << 16) * le[1],
+            0xFFFF * le[0] + (0xFFFF << 16) * le[1],
+            0xFFFF * (x is None or y is None or x != y or third),
+            0x3F80 * (x is not None and y is not None and x >= y),
+        ]
+        assert [int(result[at]) for result in got] == wanted, (hex(int(a[at])), hex(int(b[at])))
