@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
     from fragir.emulator.decode import Decoder
+    from fragir.emulator.scheduler import Terminator
 
 KIND = "fragment"
 
@@ -107,6 +109,20 @@ class Fragments(Hooks):
 
         return run
 
+    def wrap_terminator(
+        self, d: Decoder, instruction: tree.Instruction, terminator: Terminator
+    ) -> Terminator:
+        if instruction.opcode[0] != "call":
+            return terminator
+        before = self.origins.arguments(d, instruction)
+
+        def run(sel: Any, mask: Mask) -> int | None:
+            for one in before:
+                one(sel, mask)
+            return terminator(sel, mask)
+
+        return run
+
     def _mma(self, d: Decoder, group: Sequence[tree.Instruction]) -> list[Step]:
         op = operation(d, group[0])
         assert isinstance(op, MmaOp)
@@ -122,8 +138,9 @@ class Fragments(Hooks):
                 for plane in self.origins.planes
             ]
             operands.append(Operand(name, fragment, reads))
+        scales = self._scale_steps(d, group, op) if op.scales else []
         if not operands:
-            return []
+            return scales
         pairs = op.plan.metadata is None
 
         def run(sel: Any, mask: Mask) -> None:
@@ -136,7 +153,59 @@ class Fragments(Hooks):
                 part = slice(number * len(warps), (number + 1) * len(warps))
                 self._judge(d, ins, operands, [(v[part], b[part]) for v, b in found], warps, pairs)
 
-        return [run]
+        return [*scales, run]
+
+    # -- scales ----------------------------------------------------------------------------------
+
+    def _scale_steps(self, d: Decoder, group: Sequence[tree.Instruction], op: MmaOp) -> list[Step]:
+        """SFA `[row, block of K]` and SFB `[block, column]`: a byte each, of the lanes chosen."""
+        steps: list[Step] = []
+        planes = self.origins.planes
+        for ins in group:
+            used = self.origins.flow.of(ins).operands
+            for name, index in (("SFA", len(ins.operands) - 4), ("SFB", len(ins.operands) - 2)):
+                if not any(r in self.origins.tracked for r in used[index]):
+                    continue
+                rows = [PlaneDecoder(d, plane).source(ins, index, "u32") for plane in planes]
+                chosen = d.vector(ins.operands[index + 1])
+                byte, thread = (d.program.constant_or_none(e) or 0 for e in chosen)
+                select = byte, thread
+                steps.append(partial(self._scales, d, ins, op, name, rows, select))
+        return steps
+
+    def _scales(
+        self,
+        d: Decoder,
+        ins: tree.Instruction,
+        op: MmaOp,
+        name: str,
+        rows: Sequence[Any],
+        select: tuple[int, int],
+        sel: Any,
+        mask: Mask,
+    ) -> None:
+        left = name == "SFA"
+        parts = [op.scale_codes(row[sel], select, left=left).astype(np.int64) for row in rows]
+        numbers: I64 = np.zeros_like(parts[0])  # [rows, blocks, warps]
+        for k, part in enumerate(parts):
+            numbers |= part << 8 * k
+        warps = np.arange(self.machine.warps)[sel]
+        for index, warp in enumerate(warps):
+            one = numbers[..., index]
+            if not one.any():
+                continue
+            base = int(one[one > 0].min())
+            places = np.where(one > 0, (one - base) * 8, UNKNOWN)
+            places = places if left else places.T
+            key = (name, "scales", places.shape, places.tobytes())
+            if key not in self._verdicts:
+                self._verdicts[key] = _verdict(name, [places])
+            verdict = self._verdicts[key]
+            assert verdict is not None
+            self._note(d, ins, name, 8, [verdict], [verdict.good], np.array([base], np.int64))
+            if not verdict.good and (id(ins), name) not in self._said:
+                self._said.add((id(ins), name))
+                self._elsewhere(d, ins, name, verdict, base, int(warp), "the selected byte")
 
     # -- patterns --------------------------------------------------------------------------------
 
@@ -349,18 +418,29 @@ class Fragments(Hooks):
             if verdict is None or verdict.good or told:
                 continue
             self._said.add((id(form.instruction), name))
-            each = verdict.fits[0]
-            r, c = (int(x) for x in np.argwhere(each.outliers)[0])
-            place = int(verdict.places[0][r, c])
-            holds = self._holds(name, each, [place], base)
-            origin, offset = self.origins.buffer(base - 1 + each.base // 8)
-            message = (
-                f"shared memory should hold {name}[{r},{c}] where it holds {holds}; {name}[0,0] is "
-                f"byte {offset} of {origin}, a row is {each.rows // 8} bytes on, a column "
-                f"{each.columns // 8}; {int(each.outliers.sum())} elements are wrong"
-            )
-            lane = int(warp) * LANES
-            self.report(d, form.instruction, KIND, message, lane=lane, subject=name)
+            self._elsewhere(d, form.instruction, name, verdict, base, int(warp), "shared memory")
+
+    def _elsewhere(
+        self,
+        d: Decoder,
+        ins: tree.Instruction,
+        name: str,
+        verdict: Verdict,
+        base: int,
+        warp: int,
+        where: str,
+    ) -> None:
+        """An operand of which no register is to blame."""
+        each = verdict.fits[0]
+        r, c = (int(x) for x in np.argwhere(each.outliers)[0])
+        holds = self._holds(name, each, [int(verdict.places[0][r, c])], base)
+        origin, offset = self.origins.buffer(base - 1 + each.base // 8)
+        message = (
+            f"{where} should hold {name}[{r},{c}] where it holds {holds}; {name}[0,0] is "
+            f"byte {offset} of {origin}, a row is {each.rows // 8} bytes on, a column "
+            f"{each.columns // 8}; {int(each.outliers.sum())} elements are wrong"
+        )
+        self.report(d, ins, KIND, message, lane=warp * LANES, subject=name)
 
 
 def _whole(relative: I64, low: Any) -> Places:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.calls import Calls
 from fragir.emulator.common import I64, Mask, Step, kind_of, store, width_of
 from fragir.emulator.dataflow import Dataflow, Roles
 from fragir.emulator.hooks import later
 from fragir.emulator.memory import GLOBAL_BASE
-from fragir.emulator.program import Program, Register
+from fragir.emulator.program import RESULTS, Program, Register
 from fragir.emulator.shadow import Plane, PlaneDecoder
 from fragir.emulator.state import Machine
 from fragir.ptx import tree
@@ -77,10 +78,14 @@ class Provenance:
             words = placed.ins.opcode
             if words[0] in _LOADS:
                 loads.update(each.written)
+            elif words[0] == RESULTS:
+                loads.update(each.written)
+            elif words[0] == "call":
+                stored.update(each.read)
             elif words[0] in ("st", "stmatrix"):
                 stored.update(r for r in each.read if r not in each.addresses)
             elif words[0] == "mma":
-                wanted.update(r for operand in each.operands[1:4] for r in operand)
+                wanted.update(r for operand in each.operands[1:] for r in operand)
             elif words[:2] == ("wgmma", "mma_async"):
                 shared = True
                 wanted.update(r for operand in each.operands[:2] for r in operand)
@@ -143,6 +148,8 @@ class Provenance:
         """What one instruction does to the numbers, before it runs itself."""
         each = self.flow.of(ins)
         name = ins.opcode[0]
+        if name == RESULTS:
+            return self._results(d, ins)
         if name in ("st", "stmatrix"):
             return self._store(d, ins)
         if ins.opcode[:2] == ("wmma", "store"):
@@ -152,6 +159,8 @@ class Provenance:
         if not any(r in self.tracked for r in each.written):
             return []
         if name in _LOADS:
+            if any(w.startswith(("b6x16", "b4x16")) for w in ins.opcode):
+                return self._clear(each.written)  # elements that are no whole bytes
             return self._repeat(d, ins, ())
         if name in _LOGIC and self._carries(ins):
             return [self._logic(d, ins)]
@@ -160,6 +169,15 @@ class Provenance:
         if steering is None or not any(r in self.tracked for r in sources):
             return self._clear(each.written)
         return self._repeat(d, ins, steering)
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def arguments(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        """What a call hands over, before it happens."""
+        return [Calls(PlaneDecoder(d, plane)).begin(ins) for plane in self.planes]
+
+    def _results(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        return [Calls(PlaneDecoder(d, plane)).end(ins) for plane in self.planes]
 
     def _repeat(self, d: Decoder, ins: tree.Instruction, steering: Sequence[int]) -> list[Step]:
         plain = replace(ins, opcode=tuple(_UNSIGNED.get(w, w) for w in ins.opcode))
