@@ -18,6 +18,7 @@ def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: boo
         from fragir.emulator.definedness import Definedness
         from fragir.emulator.races import Races
         from fragir.emulator.synchronisation import Synchronisation
+        from fragir.emulator.tensor_map_checks import TensorMaps, changes_maps
 
         hooks += [
             Definedness(machine, program),
@@ -25,6 +26,8 @@ def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: boo
             Synchronisation(machine, program),
             Conflicts(machine, program),
         ]
+        if changes_maps([p.ins for p in program.code]):
+            hooks.append(TensorMaps(machine))
     if fragments:
         from fragir.emulator.fragments import Fragments
 

@@ -399,10 +399,24 @@ FORMS: dict[str, tuple[str, ...]] = {
         "mov.pred %p0, %is_explicit_cluster;",
         "mov.v4.u32 {%r0, %r1, %r2, %r3}, %<tid|ntid|ctaid|nctaid>;",
     ),
+    "not there": (
+        "multimem.ld_reduce.relaxed.gpu.global.add.u32 %r0, [%d0];",
+        "multimem.red.release.gpu.global.add.v4.f32 [%d0], {%f0, %f1, %f2, %f3};",
+        "multimem.st.weak.global.b32 [%d0], %r0;",
+        "istypep.<texref|surfref> %p0, %d0;",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d0, {%f4, %f5}];",
+        "txq.width.b32 %r0, [%d0];",
+        "suld.b.2d.b32.trap {%r0}, [%d0, {%r1, %r2}];",
+        "sust.b.1d.b32.trap [%d0, {%r1}], {%r0};",
+        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+    ),
 }
 
 #: Patterns of forms that ptxas takes and the emulator refuses, and why.
 REFUSED: dict[str, str] = {
+    r"^multimem": "memory of several GPUs",
+    r"^(istypep|tex|txq|suld|sust)": "textures and surfaces",
+    r"^tcgen05": "tensor memory",
     r"im2col::w": "the wide modes of im2col are described by figures only",
     r"\.unified": "not read: it stands behind an address",
 }

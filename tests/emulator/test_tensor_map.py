@@ -266,6 +266,16 @@ def test_fields_can_be_replaced(space: str, zeros: bool) -> None:
     assert report.findings == []
 
 
+@pytest.mark.parametrize("space", ["shared", "global"])
+def test_copies_must_be_told_of_changes(space: str) -> None:
+    out = np.zeros(4096 + 128, np.uint8)
+    text = replaced(space).replace("fence.proxy.tensormap::generic.acquire.gpu [%d5], 128;", "")
+    report = run(text, arguments=[bytes(128), bytes(128), out], check=True)
+    (finding,) = report.findings
+    assert finding.kind == "proxy-fence"
+    assert "the tensor map was changed at line" in finding.message
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
