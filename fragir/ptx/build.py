@@ -11,6 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from fragir.ptx import tree
+from fragir.ptx.constants import (
+    check_arguments,
+    check_chain,
+    check_constant,
+    check_elements,
+    check_initial,
+    check_signed,
+)
+from fragir.ptx.directives import check_directives
 from fragir.ptx.limits import MAX_DEPTH, Refused, too_large
 from fragir.ptx.tree import Name, Operand, Sink
 from fragir.ptx.visit import children as below
@@ -64,6 +73,13 @@ class Build:
     def section(self, c: Children) -> tree.Section:
         return tree.Section(str(c[1]), c[2][1:-1], c[0].start_pos)
 
+    def dwarf(self, c: Children) -> tree.Dwarf:
+        check_depth(c[2:])
+        return tree.Dwarf(c[1][1:], tuple(c[2:]), c[0].start_pos)
+
+    def dwarf_flag(self, c: Children) -> tree.DwarfFlag:
+        return tree.DwarfFlag(str(c[0]), c[0].start_pos)
+
     def alias(self, c: Children) -> tree.Alias:
         return tree.Alias(_name(c[1]), _name(c[2]), c[0].start_pos)
 
@@ -91,10 +107,12 @@ class Build:
 
     def _declaration(self, linkage: Children, body: Children) -> tree.Declaration:
         storage, pointer, variables = body
-        space, *qualifiers, vector, type = storage
+        space, bank, *qualifiers, vector, type = storage
         aligns = [x for x in qualifiers if isinstance(x, tree.Integer)]
         if len(aligns) > 1:
             raise Refused("a second .align", aligns[1].at)
+        if bank and str(space) != ".const":
+            raise Refused(f"{space} has no banks", bank.at)
         return tree.Declaration(
             tuple(x[1:] for x in linkage),
             space[1:],
@@ -102,8 +120,9 @@ class Build:
             vector and vector[1:],
             type[1:],
             tuple(variables),
-            tuple(x for x in qualifiers if not isinstance(x, tree.Integer)),
+            tuple(x for group in qualifiers if group not in aligns for x in group),
             pointer,
+            bank,
             (linkage[0] if linkage else space).start_pos,
         )
 
@@ -113,10 +132,14 @@ class Build:
     def align(self, c: Children) -> tree.Integer:
         return tree.Integer(str(c[1]), c[1].start_pos)
 
+    def bank(self, c: Children) -> tree.Integer:
+        return tree.Integer(str(c[0]), c[0].start_pos)
+
+    def attributes(self, c: Children) -> Children:
+        return [c[1], *(replace(x, joined=True) for x in c[2:])]
+
     def attribute(self, c: Children) -> tree.Attribute:
-        values = tuple(x for x in c[2:] if x is not None)
-        check_depth(values)
-        return tree.Attribute(c[1][1:], values, c[0].start_pos)
+        return tree.Attribute(c[0][1:], tuple(c[1:]), False, c[0].start_pos)
 
     def pointer(self, c: Children) -> tree.Pointer:
         return tree.Pointer(c[1] and c[1][1:], c[2], c[0].start_pos)
@@ -124,6 +147,8 @@ class Build:
     def variable(self, c: Children) -> tree.Variable:
         name, count, *dimensions, initializer = c
         check_depth((*(x for (x,) in dimensions), initializer))
+        if initializer is not None:
+            check_initial(initializer)
         return tree.Variable(
             _name(name),
             _integer(count),
@@ -132,8 +157,17 @@ class Build:
             name.start_pos,
         )
 
+    def parameter_variable(self, c: Children) -> tree.Variable:
+        name, dimension = c
+        return tree.Variable(
+            _name(name), None, () if dimension is None else tuple(dimension), None, name.start_pos
+        )
+
     def dimension(self, c: Children) -> Children:
         return c
+
+    def setting(self, c: Children) -> tree.Setting:
+        return tree.Setting(str(c[0]), str(c[1]), c[0].start_pos)
 
     # ------------------------------------------------------------------ functions
     def function(self, c: Children) -> tree.Function:
@@ -147,9 +181,9 @@ class Build:
             _name(name),
             returns or (),
             parameters or (),
-            directives,
+            check_directives(kind, directives),
             None,
-            tuple(attributes),
+            tuple(x for group in attributes for x in group),
             (linkage[0] if linkage else kind).start_pos,
         )
 
@@ -184,11 +218,15 @@ class Build:
 
     def loc(self, c: Children) -> tree.Loc:
         _, file, line, column, _, function, _, offset, _, *inlined = c
+        if function is not None and function[0] == ".":
+            function = tree.SectionName(str(function), None, function.start_pos)
+        elif function is not None:
+            function = _name(function)
         return tree.Loc(
             tree.Integer(str(file), file.start_pos),
             tree.Integer(str(line), line.start_pos),
             tree.Integer(str(column), column.start_pos),
-            function and _name(function),
+            function,
             _integer(offset),
             (
                 tree.Integer(str(inlined[0]), inlined[0].start_pos),
@@ -201,18 +239,20 @@ class Build:
         )
 
     def branch_targets(self, c: Children) -> tree.BranchTargets:
-        return tree.BranchTargets(tuple(map(_name, c[1:])), c[0].start_pos)
+        labels, counts = tuple(x for x, _ in c[1:]), tuple(x for _, x in c[1:])
+        return tree.BranchTargets(labels, counts if any(counts) else (), c[0].start_pos)
+
+    def branch_target(self, c: Children) -> tuple[Name, tree.Integer | None]:
+        return _name(c[0]), _integer(c[1])
 
     def call_targets(self, c: Children) -> tree.CallTargets:
         return tree.CallTargets(tuple(map(_name, c[1:])), c[0].start_pos)
 
     def call_prototype(self, c: Children) -> tree.CallPrototype:
-        at, returns, token, parameters, *directives = c
-        name = _name(token)
-        if name.text == "_":
-            name = Sink(name.at)
+        at, returns, name, parameters, *directives = c
+        check_directives(".func", directives)
         return tree.CallPrototype(
-            returns or (), name, parameters or (), tuple(directives), at.start_pos
+            returns or (), Sink(name.start_pos), parameters or (), tuple(directives), at.start_pos
         )
 
     # ------------------------------------------------------------------ operands
@@ -220,23 +260,43 @@ class Build:
         check_depth(c)
         return tuple(c)
 
-    def vector(self, c: Children) -> tree.Vector:
+    def initial_values(self, c: Children) -> tree.Vector:
         return tree.Vector(tuple(x for x in c[1:-1] if x is not None), c[0].start_pos)
 
+    def vector(self, c: Children) -> tree.Vector:
+        check_elements(c[1:-1])
+        return tree.Vector(tuple(c[1:-1]), c[0].start_pos)
+
     def address(self, c: Children) -> tree.Address:
-        bracket, base, plus, offset, rest = c
-        del plus
+        bracket, base, _, offset, rest = c
+        if offset is not None:
+            check_constant(offset)
         return tree.Address(base, offset, rest or (), bracket.start_pos)
+
+    def immediate_address(self, c: Children) -> tree.Address:
+        check_constant(c[1])
+        return tree.Address(c[1], None, (), c[0].start_pos)
+
+    def coordinates(self, c: Children) -> tuple[Operand, ...]:
+        return tuple(x for x in c if x is not None)
+
+    def resident(self, c: Children) -> tree.Resident:
+        return tree.Resident(c[0], c[1], c[0].at)
 
     # ------------------------------------------------------------------ constant expressions
     def conditional(self, c: Children) -> tree.Conditional:
+        for part in c:
+            check_constant(part)
         return tree.Conditional(c[0], c[1], c[2], c[0].at)
 
     def chain(self, c: Children) -> Operand:
         if len(c) == 3 and c[1] == "|":
             first, _, second = c
             if isinstance(first, Name | Sink) and isinstance(second, Name | Sink):
+                if type(first) is type(second) is Sink:
+                    raise Refused("`_|_` has no destination", first.at)
                 return tree.Pair(first, second, first.at)
+        check_chain(c[::2], c[1::2])
         if len(c) > 2 * MAX_DEPTH:
             raise Refused(f"more than {MAX_DEPTH} operators in one expression", c[0].at)
         operands, operators = [c[0]], list[str]()
@@ -255,6 +315,7 @@ class Build:
         return operands[0]
 
     def unary(self, c: Children) -> tree.Unary:
+        check_signed(c[0], c[1])
         return tree.Unary(str(c[0]), c[1], c[0].start_pos)
 
     def cast(self, c: Children) -> tree.Cast:
@@ -276,6 +337,7 @@ class Build:
         return tree.Component(_name(c[0]), c[1][1:], c[0].start_pos)
 
     def parens(self, c: Children) -> tree.Parens:
+        check_arguments(x for x in c[1:] if x is not None)
         return tree.Parens(tuple(x for x in c[1:] if x is not None), c[0].start_pos)
 
     def index(self, c: Children) -> tree.Index:
@@ -298,6 +360,9 @@ class Build:
     def section_data(self, c: Children) -> tree.SectionData:
         check_depth(c[1:])
         return tree.SectionData(c[0][1:], tuple(c[1:]), c[0].start_pos)
+
+    def section_sum(self, c: Children) -> tree.Binary:
+        return tree.Binary(str(c[1]), c[0], c[2], c[0].at)
 
     def section_name(self, c: Children) -> tree.SectionName:
         return tree.SectionName(str(c[0]), _integer(c[2]), c[0].start_pos)

@@ -24,7 +24,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 def strip_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
     """The text with every comment blanked, equally long and with its line ends; the comments."""
-    if "//" not in text and "/*" not in text:
+    if "//" not in text and "/*" not in text and "#" not in text:
         return text, []
     found: list[tuple[int, str]] = []
     parts: list[str] = []
@@ -66,7 +66,7 @@ class Comments:
                 trailing = bool(self.text[line:begin].strip())
             if items and trailing:  # nothing can follow `//` on its line
                 last = items[-1]
-                trailing = not (isinstance(last, tree.Comment) and last.text.startswith("//"))
+                trailing = not (isinstance(last, tree.Comment) and last.text[:2] != "/*")
             items.append(tree.Comment(comment, trailing, begin))
 
     def skip(self, at: int) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+_NUMBERS = frozenset({"INTEGER", "FLOAT", "EXACT_FLOAT", "WARP_SIZE"})
+_NAMES = frozenset({"NAME", "GENERIC", "SINK"})
+_SIGNS = frozenset({"PLUS", "MINUS", "BANG", "TILDE"})
+
 # Groups come first: where all of a group could stand, its words say so.
 _GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     (
@@ -11,19 +15,12 @@ _GROUPS: tuple[tuple[frozenset[str], str], ...] = (
     ),
     (
         frozenset({"VERSION", "TARGET", "ADDRESS_SIZE", "FILE", "SECTION", "ALIAS", "PRAGMA"})
-        | {"LINKAGE", "SPACE", "KIND"},
+        | {"LINKAGE", "SPACE", "KIND", "DWARF"},
         "a directive",
     ),
-    (
-        frozenset({"NAME", "SINK", "INTEGER", "FLOAT", "LPAR", "PLUS", "MINUS", "BANG", "TILDE"})
-        | {"LBRACE", "LSQB"},
-        "an operand",
-    ),
-    (
-        frozenset({"NAME", "SINK", "INTEGER", "FLOAT", "LPAR", "PLUS", "MINUS", "BANG", "TILDE"}),
-        "an expression",
-    ),
-    (frozenset({"NAME", "SINK", "INTEGER", "FLOAT", "LPAR"}), "a name, a number"),
+    (_NUMBERS | _NAMES | _SIGNS | {"LPAR", "LBRACE", "LSQB"}, "an operand"),
+    (_NUMBERS | _NAMES | _SIGNS | {"LPAR"}, "an expression"),
+    (_NUMBERS | _NAMES | {"LPAR"}, "a name, a number"),
     (frozenset({"BINARY", "PLUS", "MINUS"}), "an operator"),
     (frozenset({"BINARY"}), "an operator"),
 )
@@ -35,6 +32,7 @@ _WORDS = {
     "ATTRIBUTE": "'.attribute'",
     "DATA_TYPE": "'.b8', '.b16', '.b32', '.b64'",
     "FIELD": "a component such as '.x'",
+    "EXACT_FLOAT": "a floating-point number",
     "FLOAT": "a floating-point number",
     "FUNCTION_DIRECTIVE": "a performance directive",
     "FUNCTION_NAME": "'function_name'",
@@ -54,9 +52,14 @@ _WORDS = {
     "SPACE": "a state space",
     "STRING": "a string",
     "TYPE": "a type",
-    "VECTOR": "'.v2', '.v4', '.v8'",
+    "VECTOR": "'.v2', '.v4'",
     "VERSION_NUMBER": "a version such as 8.7",
-    "WORD": "the name of an attribute",
+    "GENERIC": "'generic'",
+    "WARP_SIZE": "WARP_SZ",
+    "DWARF": "'@@DWARF'",
+    "DWARF_DIRECTIVE": "'.section', '.byte', '.2byte', '.4byte', '.8byte', '.quad'",
+    "DWARF_FLAG": "a flag such as @progbits",
+    "POINTER_SPACE": "'.const', '.global', '.local', '.shared'",
     "$END": "the end of the text",
     # punctuation, by the names that Lark gives it
     "BANG": "'!'",

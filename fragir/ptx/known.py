@@ -54,14 +54,19 @@ TERMINALS = {
     'CALL_TARGETS': '\\.calltargets(?![\\w$])',
     'COLON': ':',
     'COMMA': ',',
-    'COMMENT': '\\/\\/[^\n]*|\\/\\*(?s:.)*?\\*\\/',
+    'COMMENT': '\\/\\/[^\n]*|\\/\\*(?s:.)*?\\*\\/|#[ \t]*(?:line[ \t]*)?[0-9]+[ \t]+"[^"\n]*"(?:[ \t]+[0-9]+)*[ \t]*\r?(?=\n|\\Z)',
     'DATA_TYPE': '\\.b(?:8|16|32|64)(?![\\w$])',
+    'DWARF': '@@DWARF(?![\\w$])',
+    'DWARF_DIRECTIVE': '\\.(?:section|byte|[248]byte|quad)(?![\\w$])',
+    'DWARF_FLAG': '@[a-z]+(?![\\w$])',
     'EQUAL': '=',
+    'EXACT_FLOAT': '0[fF][0-9a-fA-F]{8}(?![\\w$])',
     'FIELD': '\\.[A-Za-z][A-Za-z0-9]*(?![\\w$])',
     'FILE': '\\.file(?![\\w$])',
-    'FLOAT': '0[fF][0-9a-fA-F]{8}(?![\\w$])|0[dD][0-9a-fA-F]{16}(?![\\w$])|(?:[0-9]+\\.[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\\w$.])|[0-9]+[eE][+-]?[0-9]+(?![\\w$.])',
-    'FUNCTION_DIRECTIVE': '\\.(?:maxnreg|maxntid|reqntid|minnctapersm|maxnctapersm|noreturn|reqnctapercluster|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve|abi_preserve_control)(?![\\w$])',
+    'FLOAT': '0[dD][0-9a-fA-F]{16}(?![\\w$])|(?:[0-9]+\\.[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\\w$.])|[0-9]+[eE][+-]?[0-9]+(?![\\w$.])',
+    'FUNCTION_DIRECTIVE': '\\.(?:maxnreg|local_maxnreg|maxntid|reqntid|minnctapersm|maxnctapersm|noreturn|reqnctapercluster|explicitcluster|maxclusterrank|blocksareclusters|abi_preserve|abi_preserve_control)(?![\\w$])',
     'FUNCTION_NAME': 'function_name(?![\\w$])',
+    'GENERIC': 'generic(?![\\w$])',
     'INLINED_AT': 'inlined_at(?![\\w$])',
     'INTEGER': '(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?(?![\\w$])',
     'KIND': '\\.(?:entry|func)(?![\\w$])',
@@ -71,12 +76,14 @@ TERMINALS = {
     'LOC': '\\.loc(?![\\w$])',
     'LPAR': '\\(',
     'LSQB': '\\[',
+    'MANAGED': '\\.managed(?![\\w$])',
     'MINUS': '\\-',
     'MODIFIERS': '(?:\\.\\w+(?:::\\w+)*)+(?![\\w$]|::)',
     'MORETHAN': '>',
     'NAME': '(?:[A-Za-z][\\w$]*|[_$%][\\w$]+)(?![\\w$])',
     'OPCODE': '[a-z][a-z0-9_]*(?![\\w$])',
     'PLUS': '\\+',
+    'POINTER_SPACE': '\\.(?:const|global|local|shared)(?![\\w$])',
     'PRAGMA': '\\.pragma(?![\\w$])',
     'PTR': '\\.ptr(?![\\w$])',
     'QMARK': '\\?',
@@ -85,20 +92,22 @@ TERMINALS = {
     'RSQB': '\\]',
     'SECTION': '\\.section(?![\\w$])',
     'SECTION_BODY': '\\{(?:[^{}"\\/]|"[^"\n]*"|\\/\\/[^\n]*|\\/\\*(?s:.)*?\\*\\/|\\/(?![*\\/]))*+\\}',
-    'SECTION_NAME': '\\.?[A-Za-z_$][\\w$]*(?:\\.[\\w$]+)*(?![\\w$])',
+    'SECTION_NAME': '\\.[A-Za-z_$][\\w$]*(?:\\.[\\w$]+)*(?![\\w$])',
     'SECTION_REFERENCE': '\\.[A-Za-z_$][\\w$]*(?:\\.[\\w$]+)*(?![\\w$])',
     'SEMICOLON': ';',
     'SINK': '_(?![\\w$])',
-    'SPACE': '\\.(?:reg|sreg|const|global|local|param|shared|tex)(?![\\w$])',
+    'SPACE': '\\.(?:reg|const|global|local|param|shared|tex)(?![\\w$])',
     'STRING': '"[^"\n]*"',
     'TARGET': '\\.target(?![\\w$])',
     'TILDE': '\\~',
-    'TYPE': '\\.(?:pred|b128|[bsu](?:8|16|32|64)|f16x2|bf16x2|f16|bf16|tf32|f32|f64|e4m3|e5m2|texref|samplerref|surfref)(?![\\w$])',
-    'VECTOR': '\\.v[248](?![\\w$])',
+    'TYPE': '\\.(?:pred|b128|[bsu](?:8|16|32|64)|f16x2|f16|f32|f64|e4m3|e5m2|texref|samplerref|surfref)(?![\\w$])',
+    'UNIFIED': '\\.unified(?![\\w$])',
+    'VBAR': '\\|',
+    'VECTOR': '\\.v[24](?![\\w$])',
     'VERSION': '\\.version(?![\\w$])',
     'VERSION_NUMBER': '[0-9]{1,9}\\.[0-9]{1,9}(?![\\w$])',
+    'WARP_SIZE': 'WARP_SZ(?![\\w$])',
     'WHITESPACE': '[ \t\r\n\x0c\\v]+',
-    'WORD': '\\.[a-z_]+(?![\\w$])',
 }
 
 
@@ -126,12 +135,12 @@ def operands_5(p: Parts, o: Offsets, i: int) -> Any:  # -1.5
     return Unary('-', Float(p[i+1], o[i+1]), o[i+0]+p[i+0].index('-'))
 
 
-def operands_6(p: Parts, o: Offsets, i: int) -> Any:  # 0f00000000
+def operands_6(p: Parts, o: Offsets, i: int) -> Any:  # 1e5
     return Float(p[i+1], o[i+1])
 
 
-def operands_7(p: Parts, o: Offsets, i: int) -> Any:  # -0f00000000
-    return Unary('-', Float(p[i+1], o[i+1]), o[i+0]+p[i+0].index('-'))
+def operands_7(p: Parts, o: Offsets, i: int) -> Any:  # 0f00000000
+    return Float(p[i+1], o[i+1])
 
 
 def operands_8(p: Parts, o: Offsets, i: int) -> Any:  # a.x
@@ -162,68 +171,68 @@ def operands_14(p: Parts, o: Offsets, i: int) -> Any:  # a+1
     return Binary('+', Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), o[i+1])
 
 
-def operands_15(p: Parts, o: Offsets, i: int) -> Any:  # a|b
+def operands_15(p: Parts, o: Offsets, i: int) -> Any:  # WARP_SZ
+    return Name(p[i+1], o[i+1])
+
+
+def operands_16(p: Parts, o: Offsets, i: int) -> Any:  # a|b
     return Pair(Name(p[i+1], o[i+1]), Name(p[i+3], o[i+3]), o[i+1])
 
 
-def operands_16(p: Parts, o: Offsets, i: int) -> Any:  # _|b
+def operands_17(p: Parts, o: Offsets, i: int) -> Any:  # _|b
     return Pair(Sink(o[i+1]), Name(p[i+3], o[i+3]), o[i+1])
 
 
-def operands_17(p: Parts, o: Offsets, i: int) -> Any:  # a|_
+def operands_18(p: Parts, o: Offsets, i: int) -> Any:  # a|_
     return Pair(Name(p[i+1], o[i+1]), Sink(o[i+3]), o[i+1])
 
 
-def operands_18(p: Parts, o: Offsets, i: int) -> Any:  # -a
+def operands_19(p: Parts, o: Offsets, i: int) -> Any:  # -a
     return Unary('-', Name(p[i+1], o[i+1]), o[i+0]+p[i+0].index('-'))
 
 
-def operands_19(p: Parts, o: Offsets, i: int) -> Any:  # a.b0
+def operands_20(p: Parts, o: Offsets, i: int) -> Any:  # a.b0
     return Component(Name(p[i+1][:-3], o[i+1]), 'b0', o[i+1])
 
 
-def operands_20(p: Parts, o: Offsets, i: int) -> Any:  # a.b1
+def operands_21(p: Parts, o: Offsets, i: int) -> Any:  # a.b1
     return Component(Name(p[i+1][:-3], o[i+1]), 'b1', o[i+1])
 
 
-def operands_21(p: Parts, o: Offsets, i: int) -> Any:  # a.b2
+def operands_22(p: Parts, o: Offsets, i: int) -> Any:  # a.b2
     return Component(Name(p[i+1][:-3], o[i+1]), 'b2', o[i+1])
 
 
-def operands_22(p: Parts, o: Offsets, i: int) -> Any:  # a.b3
+def operands_23(p: Parts, o: Offsets, i: int) -> Any:  # a.b3
     return Component(Name(p[i+1][:-3], o[i+1]), 'b3', o[i+1])
 
 
-def operands_23(p: Parts, o: Offsets, i: int) -> Any:  # a.h0
+def operands_24(p: Parts, o: Offsets, i: int) -> Any:  # a.h0
     return Component(Name(p[i+1][:-3], o[i+1]), 'h0', o[i+1])
 
 
-def operands_24(p: Parts, o: Offsets, i: int) -> Any:  # a.h1
+def operands_25(p: Parts, o: Offsets, i: int) -> Any:  # a.h1
     return Component(Name(p[i+1][:-3], o[i+1]), 'h1', o[i+1])
 
 
-def operands_25(p: Parts, o: Offsets, i: int) -> Any:  # [a]
+def operands_26(p: Parts, o: Offsets, i: int) -> Any:  # [a]
     return Address(Name(p[i+1], o[i+1]), None, (), o[i+0]+p[i+0].index('['))
 
 
-def operands_26(p: Parts, o: Offsets, i: int) -> Any:  # [a+1]
+def operands_27(p: Parts, o: Offsets, i: int) -> Any:  # [a+1]
     return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (), o[i+0]+p[i+0].index('['))
 
 
-def operands_27(p: Parts, o: Offsets, i: int) -> Any:  # [a+-1]
+def operands_28(p: Parts, o: Offsets, i: int) -> Any:  # [a+-1]
     return Address(Name(p[i+1], o[i+1]), Unary('-', Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('-')), (), o[i+0]+p[i+0].index('['))
 
 
-def operands_28(p: Parts, o: Offsets, i: int) -> Any:  # [a + 1]
+def operands_29(p: Parts, o: Offsets, i: int) -> Any:  # [a + 1]
     return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (), o[i+0]+p[i+0].index('['))
 
 
-def operands_29(p: Parts, o: Offsets, i: int) -> Any:  # [1]
+def operands_30(p: Parts, o: Offsets, i: int) -> Any:  # [1]
     return Address(Integer(p[i+1], o[i+1]), None, (), o[i+0]+p[i+0].index('['))
-
-
-def operands_30(p: Parts, o: Offsets, i: int) -> Any:  # [a[1]]
-    return Address(Index(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), o[i+1]), None, (), o[i+0]+p[i+0].index('['))
 
 
 def operands_31(p: Parts, o: Offsets, i: int) -> Any:  # [a,{b}]
@@ -287,51 +296,51 @@ def operands_45(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d,e,f)
 
 
 def statement_0(p: Parts, o: Offsets, i: int) -> Any:  # .reg .b32 a;
-    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_1(p: Parts, o: Offsets, i: int) -> Any:  # .reg .b32 a<1>;
-    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), Integer(p[i+5], o[i+5]), (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), Integer(p[i+5], o[i+5]), (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_2(p: Parts, o: Offsets, i: int) -> Any:  # .reg .b32 a, b;
-    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]), Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5])), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]), Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5])), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_3(p: Parts, o: Offsets, i: int) -> Any:  # .reg .b32 a, b, c;
-    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]), Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]), Variable(Name(p[i+7], o[i+7]), None, (), None, o[i+7])), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]), Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]), Variable(Name(p[i+7], o[i+7]), None, (), None, o[i+7])), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_4(p: Parts, o: Offsets, i: int) -> Any:  # .reg .b32 a, b, c, d;
-    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]), Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]), Variable(Name(p[i+7], o[i+7]), None, (), None, o[i+7]), Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9])), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]), Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]), Variable(Name(p[i+7], o[i+7]), None, (), None, o[i+7]), Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9])), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_5(p: Parts, o: Offsets, i: int) -> Any:  # .param .b32 a;
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_6(p: Parts, o: Offsets, i: int) -> Any:  # .param .b8 a[1];
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (Integer(p[i+5], o[i+5]),), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (Integer(p[i+5], o[i+5]),), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_7(p: Parts, o: Offsets, i: int) -> Any:  # .param .align 1 .b8 a[1];
-    return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_8(p: Parts, o: Offsets, i: int) -> Any:  # .local .align 1 .b8 a[1];
-    return Declaration((), 'local', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'local', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_9(p: Parts, o: Offsets, i: int) -> Any:  # .shared .align 1 .b8 a[1];
-    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_10(p: Parts, o: Offsets, i: int) -> Any:  # .shared .b32 a;
-    return Declaration((), 'shared', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'shared', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_11(p: Parts, o: Offsets, i: int) -> Any:  # .shared .align 1 .b8 a;
-    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def statement_12(p: Parts, o: Offsets, i: int) -> Any:  # .loc 1 1 1
@@ -351,123 +360,123 @@ def statement_15(p: Parts, o: Offsets, i: int) -> Any:  # .loc 1 1 1, function_n
 
 
 def statement_16(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b64 _);
-    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, o[i+6]+p[i+6].index('.')),), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')),), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_17(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b64 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, o[i+2]+p[i+2].index('.')),), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')),), (), o[i+0]+p[i+0].index('.'))
 
 
 def parameter_0(p: Parts, o: Offsets, i: int) -> Any:  # .param .b32 a
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_1(p: Parts, o: Offsets, i: int) -> Any:  # .param .b8 a[1]
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (Integer(p[i+5], o[i+5]),), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (Integer(p[i+5], o[i+5]),), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_2(p: Parts, o: Offsets, i: int) -> Any:  # .param .align 1 .b8 a[1]
-    return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_3(p: Parts, o: Offsets, i: int) -> Any:  # .reg .b32 a
-    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'reg', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_4(p: Parts, o: Offsets, i: int) -> Any:  # .param .b64 .ptr a
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), Pointer(None, None, o[i+2]+p[i+2].index('.')), o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), Pointer(None, None, o[i+2]+p[i+2].index('.')), None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_5(p: Parts, o: Offsets, i: int) -> Any:  # .param .b64 .ptr .align 1 a
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), Pointer(None, Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('.')), o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), Pointer(None, Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('.')), None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_6(p: Parts, o: Offsets, i: int) -> Any:  # .param .b64 .ptr .global a
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), Pointer('global', None, o[i+2]+p[i+2].index('.')), o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), Pointer('global', None, o[i+2]+p[i+2].index('.')), None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_7(p: Parts, o: Offsets, i: int) -> Any:  # .param .b64 .ptr .global .align 1 a
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), Pointer('global', Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('.')), o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), Pointer('global', Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('.')), None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_8(p: Parts, o: Offsets, i: int) -> Any:  # .param .b32 _
-    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def parameter_9(p: Parts, o: Offsets, i: int) -> Any:  # .param .align 1 .b8 _[1]
-    return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_0(p: Parts, o: Offsets, i: int) -> Any:  # .global .b32 a;
-    return Declaration((), 'global', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_1(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b32 a;
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_2(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b8 a[1];
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_3(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b32 a;
-    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_4(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b8 a[1];
-    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_5(p: Parts, o: Offsets, i: int) -> Any:  # .extern .shared .align 1 .b8 a[];
-    return Declaration(('extern',), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (None,), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('extern',), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (None,), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_6(p: Parts, o: Offsets, i: int) -> Any:  # .shared .align 1 .b8 a[1];
-    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_7(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b8 a[1];
-    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_8(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b32 a = 1;
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_9(p: Parts, o: Offsets, i: int) -> Any:  # .const .b32 a = 1;
-    return Declaration((), 'const', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), Integer(p[i+5], o[i+5]), o[i+3]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'const', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), Integer(p[i+5], o[i+5]), o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_10(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b8 a[1];
-    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_11(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b8 a[1] = {};
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_12(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b8 a[1] = {};
-    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_13(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b8 a[1] = {};
-    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_14(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b8 a[1] = {};
-    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_15(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b32 a = 1;
-    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_16(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b64 a = b;
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Name(p[i+7], o[i+7]), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Name(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def linked_declaration_17(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b64 a = generic(b);
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, o[i+0]+p[i+0].index('.'))
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def head_directives_0(p: Parts, o: Offsets, i: int) -> Any:  # .maxntid 1
@@ -552,7 +561,7 @@ SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] =
         ('', 'v', ''): operands_4,
         ('-', 'v', ''): operands_5,
         ('', 'f', ''): operands_6,
-        ('-', 'f', ''): operands_7,
+        ('', 'x', ''): operands_7,
         ('', 'n.x', ''): operands_8,
         ('', 'n.y', ''): operands_9,
         ('', 'n.z', ''): operands_10,
@@ -560,22 +569,22 @@ SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] =
         ('!', 'n', ''): operands_12,
         ('', 'n', '[', 'i', ']'): operands_13,
         ('', 'n', '+', 'i', ''): operands_14,
-        ('', 'n', '|', 'n', ''): operands_15,
-        ('', '_', '|', 'n', ''): operands_16,
-        ('', 'n', '|', '_', ''): operands_17,
-        ('-', 'n', ''): operands_18,
-        ('', 'n.b0', ''): operands_19,
-        ('', 'n.b1', ''): operands_20,
-        ('', 'n.b2', ''): operands_21,
-        ('', 'n.b3', ''): operands_22,
-        ('', 'n.h0', ''): operands_23,
-        ('', 'n.h1', ''): operands_24,
-        ('[', 'n', ']'): operands_25,
-        ('[', 'n', '+', 'i', ']'): operands_26,
-        ('[', 'n', '+-', 'i', ']'): operands_27,
-        ('[', 'n', ' + ', 'i', ']'): operands_28,
-        ('[', 'i', ']'): operands_29,
-        ('[', 'n', '[', 'i', ']]'): operands_30,
+        ('', 'W', ''): operands_15,
+        ('', 'n', '|', 'n', ''): operands_16,
+        ('', '_', '|', 'n', ''): operands_17,
+        ('', 'n', '|', '_', ''): operands_18,
+        ('-', 'n', ''): operands_19,
+        ('', 'n.b0', ''): operands_20,
+        ('', 'n.b1', ''): operands_21,
+        ('', 'n.b2', ''): operands_22,
+        ('', 'n.b3', ''): operands_23,
+        ('', 'n.h0', ''): operands_24,
+        ('', 'n.h1', ''): operands_25,
+        ('[', 'n', ']'): operands_26,
+        ('[', 'n', '+', 'i', ']'): operands_27,
+        ('[', 'n', '+-', 'i', ']'): operands_28,
+        ('[', 'n', ' + ', 'i', ']'): operands_29,
+        ('[', 'i', ']'): operands_30,
         ('[', 'n', ',{', 'n', '}]'): operands_31,
         ('[', 'n', ',{', 'n', ',', 'n', '}]'): operands_32,
         ('[', 'n', ',{', 'n', ',', 'n', ',', 'n', '}]'): operands_33,
@@ -642,7 +651,7 @@ SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] =
         ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_14,
         ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_15,
         ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'n', ';'): linked_declaration_16,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'n', '(', 'n', ');'): linked_declaration_17,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_17,
     },
     'head_directives': {
         ('.maxntid ', 'i', ''): head_directives_0,

@@ -17,10 +17,10 @@ from fragir.ptx import _lark, known
 # start symbol -> pieces of text, one for each shape; blanks beside brackets and commas are all one
 PIECES: dict[str, tuple[str, ...]] = {
     "operands": (
-        *("a", "_", "1", "-1", "1.5", "-1.5", "0f00000000", "-0f00000000", "a.x", "a.y", "a.z"),
-        *("a.w", "!a", "a[1]", "a+1"),
+        *("a", "_", "1", "-1", "1.5", "-1.5", "1e5", "0f00000000", "a.x", "a.y", "a.z"),
+        *("a.w", "!a", "a[1]", "a+1", "WARP_SZ"),
         *("a|b", "_|b", "a|_", "-a", "a.b0", "a.b1", "a.b2", "a.b3", "a.h0", "a.h1"),
-        *("[a]", "[a+1]", "[a+-1]", "[a + 1]", "[1]", "[a[1]]", "[a,{b}]", "[a,{b,c}]"),
+        *("[a]", "[a+1]", "[a+-1]", "[a + 1]", "[1]", "[a,{b}]", "[a,{b,c}]"),
         *("[a,{b,c,d}]", "[a,{b,c,d,e}]", "[a,{b,c,d,e,f}]", "[a+1,{b,c}]"),
         *("[a,b,{c,d}]", "[a,b]"),
         *("(a)", "(_)", "(a,b)", "(a,b,c)", "(a,b,c,d)", "(a,b,c,d,e)", "(a,b,c,d,e,f)"),

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from fragir.ptx import _lark
+from fragir.ptx.constants import check_elements
 from fragir.ptx.generalise import Builder
 from fragir.ptx.shapes import MAX_WORDS, Classes, Key, Shapes
 from fragir.ptx.tree import Vector
@@ -138,6 +139,7 @@ class Operands(Shapes):
         if key[0] == "{" and key[-1] == "}" and not _BRACKETS.intersection(inside):
             inner = Span(first, parts[first].rindex("{") + 1, last, parts[last].index("}"))
             elements, lasting = self.builders(text, parts, offsets, inner, classes)
+            check_elements(build(parts, offsets, i) for build, i in elements)
             builder = _vector([(builder, i - first) for builder, i in elements])
         else:
             own_offsets = list(accumulate(map(len, own), initial=offsets[first + 1] - len(head)))

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, NoReturn, cast
 from fragir.errors import FragirError
 from fragir.ptx import _lark, tree
 from fragir.ptx.comments import Comments, place_comments, strip_comments
+from fragir.ptx.constants import check_initial
+from fragir.ptx.directives import check_directives
 from fragir.ptx.expected import describe
 from fragir.ptx.known import TERMINALS
 from fragir.ptx.learnt import learnt
@@ -176,18 +178,20 @@ def _cutter() -> _Cutter:
         rf"|({name}|{opcode}){w}:|(\{{)|(\}})|(\Z)|(.))"
     )
     pragma = rf"\.pragma(?![\w$]){w}{string}(?:{w},{w}{string})*+{w};"
+    value = rf"(?:{string}|[.@\w$%]++(?:{w}[-+]{w}[.\w$%]++)?+|-{w}\w++)"
+    dwarf = rf"@@DWARF(?![\w$]){w}\.\w++{w}{value}(?:{w},{w}{value})*+"
     item = (
-        rf"({w})(?:((?:{terminals['LINKAGE']}{w})*+"
+        rf"({w})(?:((?:{terminals['LINKAGE']}{w})?+"
         rf"(?:{terminals['SPACE']}{to_end}|\.(?:pragma|alias)(?![\w$]){to_end}))"
-        rf"|((?:{terminals['LINKAGE']}{w})*+{terminals['KIND']}"
+        rf"|((?:{terminals['LINKAGE']}{w})?+{terminals['KIND']}"
         rf'(?:[^;{{}}".]++|{pragma}|\.(?!pragma(?![\w$])))*+(?=[;{{]))'
-        rf"|(\.(?:version|target|address_size|file)(?![\w$])(?:[^.{{}};\"]|{string}|\.(?=\d))*+)"
+        rf"|({dwarf}|\.(?:version|target|address_size|file)(?![\w$])(?:[^.{{}};\"]|{string}|\.(?=\d))*+)"
         rf"|\.section(?![\w$]){w}({terminals['SECTION_NAME']}){w}({section})"
         rf"|(\Z))"
     )
     parens = rf"\(([^()\"]*+)\){w}"
     head = (
-        rf"((?:{terminals['LINKAGE']}{w})*+)({terminals['KIND']}){w}"
+        rf"((?:{terminals['LINKAGE']}{w})?+)({terminals['KIND']}){w}"
         rf"(?:{parens})?+({name}){w}(?:{parens})?+([^()]*+)"
     )
     directive = rf"{terminals['FUNCTION_DIRECTIVE']}|{terminals['PRAGMA']}"
@@ -289,6 +293,7 @@ class _Reader:
         bare = transform(bare, lambda node: replace(node, at=cast(Any, node).at + at))
         *others, variable = bare.variables
         vector = replace(variable.initializer, elements=tuple(elements))
+        check_initial(vector)
         return replace(bare, variables=(*others, replace(variable, initializer=vector)))
 
     def head(self, begin: int, end: int) -> tree.Function:
@@ -304,7 +309,7 @@ class _Reader:
                 tree.Name(m[name], m.start(name)),
                 self.parameters(m, returns),
                 self.parameters(m, parameters),
-                self.directives(*m.span(directives)),
+                check_directives(m[kind], self.directives(*m.span(directives))),
                 None,
                 (),
                 begin,

@@ -235,6 +235,24 @@ class Cast(Frozen):
 
 
 @node
+class Resident(Frozen):
+    """`{%r1, %r2, %r3, %r4}|%p`: what a texture returns, and whether it was resident (9.7.9.3)."""
+
+    vector: Vector
+    predicate: Name | Sink
+    at: int = _at()
+
+
+@node
+class Setting(Frozen):
+    """`filter_mode = nearest` in the initialiser of a sampler or a texture (5.3.2)."""
+
+    field: str
+    value: str
+    at: int = _at()
+
+
+@node
 class Apply(Frozen):
     """`generic(x)` or the mask `0xFF00(x)` in an initialiser (5.4.4, 5.4.5)."""
 
@@ -259,6 +277,8 @@ Operand = (
     | Conditional
     | Cast
     | Apply
+    | Resident
+    | Setting
 )
 OPERANDS = (
     Name,
@@ -276,6 +296,8 @@ OPERANDS = (
     Conditional,
     Cast,
     Apply,
+    Resident,
+    Setting,
 )
 
 
@@ -284,7 +306,9 @@ OPERANDS = (
 
 @node
 class Comment(Frozen):
-    """`// ...` or `/* ... */`, whole. `trailing`: it stands on the line of what is before it.
+    """`// ...`, `/* ... */` or `# 7 "file.cu"`, whole.
+
+    `trailing`: it stands on the line of what is before it.
 
     A comment within a statement comes after that statement, one in a function's head before the
     function.
@@ -352,10 +376,14 @@ class Variable(Frozen):
 
 @node
 class Attribute(Frozen):
-    """`.attribute(.managed)`, `.attribute(.unified(0x1, 0x2))` (5.4.8)."""
+    """`.attribute(.managed)`, `.attribute(.unified(0x1, 0x2))` (5.4.8).
+
+    `joined`: it stands in the brackets of the attribute before it.
+    """
 
     name: str
     values: tuple[Operand, ...] = ()
+    joined: bool = False
     at: int = _at()
 
 
@@ -372,8 +400,9 @@ class Pointer(Frozen):
 class Declaration(Frozen):
     """`.visible .global .align 16 .v4 .f32 a, b[4];`, `.reg .b32 %r<5>;`, or one parameter.
 
-    `linkage`: any of extern, visible, weak, common. `space`: reg, sreg, const, global, local,
-    param, shared, tex. `vector`: v2, v4, v8 or None. A parameter has exactly one variable.
+    `linkage`: extern, visible, weak or common, if any. `space`: reg, const, global, local, param,
+    shared, tex. `vector`: v2, v4 or None. `bank`: of `.const[2]`, which PTX 2.2 gave up.
+    A parameter has exactly one variable.
     """
 
     linkage: tuple[str, ...]
@@ -384,6 +413,7 @@ class Declaration(Frozen):
     variables: tuple[Variable, ...]
     attributes: tuple[Attribute, ...] = ()
     pointer: Pointer | None = None
+    bank: Integer | None = None
     at: int = _at()
 
 
@@ -435,9 +465,13 @@ class CallPrototype(Frozen):
 
 @node
 class BranchTargets(Frozen):
-    """`.branchtargets L1, L2;` behind its label (11.2.1)."""
+    """`.branchtargets L1, L2;` behind its label (11.2.1).
+
+    `counts`: those of `L<3>`, which is L0, L1 and L2; empty if no label has one.
+    """
 
     labels: tuple[Name, ...]
+    counts: tuple[Integer | None, ...] = ()
     at: int = _at()
 
 
@@ -456,7 +490,7 @@ class Loc(Frozen):
     file: Integer
     line: Integer
     column: Integer
-    function: Name | None = None
+    function: Name | SectionName | None = None
     function_offset: Integer | None = None
     inlined_at: tuple[Integer, Integer, Integer] | None = None
     at: int = _at()
@@ -536,6 +570,23 @@ class Section(Frozen):
 
 
 @node
+class Dwarf(Frozen):
+    """`@@DWARF .4byte 1, 2`: debug information before PTX 2.0 (11.5.1)."""
+
+    directive: str
+    values: tuple[Operand | SectionName | String | DwarfFlag, ...]
+    at: int = _at()
+
+
+@node
+class DwarfFlag(Frozen):
+    """`@progbits` of `@@DWARF .section .debug_info, "", @progbits`."""
+
+    text: str
+    at: int = _at()
+
+
+@node
 class Alias(Frozen):
     """`.alias f, g;` (11.6.5)."""
 
@@ -562,6 +613,7 @@ Item = (
     | AddressSize
     | File
     | Section
+    | Dwarf
     | Declaration
     | Function
     | Alias
@@ -617,5 +669,6 @@ Node = (
     | FunctionDirective
     | SectionData
     | SectionName
+    | DwarfFlag
     | String
 )

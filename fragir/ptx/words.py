@@ -28,11 +28,14 @@ BLANKS = " \t\r\n\f\v"
 CLASSES = {
     "FUNCTION_NAME": "F",
     "INLINED_AT": "I",
+    "WARP_SIZE": "W",
+    "GENERIC": "G",
     "NAME": "n",
     "SINK": "_",
     "INTEGER": "i",
     "VERSION_NUMBER": "v",
     "FLOAT": "f",
+    "EXACT_FLOAT": "x",
     "STRING": "s",
     "TYPE": "T",
 }

@@ -52,7 +52,7 @@ def _write_items(items: Iterable[Node], indent: str, lines: list[str]) -> None:
                 lines[-1] += " " + comment.text
             else:
                 lines.append(indent + comment.text)
-            line_is_open = not comment.text.startswith("//")
+            line_is_open = comment.text.startswith("/*")  # nothing can follow `//` on its line
             continue
         if isinstance(item, tree.Block):
             _write_block(item, indent, lines)
@@ -150,8 +150,18 @@ def _variable(node: tree.Variable) -> str:
 
 
 def _attribute(node: tree.Attribute) -> str:
-    values = f"({_list(node.values)})" if node.values else ""
-    return f".attribute(.{node.name}{values})"
+    return f".{node.name}({_list(node.values)})" if node.values else f".{node.name}"
+
+
+def _attributes(nodes: tuple[tree.Attribute, ...]) -> str:
+    """Each group that is joined in brackets of its own, with a space behind."""
+    text = ""
+    for node in nodes:
+        if node.joined and text:
+            text = f"{text[:-2]}, {_attribute(node)}) "
+        else:
+            text += f".attribute({_attribute(node)}) "
+    return text
 
 
 def _pointer(node: tree.Pointer) -> str:
@@ -163,7 +173,9 @@ def _pointer(node: tree.Pointer) -> str:
 def _parameter(node: tree.Declaration) -> str:
     """A declaration without its end, which is all that a parameter has."""
     words = _dotted((*node.linkage, node.space))
-    words += "".join(_text(x) + " " for x in node.attributes)
+    if node.bank:
+        words = f"{words[:-1]}[{node.bank.text}] "
+    words += _attributes(node.attributes)
     if node.align:
         words += f".align {node.align.text} "
     words += _dotted(x for x in (node.vector, node.type) if x)
@@ -181,7 +193,7 @@ def _parameters(nodes: tuple[tree.Declaration, ...]) -> str:
 
 
 def _function_head(node: tree.Function) -> str:
-    head = _dotted((*node.linkage, node.kind)) + "".join(_text(x) + " " for x in node.attributes)
+    head = _dotted((*node.linkage, node.kind)) + _attributes(node.attributes)
     if node.returns:
         head += _parameters(node.returns) + " "
     inner = ",\n".join("\t" + _parameter(x) for x in node.parameters)
@@ -204,10 +216,19 @@ def _loc(node: tree.Loc) -> str:
     text = f".loc {node.file.text} {node.line.text} {node.column.text}"
     if node.function:
         offset = f"+{node.function_offset.text}" if node.function_offset else ""
-        text += f", function_name {node.function.text}{offset}"
+        text += f", function_name {_text(node.function)}{offset}"
     if node.inlined_at:
         text += ", inlined_at " + " ".join(x.text for x in node.inlined_at)
     return text
+
+
+def _branch_targets(node: tree.BranchTargets) -> str:
+    counts = node.counts or (None,) * len(node.labels)
+    labels = [
+        label.text if count is None else f"{label.text}<{count.text}>"
+        for label, count in zip(node.labels, counts, strict=True)
+    ]
+    return f".branchtargets {', '.join(labels)};"
 
 
 def _file(node: tree.File) -> str:
@@ -245,6 +266,8 @@ _TEXT: Mapping[type, Callable[[Any], str]] = {
     tree.Conditional: _conditional,
     tree.Cast: lambda x: f"(.{x.type}) {_bracketed(x.operand, len(_LEVELS))}",
     tree.Apply: lambda x: f"{_text(x.function)}({_text(x.argument)})",
+    tree.Resident: lambda x: f"{_text(x.vector)}|{_text(x.predicate)}",
+    tree.Setting: lambda x: f"{x.field} = {x.value}",
     tree.Guard: _guard,
     tree.Instruction: _instruction,
     tree.Label: lambda x: x.name.text + ":",
@@ -255,7 +278,7 @@ _TEXT: Mapping[type, Callable[[Any], str]] = {
     tree.FunctionDirective: _function_directive,
     tree.Pragma: lambda x: f".pragma {_list(x.values)};",
     tree.CallPrototype: _call_prototype,
-    tree.BranchTargets: lambda x: f".branchtargets {_list(x.labels)};",
+    tree.BranchTargets: _branch_targets,
     tree.CallTargets: lambda x: f".calltargets {_list(x.functions)};",
     tree.Loc: _loc,
     tree.Version: lambda x: f".version {x.text}",
@@ -265,5 +288,7 @@ _TEXT: Mapping[type, Callable[[Any], str]] = {
     tree.Section: _section,
     tree.SectionData: lambda x: f".{x.type} {_list(x.values)}",
     tree.SectionName: _section_name,
+    tree.Dwarf: lambda x: f"@@DWARF .{x.directive} {_list(x.values)}",
+    tree.DwarfFlag: _token,
     tree.Alias: lambda x: f".alias {x.name.text}, {x.target.text};",
 }
