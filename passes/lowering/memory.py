@@ -186,7 +186,7 @@ def _inside(ar: Arithmetic, memory: Memory, place: Place, dim: int, constant: in
     extent, at, mask = memory.shape[dim], place.at[dim], place.lanes[dim].mask
     unit = gcd(ar.divisor(extent), ar.divisor(at))
     unit &= -unit  # a power of two: what lanes add to a group is then told by their low bits
-    if mask is not None and not isinstance(extent, int):
+    if mask is not None:
         if mask + constant < unit:
             return ar.less(at, extent)
         if (mask & (unit - 1)) + constant % unit < unit:
