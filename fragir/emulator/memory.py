@@ -90,7 +90,8 @@ class Memory:
         self._end = 0
         self._starts: list[int] = []
         self._ends: list[int] = []
-        self._heap = [0, 0]
+        self._heap = [-1, -1]
+        self._fresh = 0
         self._given: list[Buffer] = []  # of the heap, by address
         self.globals = Arena(0)
         self.shared = Arena(0)
@@ -126,7 +127,10 @@ class Memory:
         self._heap = [(self._end + GUARD + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, 0]
         self._heap[1] = self._heap[0] + heap
         self.globals = Arena(self._heap[1] + GUARD)
-        self._list_buffers(self.buffers)
+        self._fresh = self._heap[0]
+        if heap:
+            self.buffers.append(Buffer("the heap", self._heap[0], heap))
+        self._list_places()
         self.shared_size = shared
         self.shared_stride = (shared + 1023) // 1024 * 1024
         self.shared = Arena(self.shared_stride * blocks)
@@ -143,36 +147,48 @@ class Memory:
 
     def buffer_of(self, at: I64) -> I64:
         """The index in `buffers` of what lies at positions of the global arena."""
-        return np.searchsorted(np.array(self._starts or [0], np.int64), at, side="right") - 1
+        starts = np.array([b.start for b in self.buffers] or [0], np.int64)
+        return np.searchsorted(starts, at, side="right") - 1
 
     def heap_take(self, size: int) -> Buffer | None:
-        """malloc: a new buffer of the heap, None where it has no room."""
-        first, end = Buffer("", self._heap[0] - HEAP_GAP, 0), Buffer("", self._heap[1], 0)
-        for one, other in pairwise([first, *self._given, end]):
-            start = (one.start + one.size + HEAP_GAP) // HEAP_GAP * HEAP_GAP
-            if start + size <= other.start:
-                break
+        """malloc: a new piece of the heap, None where it has no room.
+
+        What was given back is used again only when there is nothing else.
+        """
+        start = self._fresh
+        if start + size <= self._heap[1]:
+            self._fresh = (start + size + HEAP_GAP) // HEAP_GAP * HEAP_GAP
         else:
-            return None
-        buffer = Buffer("the heap", start, size)
-        self._given = sorted([*self._given, buffer], key=lambda b: b.start)
-        self._list_buffers([*self.buffers, buffer])
-        return buffer
+            first, end = Buffer("", self._heap[0] - HEAP_GAP, 0), Buffer("", self._heap[1], 0)
+            for one, other in pairwise([first, *self._given, end]):
+                start = (one.start + one.size + HEAP_GAP) // HEAP_GAP * HEAP_GAP
+                if start + size <= other.start:
+                    break
+            else:
+                return None
+        piece = Buffer("a piece of the heap", start, size)
+        self._given[:] = sorted([*self._given, piece], key=lambda b: b.start)
+        self._list_places()
+        return piece
 
     def heap_give(self, start: int) -> bool:
-        """free: whether a buffer of the heap begins there."""
+        """free: whether a piece of the heap begins there."""
         found = next((b for b in self._given if b.start == start), None)
         if found is None:
             return False
         self._given.remove(found)
-        self._list_buffers([b for b in self.buffers if b is not found])
+        self._list_places()
         return True
 
-    def _list_buffers(self, buffers: list[Buffer]) -> None:
+    @property
+    def places(self) -> list[Buffer]:
+        """What can be accessed: the buffers, and the pieces of the heap in place of the heap."""
+        return [b for b in self.buffers if b.start != self._heap[0]] + self._given
+
+    def _list_places(self) -> None:
         """In place: planes beside this memory share the lists."""
-        self.buffers[:] = sorted(buffers, key=lambda b: b.start)
-        self._starts[:] = [b.start for b in self.buffers]
-        self._ends[:] = [b.start + b.size for b in self.buffers]
+        self._starts[:] = [b.start for b in self.places]
+        self._ends[:] = [b.start + b.size for b in self.places]
 
     def bytes_of(self, buffer: Buffer) -> npt.NDArray[np.uint8]:
         return self.globals.bytes[buffer.start : buffer.start + buffer.size]
@@ -205,7 +221,7 @@ class Memory:
 
     def _describe_global(self, at: int, size: int) -> str:
         near = min(
-            self.buffers,
+            self.places,
             key=lambda b: max(b.start - at, at - (b.start + b.size), 0),
             default=None,
         )
