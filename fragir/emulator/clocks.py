@@ -40,6 +40,11 @@ def record(time: int, column: Any, site: int, strong: bool = False) -> Any:
     return (time << TIME_SHIFT) | (int(strong) << (TIME_SHIFT - 1)) | (site << COLUMN_BITS) | column
 
 
+def distinct(numbers: I64) -> I64:
+    """The different ones among small numbers, in ascending order."""
+    return np.flatnonzero(np.bincount(numbers))
+
+
 class Clocks:
     """`proxy`: whether the kernel has work of the asynchronous proxy; `fences`: whether plain
     memory hands on what is known. The planes of what it lacks are plane 0.
@@ -145,8 +150,8 @@ class Clocks:
         size = vector.shape[1]
         part = self.known[:, lanes, :size]
         self.known[:, lanes, :size] = np.maximum(part, vector[:, None])
-        warps, counts = np.unique(lanes // LANES, return_counts=True)
-        self.uneven[warps[counts < LANES]] = True
+        counts = np.bincount(lanes // LANES)
+        self.uneven[np.flatnonzero((counts > 0) & (counts < LANES))] = True
 
     def join(self, lanes: I64) -> None:
         """Each of the lanes learns what any of them knows."""
@@ -154,26 +159,30 @@ class Clocks:
 
     def join_blocks(self, lanes: I64) -> None:
         """`lanes` are all that is alive of some blocks, which are clusters of their own."""
-        blocks = np.unique(lanes // self.lanes)
-        rows = (blocks[:, None] * self.lanes + np.arange(self.lanes)).ravel()
+        blocks = distinct(lanes // self.lanes)
+        everybody = len(blocks) * self.lanes == len(self.floor)
+        rows: Any = slice(None)
+        if not everybody:
+            rows = (blocks[:, None] * self.lanes + np.arange(self.lanes)).ravel()
+        count = len(blocks) * self.lanes
         shape = (self.planes, len(blocks), self.lanes, -1)
         if self.width > self.lanes:
             agents = self.known[:, rows, self.lanes :].reshape(shape).max(axis=2, keepdims=True)
             spread = np.broadcast_to(agents, (*shape[:3], self.width - self.lanes))
-            self.known[:, rows, self.lanes :] = spread.reshape(self.planes, len(rows), -1)
+            self.known[:, rows, self.lanes :] = spread.reshape(self.planes, count, -1)
         for plane in range(1, self.planes):
             fenced = self.known[plane, rows].reshape(len(blocks), self.lanes, -1)
             common = np.broadcast_to(fenced.max(axis=1, keepdims=True), fenced.shape)
-            self.known[plane, rows] = common.reshape(len(rows), -1)
+            self.known[plane, rows] = common.reshape(count, -1)
         self.floor[rows] = self.now
         self.lowest = int(self.floor.min())
-        self.uneven[np.unique(rows // LANES)] = False
+        self.uneven[rows if everybody else rows // LANES] = False
         self.now += 1
 
     def join_warps(self, lanes: I64) -> None:
         """`lanes` are all 32 lanes of some warps."""
         self.warp_floor[lanes] = self.now
-        warps = np.unique(lanes // LANES)
+        warps = distinct(lanes // LANES)
         for plane in range(1, self.planes):
             shape = (len(warps), LANES, self.width)
             rows = (warps[:, None] * LANES + np.arange(LANES)).ravel()

@@ -27,6 +27,7 @@ BANKS, WORD, SECTOR = 32, 4, 32
 #: more than the one that an unaligned start costs.
 EXCESS = 2
 _ABSENT = -1
+KEPT = 64  # patterns of an instruction whose price is remembered
 
 
 @dataclass(slots=True)
@@ -82,11 +83,12 @@ class Conflicts(Hooks):
         if (relative == relative[0]).all():
             self._add(cost, access, relative[0], len(rows), int(warps[0]))
             return
-        kinds: dict[bytes, list[int]] = {}
-        for index, row in enumerate(relative):
-            kinds.setdefault(row.tobytes(), []).append(index)
-        for where in kinds.values():
-            self._add(cost, access, relative[where[0]], len(where), int(warps[where[0]]))
+        price = passes_of if shared else sectors_of
+        paid, needed = price(relative, access.size)
+        worst = int((paid - needed).argmax())
+        self._add(cost, access, relative[worst], 1, int(warps[worst]))
+        cost.paid += int(paid.sum() - paid[worst])
+        cost.needed += int(needed.sum() - needed[worst])
 
     @staticmethod
     def _add(cost: Cost, access: Access, pattern: I64, times: int, warp: int) -> None:
@@ -95,7 +97,9 @@ class Conflicts(Hooks):
         found = cost.patterns.get(text)
         if found is None:
             price = passes if cost.shared else sectors
-            found = cost.patterns[text] = price(pattern, access.size)
+            found = price(pattern, access.size)
+            if len(cost.patterns) < KEPT:
+                cost.patterns[text] = found
         paid, needed, detail = found
         cost.paid += paid * times
         cost.needed += needed * times
@@ -128,6 +132,40 @@ def by_warp(at: I64, lanes: I64) -> tuple[I64, I64]:
     result = np.full((len(warps), LANES), _ABSENT, np.int64)
     result[row, lanes % LANES] = at
     return result, warps
+
+
+def passes_of(patterns: I64, size: int) -> tuple[I64, I64]:
+    """(passes taken, passes needed) of every row of `[warp, lane]`; see `passes`."""
+    group = max(1, min(LANES, BANKS * WORD // max(size, WORD)))
+    rows = patterns.reshape(-1, group)
+    absent = rows == _ABSENT
+    parts = max(1, size // WORD)
+    words = (rows[:, :, None] // WORD + np.arange(parts)).reshape(len(rows), -1)
+    words = np.where(np.repeat(absent, parts, axis=1), _ABSENT, words)
+    words.sort(axis=1)
+    new = words != _ABSENT
+    new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    row, column = np.nonzero(new)
+    banks = np.bincount(row * BANKS + words[row, column] % BANKS, minlength=len(rows) * BANKS)
+    paid = banks.reshape(len(rows), BANKS).max(axis=1)
+    needed = ~absent.all(axis=1)
+    per = LANES // group
+    return paid.reshape(-1, per).sum(axis=1), needed.reshape(-1, per).sum(axis=1)
+
+
+def sectors_of(patterns: I64, size: int) -> tuple[I64, I64]:
+    """(sectors touched, sectors needed) of every row of `[warp, lane]`; see `sectors`."""
+    absent = patterns == _ABSENT
+    starts = np.sort(patterns, axis=1)
+    new = starts != _ABSENT
+    new[:, 1:] &= starts[:, 1:] != starts[:, :-1]
+    needed = -(-new.sum(axis=1) * size // SECTOR)
+    first = np.where(absent, _ABSENT, patterns // SECTOR)
+    last = np.where(absent, _ABSENT, (patterns + size - 1) // SECTOR)
+    touched = np.sort(np.concatenate([first, last], axis=1), axis=1)
+    other = touched != _ABSENT
+    other[:, 1:] &= touched[:, 1:] != touched[:, :-1]
+    return other.sum(axis=1), needed
 
 
 def passes(pattern: I64, size: int) -> tuple[int, int, str]:

@@ -14,6 +14,7 @@ from fragir.emulator.clocks import (
     SITE_MASK,
     TIME_SHIFT,
     Clocks,
+    distinct,
     record,
 )
 from fragir.emulator.common import I64, LANES
@@ -87,7 +88,7 @@ class Order(Records):
 
     def _release(self, lanes: I64) -> None:
         self.clocks.fence(lanes, self.clocks.fenced)
-        self.fences_in[np.unique(lanes // self.clocks.lanes)] = True
+        self.fences_in[lanes // self.clocks.lanes] = True
 
     def fence_init(self, lanes: I64) -> None:
         """fence.mbarrier_init: others will see which mbarriers these lanes have initialised."""
@@ -122,7 +123,7 @@ class Order(Records):
             if all_of.any():
                 clocks.join_blocks(lanes[all_of])
             lanes, blocks = lanes[~all_of], blocks[~all_of]
-        for block in np.unique(blocks):
+        for block in distinct(blocks) if len(blocks) else ():
             part = lanes[blocks == block]
             key = ("block", int(block), number)
             vector = clocks.publish(part)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fragir.emulator.conflicts import passes, sectors
+from fragir.emulator.conflicts import passes, passes_of, sectors, sectors_of
 from fragir.emulator.report import PERFORMANCE
 
 from .faults import Fault, faults
@@ -76,3 +76,17 @@ def test_passes_agree_with_counting(words: list[int], size: int) -> None:
 )
 def test_sectors(stride: int, size: int, touched: int, needed: int) -> None:
     assert sectors(np.arange(32, dtype=np.int64) * stride, size)[:2] == (touched, needed)
+
+
+@given(
+    st.lists(st.lists(st.integers(-1, 300), min_size=32, max_size=32), min_size=1, max_size=4),
+    st.sampled_from([1, 2, 4, 8, 16]),
+)
+def test_many_warps_at_once(rows: list[list[int]], size: int) -> None:
+    """The prices of many warps are those of each."""
+    patterns = np.array(rows, np.int64)
+    patterns = np.where(patterns < 0, -1, patterns * size)
+    patterns[:, 0] = np.maximum(patterns[:, 0], 0)
+    for many, one in ((passes_of, passes), (sectors_of, sectors)):
+        paid, needed = many(patterns, size)
+        assert [one(p, size)[:2] for p in patterns] == list(zip(paid, needed, strict=True))

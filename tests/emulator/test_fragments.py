@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fragir
@@ -315,7 +315,7 @@ def test_nvcc_with_faults(nvcc_gemm: str) -> None:
 STRIDES = st.integers(-4096, 4096)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 1 << 30), STRIDES, STRIDES, st.sets(st.integers(0, 127), max_size=30), st.data()
 )
