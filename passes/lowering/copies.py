@@ -16,7 +16,7 @@ from fragir.layout import Axis, Layout, Mode
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import Memory, Place, address, inside
-from fragir.passes.lowering.packed import divided, in_bytes
+from fragir.passes.lowering.packed import divided, in_units
 from fragir.passes.lowering.shared import Lanes
 
 CHUNK_BYTES = 16  # what one cp.async copies (PTX ISA 9.2, section 9.7.9.25.3.1)
@@ -53,8 +53,8 @@ def copy(
                 hint="elements smaller than a byte share one with their neighbours",
             )
         source_indices = divided(ar, source_indices, along, per, "an index")
-        source = in_bytes(ar, source, along)
-        target = in_bytes(ar, target, len(target.shape) - 1)
+        source = in_units(ar, source, along)
+        target = in_units(ar, target, len(target.shape) - 1)
     assert target.matrix is not None
     rows, cols = target.matrix.rows, target.matrix.cols
     chunk = CHUNK_BYTES // target.size

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects.builtin import IntegerType, Signedness, VectorType
+from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness, VectorType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
@@ -21,7 +21,8 @@ from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import Memory
 
-_BYTE = IntegerType(8, Signedness.UNSIGNED)
+# What stands for so many bits of several elements; nothing is computed with them.
+_UNITS = {8: IntegerType(8, Signedness.UNSIGNED), 16: Float16Type()}
 
 
 class PackedAccess:
@@ -40,7 +41,6 @@ class PackedAccess:
         target: str,
         broadcast: bool = False,
     ):
-        per = 8 // memory.bits
         along = memory.contiguous()
         rank = len(memory.shape)
         leading = rank - len(tile.shape)
@@ -52,18 +52,20 @@ class PackedAccess:
         dim = along - leading  # of the tile
         if transposed:
             dim = 1 - dim
-        self._ar, self._element, self._per = ar, tile.element_type, per
+        bits = 16 if _by_halves(ar, memory, along, indices, tile, dim) else 8
+        per = bits // memory.bits
+        self._ar, self._element, self._per, self._unit = ar, tile.element_type, per, _UNITS[bits]
         placement = tile.placement
         assert placement is not None
         self._chunk = placement.chunk
         coarse = _coarse(tile.resolve(), dim, per, tile)
-        bytes_ = in_bytes(ar, memory, along)
+        units = in_units(ar, memory, along, bits)
         shape = tuple(n // per if d == dim else n for d, n in enumerate(tile.shape))
         self._inner = TileAccess(
             ar,
             hardware,
-            frag.TileType(shape, _BYTE, frag.ExplicitLayoutAttr(coarse)),
-            bytes_,
+            frag.TileType(shape, self._unit, frag.ExplicitLayoutAttr(coarse)),
+            units,
             divided(ar, tuple(indices), along, per, "an index"),
             transposed=transposed,
             masked=masked,
@@ -79,7 +81,7 @@ class PackedAccess:
 
     def store(self, fragments: Sequence[SSAValue]) -> None:
         """Writes the tile, one vector a chunk."""
-        type_ = VectorType(_BYTE, [self._chunk // self._per])
+        type_ = VectorType(self._unit, [self._chunk // self._per])
         cast = [self._ar.insert(ptx.BitcastOp(part, type_)).result for part in fragments]
         self._inner.store(cast)
 
@@ -117,20 +119,46 @@ def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
     return Layout(tuple(axes), layout.dims, offset, layout.where)
 
 
-def in_bytes(ar: Arithmetic, memory: Memory, along: int) -> Memory:
-    """Memory of elements smaller than a byte, contiguous in dimension `along`, as bytes."""
-    per = 8 // memory.bits
+def _by_halves(
+    ar: Arithmetic,
+    memory: Memory,
+    along: int,
+    indices: Sequence[Value],
+    tile: frag.TileType,
+    dim: int,
+) -> bool:
+    """Whether to read two bytes at a time: of metadata a lane has no more side by side."""
+    per = 16 // memory.bits
+    first = next(iter(tile.resolve().simplified().axis("element").modes), None)
+    if first is None or first.size != per:
+        return False
+    numbers = [memory.shape[along], indices[along]]
+    if memory.matrix is None:
+        numbers += [stride for d, stride in enumerate(memory.strides) if d != along]
+    if any(n % per if isinstance(n, int) else ar.divisor(n) % per for n in numbers):
+        return False
+    try:
+        _coarse(tile.resolve(), dim, per, tile)
+    except FragirError:
+        return False
+    return True
+
+
+def in_units(ar: Arithmetic, memory: Memory, along: int, bits: int = 8) -> Memory:
+    """Memory of elements smaller than a byte, contiguous in dimension `along`, as bytes or as
+    halves of registers."""
+    per = bits // memory.bits
     matrix = memory.matrix
     shape = divided(ar, memory.shape, along, per, "the extent")
     if matrix is not None:  # in shared memory leading strides are bytes already
-        matrix = replace(matrix, cols=matrix.cols // per, bits=8)
+        matrix = replace(matrix, cols=matrix.cols // per, bits=bits)
         strides = (*memory.strides[:-2], matrix.panel_cols, 1)
     else:
         strides = tuple(
             stride if d == along else _quotient(ar, stride, per, "a stride")
             for d, stride in enumerate(memory.strides)
         )
-    return replace(memory, element=_BYTE, shape=shape, strides=strides, matrix=matrix)
+    return replace(memory, element=_UNITS[bits], shape=shape, strides=strides, matrix=matrix)
 
 
 def divided(
