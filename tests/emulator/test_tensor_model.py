@@ -282,6 +282,44 @@ def test_m8n8k4(types: str, target: str, kind: str) -> None:
         assert int(found[p, i, j, 0]) == step(pairs, addend, by.fraction, by.floor, by.rounding)
 
 
+def single(name: str, values: list[int]) -> int:
+    """One IEEE operation on f32 bits."""
+    form = floats.F32
+    return form.write(floats.apply(name, [form.read(x) for x in values], "rn"), "rn")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_120a"])
+@pytest.mark.parametrize("types", ["f16.f16.f16.f16", "f32.f16.f16.f32", "f32.f16.f16.f16"])
+def test_m8n8k4_in_software(types: str, target: str, kind: str) -> None:
+    """From sm_80 on: f32 arithmetic in the order of ptxas's routine, a zero with IEEE's sign."""
+    d, _, _, c_name = types.split(".")
+    op = tensor_instruction(("mma", *f"sync.aligned.m8n8k4.col.row.{types}".split(".")), target)
+    assert isinstance(op, MmaOp)
+    rng = np.random.default_rng(sum(map(ord, types + target + kind)))
+    a, b = (inputs("f16", (4, 4, 8, 1), kind, rng) for _ in range(2))
+    c = addends(c_name, (4, 8, 8, 1), kind, rng)
+    a[:, 0, 0], c[0, 0] = 0x8000, 0x8000 if c_name == "f16" else 1 << 31
+    found = op.plan.compute(a, b, c, None, None)
+    half, wide = floats.F16, floats.F32
+    for p, i, j in itertools.product(range(4), (0, 3, 7), (0, 6)):
+        x, y = ([wide.write(half.read(int(v)), "rn") for v in side]
+                for side in (a[:, p, i, 0], b[:, p, j, 0]))  # fmt: skip
+        addend = int(c[p, i, j, 0])
+        addend = wide.write(half.read(addend), "rn") if c_name == "f16" else addend
+        if d == "f16":
+            low = single("fma", [x[1], y[1], single("mul", [x[0], y[0]])])
+            high = single("fma", [x[3], y[3], single("mul", [x[2], y[2]])])
+            total = single("add", [single("add", [addend, low]), high])
+            wanted = half.write(wide.read(total), "rn")
+        else:
+            total = 0
+            for k in range(4):
+                total = single("fma", [x[k], y[k], total])
+            wanted = single("add", [addend, total])
+        assert int(found[p, i, j, 0]) == wanted, (p, i, j)
+
+
 DOUBLES = [
     ("m8n8k4", "sm_80"),
     ("m16n8k4", "sm_90a"),
