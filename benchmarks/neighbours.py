@@ -61,6 +61,35 @@ class Neighbour:
 TRITON = Neighbour("Triton", ("triton==3.6.0",), "triton_worker.py")
 PYPTX = Neighbour("pyptx", ("pyptx==0.1.1", "numpy"), "pyptx_worker.py")
 
+# Those that only write PTX for the corpus (corpus.py), each with a script of its own.
+NVRTC = {  # and the package of its headers
+    "nvidia-cuda-nvrtc-cu12==12.1.105": "nvidia-cuda-runtime-cu12==12.1.105",
+    "nvidia-cuda-nvrtc-cu12==12.4.127": "nvidia-cuda-runtime-cu12==12.4.127",
+    "nvidia-cuda-nvrtc-cu12==12.6.85": "nvidia-cuda-runtime-cu12==12.6.77",
+    "nvidia-cuda-nvrtc-cu12==12.9.86": "nvidia-cuda-runtime-cu12==12.9.79",
+    "nvidia-cuda-nvrtc==13.2.78": "nvidia-cuda-runtime==13.2.75",
+}
+CORPUS = (
+    *(
+        Neighbour(f"nvrtc-{package.rpartition('=')[2]}", (package, headers), "corpus_nvrtc.py")
+        for package, headers in NVRTC.items()
+    ),
+    Neighbour(
+        "numba",
+        (
+            "numba-cuda==0.30.4",
+            "numba==0.68.1",
+            "nvidia-cuda-nvrtc==13.2.78",
+            "nvidia-nvvm==13.2.78",
+        ),
+        "corpus_numba.py",
+    ),
+    Neighbour("warp", ("warp-lang==1.10.0",), "corpus_warp.py"),
+    Neighbour("cutedsl", ("nvidia-cutlass-dsl==4.8.1",), "corpus_cutedsl.py"),
+    Neighbour("halide", ("halide==21.0.0",), "corpus_halide.py"),
+    Neighbour("pyptx", PYPTX.requirements, "corpus_pyptx.py"),
+)
+
 
 class Worker:
     """A neighbour's process that answers requests, one JSON document a line."""
