@@ -215,7 +215,7 @@ class AsyncEngine:
 
     def arrive_later(self, at: I64, sel: Any, mask: Mask, raise_first: bool) -> None:
         """cp.async.mbarrier.arrive: once the copies issued so far by these lanes are complete."""
-        from fragir.emulator.barriers import update
+        from fragir.emulator.mbarriers import update
 
         lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
         if raise_first:
@@ -247,7 +247,7 @@ class AsyncEngine:
         self._execute(transfer)
 
     def _execute(self, transfer: Transfer) -> None:
-        from fragir.emulator.barriers import update
+        from fragir.emulator.mbarriers import update
 
         transfer.move(self.machine.memory)
         for hook in self.machine.hooks:
@@ -280,7 +280,7 @@ class AsyncEngine:
 
     def end_round(self) -> bool:
         """Nothing else can run: complete what completes by itself. Whether anything did."""
-        from fragir.emulator.barriers import update
+        from fragir.emulator.mbarriers import update
 
         if not self.arrivals and not self.transfers:
             return False

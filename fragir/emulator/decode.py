@@ -454,6 +454,7 @@ def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
         hints,
         integer,
         launch_control,
+        mbarriers,
         moves,
         tensor_map_changes,
         video,
@@ -474,6 +475,7 @@ def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
         compare,
         convert,
         launch_control,
+        mbarriers,
         moves,
         tensor_map_changes,
         video,
@@ -495,7 +497,7 @@ def lookup(opcode: tuple[str, ...]) -> Decode | None:
 
 #: Instructions whose decoding takes the types from the end of the opcode.
 REORDERED = frozenset(
-    "add sub mul fma mad div rcp sqrt rsqrt ex2 lg2 sin cos tanh min max neg abs copysign testp set "
-    "setp slct addc subc".split()
+    "add sub mul fma mad div rcp sqrt rsqrt ex2 lg2 sin cos tanh min max neg abs copysign testp "
+    "set setp slct addc subc".split()
 )
 FLOAT_KINDS = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f32x2", "f64"}
