@@ -203,6 +203,18 @@ class Kernel:
 
         return ptxas.assemble(self.ptx, self.target)
 
+    @cached_property
+    def notes(self) -> list[str]:
+        """A sentence for each of its tensor-core instructions that the target has not natively."""
+        from fragir.lowering_notes import instruction_notes
+
+        words = (line.split(None, 1) for line in self.ptx.splitlines())
+        opcodes = (found[0] for found in words if found)
+        used = dict.fromkeys(
+            opcode for opcode in opcodes if opcode.startswith(("mma.", "wgmma.mma"))
+        )
+        return instruction_notes(used, self.target)
+
     @property
     def cubin(self) -> bytes:
         """The machine code."""

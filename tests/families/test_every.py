@@ -6,6 +6,7 @@ is run with some N, and all N with some types; FRAGIR_DEEP=1 runs every one.
 
 from __future__ import annotations
 
+import io
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,12 +17,13 @@ import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
 from fragir import compile as compile_program
 from fragir import isa
-from fragir.compiler import Kernel, parse
+from fragir.compiler import Kernel, lower, parse
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 from fragir.isa.targets import newest
@@ -159,6 +161,21 @@ def _element_type(text: str) -> Attribute:
 
 def _tile(case: Case, operand: str, shape: tuple[int, ...]) -> frag.TileType:
     return frag.TileType(shape, _element_type(case.ir_type(operand)))
+
+
+def test_every_level_reads_back() -> None:
+    """Placed tiles and lanes, printed and in the generic form, of one case for all words."""
+    seen: dict[object, Case] = {}
+    for case in run_cases():
+        seen.setdefault((case.instruction.family, case.flags, case.form), case)
+    assert len(seen) > 25
+    for case in seen.values():
+        module = parse(case.program())
+        for level in ("placed", "lane"):
+            lower(module, level, case.target)
+            text, generic = str(module), io.StringIO()
+            Printer(generic, print_generic_format=True).print_op(module)
+            assert str(parse(text)) == str(parse(generic.getvalue())) == text
 
 
 @pytest.mark.parametrize("mnemonic", UNREACHED)

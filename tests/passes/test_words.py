@@ -209,6 +209,9 @@ func.func @f(%a: memref<16x16xf16>, %b: memref<32x8xf16>, %c: memref<16x8xf32>,
   frag.store %r, %c[0, 0] : !frag.tile<16x8xf32>, memref<16x8xf32>
   func.return
 }}""")
+    (said,) = fragir.compile(path.read_text(), target="sm_120a").notes
+    assert said.startswith("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 is emulated")
+    assert fragir.compile(path.read_text(), target="sm_90").notes == []
     assert main(["compile", str(path), "--target", "sm_120a"]) == 0
     assert "mma.sp.sync.aligned.m16n8k32" in (note := capfd.readouterr().err)
     assert "emulated on sm_120a" in note
