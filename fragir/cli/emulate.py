@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,6 +29,9 @@ from fragir.cli.launch import (
     read_module,
 )
 from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.emulator import Statistics
 
 
 @command()
@@ -89,6 +92,7 @@ def main(
                 "mma": counts.mma,
                 "loaded": dict(counts.loaded),
                 "stored": dict(counts.stored),
+                "conflicts": dict(counts.conflicts),
                 "seconds": counts.seconds,
                 "findings": findings,
                 "written": list(contents),
@@ -96,6 +100,7 @@ def main(
         )
     else:
         print(f"{counts.total} warp instructions, {counts.mma} of them on the tensor cores")
+        _print_counts(counts)
         if findings:
             print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
             note("no file is written because of the findings")
@@ -104,3 +109,17 @@ def main(
         for name in contents:
             note(f"wrote {name}")
     return FINDING if findings else None
+
+
+def _print_counts(counts: Statistics) -> None:
+    """What was executed, by kind, and what it moved; a line for each that there is."""
+    kinds = ", ".join(f"{name} {number}" for name, number in counts.instructions.most_common())
+    print(f"instructions: {kinds}")
+    for word, by_space in (("loaded", counts.loaded), ("stored", counts.stored)):
+        moved = ", ".join(f"{space} {number}" for space, number in by_space.items() if number)
+        if moved:
+            print(f"bytes {word}: {moved}")
+    for word, what in (("passes", "shared memory"), ("sectors", "global memory")):
+        if counts.conflicts[word]:
+            needed = counts.conflicts[f"{word}_needed"]
+            print(f"{what}: {counts.conflicts[word]} {word}, {needed} would do")

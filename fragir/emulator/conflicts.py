@@ -54,8 +54,11 @@ class Conflicts(Hooks):
         self._told: set[tuple[int, bool]] = set()
 
     def on_access(self, access: Access) -> None:
-        if access.space == "local" or access.instruction.opcode[:2] == ("st", "bulk"):
+        words = access.instruction.opcode
+        if access.space == "local" or words[:2] == ("st", "bulk"):
             return
+        if "param" in words or "const" in words:
+            return  # through caches of their own
         for arena, at, lanes in access.parts():
             if at.size and arena is not self.machine.memory.local:
                 self._count(access, arena, at, lanes)
@@ -109,6 +112,12 @@ class Conflicts(Hooks):
             cost.address = int(access.address.flat[0])
 
     def on_finish(self) -> None:
+        total = self.machine.report.statistics.conflicts
+        total.clear()
+        for cost in self.costs.values():
+            word = "passes" if cost.shared else "sectors"
+            total[word] += cost.paid
+            total[f"{word}_needed"] += cost.needed
         for key, cost in self.costs.items():
             limit = cost.needed if cost.shared else EXCESS * cost.needed - 1
             straddles = not cost.shared and cost.worst < 2

@@ -81,7 +81,9 @@ class Statistics:
 
     `instructions`: warp instructions by opcode word; `lanes`: lane instructions issued (32 for
     each warp instruction); `mma`: tensor-core instructions (wgmma counts once per warpgroup);
-    `loaded` and `stored`: bytes by space.
+    `loaded` and `stored`: bytes by space. `conflicts`, counted with `check` only: passes that
+    shared memory took (`passes`) and had to (`passes_needed`), sectors of 32 bytes of global memory
+    that warps touched (`sectors`) and would fill (`sectors_needed`).
     """
 
     instructions: Counter[str] = field(default_factory=Counter[str])
@@ -89,6 +91,7 @@ class Statistics:
     mma: int = 0
     loaded: Counter[str] = field(default_factory=Counter[str])
     stored: Counter[str] = field(default_factory=Counter[str])
+    conflicts: Counter[str] = field(default_factory=Counter[str])
     rounds: int = 0
     seconds: float = 0.0
     decode_seconds: float = 0.0

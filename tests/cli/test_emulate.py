@@ -362,3 +362,38 @@ def test_what_was_found_before_an_error(fragir: Fragir, in_folder: Path) -> None
 def test_ptxas(fragir: Fragir, store: Path, zeros: Path, version: str, code: int) -> None:
     arguments = ["--arg", "out:out.npy", "--arg", "u32:5", "--ptxas", version]
     assert fragir("emulate", "store.ptx", *arguments).code == code
+
+
+TWO_REGISTERS = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %a, %b; .reg .b64 %p;
+    .shared .align 8 .b32 words[64];
+    ld.param.u64 %p, [out];
+    ld.shared.u32 %a, [words+4]; ld.shared.u32 %b, [words+128];
+    st.global.v2.u32 [%p], {%a, %b};
+    ret;
+}
+"""
+
+
+def test_registers_of_one_instruction_are_told_apart(fragir: Fragir, zeros: Path) -> None:
+    Path("two.ptx").write_text(TWO_REGISTERS)
+    result = fragir("check", "two.ptx", "--arg", "in:out.npy", "--json")
+    found = json.loads(result.out)["findings"]
+    assert [f["message"].split()[0] for f in found] == ["%a", "%b"]  # each once, in all runs
+    assert {(f["line"], f["warp"], f["lane"]) for f in found} == {(11, 0, 0)}
+
+
+def test_statistics(fragir: Fragir, store: Path, zeros: Path) -> None:
+    run = ["emulate", "store.ptx", "--arg", "in:out.npy", "--arg", "u32:5"]
+    lines = fragir(*run, "--check").out.splitlines()
+    assert any(line.startswith("instructions: ") and "st 1" in line for line in lines)
+    assert "bytes stored: global 128" in lines
+    assert "global memory: 4 sectors, 4 would do" in lines
+    document = json.loads(fragir(*run, "--check", "--json").out)
+    assert document["conflicts"] == {"sectors": 4, "sectors_needed": 4}
+    assert json.loads(fragir(*run, "--json").out)["conflicts"] == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator.conflicts import passes, passes_of, sectors, sectors_of
@@ -12,6 +12,8 @@ from fragir.emulator.report import PERFORMANCE
 
 from .faults import Fault, faults
 
+#: Loaded machines make examples slowly.
+UNDER_LOAD = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 FAULTS = [f for f in faults() if f.kind in PERFORMANCE]
 
 
@@ -56,6 +58,7 @@ def test_absent_lanes_do_not_collide() -> None:
     assert passes(pattern, 4)[:2] == (1, 1)
 
 
+@UNDER_LOAD
 @given(st.lists(st.integers(0, 255), min_size=32, max_size=32), st.sampled_from([4, 8, 16]))
 def test_passes_agree_with_counting(words: list[int], size: int) -> None:
     starts = [w * size for w in words]
@@ -78,6 +81,7 @@ def test_sectors(stride: int, size: int, touched: int, needed: int) -> None:
     assert sectors(np.arange(32, dtype=np.int64) * stride, size)[:2] == (touched, needed)
 
 
+@UNDER_LOAD
 @given(
     st.lists(st.lists(st.integers(-1, 300), min_size=32, max_size=32), min_size=1, max_size=4),
     st.sampled_from([1, 2, 4, 8, 16]),
