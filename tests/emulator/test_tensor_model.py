@@ -23,7 +23,7 @@ from . import floats
 from .test_arithmetic import FORMATS, Number, codes, read, step, towards_zero, write
 
 Bits: TypeAlias = npt.NDArray[Any]
-KINDS = ["raw", "near", "zeros", "tiny", "special"]
+KINDS = ["raw", "near", "zeros", "tiny", "special", "floor"]
 OUTPUTS = 7  # of each instruction and kind
 TARGETS = "sm_70 sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_103a sm_110a sm_120a sm_121a".split()
 NUMBERS = {name: int(name[3:].rstrip("a")) for name in TARGETS}
@@ -101,6 +101,13 @@ def emulated(
 
 def inputs(name: str, shape: tuple[int, ...], kind: str, rng: np.random.Generator) -> Bits:
     """Codes of an element (or accumulator) in the low bits."""
+    if kind == "floor":  # products near the least number of the results
+        exponent, fraction, *_ = FORMATS[name]
+        place = 23 if name == "tf32" else fraction
+        middle, spread = (52, 7) if exponent == 8 else (3, 3)
+        field = rng.integers(middle - spread, middle + spread, shape).astype(np.uint32)
+        keep = np.uint32(~(((1 << exponent) - 1) << place) & 0xFFFFFFFF)
+        return codes(name, shape, "raw", rng) & keep | field << np.uint32(place)
     if kind != "special":
         return codes(name, shape, kind, rng)
     made = codes(name, shape, "near", rng)
@@ -119,6 +126,9 @@ def inputs(name: str, shape: tuple[int, ...], kind: str, rng: np.random.Generato
 
 
 def addends(accumulator: str, shape: tuple[int, ...], kind: str, rng: np.random.Generator) -> Bits:
+    if kind == "floor":  # any other C would lead
+        sign = 1 << (15 if accumulator == "f16" else 31)
+        return (rng.integers(0, 2, shape) * sign).astype(np.uint32)
     made = inputs(accumulator, shape, kind, rng)
     if kind in ("near", "special") and accumulator == "f32":
         field = rng.integers(122, 132, shape).astype(np.uint32) << np.uint32(23)
