@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, copy, elementwise, of1
-from fragir.emulator.calls import reserve
 from fragir.emulator.common import Mask, Step, kind_of, store
+from fragir.emulator.handover import reserve
 from fragir.emulator.memory import (
     CLUSTER_SHIFT,
     GLOBAL_BASE,

@@ -8,7 +8,6 @@ are kept until it is back. `RESULTS`, the pseudo instruction behind a call, is w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,45 +15,23 @@ import numpy as np
 from fragir.emulator.common import UINT, EmulationError, Mask, Row, Step, store, where
 from fragir.emulator.decode import Decoder
 from fragir.emulator.externs import EXTERNS, Extern
+from fragir.emulator.handover import Fetch, Handover, Handovers, Put, next_frame, reserve
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Register, Routine, Symbol
-from fragir.emulator.state import Machine
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.scheduler import Terminator
+    from fragir.emulator.state import Machine
 
 MOST = 1000  # calls that can be nested
-FRAME = 16  # what frames are aligned to
-
-Fetch = Callable[[Any, Mask], Any]
-Put = Callable[[Any, Mask, Any], None]
 
 
-@dataclass(slots=True)
-class Handover:
-    """Values that move at once: all are read before any is written."""
-
-    pairs: list[tuple[Fetch, Put]]
-
-    def fetch(self, sel: Any, mask: Mask) -> list[Any]:
-        return [f(sel, mask) for f, _ in self.pairs]
-
-    def put(self, sel: Any, mask: Mask, values: list[Any]) -> None:
-        for (_, put), value in zip(self.pairs, values, strict=True):
-            put(sel, mask, value)
-
-    def run(self, sel: Any, mask: Mask) -> None:
-        self.put(sel, mask, self.fetch(sel, mask))
-
-
-class Calls:
+class Calls(Handovers):
     """The calls of a program on one machine, or on a plane beside it (`shadow.py`)."""
 
     def __init__(self, decoder: Decoder) -> None:
-        self.decoder = decoder
-        self.machine: Machine = decoder.machine
-        self.program = decoder.program
+        super().__init__(decoder)
         #: Which function a register names is read from the machine itself.
         self.real: Decoder = getattr(decoder, "real", decoder)
 
@@ -169,7 +146,7 @@ class Calls:
         routine = self.program.routine(name.text)
         keep = self._keep(routine)
         if routine is not None:
-            move = self._moves(ins, arguments, routine.parameters, into=routine)
+            move = self.moves(ins, arguments, routine.parameters, into=routine)
 
             def direct(sel: Any, mask: Mask) -> None:
                 if keep is not None:
@@ -198,7 +175,7 @@ class Calls:
         if routine is None and self.extern(name) is not None:
             return lambda sel, mask: None
         if routine is not None:
-            only = self._moves(ins, routine.returns, results, out_of=routine)
+            only = self.moves(ins, routine.returns, results, out_of=routine)
 
             def direct(sel: Any, mask: Mask) -> None:
                 values = only.fetch(sel, mask)
@@ -237,9 +214,9 @@ class Calls:
             if len(theirs) != len(operands) or routine.node.kind == "entry":
                 result.append(Handover([]))
             elif passing:
-                result.append(self._moves(ins, operands, theirs, into=routine))
+                result.append(self.moves(ins, operands, theirs, into=routine))
             else:
-                result.append(self._moves(ins, theirs, operands, out_of=routine))
+                result.append(self.moves(ins, theirs, operands, out_of=routine))
         return result
 
     # -- registers of recursive functions ----------------------------------------------------------
@@ -304,119 +281,6 @@ class Calls:
                 number = where(lanes, kept[place][sel], number)
         return number
 
-    # -- one value ---------------------------------------------------------------------------------
-
-    def _moves(
-        self,
-        ins: tree.Instruction,
-        sources: Sequence[Any],
-        places: Sequence[Any],
-        into: Routine | None = None,
-        out_of: Routine | None = None,
-    ) -> Handover:
-        if len(sources) != len(places):
-            raise self.program.error(
-                f"the call passes {len(sources)} values, {len(places)} are expected", ins.at
-            )
-        pairs: list[tuple[Fetch, Put]] = []
-        for source, place in zip(sources, places, strict=True):
-            a, b = self._entity(source), self._entity(place)
-            if isinstance(b, tree.Sink):
-                continue
-            size = b.size if isinstance(b, Symbol) else max(b.width // 8, 1)
-            if isinstance(a, Symbol) and isinstance(b, Symbol):
-                size = min(a.size, b.size)
-            pairs.append(
-                (
-                    self._fetch(ins, source, a, b, size, out_of is not None),
-                    self._put(ins, b, size, into is not None),
-                )
-            )
-        return Handover(pairs)
-
-    def _entity(self, value: Any) -> Any:
-        if isinstance(value, tree.Name):
-            return self.program.find(self.decoder.scope, value.text)
-        return value
-
-    def _base(self, symbol: Symbol, callee: bool) -> Fetch:
-        """Positions of a variable in local memory: of this call's frame, or of the callee's."""
-        machine = self.machine
-        home = machine.memory.local_home
-        offset = symbol.offset
-        if symbol.space != "local":
-            raise self.program.error(f"{symbol.name} cannot be passed by a call")
-        if not symbol.framed:
-            return lambda sel, mask: home[sel] + offset
-
-        def framed(sel: Any, mask: Mask) -> Any:
-            frame = next_frame(machine.stack_top[sel]) if callee else machine.frame[sel]
-            if callee:
-                reserve(machine, frame + np.uint64(offset + symbol.size), mask)
-            return home[sel] + frame.astype(np.int64) + offset
-
-        return framed
-
-    def _fetch(
-        self, ins: tree.Instruction, source: Any, a: Any, b: Any, size: int, callee: bool
-    ) -> Fetch:
-        memory = self.machine.memory
-        if isinstance(a, Symbol):
-            base = self._base(a, callee)
-
-            def of_memory(sel: Any, mask: Mask) -> Any:
-                at = base(sel, mask)[..., None] + np.arange(size)
-                return memory.local.bytes[np.minimum(at, memory.local.bytes.size - 1)]
-
-            if isinstance(b, Symbol):
-                return of_memory
-            width = max(size, 1)
-
-            def of_value(sel: Any, mask: Mask) -> Any:
-                return of_memory(sel, mask).view(UINT[width])[..., 0]
-
-            return of_value
-        if isinstance(a, Register):
-            row = self.machine.files[a.width][a.index] if a.width <= 64 else None
-        elif isinstance(b, Register):
-            row = self.decoder.row(ins, source, "pred" if b.width == 1 else f"u{b.width}")
-        elif isinstance(b, Symbol) and size in UINT:
-            row = self.decoder.row(ins, source, f"b{8 * size}")
-        else:
-            row = None
-        if row is None:
-            raise self.program.error("this argument of a call is not supported", ins.at)
-        value: Row = row
-        return lambda sel, mask: value[sel].copy()
-
-    def _put(self, ins: tree.Instruction, b: Any, size: int, callee: bool) -> Put:
-        memory = self.machine.memory
-        if isinstance(b, Register):
-            if b.width > 64:
-                raise self.program.error("this argument of a call is not supported", ins.at)
-            row = self.machine.files[b.width][b.index]
-
-            def to_row(sel: Any, mask: Mask, value: Any) -> None:
-                store(row, sel, mask, value.astype(row.dtype))
-
-            return to_row
-        if not isinstance(b, Symbol):
-            raise self.program.error("this argument of a call is not supported", ins.at)
-        base = self._base(b, callee)
-
-        def to_memory(sel: Any, mask: Mask, value: Any) -> None:
-            at = base(sel, mask)
-            data = value if value.dtype == np.uint8 and value.ndim > at.ndim else None
-            if data is None:
-                data = np.ascontiguousarray(value)[..., None].view(np.uint8)
-            part = at[..., None] + np.arange(min(size, data.shape[-1]))
-            data = data[..., : part.shape[-1]]
-            if mask is not None:
-                part, data = part[mask], data[mask]
-            memory.local.bytes[part] = data
-
-        return to_memory
-
     # -- functions without a body ------------------------------------------------------------------
 
     def _extern(self, ins: tree.Instruction, extern: Extern) -> Step:
@@ -431,8 +295,8 @@ class Calls:
         ]
         put: Put | None = None
         if results and not isinstance(results[0], tree.Sink):
-            entity = self._entity(results[0])
-            put = self._put(ins, entity, extern.result, False)
+            entity = self.entity(results[0])
+            put = self.put(ins, entity, extern.result, False)
         machine = self.machine
 
         def run(sel: Any, mask: Mask) -> None:
@@ -453,18 +317,18 @@ class Calls:
         return run
 
     def _value(self, ins: tree.Instruction, operand: tree.Operand, size: int) -> Fetch:
-        entity = self._entity(operand)
-        return self._fetch(ins, operand, entity, Register(8 * size, 0, f"b{8 * size}"), size, False)
+        entity = self.entity(operand)
+        return self.fetch(ins, operand, entity, Register(8 * size, 0, f"b{8 * size}"), size, False)
 
     def _forget(self, ins: tree.Instruction) -> Step:
         """On a plane: nothing is known of what such a function returns."""
         results, _, _ = split_call(ins)
         puts: list[Put] = []
         for result in results:
-            entity = self._entity(result)
+            entity = self.entity(result)
             if isinstance(entity, Register | Symbol):
                 size = entity.size if isinstance(entity, Symbol) else max(entity.width // 8, 1)
-                puts.append(self._put(ins, entity, size, False))
+                puts.append(self.put(ins, entity, size, False))
 
         def run(sel: Any, mask: Mask) -> None:
             shape = self.machine.key[sel].shape
@@ -489,27 +353,6 @@ def _levels(machine: Machine, sel: Any, mask: Mask) -> list[tuple[int, Any]]:
     depth = machine.depth[sel]
     levels = np.unique(depth if mask is None else depth[mask])
     return [(int(v), depth == v if mask is None else (depth == v) & mask) for v in levels]
-
-
-def next_frame(top: Any) -> Any:
-    """Where the next frame begins."""
-    return (top + np.uint64(FRAME - 1)) & np.uint64(~(FRAME - 1) & (1 << 64) - 1)
-
-
-def reserve(machine: Machine, top: Any, mask: Mask) -> None:
-    """Refuse stacks that grow beyond the lane's local memory."""
-    highest = int(top.max() if mask is None else top[mask].max())
-    if highest > machine.memory.local_size:
-        where = top if mask is None else top[mask]
-        index = int(np.argmax(where))
-        reason = (
-            f"the stack overflows: it has {machine.memory.local_size} bytes a lane "
-            "(run(..., stack=...) gives more)"
-        )
-        fault = AccessFault(reason, highest, index)
-        if mask is not None:
-            fault.mask = mask  # pyright: ignore[reportAttributeAccessIssue]
-        raise fault
 
 
 def split_call(

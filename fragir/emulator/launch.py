@@ -12,13 +12,13 @@ import numpy.typing as npt
 from fragir.emulator.arguments import Arguments
 from fragir.emulator.asynchronous import AsyncEngine
 from fragir.emulator.barriers import BlockBarriers
-from fragir.emulator.calls import FRAME
 from fragir.emulator.checks import hooks_for
 from fragir.emulator.collective import is_collective, needs
 from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
 from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
 from fragir.emulator.decode import MALFORMED, Decoder, lookup
 from fragir.emulator.forms import why_not
+from fragir.emulator.handover import FRAME
 from fragir.emulator.hooks import instrument, overriding
 from fragir.emulator.memory import GLOBAL_BASE, Memory
 from fragir.emulator.program import RESULTS, Program, Symbol, type_size
