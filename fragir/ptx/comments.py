@@ -16,7 +16,7 @@ from fragir.ptx.limits import Refused
 
 @cache
 def _comment() -> re.Pattern[str]:
-    return re.compile(rf"{TERMINALS['STRING']}|({TERMINALS['COMMENT']}|/\*)", re.ASCII)
+    return re.compile(rf"{TERMINALS['STRING']}|({TERMINALS['COMMENT']}|/\*|#)", re.ASCII)
 
 
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -35,6 +35,10 @@ def strip_comments(text: str) -> tuple[str, list[tuple[int, str]]]:
         comment, begin = m[1], m.start()
         if comment == "/*":
             raise Refused("a comment without an end", begin)
+        if comment == "#":  # begins no comment: what no terminal takes, so that it stays a fault
+            parts += (text[at:begin], "\0")
+            at = m.end()
+            continue
         found.append((begin, comment))
         blank = _NOT_NEWLINE.sub(" ", comment) if "\n" in comment else " " * len(comment)
         parts += (text[at:begin], blank)

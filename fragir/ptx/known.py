@@ -80,7 +80,7 @@ TERMINALS = {
     'MINUS': '\\-',
     'MODIFIERS': '(?:\\.\\w+(?:::\\w+)*)+(?![\\w$]|::)',
     'MORETHAN': '>',
-    'NAME': '(?:[A-Za-z][\\w$]*|[_$%][\\w$]+)(?![\\w$])',
+    'NAME': '(?!WARP_SZ(?![\\w$]))(?:[A-Za-z][\\w$]*|[_$%][\\w$]+)(?![\\w$])',
     'OPCODE': '[a-z][a-z0-9_]*(?![\\w$])',
     'PLUS': '\\+',
     'POINTER_SPACE': '\\.(?:const|global|local|shared)(?![\\w$])',

@@ -39,6 +39,7 @@ class PtxSyntaxError(FragirError):
 
 def parse(text: str, filename: str = "<ptx>", *, cache: bool = True) -> Module:
     """The syntax tree of a PTX text. Raises PtxSyntaxError, and nothing else, if it has none."""
+    text = text.rstrip("\0")  # the end of a C string, which NVRTC's texts are
     source = Source(text, filename)
     if len(text) > MAX_TEXT:
         raise PtxSyntaxError(

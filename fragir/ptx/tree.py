@@ -239,7 +239,7 @@ class Resident(Frozen):
     """`{%r1, %r2, %r3, %r4}|%p`: what a texture returns, and whether it was resident (9.7.9.3)."""
 
     vector: Vector
-    predicate: Name | Sink
+    predicate: Name
     at: int = _at()
 
 

@@ -32,7 +32,7 @@ def find_ptxas() -> str | None:
     """The ptxas of the Python package nvidia-cuda-nvcc, else the one on the PATH."""
     spec = importlib.util.find_spec("nvidia")
     for root in (spec and spec.submodule_search_locations) or ():
-        for found in Path(root).glob("*/bin/ptxas"):
+        for found in sorted(Path(root).glob("*/bin/ptxas")):  # that of CUDA 13 before that of 12
             return str(found)
     return shutil.which("ptxas")
 
