@@ -104,7 +104,6 @@ def test_votes(ptx: str, rng: np.random.Generator) -> None:
             ]
 
 
-@pytest.mark.xfail(reason="lanes with several membermasks vote as one group", strict=False)
 def test_cooperative_groups(ptx: str, rng: np.random.Generator) -> None:
     x, out = rng.integers(0, 100, 64).astype(i32), np.zeros((64, 6), i32)
     execute(ptx, "groups", [x, out], block=(64,))

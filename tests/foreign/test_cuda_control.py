@@ -64,7 +64,6 @@ def test_loops_left_early(ptx: str, rng: np.random.Generator) -> None:
     assert (out == sums + sums.reshape(-1, 2)[:, ::-1].ravel()).all()
 
 
-@pytest.mark.xfail(reason="results of indirect calls count as undefined", strict=False)
 def test_function_pointers(ptx: str, rng: np.random.Generator) -> None:
     which, x, y = rng.integers(-99, 99, (3, N)).astype(i32)
     out = np.zeros(N, i32)

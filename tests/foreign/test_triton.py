@@ -162,7 +162,6 @@ def test_warp_specialisation(rng: np.random.Generator, asynchrony: str) -> None:
     assert (c == a.astype(f32) @ b.astype(f32).T).all()
 
 
-@pytest.mark.xfail(reason="tensormap.replace is not known", strict=False)
 def test_tensor_maps_made_on_the_device(rng: np.random.Generator) -> None:
     m, n, k = 200, 112, 144
     a, b, c = small(rng, m, k), small(rng, n, k), np.zeros((m, n), f32)
