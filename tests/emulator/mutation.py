@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,20 @@ class Subject:
 
 @dataclass(frozen=True)
 class Mutant:
-    """`what`: the statement, `how` it was changed, in words; `line` in the original text."""
+    """`what`: the statement, `how` it was changed, in words; `line` in the original text.
+
+    `which`: 0 for the first such statement of the text, 1 for the second.
+    """
 
     line: int
     what: str
     how: str
     text: str
+    which: int = 0
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        return self.what, self.which, self.how
 
     @property
     def name(self) -> str:
@@ -78,8 +87,17 @@ def instructions(text: str) -> list[tree.Instruction]:
     return sorted(found, key=lambda ins: ins.at)
 
 
-def mutants(text: str) -> Iterator[Mutant]:
+def mutants(text: str) -> list[Mutant]:
     """Every mutant of a kernel, in the order of the text."""
+    seen: Counter[tuple[str, str]] = Counter()
+    found: list[Mutant] = []
+    for mutant in _mutants(text):
+        found.append(replace(mutant, which=seen[mutant.what, mutant.how]))
+        seen[mutant.what, mutant.how] += 1
+    return found
+
+
+def _mutants(text: str) -> Iterator[Mutant]:
     code = instructions(text)
     for number, ins in enumerate(code):
         start, end = ins.at, text.index(";", ins.at) + 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from fragir.emulator import run
 from fragir.emulator.common import Asynchrony
 
 from .faults import Fault, faults
@@ -38,3 +40,34 @@ def test_races_are_found_in_any_order(fault: Fault, schedule: int) -> None:
     kinds = {f.kind for f in fault.findings(mended=False, schedule=schedule)}
     assert "race" in kinds
     assert kinds <= {"race", "uninitialised", "pending-copy"}  # what may come of it
+
+
+WAVES = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>; .reg .b64 %p<3>;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x;
+    ld.param.u64 %p1, [out];
+    SLOT
+    mul.wide.u32 %p2, %r1, 4; add.u64 %p1, %p1, %p2;
+    st.global.u32 [%p1], %r2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("resident", [1, 4, 256])
+def test_blocks_of_different_waves_race(resident: int) -> None:
+    """Which blocks are on the machine together is chance: all of them race."""
+    apart = WAVES.replace("SLOT", "mad.lo.u32 %r1, %r2, 32, %r1;")
+    out = np.zeros(32 * 12, np.uint32)
+    report = run(apart, grid=(12,), arguments=[out], check=True, resident=resident)
+    assert report.findings == []
+    report = run(
+        WAVES.replace("SLOT", ""), grid=(12,), arguments=[out], check=True, resident=resident
+    )
+    assert [(f.kind, f.line) for f in report.findings] == [("race", 12)]
+    assert "byte 0 of argument 0 (out)" in report.findings[0].message
