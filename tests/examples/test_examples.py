@@ -236,4 +236,7 @@ def test_page_lists_every_example() -> None:
     """docs/examples.md names each file, and only files that exist."""
     page = (ROOT / "docs" / "examples.md").read_text()
     linked = set(re.findall(r"\(\.\./examples/([\w.]+)\)", page))
-    assert linked == {path.name for path in (*EXAMPLES.glob("*.mlir"), *EXAMPLES.glob("*.py"))}
+    assert linked == {
+        path.name
+        for path in (*EXAMPLES.glob("*.mlir"), *EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.ptx"))
+    }
