@@ -34,6 +34,7 @@ class Synchronisation(Hooks):
         self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
         self.cluster_site: I64 = np.zeros(lanes, np.int64)  # where each has arrived last
         self.cluster_count: I64 = np.zeros(lanes, np.int64)
+        self.last = 0  # the lane of the latest event at an mbarrier
         self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
         self.said: set[tuple[str, int, int]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
@@ -165,6 +166,8 @@ class Synchronisation(Hooks):
     def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
         memory = self.machine.memory
         offset = position % max(memory.shared_stride, 1)
+        if len(lanes):
+            self.last = int(lanes[0])
         if kind == "complete":
             self.site = int(self.transferred[lanes[0]])
         elif kind == "arrive":
@@ -173,7 +176,7 @@ class Synchronisation(Hooks):
             self.came.pop(position, None)
         elif kind == "underflow":
             text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
-            self.say("mbarrier", self.site, text, None, offset)
+            self.say("mbarrier", self.site, text, self.last, offset)
 
     def on_deadlock(self) -> list[str]:
         """Who has arrived at the mbarriers that lanes poll."""
@@ -200,7 +203,8 @@ class Synchronisation(Hooks):
         text = "all threads have exited and nothing has waited for this copy"
         for copy in copies:
             lane = int(copy.lanes.flat[0])
-            self.say("unretired", int(self.copied[lane]), text, lane, None)
+            at = int(copy.into.flat[0]) % max(self.machine.memory.shared_stride, 1)
+            self.say("unretired", int(self.copied[lane]), text, lane, at)
         for transfer in transfers:
             lane = int(transfer.lanes[0])
             self.say("unretired", int(self.transferred[lane]), text, lane, None)

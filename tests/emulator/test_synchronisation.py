@@ -34,6 +34,17 @@ def test_the_mended_twin_is_silent(
     assert fault.findings(mended=True, schedule=schedule, asynchrony=asynchrony) == []
 
 
+@pytest.mark.parametrize("fault", faults(), ids=lambda f: f.name)
+def test_findings_name_line_warp_lane_and_address(fault: Fault) -> None:
+    found = fault.findings(mended=False)[0]
+    assert found.line is not None
+    assert found.warp is not None
+    if found.kind != "stopped":
+        assert found.lane is not None
+    if found.kind in {"race", "mbarrier", "out-of-bounds", "misaligned", "bank-conflict"}:
+        assert found.address is not None
+
+
 def test_every_kind_has_a_fault() -> None:
     assert {f.kind for f in faults()} - ELSEWHERE == set(KINDS) - ELSEWHERE
 
