@@ -111,6 +111,26 @@ def test_numbers_that_are_no_scales(value: float) -> None:
         small_float_bits(value, "ue8m0")
 
 
+BITS = """
+func.func @f(%a: memref<8x128xui1>, %b: memref<8x128xui1>, %c: memref<8x8xi32>) {{
+  %ta = frag.load %a[0, 0] : memref<8x128xui1> -> !frag.tile<8x128xui1>
+  %tb = frag.load %b[0, 0] transposed : memref<8x128xui1> -> !frag.tile<128x8xui1>
+  %tc = frag.load %c[0, 0] : memref<8x8xi32> -> !frag.tile<8x8xi32>
+  %r = frag.mma %ta, %tb, %tc {word}
+    : !frag.tile<8x128xui1>, !frag.tile<128x8xui1>, !frag.tile<8x8xi32> -> !frag.tile<8x8xi32>
+  frag.store %r, %c[0, 0] : !frag.tile<8x8xi32>, memref<8x8xi32>
+  func.return
+}}
+"""
+
+
+def test_a_target_that_has_the_other_operation_on_bits() -> None:
+    with pytest.raises(FragirError, match=r'it exists from sm_80 on; sm_75 has bitop "xor"'):
+        fragir.compile(BITS.format(word=""), target="sm_75")
+    kernel = fragir.compile(BITS.format(word='bitop "xor"'), target="sm_75")
+    assert "xor.popc" in kernel.ptx
+
+
 def through_shared(element: str, swizzle: int, k: int) -> str:
     """D = A B + 0 with both operands by way of shared memory, two matrices in one stack."""
     space = f"#frag.shared<swizzle = {swizzle}>" if swizzle else "#frag.shared"
