@@ -3,8 +3,9 @@
     python benchmarks/ptx_reader.py [FILE.ptx ...] [--rounds N] [--json FILE] [--update PAGE.md]
 
 Without files: what nvcc makes of tests/ptx/kernels where there is an nvcc, else tests/ptx/data;
-and what fragir and Triton make of the products of `benchmarks/compile.py`. Cold: no statement shape
-is known, for each file anew, but the grammar is loaded. Warm: the file was read before. Least CPU
+and what fragir and Triton make of the products of `benchmarks/compile.py`. Cold: only the
+shapes that come with the package are known, for each file anew. Bare: not even these, but the
+grammar is loaded. Warm: the file was read before. Least CPU
 times, positions and a tree of our own nodes included. pyptx's is over the files that it reads.
 """
 
@@ -41,8 +42,9 @@ def least(function: Callable[[], object], runs: int) -> float:
     return best * 1e3
 
 
-def cold(text: str) -> None:
-    forget()
+def cold(text: str, shipped: bool = False) -> None:
+    """Reads a text with no shapes learnt; `shipped`: those of the package are forgotten too."""
+    forget(shipped=shipped)
     parse(text)
 
 
@@ -88,6 +90,7 @@ def measured(paths: list[Path], options: argparse.Namespace, pyptx: Worker | Non
             Column("file", "files"),
             Column("bytes", "bytes", ",d"),
             Column("cold", "cold", ".2f"),
+            Column("bare", "bare", ".2f"),
             Column("warm", "warm", ".2f"),
             Column("lark", "plain Lark", ".2f"),
             Column("pyptx", PYPTX.label, ".2f"),
@@ -95,7 +98,8 @@ def measured(paths: list[Path], options: argparse.Namespace, pyptx: Worker | Non
         ),
     )
     runs, groups = options.rounds, dict[str, dict[str, tuple[int, float]]]()
-    parse("")
+    parse("", cache=False)
+    parse(".version 1.0\n.func f() { ret; }")  # the regular expressions of the quick way
     for path in paths:
         text = path.read_text("utf-8")
         try:
@@ -104,6 +108,7 @@ def measured(paths: list[Path], options: argparse.Namespace, pyptx: Worker | Non
             sys.exit(str(error))
         times: dict[str, float | None] = {
             "cold": least(lambda text=text: cold(text), runs),
+            "bare": least(lambda text=text: cold(text, shipped=True), runs),
             "warm": least(lambda text=text: parse(text), runs),
             "lark": least(lambda text=text: parse(text, cache=False), min(runs, 2)),
             "write": least(lambda module=module: write(module), runs),
