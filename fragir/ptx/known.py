@@ -359,12 +359,52 @@ def statement_15(p: Parts, o: Offsets, i: int) -> Any:  # .loc 1 1 1, function_n
     return Loc(Integer(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), Integer(p[i+5], o[i+5]), Name(p[i+9], o[i+9]), Integer(p[i+11], o[i+11]), (Integer(p[i+15], o[i+15]), Integer(p[i+17], o[i+17]), Integer(p[i+19], o[i+19])), o[i+0]+p[i+0].index('.'))
 
 
-def statement_16(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b64 _);
+def statement_16(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ ();
+    return CallPrototype((), Sink(o[i+1]), (), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_17(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _);
+    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')),), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_18(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _);
+    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_19(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _, .param .b32 _);
+    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_20(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _);
+    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_21(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _);
+    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.')), Declaration((), 'param', None, None, p[i+19][1:], (Variable(Name(p[i+21], o[i+21]), None, (), None, o[i+21]),), (), None, None, o[i+18]+p[i+18].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_22(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ ();
+    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_23(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b32 _);
     return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')),), (), o[i+0]+p[i+0].index('.'))
 
 
-def statement_17(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b64 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')),), (), o[i+0]+p[i+0].index('.'))
+def statement_24(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);
+    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_25(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _, .param .b32 _);
+    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_26(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _);
+    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.')), Declaration((), 'param', None, None, p[i+19][1:], (Variable(Name(p[i+21], o[i+21]), None, (), None, o[i+21]),), (), None, None, o[i+18]+p[i+18].index('.'))), (), o[i+0]+p[i+0].index('.'))
+
+
+def statement_27(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _);
+    return CallPrototype((Declaration((), 'param', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+nth(p[i+0], '.', 1)),), Sink(o[i+5]), (Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.')), Declaration((), 'param', None, None, p[i+19][1:], (Variable(Name(p[i+21], o[i+21]), None, (), None, o[i+21]),), (), None, None, o[i+18]+p[i+18].index('.')), Declaration((), 'param', None, None, p[i+23][1:], (Variable(Name(p[i+25], o[i+25]), None, (), None, o[i+25]),), (), None, None, o[i+22]+p[i+22].index('.'))), (), o[i+0]+p[i+0].index('.'))
 
 
 def parameter_0(p: Parts, o: Offsets, i: int) -> Any:  # .param .b32 a
@@ -618,8 +658,18 @@ SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] =
         ('.pragma ', 's', ';'): statement_13,
         ('.loc ', 'i', ' ', 'i', ' ', 'i', ',', 'F', ' ', 'n', ',', 'I', ' ', 'i', ' ', 'i', ' ', 'i', ''): statement_14,
         ('.loc ', 'i', ' ', 'i', ' ', 'i', ',', 'F', ' ', 'n', '+', 'i', ',', 'I', ' ', 'i', ' ', 'i', ' ', 'i', ''): statement_15,
-        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '(.param ', 'T', ' ', '_', ');'): statement_16,
+        ('.callprototype ', '_', '();'): statement_16,
         ('.callprototype ', '_', '(.param ', 'T', ' ', '_', ');'): statement_17,
+        ('.callprototype ', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_18,
+        ('.callprototype ', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_19,
+        ('.callprototype ', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_20,
+        ('.callprototype ', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_21,
+        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '();'): statement_22,
+        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '(.param ', 'T', ' ', '_', ');'): statement_23,
+        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_24,
+        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_25,
+        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_26,
+        ('.callprototype(.param ', 'T', ' ', '_', ')', '_', '(.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ',.param ', 'T', ' ', '_', ');'): statement_27,
     },
     'parameter': {
         ('.param ', 'T', ' ', 'n', ''): parameter_0,

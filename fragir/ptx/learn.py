@@ -32,8 +32,11 @@ PIECES: dict[str, tuple[str, ...]] = {
         *(".shared .b32 a;", ".shared .align 1 .b8 a;", ".loc 1 1 1", '.pragma "a";'),
         ".loc 1 1 1, function_name a, inlined_at 1 1 1",
         ".loc 1 1 1, function_name a+1, inlined_at 1 1 1",
-        ".callprototype (.param .b32 _) _ (.param .b64 _);",
-        ".callprototype _ (.param .b64 _);",
+        *(
+            f".callprototype {returns}_ ({', '.join(['.param .b32 _'] * count)});"
+            for returns in ("", "(.param .b32 _) ")
+            for count in range(6)
+        ),
     ),
     "parameter": (
         *(".param .b32 a", ".param .b8 a[1]", ".param .align 1 .b8 a[1]", ".reg .b32 a"),

@@ -14,7 +14,7 @@ BODY = HEAD + ".entry k()\n{\n"
 N = 200_000
 
 REFUSED = {
-    "nul": "\0" * N,
+    "nul": "\0" * N + ";",
     "letters": "a" * N,
     "letters in a body": BODY + "a" * N,
     "spaces in a body": BODY + " " * N,
