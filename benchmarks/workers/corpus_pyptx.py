@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from pyptx import Tile, kernel, ptx, reg
-from pyptx.types import bf16, f32, u32
+from pyptx.types import b32, bf16, f32, u32
 
 
 def scaled(arch: str):
@@ -58,13 +58,13 @@ def product(arch: str):
         row, column = lane >> 2, (lane & 3) << 1
         pa += ((row << 4) + column) << 1
         pb += ((row << 4) + column) << 1
-        x, y, d = reg.array(u32, 4), reg.array(u32, 2), reg.array(f32, 4)
+        x, y, d = reg.array(b32, 4), reg.array(b32, 2), reg.array(f32, 4)
         zero = reg.scalar(f32, init=0.0)
         for i in range(4):
             ptx.inst.mov.f32(d[i], zero)
-            ptx.inst.ld.global_.u32(x[i], ptx.addr(pa, (i & 1) * 256 + (i >> 1) * 16))
+            ptx.inst.ld.global_.b32(x[i], ptx.addr(pa, (i & 1) * 256 + (i >> 1) * 16))
         for i in range(2):
-            ptx.inst.ld.global_.u32(y[i], ptx.addr(pb, i * 16))
+            ptx.inst.ld.global_.b32(y[i], ptx.addr(pb, i * 16))
         registers = ([d[i] for i in range(4)], [x[i] for i in range(4)], [y[i] for i in range(2)])
         ptx.mma.sync(
             shape=(16, 8, 16), dtype_d=f32, dtype_a=bf16, dtype_b=bf16, dtype_c=f32,
