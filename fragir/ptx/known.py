@@ -267,31 +267,35 @@ def operands_38(p: Parts, o: Offsets, i: int) -> Any:  # [a,b]
     return Address(Name(p[i+1], o[i+1]), None, (Name(p[i+3], o[i+3]),), o[i+0]+p[i+0].index('['))
 
 
-def operands_39(p: Parts, o: Offsets, i: int) -> Any:  # (a)
+def operands_39(p: Parts, o: Offsets, i: int) -> Any:  # ()
+    return Parens((), o[i+0]+p[i+0].index('('))
+
+
+def operands_40(p: Parts, o: Offsets, i: int) -> Any:  # (a)
     return Parens((Name(p[i+1], o[i+1]),), o[i+0]+p[i+0].index('('))
 
 
-def operands_40(p: Parts, o: Offsets, i: int) -> Any:  # (_)
+def operands_41(p: Parts, o: Offsets, i: int) -> Any:  # (_)
     return Parens((Sink(o[i+1]),), o[i+0]+p[i+0].index('('))
 
 
-def operands_41(p: Parts, o: Offsets, i: int) -> Any:  # (a,b)
+def operands_42(p: Parts, o: Offsets, i: int) -> Any:  # (a,b)
     return Parens((Name(p[i+1], o[i+1]), Name(p[i+3], o[i+3])), o[i+0]+p[i+0].index('('))
 
 
-def operands_42(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c)
+def operands_43(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c)
     return Parens((Name(p[i+1], o[i+1]), Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5])), o[i+0]+p[i+0].index('('))
 
 
-def operands_43(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d)
+def operands_44(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d)
     return Parens((Name(p[i+1], o[i+1]), Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+0]+p[i+0].index('('))
 
 
-def operands_44(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d,e)
+def operands_45(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d,e)
     return Parens((Name(p[i+1], o[i+1]), Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9])), o[i+0]+p[i+0].index('('))
 
 
-def operands_45(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d,e,f)
+def operands_46(p: Parts, o: Offsets, i: int) -> Any:  # (a,b,c,d,e,f)
     return Parens((Name(p[i+1], o[i+1]), Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), Name(p[i+11], o[i+11])), o[i+0]+p[i+0].index('('))
 
 
@@ -633,13 +637,14 @@ SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] =
         ('[', 'n', '+', 'i', ',{', 'n', ',', 'n', '}]'): operands_36,
         ('[', 'n', ',', 'n', ',{', 'n', ',', 'n', '}]'): operands_37,
         ('[', 'n', ',', 'n', ']'): operands_38,
-        ('(', 'n', ')'): operands_39,
-        ('(', '_', ')'): operands_40,
-        ('(', 'n', ',', 'n', ')'): operands_41,
-        ('(', 'n', ',', 'n', ',', 'n', ')'): operands_42,
-        ('(', 'n', ',', 'n', ',', 'n', ',', 'n', ')'): operands_43,
-        ('(', 'n', ',', 'n', ',', 'n', ',', 'n', ',', 'n', ')'): operands_44,
-        ('(', 'n', ',', 'n', ',', 'n', ',', 'n', ',', 'n', ',', 'n', ')'): operands_45,
+        ('()',): operands_39,
+        ('(', 'n', ')'): operands_40,
+        ('(', '_', ')'): operands_41,
+        ('(', 'n', ',', 'n', ')'): operands_42,
+        ('(', 'n', ',', 'n', ',', 'n', ')'): operands_43,
+        ('(', 'n', ',', 'n', ',', 'n', ',', 'n', ')'): operands_44,
+        ('(', 'n', ',', 'n', ',', 'n', ',', 'n', ',', 'n', ')'): operands_45,
+        ('(', 'n', ',', 'n', ',', 'n', ',', 'n', ',', 'n', ',', 'n', ')'): operands_46,
     },
     'statement': {
         ('.reg ', 'T', ' ', 'n', ';'): statement_0,

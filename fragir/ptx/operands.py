@@ -12,7 +12,7 @@ from fragir.ptx.constants import check_elements
 from fragir.ptx.generalise import Builder
 from fragir.ptx.shapes import MAX_WORDS, Classes, Key, Shapes
 from fragir.ptx.tree import Vector
-from fragir.ptx.words import BLANKS, OPERAND_WORDS, EndedGlue
+from fragir.ptx.words import BLANKS, OPERAND_WORDS, EndedGlue, glue_class
 
 # What makes a tuple of operands from parts, their offsets, and the index of the first part.
 Lister = Callable[[Sequence[str], Sequence[int], int], tuple[Any, ...]]
@@ -98,7 +98,7 @@ class Operands(Shapes):
             return _lark.parse(text, self.start, begin, end)
         whole = Span(0, 0, len(parts) - 1, len(parts[-1]))
         builders, lasting = self.builders(text, parts, offsets, whole, classes)
-        if lasting:
+        if lasting and len({i for _, i in builders}) == len(builders):
             self.bound(len(key))
             lister = self.lists[key] = _lister(builders)
             return lister(parts, offsets, 0)
@@ -127,6 +127,10 @@ class Operands(Shapes):
         first, begin, last, end = span
         start, stop = offsets[first] + begin, offsets[last] + end
         if first == last:  # no word
+            glue = parts[first]
+            builder = self.known.get((glue_class(glue[begin:end].strip(BLANKS)),))
+            if builder is not None and "(" not in glue[:begin]:  # `()`
+                return builder, True
             made = self.plain(text, start, stop)
             return lambda p, o, i: made, False
         head, tail = parts[first][begin:].lstrip(BLANKS), parts[last][:end].rstrip(BLANKS)
