@@ -153,13 +153,21 @@ class Tiles(Elementwise):
         b: Tile,
         c: Tile,
         *,
-        using: str | None = None,
+        using: str = "",
         result: Attribute | None = None,
+        scales: tuple[Tile, Tile] | None = None,
+        satfinite: bool = False,
+        rounding: str = "",
+        bitop: str = "",
+        kind: str = "",
     ) -> Tile:
         """`a b + c` by warps (mma.sync): a is M x K, b is K x N, c is M x N.
 
         Tiles are multiples of an instruction's shape; `using` names one, as in `"m16n8k8.f16"`,
-        where several fit. `result` is the element type, c's without it.
+        where several fit. `result` is the element type, c's without it. `scales` are those of
+        blocks along K, (M x blocks, blocks x N). `satfinite` clamps sums of integers; `rounding`
+        (`"rz"`) is that of f64, `bitop` (`"xor"`) that of single bits; `kind` (`"mxf4nvf4"`) is for
+        types that leave it open. PTX ISA 9.2, section 9.7.14.5.
         """
         first, second, third = self._tile(a), self._tile(b), self._tile(c)
         (m, k), (k2, n) = a.shape[:2], b.shape[:2]
@@ -168,13 +176,62 @@ class Tiles(Elementwise):
                 f"mma: {_by(a)} times {_by(b)} plus {_by(c)}",
                 "a is M x K, b is K x N, c is M x N; k.load(..., transposed=True) turns one",
             )
-        type_ = third.type
-        assert isinstance(type_, frag.TileType)
-        if result is not None:
-            type_ = type_.with_element(tile_element(result, "a tile"))
-        return self.trace.wrap(
-            self.trace.insert(frag.MmaOp(first, second, third, type_, using=using)).d
+        op = frag.MmaOp(
+            *(first, second, third, self._sums(c, result)),
+            using=using,
+            scales=self._scales(scales),
+            satfinite=satfinite,
+            rounding=rounding,
+            bitop=bitop,
+            kind=kind,
         )
+        return self.trace.wrap(self.trace.insert(op).d)
+
+    def mma_sparse(
+        self,
+        a: Tile,
+        b: Tile,
+        c: Tile,
+        metadata: Tile,
+        *,
+        using: str = "",
+        result: Attribute | None = None,
+        scales: tuple[Tile, Tile] | None = None,
+        unordered: bool = False,
+        satfinite: bool = False,
+        kind: str = "",
+    ) -> Tile:
+        """`a b + c` with two of every four elements of A kept (mma.sp): a is M x K/2.
+
+        `metadata` are u4, a nibble for every chunk of a row of A, M x K/4: which elements are kept
+        (tf32: M x K/2; s4, u4 and e2m1x2: M x K/8). `unordered`: they may name them in any order.
+        The rest is as for `mma`. PTX ISA 9.2, section 9.7.14.6.
+        """
+        first, second, third, fourth = (self._tile(tile) for tile in (a, b, c, metadata))
+        (m, half), (k, n) = a.shape[:2], b.shape[:2]
+        if k != 2 * half or c.shape[:2] != (m, n):
+            fail(
+                f"mma_sparse: {_by(a)} times {_by(b)} plus {_by(c)}",
+                "a is M x K/2 (what is kept), b is K x N, c is M x N",
+            )
+        op = frag.MmaSparseOp(
+            *(first, second, third, fourth, self._sums(c, result)),
+            scales=self._scales(scales),
+            unordered=unordered,
+            satfinite=satfinite,
+            kind=kind,
+            using=using,
+        )
+        return self.trace.wrap(self.trace.insert(op).d)
+
+    def _sums(self, c: Tile, result: Attribute | None) -> frag.TileType:
+        """The type of a product's tile: c's, with the elements of `result`."""
+        type_ = self._tile(c).type
+        assert isinstance(type_, frag.TileType)
+        return type_ if result is None else type_.with_element(tile_element(result, "a tile"))
+
+    def _scales(self, scales: tuple[Tile, Tile] | None) -> list[SSAValue]:
+        return [] if scales is None else [self._tile(scale) for scale in scales]
 
     def wgmma(
         self,
@@ -184,10 +241,16 @@ class Tiles(Elementwise):
         *,
         transposed_a: bool = False,
         transposed_b: bool = False,
+        negated_a: bool = False,
+        negated_b: bool = False,
+        metadata: Tile | None = None,
+        satfinite: bool = False,
     ) -> Tile:
         """`a b + c` by warpgroups (wgmma, sm_90a): b, and a unless it is a tile, in shared memory.
 
-        `transposed_a`: memory holds K x M; `transposed_b`: memory holds N x K.
+        `transposed_a`: memory holds K x M; `transposed_b`: memory holds N x K. `negated_a` and
+        `negated_b` flip signs of floats. With `metadata`, as for `mma_sparse`, a is M x K/2.
+        `satfinite` clamps sums of integers. PTX ISA 9.2, section 9.7.15.
         """
         first = self._tile(a) if isinstance(a, Tile) else self._memory(a)
         for name, operand in (("a", a), ("b", b)):
@@ -202,6 +265,10 @@ class Tiles(Elementwise):
             self._tile(c),
             a_transposed=transposed_a,
             b_transposed=transposed_b,
+            a_negated=negated_a,
+            b_negated=negated_b,
+            metadata=None if metadata is None else self._tile(metadata),
+            satfinite=satfinite,
         )
         return self.trace.wrap(self.trace.insert(op).d)
 

@@ -15,14 +15,38 @@ f32 = element_type("f32")
 f64 = element_type("f64")
 e4m3 = element_type("e4m3")
 e5m2 = element_type("e5m2")
+e3m2 = element_type("e3m2")
+e2m3 = element_type("e2m3")
+e2m1 = element_type("e2m1")
+e2m1x2 = element_type("e2m1x2")
+ue8m0 = element_type("ue8m0")
 s8 = element_type("s8")
 u8 = element_type("u8")
+s4 = element_type("s4")
+u4 = element_type("u4")
+b1 = element_type("b1")
 s32 = element_type("s32")
 s64 = element_type("s64")
 index: TypeAttribute = IndexType()
 condition: TypeAttribute = IntegerType(1)
 
-NAMES = ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "s8", "u8", "s32", "s64", "index")
+NAMES = (
+    *(
+        "f16",
+        "bf16",
+        "tf32",
+        "f32",
+        "f64",
+        "e4m3",
+        "e5m2",
+        "e3m2",
+        "e2m3",
+        "e2m1",
+        "e2m1x2",
+        "ue8m0",
+    ),
+    *("s8", "u8", "s4", "u4", "b1", "s32", "s64", "index"),
+)
 
 
 def type_name(type_: Attribute) -> str:

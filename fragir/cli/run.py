@@ -397,7 +397,10 @@ def _or_unknown(number: int | None, unit: str = "") -> str:
     return "unknown" if number is None else f"{number}{unit}"
 
 
-_TENSOR_OPCODES = ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
+_TENSOR_OPCODES = (
+    *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"),
+    *("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
+)
 
 
 def _tensor_instructions(cubin: bytes) -> str | None:

@@ -110,7 +110,7 @@ class MmaOp(TensorOp):
         return plan.d.store(cast(Codes, np.concatenate(cast(list[Any], results), axis=-1)))
 
     def scale_codes(self, words: U32, select: tuple[int, int], *, left: bool) -> Codes:
-        """The scales in words `[W, 32]` that the selectors choose: `[rows or columns, blocks, W]`."""
+        """The scales in words `[W, 32]` by the selectors: `[rows or columns, blocks, W]`."""
         return self._scale(words, self.plan.scale_blocks, select, rows=left)
 
     def _scale(self, words: U32, blocks: int, select: tuple[int, int], *, rows: bool) -> Codes:

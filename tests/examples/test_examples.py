@@ -36,6 +36,8 @@ def target_of(path: Path, function: func.FuncOp) -> str:
     """The oldest of a few targets that has what the function uses."""
     if any(op.name == "frag.wgmma" for op in function.walk()):
         return "sm_90a"
+    if any(op.name == "frag.mma" and op.operands[3:] for op in function.walk()):
+        return "sm_120a"  # with scales
     return "sm_89" if "fp8" in path.name else "sm_80"
 
 
@@ -46,7 +48,7 @@ def runs() -> Iterator[tuple[Path, str, str]]:
             continue
         for function in entries(path):
             targets = {target_of(path, function), "sm_90a"}
-            if any(op.name == "frag.mma" for op in function.walk()):
+            if any(op.name in ("frag.mma", "frag.mma_sparse") for op in function.walk()):
                 targets = {target_of(path, function)}
             for target in sorted(targets):
                 yield path, function.sym_name.data, target
@@ -190,7 +192,7 @@ def test_every_family_has_an_example() -> None:
     wanted = {
         *("mma_m8n8k4_f16", "mma_m8n8k4_f64", "mma_m8n8k16_s8", "mma_m16n8k8_f16"),
         *("mma_m16n8k16_f16", "mma_m16n8k8_tf32", "mma_m16n8k32_s8", "ldmatrix", "stmatrix"),
-        *("wgmma_registers", "wgmma_shared"),
+        *("wgmma_registers", "wgmma_shared", "wgmma_sparse", "mma_sparse", "mma_block_scaled"),
     }
     assert wanted <= names
     for a in ("row", "col"):
