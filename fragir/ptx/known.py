@@ -451,76 +451,168 @@ def parameter_9(p: Parts, o: Offsets, i: int) -> Any:  # .param .align 1 .b8 _[1
     return Declaration((), 'param', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_0(p: Parts, o: Offsets, i: int) -> Any:  # .global .b32 a;
-    return Declaration((), 'global', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_1(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b32 a;
+def linked_declaration_0(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b32 a;
     return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_2(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b8 a[1];
+def linked_declaration_1(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b8 a[1];
     return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_3(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b32 a;
-    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_4(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b8 a[1];
-    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_5(p: Parts, o: Offsets, i: int) -> Any:  # .extern .shared .align 1 .b8 a[];
-    return Declaration(('extern',), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (None,), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_6(p: Parts, o: Offsets, i: int) -> Any:  # .shared .align 1 .b8 a[1];
-    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_7(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b8 a[1];
-    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_8(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b32 a = 1;
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_9(p: Parts, o: Offsets, i: int) -> Any:  # .const .b32 a = 1;
-    return Declaration((), 'const', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), Integer(p[i+5], o[i+5]), o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_10(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b8 a[1];
-    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
-
-
-def linked_declaration_11(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b8 a[1] = {};
+def linked_declaration_2(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b8 a[1] = {};
     return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_12(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b8 a[1] = {};
+def linked_declaration_3(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b32 a = 1;
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_4(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b64 a = generic(b);
+    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_5(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b32 a;
+    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_6(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b8 a[1];
+    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_7(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b8 a[1] = {};
     return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_13(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b8 a[1] = {};
-    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+def linked_declaration_8(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b32 a = 1;
+    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_14(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b8 a[1] = {};
+def linked_declaration_9(p: Parts, o: Offsets, i: int) -> Any:  # .const .align 1 .b64 a = generic(b);
+    return Declaration((), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_10(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b32 a;
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_11(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b8 a[1];
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_12(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b8 a[1] = {};
     return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_15(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b32 a = 1;
+def linked_declaration_13(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b32 a = 1;
     return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_16(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b64 a = b;
+def linked_declaration_14(p: Parts, o: Offsets, i: int) -> Any:  # .visible .global .align 1 .b64 a = generic(b);
+    return Declaration(('visible',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_15(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b32 a;
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_16(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b8 a[1];
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_17(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b8 a[1] = {};
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_18(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b32 a = 1;
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_19(p: Parts, o: Offsets, i: int) -> Any:  # .visible .const .align 1 .b64 a = generic(b);
+    return Declaration(('visible',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_20(p: Parts, o: Offsets, i: int) -> Any:  # .weak .global .align 1 .b32 a;
+    return Declaration(('weak',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_21(p: Parts, o: Offsets, i: int) -> Any:  # .weak .global .align 1 .b8 a[1];
+    return Declaration(('weak',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_22(p: Parts, o: Offsets, i: int) -> Any:  # .weak .global .align 1 .b8 a[1] = {};
+    return Declaration(('weak',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_23(p: Parts, o: Offsets, i: int) -> Any:  # .weak .global .align 1 .b32 a = 1;
+    return Declaration(('weak',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_24(p: Parts, o: Offsets, i: int) -> Any:  # .weak .global .align 1 .b64 a = generic(b);
+    return Declaration(('weak',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_25(p: Parts, o: Offsets, i: int) -> Any:  # .weak .const .align 1 .b32 a;
+    return Declaration(('weak',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_26(p: Parts, o: Offsets, i: int) -> Any:  # .weak .const .align 1 .b8 a[1];
+    return Declaration(('weak',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_27(p: Parts, o: Offsets, i: int) -> Any:  # .weak .const .align 1 .b8 a[1] = {};
+    return Declaration(('weak',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), Vector((), o[i+8]+p[i+8].index('{')), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_28(p: Parts, o: Offsets, i: int) -> Any:  # .weak .const .align 1 .b32 a = 1;
+    return Declaration(('weak',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Integer(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_29(p: Parts, o: Offsets, i: int) -> Any:  # .weak .const .align 1 .b64 a = generic(b);
+    return Declaration(('weak',), 'const', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_30(p: Parts, o: Offsets, i: int) -> Any:  # .global .b32 a;
+    return Declaration((), 'global', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_31(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b64 a = b;
     return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Name(p[i+7], o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
-def linked_declaration_17(p: Parts, o: Offsets, i: int) -> Any:  # .global .align 1 .b64 a = generic(b);
-    return Declaration((), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), Apply(Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), o[i+7]), o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+def linked_declaration_32(p: Parts, o: Offsets, i: int) -> Any:  # .common .global .align 1 .b32 a;
+    return Declaration(('common',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_33(p: Parts, o: Offsets, i: int) -> Any:  # .extern .global .align 1 .b32 a;
+    return Declaration(('extern',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_34(p: Parts, o: Offsets, i: int) -> Any:  # .extern .global .align 1 .b8 a[1];
+    return Declaration(('extern',), 'global', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_35(p: Parts, o: Offsets, i: int) -> Any:  # .extern .shared .align 1 .b8 a[];
+    return Declaration(('extern',), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (None,), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_36(p: Parts, o: Offsets, i: int) -> Any:  # .shared .align 1 .b8 a[1];
+    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_37(p: Parts, o: Offsets, i: int) -> Any:  # .const .b32 a = 1;
+    return Declaration((), 'const', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), Integer(p[i+5], o[i+5]), o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_38(p: Parts, o: Offsets, i: int) -> Any:  # .shared .b32 a;
+    return Declaration((), 'shared', None, None, p[i+1][1:], (Variable(Name(p[i+3], o[i+3]), None, (), None, o[i+3]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_39(p: Parts, o: Offsets, i: int) -> Any:  # .shared .align 1 .b32 a;
+    return Declaration((), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
+
+
+def linked_declaration_40(p: Parts, o: Offsets, i: int) -> Any:  # .visible .shared .align 1 .b8 a[1];
+    return Declaration(('visible',), 'shared', Integer(p[i+1], o[i+1]), None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (Integer(p[i+7], o[i+7]),), None, o[i+5]),), (), None, None, o[i+0]+p[i+0].index('.'))
 
 
 def head_directives_0(p: Parts, o: Offsets, i: int) -> Any:  # .maxntid 1
@@ -689,24 +781,47 @@ SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] =
         ('.param .align ', 'i', ' ', 'T', ' ', '_', '[', 'i', ']'): parameter_9,
     },
     'linked_declaration': {
-        ('.global ', 'T', ' ', 'n', ';'): linked_declaration_0,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_1,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_2,
-        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_3,
-        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_4,
-        ('.extern .shared .align ', 'i', ' ', 'T', ' ', 'n', '[];'): linked_declaration_5,
-        ('.shared .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_6,
-        ('.const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_7,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_8,
-        ('.const ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_9,
-        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_10,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_11,
-        ('.const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_12,
-        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_13,
-        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_14,
-        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_15,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'n', ';'): linked_declaration_16,
-        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_17,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_0,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_1,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_2,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_3,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_4,
+        ('.const .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_5,
+        ('.const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_6,
+        ('.const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_7,
+        ('.const .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_8,
+        ('.const .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_9,
+        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_10,
+        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_11,
+        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_12,
+        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_13,
+        ('.visible .global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_14,
+        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_15,
+        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_16,
+        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_17,
+        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_18,
+        ('.visible .const .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_19,
+        ('.weak .global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_20,
+        ('.weak .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_21,
+        ('.weak .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_22,
+        ('.weak .global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_23,
+        ('.weak .global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_24,
+        ('.weak .const .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_25,
+        ('.weak .const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_26,
+        ('.weak .const .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', ']={};'): linked_declaration_27,
+        ('.weak .const .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_28,
+        ('.weak .const .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'G', '(', 'n', ');'): linked_declaration_29,
+        ('.global ', 'T', ' ', 'n', ';'): linked_declaration_30,
+        ('.global .align ', 'i', ' ', 'T', ' ', 'n', ' = ', 'n', ';'): linked_declaration_31,
+        ('.common .global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_32,
+        ('.extern .global .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_33,
+        ('.extern .global .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_34,
+        ('.extern .shared .align ', 'i', ' ', 'T', ' ', 'n', '[];'): linked_declaration_35,
+        ('.shared .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_36,
+        ('.const ', 'T', ' ', 'n', ' = ', 'i', ';'): linked_declaration_37,
+        ('.shared ', 'T', ' ', 'n', ';'): linked_declaration_38,
+        ('.shared .align ', 'i', ' ', 'T', ' ', 'n', ';'): linked_declaration_39,
+        ('.visible .shared .align ', 'i', ' ', 'T', ' ', 'n', '[', 'i', '];'): linked_declaration_40,
     },
     'head_directives': {
         ('.maxntid ', 'i', ''): head_directives_0,

@@ -44,14 +44,16 @@ PIECES: dict[str, tuple[str, ...]] = {
         *(".param .b64 .ptr .global .align 1 a", ".param .b32 _", ".param .align 1 .b8 _[1]"),
     ),
     "linked_declaration": (
-        *(".global .b32 a;", ".global .align 1 .b32 a;", ".global .align 1 .b8 a[1];"),
-        *(".visible .global .align 1 .b32 a;", ".visible .global .align 1 .b8 a[1];"),
-        *(".extern .shared .align 1 .b8 a[];", ".shared .align 1 .b8 a[1];"),
-        *(".const .align 1 .b8 a[1];", ".global .align 1 .b32 a = 1;", ".const .b32 a = 1;"),
-        *(".visible .const .align 1 .b8 a[1];", ".global .align 1 .b8 a[1] = {};"),
-        *(".const .align 1 .b8 a[1] = {};", ".visible .const .align 1 .b8 a[1] = {};"),
-        *(".visible .global .align 1 .b8 a[1] = {};", ".visible .global .align 1 .b32 a = 1;"),
-        *(".global .align 1 .b64 a = b;", ".global .align 1 .b64 a = generic(b);"),
+        *(
+            f"{linkage}.{space} .align 1 {form};"
+            for linkage in ("", ".visible ", ".weak ")
+            for space in ("global", "const")
+            for form in (".b32 a", ".b8 a[1]", ".b8 a[1] = {}", ".b32 a = 1", ".b64 a = generic(b)")
+        ),
+        *(".global .b32 a;", ".global .align 1 .b64 a = b;", ".common .global .align 1 .b32 a;"),
+        *(".extern .global .align 1 .b32 a;", ".extern .global .align 1 .b8 a[1];"),
+        *(".extern .shared .align 1 .b8 a[];", ".shared .align 1 .b8 a[1];", ".const .b32 a = 1;"),
+        *(".shared .b32 a;", ".shared .align 1 .b32 a;", ".visible .shared .align 1 .b8 a[1];"),
     ),
     "head_directives": (
         *(".maxntid 1", ".maxntid 1,1,1", ".reqntid 1", ".reqntid 1,1,1", ".noreturn"),
