@@ -47,9 +47,7 @@ RAW: dict[str, tuple[str, ...]] = {"bf16": ("uint16", "void16")} | dict.fromkeys
     _BYTE_FLOATS, _BYTE
 )
 # what is smaller than a byte comes as bytes, the first element lowest
-PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("s4", "u4", "b1", "e2m1x2"), ("uint8",)
-)
+PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(("s4", "u4", "b1", "e2m1x2"), ("uint8",))
 ALIGNMENT = 16  # bytes, of every pointer that a kernel takes
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost (dlpack.h)
 _LARGEST = 2**31 - 1  # sizes and strides are 32 bits wide on the device

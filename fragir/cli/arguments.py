@@ -65,6 +65,7 @@ class Tensor:
     element_strides: tuple[int, ...] | None = None
     fill: Literal["zero", "nan"] = "zero"
     kind: str | None = None
+    atom: Literal[16, 32, 64] = 16
     written: bool = False
 
 
@@ -119,8 +120,10 @@ TYPES = {
     **{f"u{n}": f"uint{n}" for n in (8, 16, 32, 64)},
     **{f"s{n}": f"int{n}" for n in (32, 64)},
     **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
-    "tf32": "float32",
     "bf16": "bfloat16",
+    # those that numpy has no name for; TensorMap calls them so
+    **dict.fromkeys(("tf32", "tf32.ftz", "f32.ftz"), "float32"),
+    **dict.fromkeys(("b4x16", "b4x16_p64", "b6x16_p32"), "uint8"),
 }
 
 
@@ -136,8 +139,8 @@ def _tensor(text: str, value: str) -> Tensor:
         except (KeyError, ValueError):
             raise FragirError(
                 f"`{option}` is no option of a tensor map (in `{text}`)",
-                hint="box=64x64 swizzle=none|32|64|128 strides=BYTES:... elementstrides=1:..."
-                f" fill=zero|nan type={'|'.join(TYPES)} out",
+                hint="box=64x64 swizzle=none|32|64|128 atom=16|32|64 strides=BYTES:..."
+                f" elementstrides=1:... fill=zero|nan type={'|'.join(TYPES)} out",
             ) from None
     if "box" not in given:
         raise FragirError(f"`{text}` has no box", hint="add box=ROWSxCOLUMNS, say box=64x64")
@@ -160,6 +163,7 @@ def _numbers(separator: str) -> Callable[[str], tuple[int, ...]]:
 _TENSOR: dict[str, tuple[str, Callable[[str], Any]]] = {
     "box": ("box", _numbers("x")),
     "swizzle": ("swizzle", lambda w: int(_chosen("0", "32", "64", "128")(w.replace("none", "0")))),
+    "atom": ("atom", lambda w: int(_chosen("16", "32", "64")(w))),
     "strides": ("strides", _numbers(":")),
     "elementstrides": ("element_strides", _numbers(":")),
     "fill": ("fill", _chosen("zero", "nan")),
@@ -234,6 +238,7 @@ class Loaded:
 def tensor_map(argument: Tensor, array: Array) -> Any:
     """The `TensorMap` that an argument asks for. Raises FragirError where there is none."""
     from fragir.emulator import TensorMap
+    from fragir.emulator.tensor_map import NUMBERS
 
     if argument.kind is not None:
         dtype: Any = TYPES[argument.kind]
@@ -259,6 +264,8 @@ def tensor_map(argument: Tensor, array: Array) -> Any:
             strides,
             argument.element_strides,
             argument.fill,
+            kind=argument.kind if argument.kind in NUMBERS else None,
+            atom=argument.atom,
         )
     except FragirError as error:
         raise FragirError(error.message, argument.path, hint=error.hint) from error

@@ -73,6 +73,7 @@ def main(
                 schedule=schedule,
                 asynchrony=asynchrony,
                 trace=sys.stderr if trace else None,
+                output=None if as_json else sys.stdout,
                 progress=progress,
             )
         except FragirError as error:
@@ -94,6 +95,7 @@ def main(
                 "stored": dict(counts.stored),
                 "conflicts": dict(counts.conflicts),
                 "seconds": counts.seconds,
+                "printed": "".join(result.printed),
                 "findings": findings,
                 "written": list(contents),
             }

@@ -133,9 +133,10 @@ def emulate(
     schedule: int | None,
     asynchrony: Asynchrony,
     trace: TextIO | None = None,
+    output: TextIO | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Report:
-    """One run; the arrays among `values` are changed in place."""
+    """One run; the arrays among `values` are changed in place, printf prints to `output`."""
     from fragir.emulator import run
 
     return run(
@@ -153,6 +154,7 @@ def emulate(
         schedule=schedule,
         asynchrony=asynchrony,
         trace=trace,
+        output=output,
         progress=progress,
     )
 

@@ -32,6 +32,9 @@ I64: TypeAlias = npt.NDArray[np.int64]
 Asynchrony: TypeAlias = Literal["late", "early", "random"]
 
 LANES = 32
+#: What the fill of tensor copies writes for 16-bit floats outside the tensor, and what `fma.oob`
+#: takes for such an element; the ISA names it without giving its bits.
+OOB_NAN = 0x7FF7
 LANE_BITS: U32 = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of1
 from fragir.emulator.approximate import approximate
-from fragir.emulator.common import Step, where
+from fragir.emulator.common import OOB_NAN, Step, where
 from fragir.emulator.rounding import (
     F16_NAN,
     F32_NAN,
@@ -46,9 +46,6 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "bf16x2": ("bf16", "u32", True),
     "f32x2": ("f32", "u64", True),
 }
-#: `fma.oob` takes a and b of these bits for elements outside a tensor (the value that the tensor
-#: copies' fill writes); the ISA names it without giving its bits.
-OOB_NAN = 0x7FF7
 MODES = ("rn", "rz", "rm", "rp", "rna")
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I64, UINT, EmulationError
+from fragir.emulator.common import I64, OOB_NAN, UINT, EmulationError
 from fragir.emulator.memory import GLOBAL_BASE, Memory
 
 SIZE = 128  # bytes of a tensor map
@@ -66,7 +66,7 @@ ELEMENTS: tuple[Element, ...] = (
     Element("b6x16_p32", 12, None, 16, 16),
 )
 NUMBERS = {e.name: i for i, e in enumerate(ELEMENTS)}
-_NANS = {"f16": 0x7E00, "bf16": 0x7FC0, "f32": 0x7FC00000, "f64": 0x7FF8000000000000}
+_NANS = {"f16": OOB_NAN, "bf16": OOB_NAN, "f32": 0x7FC00000, "f64": 0x7FF8000000000000}
 _BY_DTYPE = {
     "float16": "f16",
     "float32": "f32",

@@ -13,6 +13,7 @@ import pytest
 
 from fragir.cli.check import KINDS as OWN_KINDS
 from fragir.emulator import KINDS
+from fragir.emulator.common import OOB_NAN
 
 Fragir = Callable[..., Any]
 
@@ -303,8 +304,66 @@ def test_tensor_maps(fragir: Fragir, tile: npt.NDArray[np.uint16], fill: str, st
     assert result.code == 0, result.out + result.err
     out = np.load("out.npy")
     assert (out[:7] == tile[1:8, 8:16]).all()
-    assert (out[7] == (0x7FC0 if "nan" in fill else 0)).all()
+    assert (out[7] == (OOB_NAN if "nan" in fill else 0)).all()
     assert (np.load("in.npy") == tile).all()
+
+
+def test_packed_tensor_map(fragir: Fragir, tile: npt.NDArray[np.uint16], in_folder: Path) -> None:
+    """A box of 32 4-bit elements, two to a byte: `type=b4x16` counts elements."""
+    (in_folder / "tile.ptx").write_text(TILE)
+    np.save("in.npy", np.arange(8 * 32, dtype=np.uint8).reshape(8, 32))
+    words = "tma:in.npy,box=8x32,type=b4x16"
+    result = fragir("emulate", "tile.ptx", "--arg", words, "--arg", "out:out.npy")
+    assert result.code == 0, result.err
+    expected = np.arange(8 * 32, dtype=np.uint8).reshape(8, 32)[1:, 4:20]
+    found = np.load("out.npy").view(np.uint8).reshape(8, 16)
+    assert (found[:7] == expected).all()
+    refused = fragir("emulate", "tile.ptx", "--arg", words + ",atom=32", "--arg", "out:out.npy")
+    assert refused.code == 1
+    assert "atoms of 32 and 64 bytes need swizzle 128" in refused.err
+
+
+PRINTS = """\
+.version 7.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+.global .align 1 .b8 form[9] = {108, 97, 110, 101, 32, 37, 100, 10, 0};
+.visible .entry k()
+{
+    .local .align 8 .b8 frame[8];
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    .reg .pred %p;
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p, %r1, 7;
+    @%p ret;
+    mov.u64 %rd1, frame;
+    st.local.u32 [%rd1], %r1;
+    cvta.local.u64 %rd2, %rd1;
+    mov.u64 %rd3, form;
+    cvta.global.u64 %rd3, %rd3;
+    {
+        .param .b64 f;
+        .param .b64 a;
+        .param .b32 r;
+        st.param.b64 [f], %rd3;
+        st.param.b64 [a], %rd2;
+        call.uni (r), vprintf, (f, a);
+        ld.param.b32 %r2, [r];
+    }
+    ret;
+}
+"""
+
+
+def test_printf(fragir: Fragir, in_folder: Path) -> None:
+    (in_folder / "prints.ptx").write_text(PRINTS)
+    result = fragir("emulate", "prints.ptx", "--block", "32")
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[0] == "lane 7"
+    document = json.loads(fragir("emulate", "prints.ptx", "--block", "32", "--json").out)
+    assert document["printed"] == "lane 7\n"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import TensorMap, run
+from fragir.emulator.tensor_map import Im2col
 from fragir.errors import FragirError
 from fragir.toolchain import driver
 from fragir.toolchain.ptxas import assemble
@@ -91,6 +92,19 @@ def test_types_and_swizzles(make: Make, dtype: Any, kind: str, swizzle: Any) -> 
     assert what["fill"] == "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE"
 
 
+def test_types_without_a_dtype(make: Make) -> None:
+    """Two 4-bit elements to a byte: sizes and box count elements, strides bytes."""
+    fake = make(128, 128)
+    packed = TensorMap(np.zeros((4, 64), np.uint8), (4, 128), 128, kind="b4x16")
+    rounded = TensorMap(np.zeros((4, 64), np.float32), (4, 32), 128, kind="tf32", atom=64)
+    add(packed, rounded)
+    first, second = map(told, fake.maps)
+    assert first["type"] == "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B"
+    assert (first["dims"], first["strides"], first["box"]) == ([128, 4], [64], [128, 4])
+    assert second["type"] == "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32"
+    assert second["swizzle"] == "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B"
+
+
 def test_map_behind_a_pointer(make: Make) -> None:
     fake = make(8)
     array = np.zeros(64, np.float32)
@@ -105,6 +119,10 @@ def test_refused(make: Make) -> None:
     array = np.zeros((4, 12), np.float16)
     with pytest.raises(FragirError, match="strides of argument 0 are 24 bytes"):
         add(TensorMap(array, (4, 8)), 1)
+    how = Im2col((0,), (0,), 16, 8)
+    pixels = TensorMap(np.zeros((2, 8, 16), np.float16), (1, 1, 8), im2col=how)
+    with pytest.raises(FragirError, match="argument 0 is an im2col tensor map"):
+        add(pixels, 1)
     square = TensorMap(np.zeros((8, 8), np.float16), (8, 8))
     with pytest.raises(FragirError, match="argument 1 is a tensor map, the parameter has the type"):
         add(square, square)
