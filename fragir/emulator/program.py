@@ -287,7 +287,7 @@ class Program:
             (routine.returns, routine.node.returns),
             (routine.parameters, routine.node.parameters),
         ):
-            for declaration in declarations:
+            for declaration in declarations or ():
                 target.extend(self._declare(scope, declaration, kernel))
         assert routine.node.body is not None
         routine.start = len(self.code)

@@ -179,8 +179,8 @@ class Build:
             tuple(x[1:] for x in linkage),
             kind[1:],
             _name(name),
-            returns or (),
-            parameters or (),
+            returns,
+            parameters,
             check_directives(kind, directives),
             None,
             tuple(x for group in attributes for x in group),
@@ -252,7 +252,7 @@ class Build:
         at, returns, name, parameters, *directives = c
         check_directives(".func", directives)
         return tree.CallPrototype(
-            returns or (), Sink(name.start_pos), parameters or (), tuple(directives), at.start_pos
+            returns, Sink(name.start_pos), parameters, tuple(directives), at.start_pos
         )
 
     # ------------------------------------------------------------------ operands

@@ -364,27 +364,27 @@ def statement_15(p: Parts, o: Offsets, i: int) -> Any:  # .loc 1 1 1, function_n
 
 
 def statement_16(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ ();
-    return CallPrototype((), Sink(o[i+1]), (), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype(None, Sink(o[i+1]), (), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_17(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')),), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype(None, Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')),), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_18(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.'))), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype(None, Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.'))), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_19(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _, .param .b32 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.'))), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype(None, Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.'))), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_20(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.'))), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype(None, Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.'))), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_21(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype _ (.param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _, .param .b32 _);
-    return CallPrototype((), Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.')), Declaration((), 'param', None, None, p[i+19][1:], (Variable(Name(p[i+21], o[i+21]), None, (), None, o[i+21]),), (), None, None, o[i+18]+p[i+18].index('.'))), (), o[i+0]+p[i+0].index('.'))
+    return CallPrototype(None, Sink(o[i+1]), (Declaration((), 'param', None, None, p[i+3][1:], (Variable(Name(p[i+5], o[i+5]), None, (), None, o[i+5]),), (), None, None, o[i+2]+p[i+2].index('.')), Declaration((), 'param', None, None, p[i+7][1:], (Variable(Name(p[i+9], o[i+9]), None, (), None, o[i+9]),), (), None, None, o[i+6]+p[i+6].index('.')), Declaration((), 'param', None, None, p[i+11][1:], (Variable(Name(p[i+13], o[i+13]), None, (), None, o[i+13]),), (), None, None, o[i+10]+p[i+10].index('.')), Declaration((), 'param', None, None, p[i+15][1:], (Variable(Name(p[i+17], o[i+17]), None, (), None, o[i+17]),), (), None, None, o[i+14]+p[i+14].index('.')), Declaration((), 'param', None, None, p[i+19][1:], (Variable(Name(p[i+21], o[i+21]), None, (), None, o[i+21]),), (), None, None, o[i+18]+p[i+18].index('.'))), (), o[i+0]+p[i+0].index('.'))
 
 
 def statement_22(p: Parts, o: Offsets, i: int) -> Any:  # .callprototype (.param .b32 _) _ ();

@@ -318,8 +318,10 @@ class _Reader:
         except Unexpected:
             return _lark.parse(self.clean, "function_head", begin, end)  # for its error
 
-    def parameters(self, m: re.Match[str], group: int) -> tuple[tree.Declaration, ...]:
-        if not (m[group] or "").strip(BLANKS):
+    def parameters(self, m: re.Match[str], group: int) -> tuple[tree.Declaration, ...] | None:
+        if m[group] is None:
+            return None
+        if not m[group].strip(BLANKS):
             return ()
         parse, at = self.shapes.parameter.parse, m.start(group)
         made: list[tree.Declaration] = []

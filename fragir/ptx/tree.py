@@ -438,14 +438,15 @@ class Pragma(Frozen):
 class Function(Frozen):
     """A kernel (`kind` is `entry`) or a device function (`func`); without a body, its prototype.
 
-    A list of parameters that is left out is the same as `()`.
+    Of `returns` and `parameters`, `()` are empty brackets and None is none at all, which means the
+    same.
     """
 
     linkage: tuple[str, ...]
     kind: str
     name: Name
-    returns: tuple[Declaration, ...]
-    parameters: tuple[Declaration, ...]
+    returns: tuple[Declaration, ...] | None
+    parameters: tuple[Declaration, ...] | None
     directives: tuple[FunctionDirective | Pragma, ...]
     body: Block | None
     attributes: tuple[Attribute, ...] = ()
@@ -454,11 +455,14 @@ class Function(Frozen):
 
 @node
 class CallPrototype(Frozen):
-    """`.callprototype (.param .b32 _) _ (.param .b64 _);` behind its label (11.2.2)."""
+    """`.callprototype (.param .b32 _) _ (.param .b64 _);` behind its label (11.2.2).
 
-    returns: tuple[Declaration, ...]
+    `()` and None are as in `Function`.
+    """
+
+    returns: tuple[Declaration, ...] | None
     name: Name | Sink
-    parameters: tuple[Declaration, ...]
+    parameters: tuple[Declaration, ...] | None
     directives: tuple[FunctionDirective, ...] = ()
     at: int = _at()
 

@@ -194,10 +194,12 @@ def _parameters(nodes: tuple[tree.Declaration, ...]) -> str:
 
 def _function_head(node: tree.Function) -> str:
     head = _dotted((*node.linkage, node.kind)) + _attributes(node.attributes)
-    if node.returns:
+    if node.returns is not None:
         head += _parameters(node.returns) + " "
-    inner = ",\n".join("\t" + _parameter(x) for x in node.parameters)
-    head += f"{node.name.text}({f'{chr(10)}{inner}{chr(10)}' if inner else ''})"
+    head += node.name.text
+    if node.parameters is not None:
+        inner = ",\n".join("\t" + _parameter(x) for x in node.parameters)
+        head += f"(\n{inner}\n)" if inner else "()"
     return head + "".join("\n" + _text(x) for x in node.directives)
 
 
@@ -206,10 +208,13 @@ def _function_directive(node: tree.FunctionDirective) -> str:
 
 
 def _call_prototype(node: tree.CallPrototype) -> str:
-    returns = _parameters(node.returns) + " " if node.returns else ""
-    directives = "".join(" " + _text(x) for x in node.directives)
-    parameters = _parameters(node.parameters)
-    return f".callprototype {returns}{_text(node.name)} {parameters}{directives};"
+    returns, parameters = (
+        "" if nodes is None else _parameters(nodes) for nodes in (node.returns, node.parameters)
+    )
+    name = _text(node.name)
+    directives = (_text(x) for x in node.directives)
+    words = (".callprototype", returns, name, parameters, *directives)
+    return " ".join(word for word in words if word) + ";"
 
 
 def _loc(node: tree.Loc) -> str:

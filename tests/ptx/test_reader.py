@@ -114,13 +114,17 @@ def test_module() -> None:
     assert module.version == (8, 7)
     assert module.target == ("sm_90a", "debug")
     assert module.address_size == 64
-    (parameter,) = module.entries["k"].parameters
+    parameters = module.entries["k"].parameters
+    assert parameters is not None
+    (parameter,) = parameters
     assert (parameter.space, parameter.type) == ("param", "u64")
 
 
 def test_pointer() -> None:
     module = parse(".entry k(.param .u64 .ptr .global .align 16 p) { }")
-    assert module.functions[0].parameters[0].pointer == Pointer("global", Integer("16"))
+    parameters = module.functions[0].parameters
+    assert parameters is not None
+    assert parameters[0].pointer == Pointer("global", Integer("16"))
 
 
 def test_values_of_literals() -> None:

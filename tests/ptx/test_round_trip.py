@@ -66,8 +66,6 @@ def test_the_tokens_are_the_same(text: str) -> None:
 
 
 SPELLINGS = [
-    (".func f { ret; }", ".func f() { ret; }"),
-    (".func () f() { ret; }", ".func f() { ret; }"),
     (".global.align 8.b32 a;", ".global .align 8 .b32 a;"),
     (
         ".global .attribute(.managed) .align 8 .b32 a;",
@@ -254,3 +252,38 @@ def compile_kernel(name: str, target: str, options: tuple[str, ...]) -> str:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.compile_kernel(name, target, options)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        ".func f",
+        ".func f()",
+        ".func () f",
+        ".func () f()",
+        ".func (.param .b32 r) f",
+        ".func (.param .b32 r) f()",
+        ".entry k",
+        ".entry k()",
+    ],
+)
+def test_brackets_are_there_or_not(head: str) -> None:
+    """`f` and `f()` mean the same, but are not the same text."""
+    text = f".version 8.0\n.target sm_90\n.visible {head}\n{{\n\tret;\n}}\n"
+    module = parse(text)
+    assert parse(text, cache=False) == module
+    assert tokens(write(module)) == tokens(text)
+    other = head.removesuffix("()") if head.endswith("()") else head + "()"
+    assert parse(text.replace(head, other)) != module
+
+
+@pytest.mark.parametrize("returns", ["", "() ", "(.param .b32 _) "])
+@pytest.mark.parametrize("parameters", ["", " ()", " (.param .b64 _)"])
+def test_brackets_of_prototypes(returns: str, parameters: str) -> None:
+    text = (
+        f".version 8.0\n.target sm_90\n.entry k()\n{{\n"
+        f"\tp: .callprototype {returns}_{parameters};\n\tret;\n}}\n"
+    )
+    module = parse(text)
+    assert parse(text, cache=False) == module
+    assert tokens(write(module)) == tokens(text)
