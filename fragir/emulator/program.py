@@ -318,7 +318,7 @@ class Program:
                 case tree.Block():
                     self._block(item, Scope(scope, scope.function))
                 case tree.BranchTargets() if label is not None:
-                    scope.targets[label] = item.labels
+                    scope.targets[label] = _labels(item)
                 case tree.CallPrototype() if label is not None:
                     scope.prototypes[label] = item
                 case _:
@@ -483,3 +483,16 @@ def _binary(operator: str, left: int, right: int) -> int | None:
         ">=": lambda: int(left >= right),
     }
     return table[operator]()
+
+
+def _labels(targets: tree.BranchTargets) -> tuple[tree.Name, ...]:
+    """The labels of a list; `L<3>` is L0, L1 and L2 (11.2.1)."""
+    if not targets.counts:
+        return targets.labels
+    found: list[tree.Name] = []
+    for name, count in zip(targets.labels, targets.counts, strict=True):
+        if count is None:
+            found.append(name)
+        else:
+            found += [tree.Name(f"{name.text}{i}", name.at) for i in range(count.value)]
+    return tuple(found)

@@ -97,17 +97,19 @@ def test_branches_of_both_kinds() -> None:
     assert (out == np.where(np.arange(32) < 10, 1, 2)).all()
 
 
-def test_indexed_branch() -> None:
+@pytest.mark.parametrize("labels", ["L0, L1, L2, L3", "L<4>", "L0, L<0>, L1, L2, L3"])
+def test_indexed_branch(labels: str) -> None:
+    """`L<4>` is L0 to L3 (PTX ISA 9.2, section 11.2.1)."""
     out = cells()
     kernel(
-        """
+        f"""
         and.b32 %r1, %tid, 3;
-    table: .branchtargets A, B, C, D;
+    table: .branchtargets {labels};
         brx.idx %r1, table;
-    A:  mov.u32 %r2, 10; bra END;
-    B:  mov.u32 %r2, 20; bra END;
-    C:  mov.u32 %r2, 30; bra END;
-    D:  mov.u32 %r2, 40;
+    L0: mov.u32 %r2, 10; bra END;
+    L1: mov.u32 %r2, 20; bra END;
+    L2: mov.u32 %r2, 30; bra END;
+    L3: mov.u32 %r2, 40;
     END:
         st.global.u32 [%out], %r2;
         """,
