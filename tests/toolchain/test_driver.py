@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import re
 import struct
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,27 +17,8 @@ from fragir.errors import FragirError
 from fragir.toolchain import driver, tensor_maps
 from fragir.toolchain.ptxas import assemble
 
-# The folder of tests is no package: the module beside this one is loaded by its path.
-_spec = importlib.util.spec_from_file_location("fake_cuda", Path(__file__).parent / "fake_cuda.py")
-assert _spec is not None
-assert _spec.loader is not None
-fake_cuda: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(fake_cuda)
-
 Make = Callable[..., Any]
-
-
-@pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Makes the stand-in, with parameters of these sizes, and puts it in the driver's place."""
-
-    def make_fake(*sizes: int) -> Any:
-        fake = fake_cuda.FakeCuda(sizes)
-        monkeypatch.setattr(driver, "_bindings", lambda: fake)
-        monkeypatch.setattr(driver, "_modules", type(driver._modules)())  # pyright: ignore[reportPrivateUsage]
-        return fake
-
-    return make_fake
+REAL: Any = importlib.import_module("cuda.bindings.driver")
 
 
 def add(*arguments: object, **options: Any) -> None:
@@ -254,14 +234,14 @@ def test_module_is_loaded_once(make: Make) -> None:
 
 def test_cubin_for_another_gpu(make: Make) -> None:
     fake = make()
-    fake.image = fake_cuda.Code.CUDA_ERROR_NO_BINARY_FOR_GPU
+    fake.image = fake.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
     with pytest.raises(FragirError, match=r"cannot be loaded: .*NO_BINARY.*sm_90"):
         add()
 
 
 def test_kernel_that_faults(make: Make) -> None:
     fake = make(8)
-    fake.kernel = fake_cuda.Code.CUDA_ERROR_ILLEGAL_ADDRESS
+    fake.kernel = fake.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
     array = np.zeros(4, np.uint8)
     with pytest.raises(FragirError, match=r"running `add`: .*ILLEGAL_ADDRESS.*emulate --check"):
         add(array)
@@ -279,7 +259,7 @@ def test_no_device(make: Make) -> None:
 
 def test_driver_that_fails(make: Make) -> None:
     fake = make()
-    fake.init = fake_cuda.Code.CUDA_ERROR_NO_DEVICE
+    fake.init = fake.CUresult.CUDA_ERROR_NO_DEVICE
     reason = driver.available()
     assert reason is not None
     assert re.fullmatch(r"the NVIDIA driver cannot be used: .*NO_DEVICE.*", reason)
@@ -312,9 +292,9 @@ def test_every_name_exists_in_the_real_package() -> None:
         re.findall(r"\bcuda\.(\w+)", inspect.getsource(driver) + inspect.getsource(tensor_maps))
     ) - {"bindings", "core"}
     assert "cuLaunchKernelEx" in names
-    assert [name for name in names if not hasattr(fake_cuda.REAL, name)] == []
+    assert [name for name in names if not hasattr(REAL, name)] == []
     attributes = re.findall(r"attribute\w*\.(CU_\w+)", inspect.getsource(driver))
-    kinds = (fake_cuda.REAL.CUdevice_attribute, fake_cuda.REAL.CUfunction_attribute)
+    kinds = (REAL.CUdevice_attribute, REAL.CUfunction_attribute)
     assert attributes
     assert [a for a in attributes if not any(hasattr(kind, a) for kind in kinds)] == []
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -17,25 +15,8 @@ from fragir.errors import FragirError
 from fragir.toolchain import driver
 from fragir.toolchain.ptxas import assemble
 
-_spec = importlib.util.spec_from_file_location("fake_cuda", Path(__file__).parent / "fake_cuda.py")
-assert _spec is not None
-assert _spec.loader is not None
-fake_cuda: Any = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(fake_cuda)
-
 Make = Callable[..., Any]
 NAMES = ("rank", "address", "dims", "strides", "box", "steps")
-
-
-@pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    def make_fake(*sizes: int) -> Any:
-        fake = fake_cuda.FakeCuda(sizes)
-        monkeypatch.setattr(driver, "_bindings", lambda: fake)
-        monkeypatch.setattr(driver, "_modules", type(driver._modules)())  # pyright: ignore[reportPrivateUsage]
-        return fake
-
-    return make_fake
 
 
 def add(*arguments: object, **options: Any) -> None:
