@@ -268,14 +268,15 @@ class Build:
         return tree.Vector(tuple(c[1:-1]), c[0].start_pos)
 
     def address(self, c: Children) -> tree.Address:
-        bracket, base, _, offset, rest = c
+        bracket, base, _, offset, rest, unified = c
         if offset is not None:
             check_constant(offset)
-        return tree.Address(base, offset, rest or (), bracket.start_pos)
+        suffix = None if unified is None else unified[1:]
+        return tree.Address(base, offset, rest or (), suffix, bracket.start_pos)
 
     def immediate_address(self, c: Children) -> tree.Address:
         check_constant(c[1])
-        return tree.Address(c[1], None, (), c[0].start_pos)
+        return tree.Address(c[1], None, (), None, c[0].start_pos)
 
     def coordinates(self, c: Children) -> tuple[Operand, ...]:
         return tuple(x for x in c if x is not None)

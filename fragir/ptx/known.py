@@ -216,55 +216,55 @@ def operands_25(p: Parts, o: Offsets, i: int) -> Any:  # a.h1
 
 
 def operands_26(p: Parts, o: Offsets, i: int) -> Any:  # [a]
-    return Address(Name(p[i+1], o[i+1]), None, (), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_27(p: Parts, o: Offsets, i: int) -> Any:  # [a+1]
-    return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_28(p: Parts, o: Offsets, i: int) -> Any:  # [a+-1]
-    return Address(Name(p[i+1], o[i+1]), Unary('-', Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('-')), (), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), Unary('-', Integer(p[i+3], o[i+3]), o[i+2]+p[i+2].index('-')), (), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_29(p: Parts, o: Offsets, i: int) -> Any:  # [a + 1]
-    return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_30(p: Parts, o: Offsets, i: int) -> Any:  # [1]
-    return Address(Integer(p[i+1], o[i+1]), None, (), o[i+0]+p[i+0].index('['))
+    return Address(Integer(p[i+1], o[i+1]), None, (), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_31(p: Parts, o: Offsets, i: int) -> Any:  # [a,{b}]
-    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]),), o[i+2]+p[i+2].index('{')),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]),), o[i+2]+p[i+2].index('{')),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_32(p: Parts, o: Offsets, i: int) -> Any:  # [a,{b,c}]
-    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5])), o[i+2]+p[i+2].index('{')),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5])), o[i+2]+p[i+2].index('{')),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_33(p: Parts, o: Offsets, i: int) -> Any:  # [a,{b,c,d}]
-    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+2]+p[i+2].index('{')),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+2]+p[i+2].index('{')),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_34(p: Parts, o: Offsets, i: int) -> Any:  # [a,{b,c,d,e}]
-    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9])), o[i+2]+p[i+2].index('{')),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9])), o[i+2]+p[i+2].index('{')),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_35(p: Parts, o: Offsets, i: int) -> Any:  # [a,{b,c,d,e,f}]
-    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), Name(p[i+11], o[i+11])), o[i+2]+p[i+2].index('{')),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Vector((Name(p[i+3], o[i+3]), Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7]), Name(p[i+9], o[i+9]), Name(p[i+11], o[i+11])), o[i+2]+p[i+2].index('{')),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_36(p: Parts, o: Offsets, i: int) -> Any:  # [a+1,{b,c}]
-    return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (Vector((Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+4]+p[i+4].index('{')),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), Integer(p[i+3], o[i+3]), (Vector((Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+4]+p[i+4].index('{')),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_37(p: Parts, o: Offsets, i: int) -> Any:  # [a,b,{c,d}]
-    return Address(Name(p[i+1], o[i+1]), None, (Name(p[i+3], o[i+3]), Vector((Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+4]+p[i+4].index('{'))), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Name(p[i+3], o[i+3]), Vector((Name(p[i+5], o[i+5]), Name(p[i+7], o[i+7])), o[i+4]+p[i+4].index('{'))), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_38(p: Parts, o: Offsets, i: int) -> Any:  # [a,b]
-    return Address(Name(p[i+1], o[i+1]), None, (Name(p[i+3], o[i+3]),), o[i+0]+p[i+0].index('['))
+    return Address(Name(p[i+1], o[i+1]), None, (Name(p[i+3], o[i+3]),), None, o[i+0]+p[i+0].index('['))
 
 
 def operands_39(p: Parts, o: Offsets, i: int) -> Any:  # ()

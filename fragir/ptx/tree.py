@@ -170,11 +170,13 @@ class Address(Frozen):
 
     `offset` is a constant expression: `[%rd1+-16]` has `Unary("-", Integer("16"))`. `rest` holds
     the coordinates of a tensor or texture address, for a texture with the sampler before them.
+    `suffix` is the `unified` of `[a].unified` (9.7.9.8).
     """
 
     base: Operand
     offset: Operand | None = None
     rest: tuple[Operand, ...] = ()
+    suffix: str | None = None
     at: int = _at()
 
 

@@ -124,7 +124,8 @@ def _unary(node: tree.Unary) -> str:
 def _address(node: tree.Address) -> str:
     offset = "" if node.offset is None else "+" + _text(node.offset)
     rest = ", " + _list(node.rest) if node.rest else ""
-    return f"[{_text(node.base)}{offset}{rest}]"
+    suffix = "" if node.suffix is None else "." + node.suffix
+    return f"[{_text(node.base)}{offset}{rest}]{suffix}"
 
 
 def _instruction(node: tree.Instruction) -> str:
