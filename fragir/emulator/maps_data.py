@@ -571,8 +571,8 @@ col = %laneid >> 2
 """
 
 # The ISA leaves open which lane holds which element of a wmma fragment. These are the places that
-# ptxas 13.2 loads them to, read off its SASS, alike on sm_75, sm_80 and sm_90. A and B of f16 have 8
-# registers in every shape: where these are fewer elements, they follow each other again. The
+# ptxas 13.2 loads them to, read off its SASS, alike on sm_75, sm_80 and sm_90. A and B of f16 have
+# 8 registers in every shape: where these are fewer elements, they follow each other again. The
 # shapes m8n8k4, m8n8k32 and m8n8k128 are those of mma.
 WMMA = r"""
 [9.7.14.4 figure] m16n16k16 f16 bf16 : a 8

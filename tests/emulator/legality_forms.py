@@ -418,7 +418,6 @@ REFUSED: dict[str, str] = {
     r"^(istypep|tex|txq|suld|sust)": "textures and surfaces",
     r"^tcgen05": "tensor memory",
     r"im2col::w": "the wide modes of im2col are described by figures only",
-    r"\.unified": "not read: it stands behind an address",
 }
 #: Patterns of forms that ptxas takes and the emulator does not, being no sensible spelling.
 STRICT: dict[str, str] = {
