@@ -165,9 +165,13 @@ def static_examples() -> list[tuple[str, str, str]]:
         text = path.read_text()
         if "?" in text:
             continue
-        newest = re.search("wgmma|stmatrix|fp8|e4m3", path.name + text) is not None
+        targets: tuple[str, ...] = ("sm_80", "sm_90a")
+        if " scaled " in text:
+            targets = ("sm_120a",)
+        elif re.search("wgmma|stmatrix|fp8|e4m3", path.name + text):
+            targets = ("sm_90a",)
         for entry in re.findall(r"func\.func @(\w+)", text):
-            found += [(path.name, entry, t) for t in ("sm_80", "sm_90a") if not newest or "90" in t]
+            found += [(path.name, entry, target) for target in targets]
     return found
 
 
