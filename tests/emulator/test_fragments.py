@@ -195,7 +195,9 @@ def test_examples(name: str, entry: str, target: str) -> None:
     )
     assert report.findings == []
     if report.statistics.mma and "f32_rounded" not in entry:
-        assert {u.operand for u in report.fragments} >= {"A", "B"}
+        # B's 4-bit floats of mxf8 are shifted by two bits on their way: no byte of memory is left
+        wanted = {"A", "SFA", "SFB"} if entry == "mxf8" else {"A", "B"}
+        assert {u.operand for u in report.fragments} >= wanted
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
