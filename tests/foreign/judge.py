@@ -1,16 +1,25 @@
-"""Runs a kernel with every check on; nothing may be found. And how far floats are apart."""
+"""Runs a kernel with every check on; nothing may be found. And how far floats are apart.
+
+With the environment variable FRAGIR_FOREIGN_ON=gpu the arrays that tests look at come from the GPU,
+after the same run on the emulator.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator import Report, run
+from fragir.emulator import Report, TensorMap, run
+from fragir.ptx import parse
+from fragir.toolchain import driver, ptxas
+from fragir.toolchain.driver import Extent
+from fragir.validation.probes import gpu_target
 
 from .compilers import CUDA, Missing, kept, nvcc
 
@@ -49,10 +58,51 @@ def execute(
     if f".entry {entry}(" not in ptx.replace(f".entry {entry} (", f".entry {entry}("):
         assert os.environ.get("FRAGIR_FOREIGN"), f"no {entry} in this PTX"
         pytest.skip(f"{entry} is not for this target")
-    report = run(ptx, entry, arguments=arguments, grid=grid, block=block, check=True, **launch)
+    gpu = os.environ.get("FRAGIR_FOREIGN_ON") == "gpu"
+    given = copies(arguments) if gpu else arguments
+    report = run(ptx, entry, arguments=given, grid=grid, block=block, check=True, **launch)
     found = [f for f in report.findings if f.kind not in faults]
     assert found == [], "\n".join(f"{f.line}: {f.kind}: {f.message}" for f in found)
+    if gpu:
+        _on_the_gpu(ptx, entry, arguments, tuple(grid), tuple(block), **launch)
     return report
+
+
+def copies(arguments: Sequence[object]) -> list[object]:
+    """The arguments with arrays of their own; what was one array stays one."""
+    made: dict[int, Array] = {}
+
+    def copy(value: object) -> object:
+        if isinstance(value, np.ndarray):
+            array = cast("Array", value)
+            return made.setdefault(id(array), array.copy())
+        if isinstance(value, TensorMap):
+            return replace(value, array=copy(value.array))
+        return value
+
+    return [copy(value) for value in arguments]
+
+
+def _on_the_gpu(
+    ptx: str, entry: str, arguments: Sequence[object], grid: Extent, block: Extent, **launch: Any
+) -> None:
+    """The same launch by the driver; skips what this GPU cannot run."""
+    reason = driver.available()
+    if reason is not None:
+        pytest.skip(reason)
+    target = gpu_target(driver.gpu().target)
+    made_for = parse(ptx).target[0]
+    if made_for[-1].isalpha() and made_for != target:
+        pytest.skip(f"the PTX is for {made_for}, the GPU is an {target}")
+    driver.launch(
+        ptxas.assemble(ptx, target).cubin,
+        entry,
+        grid=grid,
+        block=block,
+        arguments=arguments,
+        shared=launch.get("shared", 0),
+        cluster=launch.get("cluster", (1, 1, 1)),
+    )
 
 
 def ulps(found: Array, exact: Array) -> float:
