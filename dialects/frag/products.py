@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -52,6 +52,17 @@ def given(text: str) -> StringAttr | None:
 def flag(on: bool) -> UnitAttr | None:
     """A property that is there or not."""
     return UnitAttr() if on else None
+
+
+TileTypes: TypeAlias = tuple[TileType, TileType, TileType, TileType]
+
+
+def tile_types(a: SSAValue, b: SSAValue, c: SSAValue, d: SSAValue) -> TileTypes:
+    """The types of the tiles of a product."""
+    types = a.type, b.type, c.type, d.type
+    for type_ in types:
+        assert isinstance(type_, TileType)
+    return cast("TileTypes", types)
 
 
 def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str, int]:
@@ -160,13 +171,9 @@ class MmaOp(IRDLOperation):
             result_types=[d or SSAValue.get(c).type],
         )
 
-    def tile_types(self) -> tuple[TileType, TileType, TileType, TileType]:
+    def tile_types(self) -> TileTypes:
         """The types of a, b, c and d."""
-        a, b, c = self.a.type, self.b.type, self.c.type
-        assert isinstance(a, TileType)
-        assert isinstance(b, TileType)
-        assert isinstance(c, TileType)
-        return a, b, c, self.d.type
+        return tile_types(self.a, self.b, self.c, self.d)
 
     def how(self) -> How:
         """What it says besides shapes and types; FragirError where the scales do not fit."""

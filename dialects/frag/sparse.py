@@ -24,7 +24,15 @@ from xdsl.utils.exceptions import VerifyException
 from fragir import isa
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.instructions import check_target, check_words, mma, parse_name
-from fragir.dialects.frag.products import check_metadata, flag, given, read_scales, word
+from fragir.dialects.frag.products import (
+    TileTypes,
+    check_metadata,
+    flag,
+    given,
+    read_scales,
+    tile_types,
+    word,
+)
 from fragir.dialects.frag.types import TileType
 from fragir.dialects.frag.words import PACKED, How
 from fragir.errors import FragirError
@@ -177,13 +185,9 @@ class MmaSparseOp(IRDLOperation):
             result_types=[d or SSAValue.get(c).type],
         )
 
-    def tile_types(self) -> tuple[TileType, TileType, TileType, TileType]:
+    def tile_types(self) -> TileTypes:
         """The types of a, b, c and d."""
-        a, b, c = self.a.type, self.b.type, self.c.type
-        assert isinstance(a, TileType)
-        assert isinstance(b, TileType)
-        assert isinstance(c, TileType)
-        return a, b, c, self.d.type
+        return tile_types(self.a, self.b, self.c, self.d)
 
     def how(self) -> How:
         """What it says besides shapes and types; FragirError where the scales do not fit."""

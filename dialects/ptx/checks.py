@@ -47,6 +47,12 @@ def check_operand(op: Operation, instruction: isa.Instruction, name: str, type_:
         )
 
 
+def check_operands(op: Operation, instruction: isa.Instruction, *values: SSAValue) -> None:
+    """`check_operand` for a, b, c and d."""
+    for name, value in zip("abcd", values, strict=True):
+        check_operand(op, instruction, name, value.type)
+
+
 def check_selector(op: Operation, instruction: isa.Instruction, selector: IntegerAttr[Any]) -> None:
     """VerifyException unless the sparsity selector is one of the instruction's."""
     if selector.value.data not in instruction.selectors:

@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.ptx.checks import (
     check_count,
-    check_operand,
+    check_operands,
     check_scales,
     check_selector,
     known_instruction,
@@ -80,8 +80,6 @@ class MmaSparseOp(IRDLOperation):
         if not instruction.family.startswith("mma.sp"):
             raise VerifyException(f"ptx.mma_sparse: {instruction.mnemonic} is no mma.sp")
         check_selector(self, instruction, self.selector)
-        types = (self.a.type, self.b.type, self.c.type, self.d.type)
-        for name, type_ in zip("abcd", types, strict=True):
-            check_operand(self, instruction, name, type_)
+        check_operands(self, instruction, self.a, self.b, self.c, self.d)
         check_count(self, instruction, "e", self.metadata.type)
         check_scales(self, instruction, self.scales, self.scale_selectors)

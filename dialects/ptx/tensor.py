@@ -38,6 +38,7 @@ from fragir.dialects.narrow import is_vector
 from fragir.dialects.ptx.checks import (
     check_count,
     check_operand,
+    check_operands,
     check_scales,
     check_selector,
     known_instruction,
@@ -107,9 +108,7 @@ class MmaOp(IRDLOperation):
                 f"ptx.mma: {instruction.mnemonic} takes more than a, b and c: sparse products are "
                 "ptx.mma_sparse"
             )
-        types = (self.a.type, self.b.type, self.c.type, self.d.type)
-        for name, type_ in zip("abcd", types, strict=True):
-            check_operand(self, instruction, name, type_)
+        check_operands(self, instruction, self.a, self.b, self.c, self.d)
         check_scales(self, instruction, self.scales, self.scale_selectors)
 
 

@@ -126,25 +126,29 @@ def main(
     return None
 
 
-# The operands whose layout an immediate of the instruction moves.
-_MOVES = {"selector": ("e",), "byte": ("sfa", "sfb"), "thread": ("sfa", "sfb")}
+# What has the immediate that an option sets, in words.
+_OWNERS = {
+    "selector": "operand e",
+    "byte": "operand sfa or sfb",
+    "thread": "operand sfa or sfb",
+    "offset": "registers of tcgen05.ld and .st with 16x32bx2",
+}
 
 
 def _check_immediates(query: Query, *, whole: bool) -> None:
     """FragirError for an immediate that the operand, or the `whole` instruction, does not have."""
+    from fragir.isa.selection import immediates
+
     instruction = query.instruction
     instruction.operand(query.operand)
     asked = tuple(instruction.operands) if whole else (query.operand,)
+    known = {name for operand in asked for name in immediates(instruction, operand)}
     for name, value in query.immediates.items():
-        if name == "offset":
-            moves = "registers" in asked and instruction.form.shape == "16x32bx2"
-            owner = "registers of tcgen05.ld and .st with 16x32bx2"
-        else:
-            moves = any(operand in asked for operand in _MOVES[name])
-            owner = f"operand {' or '.join(_MOVES[name])}"
-        if value and not moves:
+        if value and name not in known:
             what = instruction.mnemonic if whole else f"operand {query.operand}"
-            raise FragirError(f"--{name} says nothing about {what}", hint=f"it goes with {owner}")
+            raise FragirError(
+                f"--{name} says nothing about {what}", hint=f"it goes with {_OWNERS[name]}"
+            )
 
 
 def _show_at(query: Query, at: Point) -> None:

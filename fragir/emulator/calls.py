@@ -7,8 +7,8 @@ are kept until it is back. `RESULTS`, the pseudo instruction behind a call, is w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from fragir.emulator.state import Machine
 
 MOST = 1000  # calls that can be nested
+#: Registers of one width of a function at one level: their key, file, places in it, and lanes.
+Frame: TypeAlias = tuple[tuple[str, int, int], Row, list[int], Row]
+Frames: TypeAlias = Callable[[Any, Mask], Iterator[Frame]]
 
 
 class Calls(Handovers):
@@ -233,21 +236,30 @@ class Calls(Handovers):
             found.setdefault(register.width, []).append(register.index)
         return found
 
+    def _frames(self, caller: Routine) -> Frames:
+        """Of every level of recursion that stands there: its key, registers, and lanes."""
+        rows, machine = self._rows(caller), self.machine
+
+        def frames(sel: Any, mask: Mask) -> Iterator[Frame]:
+            for level, lanes in _levels(machine, sel, mask):
+                for width, indices in rows.items():
+                    yield (caller.name, level, width), machine.files[width], indices, lanes
+
+        return frames
+
     def _keep(self, callee: Routine | None) -> Step | None:
         caller = self._again(callee)
         if caller is None:
             return None
-        rows, machine = self._rows(caller), self.machine
+        frames, machine = self._frames(caller), self.machine
 
         def run(sel: Any, mask: Mask) -> None:
-            for level, lanes in _levels(machine, sel, mask):
-                for width, indices in rows.items():
-                    file = machine.files[width]
-                    key = (caller.name, level, width)
-                    kept = machine.kept.get(key)
-                    if kept is None:
-                        kept = machine.kept[key] = np.zeros_like(file[indices])
-                    kept[:, sel] = np.where(lanes, file[indices][:, sel], kept[:, sel])
+            for key, file, indices, lanes in frames(sel, mask):
+                rows = file[indices]
+                kept = machine.kept.get(key)
+                if kept is None:
+                    kept = machine.kept[key] = np.zeros_like(rows)
+                kept[:, sel] = np.where(lanes, rows[:, sel], kept[:, sel])
 
         return run
 
@@ -255,15 +267,13 @@ class Calls(Handovers):
         caller = self._again(callee)
         if caller is None:
             return None
-        rows, machine = self._rows(caller), self.machine
+        frames, machine = self._frames(caller), self.machine
 
         def run(sel: Any, mask: Mask) -> None:
-            for level, lanes in _levels(machine, sel, mask):
-                for width, indices in rows.items():
-                    kept = machine.kept[caller.name, level, width]
-                    file = machine.files[width]
-                    for place, index in enumerate(indices):
-                        store(file[index], sel, lanes, kept[place][sel])
+            for key, file, indices, lanes in frames(sel, mask):
+                kept = machine.kept[key]
+                for place, index in enumerate(indices):
+                    store(file[index], sel, lanes, kept[place][sel])
 
         return run
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
     from fragir.ptx.tree import Instruction
 
-_ORDERED: dict[str, Function] = {
+ORDERED: dict[str, Function] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -30,9 +30,9 @@ _COMBINE: dict[str, Function] = {
     "xor": np.logical_xor,
 }
 COMPARISONS = {
-    *_ORDERED,
+    *ORDERED,
     *_UNSIGNED,
-    *(f"{w}u" for w in _ORDERED),
+    *(f"{w}u" for w in ORDERED),
     "num",
     "nan",
 }
@@ -41,18 +41,18 @@ COMPARISONS = {
 def comparison(word: str, floating: bool) -> Function:
     """The comparison on values (f64 or f32 for floating point)."""
     if word in _UNSIGNED:
-        return _ORDERED[_UNSIGNED[word]]
+        return ORDERED[_UNSIGNED[word]]
     if not floating:
-        return _ORDERED[word]
+        return ORDERED[word]
     if word == "num":
         return of2(lambda a, b: ~(np.isnan(a) | np.isnan(b)))
     if word == "nan":
         return of2(lambda a, b: np.isnan(a) | np.isnan(b))
-    if word in _ORDERED:
+    if word in ORDERED:
         if word == "ne":  # numpy's != holds for NaN, the ordered one does not
             return of2(lambda a, b: (a < b) | (a > b))
-        return _ORDERED[word]
-    inner = _ORDERED[word[:-1]]
+        return ORDERED[word]
+    inner = ORDERED[word[:-1]]
     return of2(lambda a, b: inner(a, b) | np.isnan(a) | np.isnan(b))
 
 

@@ -22,7 +22,7 @@ from fragir.emulator.clocks import (
     record,
 )
 from fragir.emulator.common import I64, LANES, Bools
-from fragir.emulator.hooks import Hooks
+from fragir.emulator.hooks import Sited
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MBARRIER = COLUMN_MASK  # the column that holds a live mbarrier
 _NEVER = (1 << 31) - 1
 
 
-class Records(Hooks):
+class Records(Sited):
     """`strong_writes`: whether atomics or strong stores may act on shared memory."""
 
     def __init__(
@@ -49,7 +49,6 @@ class Records(Hooks):
         code = [p.ins for p in program.code]
         #: Where each instruction is; those of very long programs share the last number.
         self.sites = {id(ins): min(at, SITE_MASK) for at, ins in enumerate(code)}
-        self.site = 0  # of the asynchronous instruction that runs
         self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
         self.said: set[tuple[str, int, int]] = set()
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy
     from fragir.emulator.decode import Decoder
     from fragir.emulator.program import Program
-    from fragir.emulator.scheduler import Terminator
     from fragir.emulator.state import Machine
     from fragir.ptx.tree import Instruction
 
@@ -201,19 +200,6 @@ class Races(AsyncProxy):
         )
 
     # -- what is wrapped ---------------------------------------------------------------------------
-
-    def wrap_terminator(
-        self, d: Decoder, instruction: Instruction, terminator: Terminator
-    ) -> Terminator:
-        if instruction.opcode[:3] != ("barrier", "cluster", "arrive"):
-            return terminator
-        site = self.sites[id(instruction)]
-
-        def run(sel: Any, mask: Mask) -> int | None:
-            self.site = site
-            return terminator(sel, mask)
-
-        return run
 
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         ins = group[0]

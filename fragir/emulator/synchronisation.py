@@ -9,14 +9,13 @@ import numpy as np
 
 from fragir.emulator.collective import is_collective
 from fragir.emulator.common import I64, LANE_BITS, LANES, Mask, Step
-from fragir.emulator.hooks import Event, Hooks, later
+from fragir.emulator.hooks import Event, Sited, later
 from fragir.emulator.state import BLOCKED, EXITED, PARKED
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
     from fragir.emulator.decode import Decoder
     from fragir.emulator.program import Program
-    from fragir.emulator.scheduler import Terminator
     from fragir.emulator.state import Machine
     from fragir.ptx.tree import Instruction
 
@@ -24,11 +23,10 @@ if TYPE_CHECKING:
 ALIGNED = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
 
 
-class Synchronisation(Hooks):
+class Synchronisation(Sited):
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
         self.sites = {id(p.ins): at for at, p in enumerate(program.code)}
-        self.site = 0
         lanes = machine.warps * LANES
         self.copied: I64 = np.zeros(lanes, np.int64)  # where each lane last issued a cp.async
         self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
@@ -75,19 +73,6 @@ class Synchronisation(Hooks):
                     text = f"lane {lane % LANES} does not execute this with the rest of its warp"
                     self.say("divergent", site, text, lane, None)
             step(sel, mask)
-
-        return run
-
-    def wrap_terminator(
-        self, d: Decoder, instruction: Instruction, terminator: Terminator
-    ) -> Terminator:
-        if instruction.opcode[:3] != ("barrier", "cluster", "arrive"):
-            return terminator
-        site = self.sites[id(instruction)]
-
-        def run(sel: Any, mask: Mask) -> int | None:
-            self.site = site
-            return terminator(sel, mask)
 
         return run
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of2
 from fragir.emulator.common import Row, Step, where
+from fragir.emulator.compare import ORDERED
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 #: Selector -> (lowest bit, width).
 _PARTS = {"": (0, 32), "h0": (0, 16), "h1": (16, 16), **{f"b{i}": (8 * i, 8) for i in range(4)}}
-_COMPARE: dict[str, Function] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
 _TYPES = ("u32", "s32")
 
 
@@ -115,7 +108,7 @@ def _scalar(d: Decoder, ins: tree.Instruction) -> Step:
     name, words = ins.opcode[0], ins.opcode
     if name == "vset":
         (a_signed, b_signed), d_signed = _types(ins, 2), False
-        primary = _COMPARE[next(w for w in words if w in _COMPARE)]
+        primary = ORDERED[next(w for w in words if w in ORDERED)]
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _shift(name, "wrap" in words) if name in ("vshl", "vshr") else _PRIMARY[name]
@@ -201,7 +194,7 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     letter, width = ("h", 16) if many == 2 else ("b", 8)
     if name == "vset":
         (a_signed, b_signed), d_signed = _types(ins, 2), False
-        primary = _COMPARE[next(w for w in words if w in _COMPARE)]
+        primary = ORDERED[next(w for w in words if w in ORDERED)]
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _PRIMARY[name]

@@ -8,6 +8,15 @@ from fragir.isa.model import Instruction
 from fragir.layout import Layout
 
 
+def immediates(instruction: Instruction, operand: str) -> tuple[str, ...]:
+    """The immediates, as `selected_layout` names them, that an operand's layout depends on."""
+    if operand == "registers" and instruction.form.shape == "16x32bx2":
+        return ("offset",)
+    return {"e": ("selector",), "sfa": ("byte", "thread"), "sfb": ("byte", "thread")}.get(
+        operand, ()
+    )
+
+
 def selected_layout(
     instruction: Instruction,
     operand: str,
