@@ -59,9 +59,14 @@ KINDS = {DEPENDS: "two legal schedules give different results"}
     is_flag=True,
     help="Bank conflicts and uncoalesced accesses are findings too.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="What is wrong by the text of the PTX ISA alone makes the exit code 1 too.",
+)
 @json_option
 def main(
-    seeds: int, fragments: bool, performance: bool, as_json: bool, **options: Any
+    seeds: int, fragments: bool, performance: bool, strict: bool, as_json: bool, **options: Any
 ) -> int | None:
     """Emulate a PTX kernel with every check on, under several schedules.
 
@@ -77,19 +82,23 @@ def main(
     elif remarks:
         number = f"{len(remarks)} remark{'s' if len(remarks) > 1 else ''}"
         note(f"{number} on performance; --performance lists them")
+    counting = {"error", *(["letter"] if strict else ()), *(["remark"] if performance else ())}
+    exit_code = FINDING if any(f["severity"] in counting for f in findings) else None
     if as_json:
         document = {"findings": findings, "instructions": instructions}
         if uses is not None:
             document["fragments"] = [asdict(use) for use in uses]
         print_json(document)
-        return FINDING if findings else None
+        return exit_code
     if uses:
         print_table(_FRAGMENT_COLUMNS, [_fragment_row(use) for use in uses])
     if findings:
         print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
     else:
         print(f"no findings in {seeds + 2} runs, {instructions} warp instructions in the first")
-    return FINDING if findings else None
+    if not strict and findings and exit_code is None:
+        note("wrong by the letter of the PTX ISA only; --strict makes these count")
+    return exit_code
 
 
 _FRAGMENT_COLUMNS = ("line", "operand", "shape", "buffer", "[0,0]", "row", "column", "times", "")
@@ -159,7 +168,8 @@ def examine(
                     found.append(("", _depends(launch, first, results, schedule, asynchrony)))
             for subject, finding in found:
                 key = (*(finding[k] for k in ("kind", "file", "line", "col")), subject)
-                findings.setdefault(key, finding)
+                if findings.setdefault(key, finding)["severity"] == "letter":
+                    findings[key] = finding  # one run may show that it is worse
             progress((index + 1) / len(runs))
     return list(findings.values()), remarks, instructions
 
@@ -175,6 +185,7 @@ def _stopped(error: EmulationError) -> dict[str, Any]:
         "warp": error.warp,
         "lane": error.lane,
         "address": error.address,
+        "severity": "error",
     }
 
 
@@ -196,4 +207,5 @@ def _depends(
         "warp": None,
         "lane": None,
         "address": None,
+        "severity": "error",
     }

@@ -58,7 +58,7 @@ def main(
 ) -> int | None:
     """Run a PTX kernel on the CPU, to the bit.
 
-    Files given as out: and inout: are replaced once the kernel has ended without a finding.
+    Files given as out: and inout: are replaced once the kernel has ended without an error.
     """
     launch = Launch(**options)
     module, arguments = read_module(launch), load(launch)
@@ -78,11 +78,12 @@ def main(
             )
         except FragirError as error:
             for finding in getattr(getattr(error, "report", None), "findings", ()):
-                kind, *words = finding_row(finding_json(finding))
+                _, kind, *words = finding_row(finding_json(finding))
                 note(f"found before: {kind}: {words[0]}: {words[-1]}")
             raise
     findings = [finding_json(finding) for finding in result.findings]
-    contents = {} if findings else arguments.results(values)
+    wrong = any(finding["severity"] == "error" for finding in findings)
+    contents = {} if wrong else arguments.results(values)
     write_files(contents)
     counts = result.statistics
     if as_json:
@@ -105,12 +106,13 @@ def main(
         _print_counts(counts)
         if findings:
             print_table(FINDING_COLUMNS, [finding_row(finding) for finding in findings])
-            note("no file is written because of the findings")
+        if wrong:
+            note("no file is written because of the errors")
         if result.remarks:
             note(f"{len(result.remarks)} remarks on performance; fragir check lists them")
         for name in contents:
             note(f"wrote {name}")
-    return FINDING if findings else None
+    return FINDING if wrong else None
 
 
 def _print_counts(counts: Statistics) -> None:

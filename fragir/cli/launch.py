@@ -171,13 +171,14 @@ def finding_json(finding: Any) -> dict[str, Any]:
     return document
 
 
-FINDING_COLUMNS = ("kind", "place", "warp", "lane", "address", "message")
+FINDING_COLUMNS = ("severity", "kind", "place", "warp", "lane", "address", "message")
 
 
 def finding_row(finding: dict[str, Any]) -> list[str]:
     place = ":".join(str(finding[k]) for k in ("file", "line", "col") if finding[k] is not None)
     address = finding["address"]
     return [
+        finding["severity"],
         finding["kind"],
         place,
         "" if finding["warp"] is None else str(finding["warp"]),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fragir.emulator.common import EmulationError
     from fragir.emulator.launch import run
-    from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Statistics
+    from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Severity, Statistics
     from fragir.emulator.tensor_map import Im2col, TensorMap
 
 _HOMES = {
@@ -17,6 +17,7 @@ _HOMES = {
     "Im2col": "tensor_map",
     "KINDS": "report",
     "Report": "report",
+    "Severity": "report",
     "Statistics": "report",
     "TensorMap": "tensor_map",
     "run": "launch",
@@ -29,6 +30,7 @@ __all__ = [
     "FragmentUse",
     "Im2col",
     "Report",
+    "Severity",
     "Statistics",
     "TensorMap",
     "run",

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.common import I64, LANES, Mask, Step, count_of, kind_of, width_of
-from fragir.emulator.report import PERFORMANCE, Finding
+from fragir.emulator.report import PERFORMANCE, Finding, Severity
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy, Transfer
@@ -181,10 +181,19 @@ class Hooks:
         lane: int | None = None,
         address: int | None = None,
         subject: str = "",
+        severity: Severity | None = None,
     ) -> None:
         """Add a finding at an instruction; `lane` is a flat number. See `Finding`."""
-        at = instruction.at
-        self.found(d.program, at, kind, message, lane=lane, address=address, subject=subject)
+        self.found(
+            d.program,
+            instruction.at,
+            kind,
+            message,
+            lane=lane,
+            address=address,
+            subject=subject,
+            severity=severity,
+        )
 
     def found(
         self,
@@ -196,8 +205,9 @@ class Hooks:
         lane: int | None = None,
         address: int | None = None,
         subject: str = "",
+        severity: Severity | None = None,
     ) -> None:
-        """Add a finding at a place in the PTX; those of `PERFORMANCE` go to the remarks."""
+        """Add a finding at a place in the PTX: a remark or an error by its kind, or a letter."""
         where = program.error("", at)
         warp = None if lane is None else lane // LANES
         if warp is not None:
@@ -205,7 +215,8 @@ class Hooks:
             message = f"{message} (block {block} warp {local} lane {(lane or 0) % LANES})"
             warp = local
         report = self.machine.report
-        (report.remarks if kind in PERFORMANCE else report.findings).append(
+        severity = severity or ("remark" if kind in PERFORMANCE else "error")
+        (report.remarks if severity == "remark" else report.findings).append(
             Finding(
                 kind,
                 message,
@@ -216,6 +227,7 @@ class Hooks:
                 None if lane is None else lane % LANES,
                 address,
                 subject,
+                severity,
             )
         )
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+#: error: wrong results are possible; letter: wrong by the text of the PTX ISA, harmless on every
+#: machine known (the message quotes the sentence); remark: it only costs time.
+Severity: TypeAlias = Literal["error", "letter", "remark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +17,7 @@ class Finding:
 
     `kind` is one of `KINDS`; line and col are places in the PTX (1-based). `subject`: what of the
     instruction it is about (a register, an operand, the other line of a race), for telling apart
-    findings at one place.
+    findings at one place. `severity`: see `Severity`; remarks are in `Report.remarks`.
     """
 
     kind: str
@@ -24,6 +29,7 @@ class Finding:
     lane: int | None = None
     address: int | None = None
     subject: str = ""
+    severity: Severity = "error"
 
 
 #: kind -> what it means.
@@ -47,7 +53,7 @@ KINDS: dict[str, str] = {
     "uncoalesced": "a global access touches at least twice the sectors it needs (a remark)",
 }
 
-#: Kinds that cost time and are no faults: they are in `Report.remarks`.
+#: Kinds that cost time and are no faults: remarks.
 PERFORMANCE = frozenset({"bank-conflict", "uncoalesced"})
 
 
@@ -106,8 +112,8 @@ class Statistics:
 class Report:
     """Statistics and findings of one launch; `fragments` where they were asked for.
 
-    `remarks` are findings of the kinds in `PERFORMANCE`. `printed`: what the kernel printed, one
-    text for each lane's printf, in the order of execution.
+    `remarks` are findings of severity remark (the kinds in `PERFORMANCE`), `findings` all others.
+    `printed`: what the kernel printed, one text for each lane's printf, in the order of execution.
     """
 
     statistics: Statistics = field(default_factory=Statistics)

@@ -131,7 +131,7 @@ def test_check_finds_an_access_out_of_bounds(fragir: Fragir, store: Path, zeros:
     result = fragir("check", "store.ptx", *arguments, "--json")
     assert (result.code, result.err) == (1, "")
     (finding,) = json.loads(result.out)["findings"]
-    assert finding["kind"] == "out-of-bounds"
+    assert (finding["kind"], finding["severity"]) == ("out-of-bounds", "error")
     assert finding["line"] == 13
     assert (finding["warp"], finding["lane"]) == (1, 0)
     assert finding["address"] > 0
@@ -177,7 +177,7 @@ def test_finding_leaves_the_output_alone(fragir: Fragir, in_folder: Path, zeros:
     result = fragir(*launch)
     assert result.code == 1
     assert "unretired" in result.out
-    assert result.err == "no file is written because of the findings\n"
+    assert result.err == "no file is written because of the errors\n"
     assert zeros.read_bytes() == before
 
 
@@ -399,7 +399,8 @@ def test_performance_counts_when_asked_for(fragir: Fragir, in_folder: Path) -> N
     assert result.err == "1 remark on performance; --performance lists them\n"
     result = fragir(*arguments, "--performance", "--json")
     assert result.code == 1
-    assert [f["kind"] for f in json.loads(result.out)["findings"]] == ["uncoalesced"]
+    found = [(f["kind"], f["severity"]) for f in json.loads(result.out)["findings"]]
+    assert found == [("uncoalesced", "remark")]
 
 
 def test_what_was_found_before_an_error(fragir: Fragir, in_folder: Path) -> None:
