@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
@@ -31,6 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir import isa
 from fragir.dialects.frag.instructions import fragment_instruction
 from fragir.errors import FragirError
+from fragir.isa.table import derived
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout
 
@@ -48,7 +48,7 @@ class MmaFragment:
     @property
     def mnk(self) -> tuple[int, int, int]:
         """The shape of one instruction."""
-        return _instruction(self.instruction, self.operand).shape
+        return fragment_instruction(self.instruction, self.operand).shape
 
     @property
     def is_wgmma(self) -> bool:
@@ -56,21 +56,16 @@ class MmaFragment:
 
     def resolve(self) -> isa.Operand:
         """The operand of the instruction in the table; FragirError where there is none."""
-        return _instruction(self.instruction, self.operand).operands[self.operand]
+        return fragment_instruction(self.instruction, self.operand).operands[self.operand]
 
     def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
         """The layout of a tile of this shape."""
         return _tile_layout(self, rows, cols, products)
 
 
-@cache
-def _instruction(name: str, operand: str) -> isa.Instruction:
-    return fragment_instruction(name, operand)
-
-
-@lru_cache(maxsize=1024)
+@derived
 def _tile_layout(fragment: MmaFragment, rows: int, cols: int, products: int) -> Layout:
-    instruction = _instruction(fragment.instruction, fragment.operand)
+    instruction = fragment_instruction(fragment.instruction, fragment.operand)
     shape = (rows, cols) if products == 1 else (rows, cols, products)
     return tile_layout(instruction, fragment.operand, shape, fragment.warps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute
@@ -19,6 +19,7 @@ from fragir.dialects.frag.words import (
     check_scales,
 )
 from fragir.errors import FragirError
+from fragir.isa.table import added, derived
 from fragir.isa.targets import number
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ WGMMA_K = {
 }
 QUAD = "m8n8k4"  # with f16: four products a warp
 _NAME = re.compile(r"(m(\d+)n(\d+)k(\d+))\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")
+
+
+@derived
+def shapes_of(a: str, usual: tuple[str, ...], family: str = "mma") -> tuple[str, ...]:
+    """The `usual` shapes for a type of A and those of registered instructions, large K first."""
+    own = {form.shape for form in added(family) if form.types[1] == multiplied_as(a)}
+    if not own:
+        return usual
+    return tuple(sorted((*usual, *sorted(own - {*usual})), key=_products, reverse=True))
+
+
+def _products(shape: str) -> int:
+    """Multiplications in one instruction: for one M and N, the larger K is the larger number."""
+    return prod(map(int, re.findall(r"\d+", shape)))
 
 
 def mma(
@@ -147,7 +162,7 @@ def parse_name(name: str) -> tuple[str, str, tuple[str, ...]]:
     return match[1], match[5], tuple(word for word in match.groups()[5:] if word)
 
 
-@cache
+@derived
 def fragment_instruction(name: str, operand: str) -> isa.Instruction:
     """The instruction whose operand the layout `#frag.mma<name, operand>` means."""
     if operand not in ("a", "b", "c"):
@@ -250,7 +265,7 @@ def choose(
         _check_fit(QUAD, a, c, QUAD)
         check_target(_lookup(QUAD, types, ("row", "col"), how), target)
         return f"{QUAD}.f16.row.col"
-    shapes = (SCALED_SHAPES if how.scale else SHAPES)[types[0]]
+    shapes = shapes_of(types[0], (SCALED_SHAPES if how.scale else SHAPES)[types[0]])
     fitting = [shape for shape in shapes if _fits(shape, a, c)]
     if not fitting:
         m, n, k = c.rows.data, c.cols.data, a.cols.data
@@ -259,7 +274,7 @@ def choose(
             hint=f"make the tile a multiple of {' or '.join(shapes)}",
         )
     # where A's and B's types differ, not every shape of A's type exists
-    found = [shape for shape in fitting if _exists(shape, types, how)] or fitting[-1:]
+    found = [shape for shape in fitting if exists(shape, types, how)] or fitting[-1:]
     instructions = {shape: _lookup(shape, types, (), how) for shape in found}
     for shape, instruction in instructions.items():
         if target is None or target in instruction.targets:
@@ -279,7 +294,8 @@ def check_words(types: tuple[str, str, str, str], how: How) -> None:
         accumulator_of(a, b, None)
 
 
-def _exists(shape: str, types: tuple[str, str, str, str], how: How) -> bool:
+def exists(shape: str, types: tuple[str, str, str, str], how: How) -> bool:
+    """Whether there is an mma of this shape, whatever its target."""
     try:
         mma(shape, *types, how=how)
     except FragirError:
@@ -390,7 +406,7 @@ def largest_n(cols: int, a: str) -> int:
     raise FragirError(f"{cols} columns are no multiple of 8, wgmma's smallest N")
 
 
-@cache
+@derived
 def is_wgmma_n(n: int, a: str) -> bool:
     """Whether wgmma has this N for type `a` (every multiple of 8 up to 256; integers skip some)."""
     try:

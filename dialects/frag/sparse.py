@@ -23,7 +23,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.instructions import check_target, check_words, mma, parse_name
+from fragir.dialects.frag.instructions import (
+    check_target,
+    check_words,
+    exists,
+    mma,
+    parse_name,
+    shapes_of,
+)
 from fragir.dialects.frag.products import (
     TileTypes,
     check_metadata,
@@ -73,7 +80,7 @@ def choose_sparse(
             f"no sparse mma multiplies {types[0]}", hint=f"it takes {', '.join(SPARSE_SHAPES)}"
         )
     check_words(types, how)
-    shapes = SPARSE_SHAPES[types[0]]
+    shapes = shapes_of(types[0], SPARSE_SHAPES[types[0]], how.sparse)
     if using:
         shape, type_, _ = parse_name(using)
         if type_ != types[0] or shape not in shapes:
@@ -92,13 +99,14 @@ def choose_sparse(
             f"no sparse mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
             hint=f"make the tile a multiple of {' or '.join(shapes)}",
         )
+    shape = next((shape for shape in fitting if exists(shape, types, how)), fitting[0])
     try:
-        instruction = mma(fitting[0], *types, how=how)
+        instruction = mma(shape, *types, how=how)
     except FragirError as error:
         raise FragirError(
-            f"there is no sparse {fitting[0]} of {types[0]} x {types[1]} + {types[2]} -> "
+            f"there is no sparse {shape} of {types[0]} x {types[1]} + {types[2]} -> "
             f"{types[3]}" + (" with unordered metadata" if how.sparse == PLAIN_SPARSE else ""),
-            hint=_way_out(fitting[0], types, how),
+            hint=_way_out(shape, types, how),
         ) from error
     check_target(instruction, target)
     return instruction

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fragir.errors import FragirError
-from fragir.isa import dense, fragments, sparse
+from fragir.isa import dense, fragments
 from fragir.isa.model import Instruction
 from fragir.layout import Layout
 
@@ -40,7 +42,7 @@ def selected_layout(
     if operand == "e":
         return _metadata(instruction, selector, layout)
     if operand in ("sfa", "sfb"):
-        return _scale(instruction, operand, byte, thread)
+        return _scale(instruction, operand, byte, thread, layout)
     if instruction.form.shape == "16x32bx2" and operand == "registers":
         packed = instruction.operands[operand].element == "b16"
         return fragments.tensor_memory("16x32bx2", instruction.shape[2], packed, offset)
@@ -53,14 +55,12 @@ def _metadata(instruction: Instruction, selector: int, layout: Layout) -> Layout
         raise FragirError(f"selector {selector} of {instruction.mnemonic} is not one of {legal}")
     if selector == 0:
         return layout
-    if instruction.warps == 4:
-        return fragments.metadata(2, selector, warps=4)
-    form = instruction.form
-    row = sparse.index()[form.shape, form.types, form.flags - {"satfinite"}]
-    return fragments.metadata(row.spread, selector)
+    return _selecting(layout, lane=selector)
 
 
-def _scale(instruction: Instruction, operand: str, byte: int, thread: int) -> Layout:
+def _scale(
+    instruction: Instruction, operand: str, byte: int, thread: int, layout: Layout
+) -> Layout:
     blocks = dense.scale_blocks(instruction.form)
     threads = 2 if operand == "sfa" else 4
     if byte not in range(0, 4, blocks) or thread not in range(threads):
@@ -69,5 +69,10 @@ def _scale(instruction: Instruction, operand: str, byte: int, thread: int) -> La
             f"selectors {{{byte}, {thread}}} of {operand} are out of range",
             hint=f"byte {legal}; thread 0 to {threads - 1}",
         )
-    scale = fragments.scale_a if operand == "sfa" else fragments.scale_b
-    return scale(blocks, byte, thread)
+    return _selecting(layout, lane=thread, element=byte // blocks)
+
+
+def _selecting(layout: Layout, **values: int) -> Layout:
+    """The row's layout, in which the selectors are 0, with others in its conditions."""
+    where = (replace(c, value=values.get(c.axis, c.value)) for c in layout.where)
+    return replace(layout, where=tuple(where))

@@ -6,10 +6,10 @@ so an answer costs some tens of microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, wraps
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from fragir.isa import spelling
 from fragir.isa.model import Form, Instruction, UnknownInstruction
@@ -41,7 +41,41 @@ def _rules(module: str) -> _Rules:
     return cast(_Rules, import_module(f"fragir.isa.{module}"))
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _registered: dict[str, Instruction] = {}
+_generation = 0
+
+
+def derived(function: Callable[P, R]) -> Callable[P, R]:
+    """A cache of what follows from the table: an answer holds until a row is changed.
+
+    Whatever asks the table and is cached has this decorator. The generation is part of the key,
+    so that an answer that another thread is computing while a row is registered is not kept.
+    """
+
+    def asked(generation: int, *args: Any, **kwargs: Any) -> R:
+        return cast(Callable[..., R], function)(*args, **kwargs)
+
+    held = lru_cache(maxsize=4096)(asked)
+
+    @wraps(function)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> R:
+        return held(_generation, *args, **kwargs)
+
+    return ask
+
+
+def _changed() -> None:
+    global _generation
+    _generation += 1
+
+
+def _canonical(mnemonic: str) -> str:
+    """The spelling that `resolve` looks for; words that no family has stay as they are."""
+    form = spelling.parse(mnemonic)
+    return mnemonic if form is None else spelling.mnemonic(form)
 
 
 def lookup(mnemonic: str, *, target: str | None = None) -> Instruction:
@@ -154,11 +188,24 @@ def forms() -> Iterator[Form]:
 
 
 def register(instruction: Instruction) -> None:
-    """Add an instruction, or override the one with the same mnemonic, in this process."""
-    _registered[instruction.mnemonic] = instruction
+    """Add an instruction, or override the one with the same mnemonic, in this process.
+
+    It counts from the next question on, for the compiler too, whatever was compiled before.
+    """
+    _registered[_canonical(instruction.mnemonic)] = instruction
+    _changed()
 
 
 def unregister(mnemonic: str) -> None:
     """Take back what `register` did; an error where nothing is registered."""
-    if _registered.pop(mnemonic, None) is None:
+    if _registered.pop(_canonical(mnemonic), None) is None:
         raise UnknownInstruction(f"{mnemonic!r} was not registered")
+    _changed()
+
+
+def added(family: str) -> Iterator[Form]:
+    """The forms in a family of registered instructions that the rules do not have."""
+    for mnemonic in _registered:
+        form = spelling.parse(mnemonic)
+        if form is not None and form.family == family and _by_rule(form) is None:
+            yield form

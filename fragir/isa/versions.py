@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from fragir.errors import FragirError
 from fragir.isa import table, targets
@@ -318,7 +318,7 @@ def _has(opcode: Iterable[str], parts: tuple[str, ...]) -> bool:
     return all(part in rest for part in parts)
 
 
-@lru_cache(maxsize=4096)
+@table.derived
 def requirement(opcode: str) -> Requirement:
     """What an opcode with its qualifiers needs; instructions of the table included.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.isa.emit import emit_ptx, parameters
 from fragir.isa.query import View
+from fragir.isa.table import derived
 from fragir.validation.codes import Codes, Words, pack, unpack
 from fragir.validation.probes import Runner, code_image
 from fragir.validation.questions import Question, Scalar, code_of, questions, scalars
@@ -32,8 +32,9 @@ class Answer:
         return self.meaning or f"something else: {self.bits:#x}"
 
 
-@cache
-def _instructions(target: str) -> dict[str, Instruction]:
+@derived
+def instructions(target: str) -> dict[str, Instruction]:
+    """What the table has on a target, by mnemonic."""
     return {each.mnemonic: each for each in isa.instructions(target=target)}
 
 
@@ -42,12 +43,12 @@ def ask(target: str, run: Runner) -> list[Answer]:
     number = int("".join(c for c in target if c.isdigit()))
     by_instruction: dict[str, list[Question]] = defaultdict(list)
     for question in questions():
-        if number in question.numbers and question.mnemonic in _instructions(target):
+        if number in question.numbers and question.mnemonic in instructions(target):
             by_instruction[question.mnemonic].append(question)
     found = [
         answer
         for mnemonic, asked in by_instruction.items()
-        for answer in _ask(_instructions(target)[mnemonic], asked, target, run)
+        for answer in _ask(instructions(target)[mnemonic], asked, target, run)
     ]
     return found + [_ask_scalar(q, target, run) for q in scalars() if number in q.numbers]
 

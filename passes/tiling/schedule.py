@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
-from fragir.dialects.frag.instructions import SHAPES, WGMMA_K, largest_n
+from fragir.dialects.frag.instructions import SHAPES, WGMMA_K, largest_n, shapes_of
 from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
 from fragir.isa.targets import number
@@ -161,7 +161,7 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
 def _instruction_step(
     element: str, tile: tuple[int, int, int], warps: tuple[int, int]
 ) -> tuple[int, int, int]:
-    for shape in SHAPES[element]:
+    for shape in shapes_of(element, SHAPES[element]):
         m, n, k = map(int, re.findall(r"\d+", shape))
         if tile[0] % (m * warps[0]) == 0 and tile[1] % (n * warps[1]) == 0 and tile[2] % k == 0:
             return m, n, k

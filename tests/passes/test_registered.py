@@ -1,0 +1,135 @@
+"""Rows that a user registers count at once, whatever was compiled before."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from fragir import compile as compile_program
+from fragir import isa
+from fragir.isa import Instruction
+from fragir.isa.fragments import dense_a, dense_b
+from fragir.isa.selection import selected_layout
+from fragir.isa.versions import requirement
+from fragir.layout import Layout
+from fragir.validation.answers import instructions
+
+K16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+K32 = K16.replace("k16", "k32")
+
+PROGRAM = """
+func.func @one(%a: memref<16x{k}xf16>, %b: memref<{k}x8xf16>, %c: memref<16x8xf32>)
+    attributes {{frag.warps = array<i64: 1, 1>}} {{
+  %0 = arith.constant 0 : index
+  %x = frag.load %a[%0, %0] : memref<16x{k}xf16> -> !frag.tile<16x{k}xf16>
+  %y = frag.load %b[%0, %0] : memref<{k}x8xf16> -> !frag.tile<{k}x8xf16>
+  %z = frag.load %c[%0, %0] : memref<16x8xf32> -> !frag.tile<16x8xf32>
+  %d = frag.mma %x, %y, %z : !frag.tile<16x{k}xf16>, !frag.tile<{k}x8xf16>, !frag.tile<16x8xf32>
+       -> !frag.tile<16x8xf32>
+  frag.store %d, %c[%0, %0] : !frag.tile<16x8xf32>, memref<16x8xf32>
+  func.return
+}}
+"""
+
+
+@contextmanager
+def registered(instruction: Instruction) -> Generator[None]:
+    isa.register(instruction)
+    try:
+        yield
+    finally:
+        isa.unregister(instruction.mnemonic)
+
+
+def statements(ptx: str, word: str) -> list[str]:
+    return [line.strip() for line in ptx.splitlines() if word in line]
+
+
+def ptx(k: int = 16, target: str = "sm_80") -> str:
+    return compile_program(PROGRAM.format(k=k), target=target).ptx
+
+
+def test_an_overridden_layout_counts_after_a_compile_and_goes_again() -> None:
+    """A in registers 1 and 2 exchanged: rows g + 8 and columns 8 on change places."""
+    row = isa.lookup(K16)
+    a = row.operand("a")
+    swapped = str(a.layout).replace("2:(8,0) 2:(0,8)", "2:(0,8) 2:(8,0)")
+    before = ptx()
+    # of a row-major 16 x 16 of f16: 8 rows are 256 bytes, 8 columns 16
+    offsets = ["[%rd1];", "[%rd1+256];", "[%rd1+16];", "[%rd1+272];"]
+    assert [line.split()[-1] for line in statements(before, "ld.global.b32")[:4]] == offsets
+    with registered(row.with_operands(replace(a, layout=Layout.parse(swapped)))):
+        found = [line.split()[-1] for line in statements(ptx(), "ld.global.b32")[:4]]
+        assert found == [offsets[i] for i in (0, 2, 1, 3)]
+    assert ptx() == before
+
+
+def test_an_added_instruction_is_chosen() -> None:
+    """The larger K is preferred; without it the same program takes two of half the size."""
+    assert len(statements(ptx(32), K16)) == 2
+    row = isa.lookup(K16)
+    a = replace(row.operand("a"), layout=dense_a(16, 32, 2), shape=(16, 32))
+    b = replace(row.operand("b"), layout=dense_b(32, 2), shape=(32, 8))
+    held = [
+        replace(each, registers=replace(each.registers, count=2 * each.registers.count))
+        for each in (a, b)
+    ]
+    new = replace(
+        row,
+        mnemonic=K32,
+        shape=(16, 8, 32),
+        form=row.form._replace(shape="m16n8k32"),
+        targets={"sm_90": "8.0"},
+    ).with_operands(*held)
+    with registered(new):
+        assert len(statements(ptx(32, "sm_90"), K32)) == 1
+        assert len(statements(ptx(32), K16)) == 2  # sm_80 does not have it
+        assert len(statements(ptx(16, "sm_90"), K16)) == 1
+    assert len(statements(ptx(32, "sm_90"), K16)) == 2
+
+
+def test_an_added_target_counts() -> None:
+    """sm_75 has m16n8k8 only; on it the two products of half the size are what is chosen."""
+    row = isa.lookup(K16)
+    assert not statements(ptx(16, "sm_75"), K16)
+    assert requirement(K16).lowest_target == "sm_80"
+    with registered(replace(row, targets={"sm_75": "6.5", **row.targets})):
+        assert len(statements(ptx(16, "sm_75"), K16)) == 1
+        assert requirement(K16).lowest_target == "sm_75"
+    assert not statements(ptx(16, "sm_75"), K16)
+    assert requirement(K16).lowest_target == "sm_80"
+
+
+def test_any_spelling_is_the_same_row() -> None:
+    """ptxas takes the qualifiers in nearly any order."""
+    row = isa.lookup(K16)
+    other = "mma.sync.aligned.row.col.m16n8k16.f32.f16.f16.f32"
+    with registered(replace(row, mnemonic=other, note="mine")):
+        assert isa.lookup(K16).note == isa.lookup(other).note == "mine"
+        assert isa.find("mma", shape="m16n8k16", a="f16", d="f32").note == "mine"
+    assert not isa.lookup(other).note
+
+
+def test_selected_layouts_are_those_of_the_row() -> None:
+    """Selectors choose lanes in the registered row's layout, in a row of one's own too."""
+    name = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    row = isa.lookup(name)
+    usual = selected_layout(row, "e", selector=3)
+    e = row.operand("e")
+    assert e.layout is not None
+    lane, element = e.layout.axes
+    swapped = replace(e.layout, axes=(lane, replace(element, modes=element.modes[::-1])))
+    with registered(row.with_operands(replace(e, layout=swapped))):
+        found = selected_layout(isa.lookup(name), "e", selector=3)
+        assert found.axes == swapped.axes
+        assert found.where == usual.where
+    added = replace(row, mnemonic=name.replace("m16n8k16", "m16n8k48"))
+    added = replace(added, form=row.form._replace(shape="m16n8k48"))
+    assert selected_layout(added, "e", selector=3) == usual
+
+
+def test_validation_asks_the_table_of_the_day() -> None:
+    assert K32 not in instructions("sm_80")
+    with registered(replace(isa.lookup(K16), mnemonic=K32)):
+        assert K32 in instructions("sm_80")
