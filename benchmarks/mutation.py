@@ -320,7 +320,9 @@ class Judge:
             for path in self.paths:
                 reached = data.contexts_by_lineno(str(path))
                 tests = {
-                    line: [items[n] for n in sorted(set(names) & set(items), key=seconds.__getitem__)]
+                    line: [
+                        items[n] for n in sorted(set(names) & set(items), key=seconds.__getitem__)
+                    ]
                     for line, names in reached.items()
                 }
                 self.results.append(self._judged(path, tests))
@@ -376,7 +378,9 @@ def main(arguments: list[str]) -> int:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("modules", nargs="+", type=Path, help="as in fragir/layout/cute.py")
-    parser.add_argument("--tests", nargs="+", required=True, help="what to run, as for pytest")
+    parser.add_argument(
+        "--tests", nargs=argparse.REMAINDER, required=True, help="all that follows is pytest's"
+    )
     parser.add_argument("--most", type=int, help="a sample of so many mutants of each module")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     options = parser.parse_args(arguments)
