@@ -1,10 +1,11 @@
 """Small faults put into our own source, one at a time: which of them do the tests not see?
 
-A mutant changes one spot of one function: `<` to `<=`, `+` to `-`, `and` to `or`, a condition to its
-opposite, a number to the next one, a call whose result nobody uses to nothing. It is compiled and
-put into the function that is loaded (`__code__`), in a fork of a pytest process that has imported
-and collected already; there run only the tests that reach the changed line, the fastest first, until
-one fails. What no test fails for is a survivor: a gap of the tests, or a change without effect.
+A mutant changes one spot of one function: `<` to `<=`, `+` to `-`, `and` to `or`, a condition to
+its opposite, a number to the next one, a call whose result nobody uses to nothing. It is compiled
+and put into the function that is loaded (`__code__`), in a fork of a pytest process that has
+imported and collected already; there run only the tests that reach the changed line, the fastest
+first, until one fails. What no test fails for is a survivor: a gap of the tests, or a change
+without effect.
 
     python benchmarks/mutation.py fragir/emulator/conflicts.py --tests tests/emulator
 
@@ -24,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -177,70 +179,31 @@ def _spots(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a module, in the order of its text."""
+    """Every mutant of a module, function by function."""
     tree = ast.parse(path.read_text(), str(path))
+    numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
     for name, function in functions(tree.body):
         for spot in _spots(function):
             for what, change in changes(spot):
-                mutated = _substituted(tree, function, spot, change)
+                mutated = copy.deepcopy(tree)
+                target = next(islice(ast.walk(mutated), numbers[id(spot)], None))
+                _Replace(target, change).visit(mutated)
                 module = compile(ast.fix_missing_locations(mutated), str(path), "exec")
                 code = _code_of(module, name.split("."))
                 if code is not None:
-                    line = getattr(spot, "lineno", function.lineno)
-                    yield Mutant(line, name, what, code)
+                    yield Mutant(getattr(spot, "lineno", function.lineno), name, what, code)
 
 
-def _substituted(
-    tree: ast.Module, function: ast.FunctionDef, spot: ast.AST, change: Change
-) -> ast.Module:
-    """The module with this one change. Nodes elsewhere are shared with the original."""
-    path = _path_to(tree, spot)
-    new = change(copy.copy(_with_lists(spot)))
-    ast.copy_location(new, spot)
-    for parent, field, index in reversed(path):
-        above = _with_lists(parent)
-        if index is None:
-            setattr(above, field, new)
-        else:
-            getattr(above, field)[index] = new
-        new = above
-    assert isinstance(new, ast.Module)
-    return new
+class _Replace(ast.NodeTransformer):
+    """Puts something else in the place of one node."""
 
+    def __init__(self, target: ast.AST, change: Change) -> None:
+        self.target, self.change = target, change
 
-def _with_lists(node: ast.AST) -> ast.AST:
-    """A copy of a node with lists of its own."""
-    new = copy.copy(node)
-    for field, value in ast.iter_fields(node):
-        if isinstance(value, list):
-            setattr(new, field, list(value))  # pyright: ignore[reportUnknownArgumentType]
-    return new
-
-
-def _path_to(root: ast.AST, spot: ast.AST) -> list[tuple[ast.AST, str, int | None]]:
-    """From the root down to a node: (parent, field, index)."""
-
-    def search(node: ast.AST) -> list[tuple[ast.AST, str, int | None]] | None:
-        for field, value in ast.iter_fields(node):
-            items = enumerate(value) if isinstance(value, list) else [(None, value)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-            for index, child in items:  # pyright: ignore[reportUnknownVariableType]
-                if child is spot:
-                    return [(node, field, index)]  # pyright: ignore[reportUnknownVariableType]
-                if isinstance(child, ast.AST) and _holds(child, spot):
-                    below = search(child)
-                    if below is not None:
-                        return [(node, field, index), *below]
-        return None
-
-    found = search(root)
-    assert found is not None
-    return found
-
-
-def _holds(node: ast.AST, spot: ast.AST) -> bool:
-    first, last = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
-    line = getattr(spot, "lineno", None)
-    return first is None or last is None or line is None or first <= line <= last
+    def visit(self, node: ast.AST) -> Any:
+        if node is self.target:
+            return ast.copy_location(self.change(node), node)
+        return self.generic_visit(node)
 
 
 def _code_of(module: CodeType, path: list[str]) -> CodeType | None:
@@ -260,14 +223,14 @@ def loaded(module: ModuleType, name: str) -> FunctionType | None:
     """The function of that qualified name, out of its decorators."""
     found: Any = module
     for part in name.split("."):
-        found = vars(found).get(part)
+        found = getattr(found, "__dict__", {}).get(part)
         if found is None:
             return None
     for _ in range(8):
         if isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
             return found if found.__code__.co_filename == module.__file__ else None
         for attribute in ("__wrapped__", "__func__", "fget", "func", "callback"):
-            inner = getattr(found, attribute, None)
+            inner: Any = getattr(found, attribute, None)
             if inner is not None:
                 found = inner
                 break

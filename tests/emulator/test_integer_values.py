@@ -275,6 +275,55 @@ def test_carry_chains(kind: str) -> None:
             assert bits == wanted & mask, (name, hex(x), hex(y), hex(z))
 
 
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
+def test_long_chains(kind: str) -> None:
+    """Sums, differences and products of several registers: each link hands the flag on."""
+    width = int(kind[1:])
+    p = {32: "%r", 64: "%q"}[width]
+    limbs, count = 4, 400
+    rng = np.random.default_rng(7)
+    values = np.array(edges(width), np.uint64)
+    a = [rng.choice(values, count) for _ in range(limbs)]
+    b = [np.where(rng.random(count) < 0.6, x, rng.choice(values, count)) for x in a]
+    numbers = [
+        [
+            sum(int(part) << width * i for i, part in enumerate(parts))
+            for parts in zip(*x, strict=True)
+        ]
+        for x in (a, b)
+    ]
+    links = {
+        "add": [f"{n}.{kind} {p}0, {p}{i}, {p}{i + 4}" for i, n in enumerate(
+            ["add.cc", "addc.cc", "addc.cc", "addc"], 1)],
+        "sub": [f"{n}.{kind} {p}0, {p}{i}, {p}{i + 4}" for i, n in enumerate(
+            ["sub.cc", "subc.cc", "subc.cc", "subc"], 1)],
+        # What a holds, and the product of the lowest parts; then of the middle ones.
+        "mad": [
+            f"mad.lo.cc.{kind} {p}0, {p}1, {p}5, {p}1", f"madc.hi.cc.{kind} {p}0, {p}1, {p}5, {p}2",
+            f"madc.lo.cc.{kind} {p}0, {p}3, {p}7, {p}3", f"madc.hi.{kind} {p}0, {p}3, {p}7, {p}4",
+        ],
+    }  # fmt: skip
+    models: dict[str, Callable[[int, int], int]] = {
+        "add": lambda x, y: x + y,
+        "sub": lambda x, y: x - y,
+        "mad": lambda x, y: x + product(x, y, 0) + (product(x, y, 2) << 2 * width),
+    }
+
+    def product(x: int, y: int, part: int) -> int:
+        """Of one part of each, as numbers of the type; the two halves of its bits."""
+        one, other = (as_kind(z >> width * part & (1 << width) - 1, kind) for z in (x, y))
+        return one * other & (1 << 2 * width) - 1
+
+    lines = ["; ".join(some[: i + 1]) for some in links.values() for i in range(limbs)]
+    operands = {f"{p[1]}{i}": part for i, part in enumerate([*a, *b], 1)}
+    got = iter(evaluate_all(lines, operands))
+    for name, model in models.items():
+        for part, result in zip(range(limbs), got, strict=False):
+            for x, y, bits in zip(*numbers, result.tolist(), strict=True):
+                whole = model(x, y) >> width * part & (1 << width) - 1
+                assert bits == whole, (name, part, hex(x), hex(y))
+
+
 def field(x: int, part: str, is_signed: bool) -> int:
     low, width = {
         "": (0, 32),
