@@ -244,6 +244,50 @@ def test_check_compares_schedules(
     assert "schedule-dependent" in kinds
 
 
+ONE_LOOK = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+    .shared .align 16 .b8 tile[16];
+    .shared .align 8 .b64 bar;
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, tile;
+    mov.u32 %r2, bar;
+    mbarrier.init.shared::cta.b64 [%r2], 1;
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];
+    mbarrier.test_wait.parity.shared::cta.b64 %p, [%r2], 0;
+    selp.u32 %r3, 1, 0, %p;
+    st.global.u32 [%rd2], %r3;
+LOOP:
+    mbarrier.try_wait.parity.shared::cta.b64 %p, [%r2], 0;
+    @!%p bra LOOP;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("seeds", ["0", "3"])
+def test_check_tries_early_asynchrony(fragir: Fragir, in_folder: Path, seeds: str) -> None:
+    """One look at a barrier, without a loop: what it says depends on when the copy is done."""
+    (in_folder / "k.ptx").write_text(ONE_LOOK)
+    np.save("in.npy", np.arange(4, dtype=np.uint32))
+    np.save("out.npy", np.zeros(1, np.uint32))
+    command = ["check", "k.ptx", "--block", "1", "--arg", "in:in.npy", "--arg", "out:out.npy"]
+    result = fragir(*command, "--seeds", seeds, "--json")
+    findings = json.loads(result.out)["findings"]
+    assert (result.code, [f["kind"] for f in findings]) == (1, ["schedule-dependent"])
+    assert "async early" in findings[0]["message"]
+    assert "out.npy" in findings[0]["message"]
+
+
 def test_kinds_are_a_closed_list(in_folder: Path) -> None:
     """docs/json.md has all kinds; those of `check` are none of the emulator's."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text()

@@ -32,9 +32,10 @@ def test_kept(fragir: Fragir) -> None:
     assert "PASS" in done.out
 
 
-def test_broken(fragir: Fragir) -> None:
+@pytest.mark.parametrize("k", [1, 3, 7, 20, 33])
+def test_broken(fragir: Fragir, k: int) -> None:
     """Said before anything is run."""
-    done = fragir("run", "gemm.mlir", "--size", "m=65,n=80,k=20", "--on", "emulator")
+    done = fragir("run", "gemm.mlir", "--size", f"m=65,n=80,k={k}", "--on", "emulator")
     assert done.code == 1
-    assert "error: k = 20, but gemm is promised multiples of 8" in done.err
+    assert f"error: k = {k}, but gemm is promised multiples of 8" in done.err
     assert "PASS" not in done.out

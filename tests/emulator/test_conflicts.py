@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fragir.emulator import Report, run
 from fragir.emulator.conflicts import passes, passes_of, sectors, sectors_of
 from fragir.emulator.report import PERFORMANCE
 
@@ -94,3 +98,148 @@ def test_many_warps_at_once(rows: list[list[int]], size: int) -> None:
     for many, one in ((passes_of, passes), (sectors_of, sectors)):
         paid, needed = many(patterns, size)
         assert [one(p, size)[:2] for p in patterns] == list(zip(paid, needed, strict=True))
+
+
+# -- whole launches against counting ---------------------------------------------------------------
+
+ROUNDS, WARPS = 3, 3
+
+
+def launch(space: str, size: int, offsets: npt.NDArray[np.int32]) -> Report:
+    """Every lane reads `size` bytes at its offset in each round; below 0 it does not take part.
+
+    `offsets`: [round, thread]. They are read from global memory themselves, one word a lane.
+    """
+    count = max(1, size // 4)
+    kind = f"{f'v{count}.' if count > 1 else ''}b{min(8 * size, 32)}"
+    registers = ", ".join(f"%x{i}" for i in range(count))
+    target = f"{{{registers}}}" if count > 1 else registers
+    text = f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 offsets, .param .u64 data)
+{{
+    .shared .align 128 .b8 buffer[16384];
+    .reg .b32 %r<8>, %x<8>; .reg .b64 %rd<8>; .reg .pred %p, %q;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r6, buffer;
+    ld.param.u64 %rd1, [offsets]; ld.param.u64 %rd2, [data]; mad.wide.u32 %rd1, %r1, 4, %rd1;
+LOOP:
+    ld.global.b32 %r3, [%rd1]; add.u64 %rd1, %rd1, {4 * 32 * WARPS};
+    setp.ge.s32 %p, %r3, 0; cvt.s64.s32 %rd3, %r3; add.s64 %rd4, %rd2, %rd3; add.s32 %r4, %r6, %r3;
+    @%p ld.{space}.{kind} {target}, [{"%rd4" if space == "global" else "%r4"}];
+    add.u32 %r2, %r2, 1; setp.lt.u32 %q, %r2, {ROUNDS}; @%q bra LOOP;
+    ret;
+}}
+"""
+    data = np.zeros(4096, np.uint32)
+    return run(text, block=(32 * WARPS,), arguments=[offsets, data], check=True)
+
+
+def counted(space: str, size: int, offsets: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
+    """(paid, needed) of each warp in each round, counted byte by byte."""
+    found: list[tuple[int, int]] = []
+    for row in offsets.reshape(-1, 32).tolist():
+        lanes = [(lane, at) for lane, at in enumerate(row) if at >= 0]
+        if not lanes:
+            continue
+        if space == "global":
+            touched = {byte for _, at in lanes for byte in range(at, at + size)}
+            found.append((len({b // 32 for b in touched}), -(-len(touched) // 32)))
+            continue
+        group = 32 // max(1, size // 4)
+        paid = needed = 0
+        for first in range(0, 32, group):
+            words = {
+                byte // 4
+                for lane, at in lanes
+                if first <= lane < first + group
+                for byte in range(at, at + size)
+            }
+            paid += max((sum(w % 32 == bank for w in words) for bank in range(32)), default=0)
+            needed += bool(words)
+        found.append((paid, needed))
+    return found
+
+
+def drawn(rng: np.random.Generator, size: int) -> npt.NDArray[np.int32]:
+    """Offsets of all lanes: strides, permutations, anything; some lanes absent, some warps too."""
+    lanes = np.arange(32)
+    rows: list[npt.NDArray[np.int64]] = []
+    for _ in range(ROUNDS * WARPS):
+        way = rng.integers(5)
+        row = lanes * (1 if way == 0 else rng.integers(0, 8)) + rng.integers(0, 9)
+        if way == 2:
+            row = rng.permutation(row)
+        if way == 3:
+            row = rng.integers(0, 256, 32)
+        if rng.random() < 0.4:
+            row = np.where(rng.random(32) < rng.random(), -1, row)
+        rows.append(row)
+    if rng.random() < 0.3:  # one pattern for all
+        rows = [rows[0]] * len(rows)
+    return (np.array(rows) * size).clip(-1).astype(np.int32).reshape(ROUNDS, -1)
+
+
+@pytest.mark.parametrize("space", ["shared", "global"])
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_launches_cost_what_counting_says(space: str, size: int) -> None:
+    rng = np.random.default_rng([size, len(space)])
+    for _ in range(12):
+        offsets = drawn(rng, size)
+        prices = counted(space, size, offsets)
+        word = "sectors" if space == "global" else "passes"
+        paid, needed = (sum(p) for p in zip(*prices, strict=True)) if prices else (0, 0)
+        own = 4 * ROUNDS * WARPS if space == "global" else 0  # the offsets themselves
+        report = launch(space, size, offsets)
+        totals = report.statistics.conflicts
+        assert (totals[word], totals[f"{word}_needed"]) == (paid + own, needed + own)
+        worst = max((p - n for p, n in prices), default=0)
+        if space == "shared":
+            wrong = paid > needed
+        else:  # twice what is needed, and more than what an unaligned start costs
+            wrong = paid >= 2 * needed and worst >= 2
+        assert [f.kind for f in report.remarks] == (
+            [("uncoalesced" if space == "global" else "bank-conflict")] if wrong else []
+        )
+        if not wrong:
+            continue
+        (remark,) = report.remarks
+        rows = [(row, number % WARPS) for number, row in enumerate(offsets.reshape(-1, 32))]
+        dear = [
+            (number, int(np.flatnonzero(row >= 0)[0]))
+            for (row, number), (p, n) in zip(
+                [r for r in rows if (r[0] >= 0).any()], prices, strict=True
+            )
+            if p - n == worst
+        ]
+        assert (remark.warp, remark.lane) in dear
+
+
+#: Half of a warp in two sectors, the other half spread over four: six where four would do.
+SPREAD = [*range(0, 64, 4), *range(64, 192, 8)]
+
+
+@pytest.mark.parametrize(
+    ("size", "offsets", "touched", "needed", "reported"),
+    [
+        (4, range(0, 128, 4), 4, 4, False),
+        (4, range(28, 156, 4), 5, 4, False),  # unaligned
+        (4, range(0, 256, 8), 8, 4, True),
+        (4, SPREAD, 6, 4, False),
+        (4, [*SPREAD[:-1], 1024], 7, 4, False),
+        (4, [*SPREAD[:-2], 1024, 2048], 8, 4, True),
+        (1, range(32), 1, 1, False),
+        (1, range(16, 48), 2, 1, False),  # twice, but by its start alone
+        (1, range(0, 96, 3), 3, 1, True),
+        (16, range(16, 528, 16), 17, 16, False),
+    ],
+)
+def test_the_limit_of_uncoalesced_accesses(
+    size: int, offsets: Sequence[int], touched: int, needed: int, reported: bool
+) -> None:
+    """Reported from twice the sectors that the bytes would fill, and two more than those."""
+    row = np.tile(np.array(offsets, np.int32), (ROUNDS, WARPS))
+    assert set(counted("global", size, row)) == {(touched, needed)}
+    kinds = [f.kind for f in launch("global", size, row).remarks]
+    assert kinds == (["uncoalesced"] if reported else [])

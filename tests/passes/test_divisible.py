@@ -255,6 +255,25 @@ def test_a_broken_promise_names_the_size_and_the_promise() -> None:
     assert not c.any()
 
 
+@pytest.mark.parametrize("by", [2, 3, 8, 12])
+def test_a_promise_holds_for_multiples_and_nothing_else(by: int) -> None:
+    """Sizes below the divisor too, which is where a test of the remainder alone could slip."""
+    kernel = fragir.compile(COPY.format(layout="", promises=f"x_d1 = {by}, y_d1 = {by}"))
+    for cols in range(1, 3 * by + 1):
+        x = np.ones((2, cols), np.float16)
+        y = np.zeros_like(x)
+        if cols % by == 0:
+            kernel.check({"x_d1": cols})
+            kernel(x, y, on="emulator")
+            np.testing.assert_array_equal(x, y)
+            continue
+        with pytest.raises(FragirError, match=f"x_d1 = {cols}, but copy is promised multiples"):
+            kernel(x, y, on="emulator")
+        with pytest.raises(FragirError, match=f"y_d1 = {cols}, but copy is promised multiples"):
+            kernel.check({"x_d1": by, "y_d1": cols})
+        assert not y.any()
+
+
 @pytest.mark.parametrize(
     ("promise", "words"),
     [
