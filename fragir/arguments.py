@@ -257,39 +257,3 @@ def _narrow(value: object, wanted: str, name: str) -> bytes:
     if DTYPES.get(dtype) != wanted:
         raise FragirError(f"{name} must be a number of ml_dtypes of the type {wanted}")
     return bytes(cast("Any", value).tobytes())
-
-
-class Borrowed:
-    """Arrays with gaps, taken along as copies of all the memory that they span.
-
-    The launchers pass contiguous memory. Afterwards `give_back` copies the elements, and only
-    those, back.
-    """
-
-    def __init__(self) -> None:
-        self._copies: dict[tuple[object, ...], tuple[Array, Array, Array]] = {}
-
-    def lend(self, view_: View, name: str) -> object:
-        """What to pass for an array."""
-        import numpy as np
-
-        if view_.on_gpu or view_.is_contiguous:
-            return view_.value
-        array = cast("Array", view_.value)
-        if min(view_.strides) < 0:
-            raise FragirError(f"{name} has a negative stride", hint="pass a copy")
-        key = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
-        if key not in self._copies:
-            last = sum((n - 1) * s for n, s in zip(view_.shape, view_.strides, strict=True))
-            span = np.zeros(last + 1, array.dtype)
-            inside = np.lib.stride_tricks.as_strided(span, array.shape, array.strides)
-            inside[...] = array
-            span.flags.writeable = array.flags.writeable
-            self._copies[key] = array, span, inside
-        return self._copies[key][1]
-
-    def give_back(self) -> None:
-        """Copies what the kernel wrote into the arrays."""
-        for array, _, inside in self._copies.values():
-            if array.flags.writeable:
-                array[...] = inside

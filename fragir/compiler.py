@@ -20,8 +20,9 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from fragir import diagnostics
-from fragir.arguments import Borrowed, View, follows, row_major, scalar, whole
+from fragir.arguments import View, follows, row_major, scalar, whole
 from fragir.arguments import view as view_of
+from fragir.borrowed import Borrowed
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -284,7 +285,11 @@ class Kernel:
         """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
         views = self._views(arguments)
         self._bind(views)
-        return self._parameters(arguments, views, Borrowed())
+        return self._parameters(arguments, views, self._borrowed(views))
+
+    def _borrowed(self, views: Sequence[View | None]) -> Borrowed:
+        pairs = zip(self.signature, views, strict=True)
+        return Borrowed({argument.name: view for argument, view in pairs if view is not None})
 
     def _parameters(
         self, arguments: Sequence[object], views: Sequence[View | None], borrowed: Borrowed
@@ -327,7 +332,7 @@ class Kernel:
         """
         views = self._views(arguments)
         self._bind(views)
-        borrowed = Borrowed()
+        borrowed = self._borrowed(views)
         parameters = self._parameters(arguments, views, borrowed)
         blocks, threads = _extent(grid), _extent(block if block is not None else self.block)
         memory = self.shared if shared is None else shared

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fragir.emulator.common import EmulationError
     from fragir.emulator.launch import run
+    from fragir.emulator.parameters import Pointer, Struct, pointers
     from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Severity, Statistics
     from fragir.emulator.tensor_map import Im2col, TensorMap
 
@@ -16,10 +17,13 @@ _HOMES = {
     "FragmentUse": "report",
     "Im2col": "tensor_map",
     "KINDS": "report",
+    "Pointer": "parameters",
     "Report": "report",
     "Severity": "report",
     "Statistics": "report",
+    "Struct": "parameters",
     "TensorMap": "tensor_map",
+    "pointers": "parameters",
     "run": "launch",
 }
 
@@ -29,10 +33,13 @@ __all__ = [
     "Finding",
     "FragmentUse",
     "Im2col",
+    "Pointer",
     "Report",
     "Severity",
     "Statistics",
+    "Struct",
     "TensorMap",
+    "pointers",
     "run",
 ]
 

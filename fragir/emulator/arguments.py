@@ -3,17 +3,98 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fragir.emulator.common import EmulationError
 from fragir.emulator.memory import Buffer, Memory
+from fragir.emulator.parameters import (
+    POINTER,
+    TENSOR_MAP,
+    Packer,
+    arrays_of,
+    is_tensor_map,
+    needs_packer,
+)
 from fragir.emulator.program import Program, Symbol
-from fragir.emulator.tensor_map import SIZE, TensorMap
+from fragir.emulator.storage import Array, Storage, address_of, bytes_of, storages
+from fragir.errors import FragirError
 
 _STRUCT = {"f32": "<f", "f64": "<d", "f16": "<e"}
+
+
+def _is_numpy(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _span(array: Array) -> tuple[int, int]:
+    return address_of(array), array.nbytes
+
+
+class HostArrays:
+    """The caller's arrays, each in a buffer of global memory: one for each storage."""
+
+    def __init__(self, memory: Memory, named: Iterable[tuple[str, Array]]) -> None:
+        self.memory = memory
+        named = list(named)
+        for name, array in named:
+            if not array.flags.c_contiguous:
+                raise EmulationError(f"{name}: the array must be C-contiguous")
+        self.arrays = [array for _, array in named]
+        self._names = [name for name, _ in named]
+        self._storages: list[tuple[Storage, Buffer]] = []
+        self._where: dict[tuple[int, int], tuple[Storage, Buffer]] = {}
+        for storage in storages(self.arrays):
+            buffer = memory.allocate(self._name(storage), storage.size)
+            self._storages.append((storage, buffer))
+            for index in storage.arrays:
+                self._where.setdefault(_span(self.arrays[index]), (storage, buffer))
+
+    def _name(self, storage: Storage) -> str:
+        """The names of its arrays; of those that are the same bytes, the first."""
+        names: dict[tuple[int, int], str] = {}
+        for index in storage.arrays:
+            names.setdefault(_span(self.arrays[index]), self._names[index])
+        return " and ".join(dict.fromkeys(names.values()))
+
+    def address(self, array: Any, what: str) -> int:
+        """The generic address of an array's first element."""
+        if not _is_numpy(array):
+            raise EmulationError(
+                f"{what}: the emulator takes numpy arrays, not a {type(array).__name__}"
+            )
+        storage, buffer = self._where[_span(array)]
+        return buffer.address + address_of(array) - storage.start
+
+    def load(self) -> None:
+        """Copy everything in; the memory must be committed."""
+        for index, part in self._parts():
+            part[...] = bytes_of(self.arrays[index])
+
+    def store(self) -> None:
+        """Copy what the kernel has written back into the arrays that can be written."""
+        for index, part in self._parts():
+            if self.arrays[index].flags.writeable:
+                bytes_of(self.arrays[index])[...] = part
+
+    def refuse_read_only(self) -> None:
+        """EmulationError where a read-only array is no longer what it was; call after `store`."""
+        for index, part in self._parts():
+            array = self.arrays[index]
+            if not array.flags.writeable and not np.array_equal(bytes_of(array), part):
+                raise EmulationError(
+                    f"the kernel wrote to {self._names[index]}, an array that is read-only"
+                )
+
+    def _parts(self) -> Iterable[tuple[int, Any]]:
+        """Every array and its bytes on the device."""
+        for storage, buffer in self._storages:
+            all_bytes = self.memory.bytes_of(buffer)
+            for index in storage.arrays:
+                start = address_of(self.arrays[index]) - storage.start
+                yield index, all_bytes[start : start + self.arrays[index].nbytes]
 
 
 class Arguments:
@@ -30,8 +111,6 @@ class Arguments:
                 hint=f"its parameters are: {names}" if names else None,
             )
         self.parameters = parameters
-        self._arrays: list[tuple[int, Any, Buffer]] = []
-        self._known: dict[tuple[int, int], Buffer] = {}
         end = 0
         for parameter in parameters:
             align = max(parameter.align, 1)
@@ -41,30 +120,41 @@ class Arguments:
         self.block = memory.allocate("the parameters", max(end, 1))
         for parameter in parameters:
             parameter.offset += self.block.start
+        whats = [f"argument {index} ({p.name})" for index, p in enumerate(parameters)]
+        named = [pair for a, what in zip(arguments, whats) for pair in arrays_of(a, what)]
+        self.arrays = HostArrays(memory, named)
+        self._placed: dict[int, tuple[Buffer, bytes]] = {}
+        self._packer = Packer(
+            self.arrays.address,
+            lambda tiles, what: tiles.fields(self.arrays.address(tiles.array, what)).pack(),
+            self._place,
+        )
         self.images = [
-            self._image(i, p, a) for i, (p, a) in enumerate(zip(parameters, arguments, strict=True))
+            self._image(*each) for each in zip(whats, parameters, arguments, strict=True)
         ]
 
-    def _image(self, index: int, parameter: Symbol, given: object) -> bytes:
+    def _place(self, data: bytes, key: int, what: str) -> int:
+        """The address of bytes that a pointer among the arguments points to."""
+        if key not in self._placed:
+            buffer = self.memory.allocate(f"what {what} points to", len(data))
+            self._placed[key] = buffer, data
+        return self._placed[key][0].address
+
+    def _image(self, what: str, parameter: Symbol, given: object) -> bytes:
         """The bytes of one parameter."""
         value: Any = given
-        what = f"argument {index} ({parameter.name})"
         is_array = isinstance(given, np.ndarray)
         if is_array and value.ndim == 0:
             value, is_array = value[()], False
         if is_array:
-            if parameter.size != 8:
+            if parameter.size != POINTER:
                 raise EmulationError(
                     f"{what}: an array is passed as a 64-bit pointer, "
                     f"the parameter has {parameter.size} bytes"
                 )
-            return struct.pack("<Q", self._buffer(what, value).address)
-        if isinstance(value, TensorMap):
-            if parameter.size != SIZE:
-                raise EmulationError(
-                    f"{what}: a tensor map has {SIZE} bytes, the parameter {parameter.size}"
-                )
-            return value.fields(self._buffer(what, value.array).address).pack()
+            return struct.pack("<Q", self.arrays.address(value, what))
+        if needs_packer(value) or is_tensor_map(value):
+            return self._packed(what, parameter, value)
         if value is None:
             return bytes(parameter.size)
         if isinstance(given, bytes | bytearray | memoryview):
@@ -75,16 +165,19 @@ class Arguments:
             return bytes(value)
         return self._scalar(what, parameter, value)
 
-    def _buffer(self, what: str, array: Any) -> Buffer:
-        if not array.flags.c_contiguous:
-            raise EmulationError(f"{what}: the array must be C-contiguous")
-        key = (array.__array_interface__["data"][0], array.nbytes)
-        found = self._known.get(key) if array.nbytes else None
-        if found is None:
-            found = self.memory.allocate(what, array.nbytes)
-            self._known[key] = found
-            self._arrays.append((len(self._arrays), array, found))
-        return found
+    def _packed(self, what: str, parameter: Symbol, value: object) -> bytes:
+        """A tensor map, a struct, or the address of such."""
+        size = parameter.size
+        try:
+            data = self._packer.pack(value, what, size)
+            if is_tensor_map(value) and size == POINTER:
+                data = self._place(data, id(value), what).to_bytes(POINTER, "little")
+        except FragirError as error:
+            raise EmulationError(error.message, hint=error.hint) from error
+        if len(data) != size:
+            kind = f"a tensor map has {TENSOR_MAP}" if is_tensor_map(value) else "a pointer has 8"
+            raise EmulationError(f"{what}: {kind} bytes, the parameter {size}")
+        return data
 
     @staticmethod
     def _scalar(what: str, parameter: Symbol, value: object) -> bytes:
@@ -116,18 +209,16 @@ class Arguments:
 
     def load(self) -> None:
         """Copy everything in; the memory must be committed."""
-        for parameter, image in zip(self.parameters, self.images, strict=True):
-            start = parameter.offset
+        images = [(p.offset, i) for p, i in zip(self.parameters, self.images, strict=True)]
+        images += [(buffer.start, data) for buffer, data in self._placed.values()]
+        for start, image in images:
             self.memory.globals.bytes[start : start + len(image)] = np.frombuffer(image, np.uint8)
-        for _, array, buffer in self._arrays:
-            self.memory.bytes_of(buffer)[...] = array.reshape(-1).view(np.uint8)
+        self.arrays.load()
 
     def store(self) -> None:
         """Copy what has changed back into the caller's arrays."""
-        for index, array, buffer in self._arrays:
-            now = self.memory.bytes_of(buffer)
-            flat = array.reshape(-1).view(np.uint8)
-            if array.flags.writeable:
-                flat[...] = now
-            elif not np.array_equal(flat, now):
-                raise EmulationError(f"the kernel wrote to array {index}, which is read-only")
+        self.arrays.store()
+
+    def refuse_read_only(self) -> None:
+        """EmulationError where the kernel wrote to an array that is read-only."""
+        self.arrays.refuse_read_only()

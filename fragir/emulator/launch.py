@@ -64,7 +64,7 @@ def run(
     """Run a kernel of a PTX text on the CPU.
 
     `arguments` in the order of the PTX parameters: a C-contiguous numpy array is a device buffer,
-    read and written in place (the same array twice is one buffer); numbers are converted by the
+    read and written in place (arrays that overlap are one buffer); numbers are converted by the
     parameter's declared type; bytes are a by-value struct; None is a null pointer. `shared` is the
     number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
     arithmetic of tensor-core instructions, and must be able to run the code; `ptxas` ("12.4", the
@@ -458,6 +458,7 @@ class Launch:
         finally:
             self._count()
             self.arguments.store()
+        self.arguments.refuse_read_only()
 
     def _cancel(self) -> Dim3 | None:
         """Take the next cluster off the launch (clusterlaunchcontrol.try_cancel)."""

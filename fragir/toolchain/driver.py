@@ -12,7 +12,7 @@ import hashlib
 import importlib
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +22,8 @@ from fragir.toolchain.tensor_maps import SIZE, Tiles, encode, is_tensor_map
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from fragir.emulator.parameters import Packer
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -94,7 +96,7 @@ def launch(
     """Runs one kernel and waits for it.
 
     `arguments` in the order of the PTX parameters: a C-contiguous numpy array is copied to the
-    GPU and back (the same array twice is one buffer; a read-only one is not copied back), any
+    GPU and back (overlapping ones are one buffer; a read-only one is not copied back), any
     object that speaks DLPack or `__cuda_array_interface__` and lives on the GPU is used in place,
     a `fragir.emulator.TensorMap` is encoded over the copy of its array, by value or behind a
     pointer as the parameter asks, `None` is a null pointer, and scalars and bytes are packed by
@@ -115,9 +117,13 @@ def launch(
     _allow(cuda, function, entry, shared, math.prod(cluster))
     buffers = _Buffers(cuda, handle)
     try:
+        from fragir.emulator.parameters import arrays_of
+
+        places = [f"argument {index}" for index in range(len(arguments))]
+        buffers.take(pair for a, place in zip(arguments, places) for pair in arrays_of(a, place))
         values = [
-            _value(buffers, argument, kind, f"argument {index}", handle)
-            for index, (argument, kind) in enumerate(zip(arguments, types, strict=True))
+            _value(buffers, argument, kind, place, handle)
+            for place, argument, kind in zip(places, arguments, types, strict=True)
         ]
         storage = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*map(ctypes.addressof, storage))
@@ -319,38 +325,46 @@ def _stream(stream: object) -> int:
 # Buffers -----------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Copy:
-    array: Array
-    pointer: Any
-    place: str
-
-
 class _Buffers:
-    """Copies of numpy arrays on the GPU, for the time of one launch."""
+    """Copies of numpy arrays on the GPU, for the time of one launch: one for each storage."""
 
     def __init__(self, cuda: Any, stream: int) -> None:
         self.cuda = cuda
         self.stream = stream
-        self.arrays: dict[tuple[int, int], _Copy] = {}
+        self.arrays: list[Array] = []
+        self._pointers: list[Any] = []
+        self._addresses: dict[tuple[int, int], int] = {}
         self.constants: list[tuple[Any, ctypes.Array[ctypes.c_char]]] = []
+        self._placed: dict[int, int] = {}
 
-    def pointer(self, array: Array, place: str) -> int:
-        """The address on the GPU of an array's copy."""
-        import numpy as np
+    def take(self, named: Iterable[tuple[str, Array]]) -> None:
+        """Allocates for all arrays of a launch, and queues the copies of their bytes."""
+        from fragir.emulator.storage import storages
 
-        if not array.flags.c_contiguous:
-            raise FragirError(f"{place} is not C-contiguous", hint="numpy.ascontiguousarray helps")
-        key = array.ctypes.data, array.nbytes
-        if key not in self.arrays:
-            for other in self.arrays.values():
-                if np.may_share_memory(array, other.array):
-                    raise FragirError(f"{place} overlaps {other.place}, but is not the same array")
-            pointer = _do(self.cuda.cuMemAlloc, max(1, array.nbytes))
-            self.arrays[key] = _Copy(array, pointer, place)
-            if array.nbytes:
-                _do(self.cuda.cuMemcpyHtoDAsync, pointer, *key, self.stream)
-        return int(self.arrays[key].pointer)
+        for place, array in named:
+            if not array.flags.c_contiguous:
+                hint = "numpy.ascontiguousarray helps"
+                raise FragirError(f"{place} is not C-contiguous", hint=hint)
+            self.arrays.append(array)
+        for storage in storages(self.arrays):
+            pointer = _do(self.cuda.cuMemAlloc, max(1, storage.size))
+            self._pointers.append(pointer)
+            for index in storage.arrays:
+                host = self.arrays[index].ctypes.data
+                key = host, self.arrays[index].nbytes
+                self._addresses[key] = int(pointer) + host - storage.start
+            if storage.size:
+                _do(self.cuda.cuMemcpyHtoDAsync, pointer, storage.start, storage.size, self.stream)
+
+    def pointer(self, array: Array) -> int:
+        """The address on the GPU of an array that was taken."""
+        return self._addresses[array.ctypes.data, array.nbytes]
+
+    def placed(self, data: bytes, key: int) -> int:
+        """As `constant`; the same key is the same address."""
+        if key not in self._placed:
+            self._placed[key] = self.constant(data)
+        return self._placed[key]
 
     def constant(self, data: bytes) -> int:
         """The address on the GPU of bytes that the kernel only reads."""
@@ -364,34 +378,42 @@ class _Buffers:
 
     def copy_back(self, entry: str) -> None:
         """Queues the copies back into the arrays that can be written."""
-        for (address, size), copy in self.arrays.items():
-            if size and copy.array.flags.writeable:
+        for array in self.arrays:
+            if array.nbytes and array.flags.writeable:
                 _do(
                     self.cuda.cuMemcpyDtoHAsync,
-                    address,
-                    copy.pointer,
-                    size,
+                    array.ctypes.data,
+                    self.pointer(array),
+                    array.nbytes,
                     self.stream,
                     entry=entry,
                 )
 
     def free(self) -> None:
-        for copy in self.arrays.values():
-            self.cuda.cuMemFree(copy.pointer)
+        for pointer in self._pointers:
+            self.cuda.cuMemFree(pointer)
         for pointer, _ in self.constants:
             self.cuda.cuMemFree(pointer)
         self.arrays.clear()
+        self._pointers.clear()
         self.constants.clear()
 
 
 def _value(buffers: _Buffers, argument: object, kind: str, place: str, stream: int) -> bytes:
     """The bytes of one parameter: an address, a scalar or a struct."""
+    from fragir.emulator.parameters import needs_packer
+
     if is_tensor_map(argument):
         return _tensor_map(buffers, argument, kind, place)
+    if needs_packer(argument):
+        data = _packer(buffers, stream).pack(argument, place, size_of(kind))
+        if len(data) != size_of(kind):
+            raise FragirError(f"{place} has {len(data)} bytes, the parameter `{kind}` another size")
+        return data
     array = _as_array(argument)
-    if array is not None:
-        address = buffers.pointer(array, place)
-    elif hasattr(argument, "__cuda_array_interface__") or hasattr(argument, "__dlpack__"):
+    if array is not None and array.ndim:
+        address = buffers.pointer(array)
+    elif _is_on_gpu(argument):
         address = _in_place(argument, place, stream)
     else:
         return pack(argument, kind, place)
@@ -400,13 +422,32 @@ def _value(buffers: _Buffers, argument: object, kind: str, place: str, stream: i
     return address.to_bytes(8, "little")
 
 
+def _packer(buffers: _Buffers, stream: int) -> Packer:
+    """Packs what structs and pointers hold."""
+    from fragir.emulator.parameters import Packer
+
+    return Packer(
+        lambda array, place: (
+            _in_place(array, place, stream) if _is_on_gpu(array) else buffers.pointer(array)
+        ),
+        lambda tiles, place: encode(buffers.cuda, tiles, buffers.pointer(tiles.array), _do, place),
+        lambda data, key, _: buffers.placed(data, key),
+    )
+
+
+def _is_on_gpu(argument: object) -> bool:
+    return _as_array(argument) is None and (
+        hasattr(argument, "__cuda_array_interface__") or hasattr(argument, "__dlpack__")
+    )
+
+
 def _tensor_map(buffers: _Buffers, tiles: Tiles, kind: str, place: str) -> bytes:
     """A tensor map as a parameter: its own bytes, or the address of a copy."""
     size = size_of(kind)
     if size not in (8, SIZE):
         raise FragirError(f"{place} is a tensor map, the parameter has the type `{kind}`")
-    encoded = encode(buffers.cuda, tiles, buffers.pointer(tiles.array, place), _do, place)
-    return encoded if size == SIZE else buffers.constant(encoded).to_bytes(8, "little")
+    encoded = encode(buffers.cuda, tiles, buffers.pointer(tiles.array), _do, place)
+    return encoded if size == SIZE else buffers.placed(encoded, id(tiles)).to_bytes(8, "little")
 
 
 def _as_array(argument: object) -> Array | None:

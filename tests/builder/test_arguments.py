@@ -146,6 +146,45 @@ def test_views_of_one_array() -> None:
     assert np.array_equal(both, expected)
 
 
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("dlpack", [False, True])
+def test_overlapping_views(strided: bool, dlpack: bool) -> None:
+    """Rows 1 to 4 are overwritten by rows 0 to 3 while these are loaded: one load, one store."""
+    both = np.arange(5 * 16, dtype=np.float32).reshape(5, 16)
+    a, b = both[:4], both[1:]
+    if strided:
+        a, b = a[:, :8], b[:, :8]
+    expected = both.copy()
+    expected[1:, : b.shape[1]] = both[:4, : b.shape[1]]
+    arguments = [Exporter(a), Exporter(b)] if dlpack else [a, b]
+    doubling("f32", strided)(*arguments, on="emulator")
+    assert np.array_equal(both, expected)
+
+
+def test_views_in_gaps_of_each_other() -> None:
+    """A view with gaps over memory that another argument has whole: both see one memory."""
+    with fragir.kernel("both") as k:
+        a = k.memory("a", f32, ("m", "n"), strides=(None, 1))
+        b = k.memory("b", f32, ("p", "q"))
+        c = k.memory("c", f32, ("m", "n"), strides=(None, 1))
+        k.store(k.load(a, (0, 0), shape=(8, 8), masked=True), c, (0, 0), masked=True)
+        k.store(k.load(c, (0, 0), shape=(8, 8), masked=True), b, (0, 0), masked=True)
+    base = np.arange(8 * 24, dtype=np.float32).reshape(8, 24)
+    expected = base.copy()
+    expected[:, 8:16] = base[:, 16:]
+    expected[:8, :8] = expected[:, 8:16]  # b is all of base
+    k.compile()(base[:, 16:], base, base[:, 8:16], on="emulator")
+    assert np.array_equal(base, expected)
+
+
+def test_distance_of_overlapping_views() -> None:
+    base = np.zeros(8 * 16 + 1, np.float32)
+    a, b = base[:-1].reshape(8, 16), base[1:].reshape(8, 16)
+    words = "b overlaps a and begins 4 bytes behind it, no multiple of 16"
+    with pytest.raises(FragirError, match=words):
+        doubling("f32")(a, b, on="emulator")
+
+
 def test_refused_strides() -> None:
     source, target = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
     records = np.zeros((4, 4), np.dtype([("x", np.float32), ("y", np.int16)]))

@@ -1,0 +1,73 @@
+"""Which arrays of a launch lie in the same host memory: these share one buffer on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(slots=True)
+class Storage:
+    """Host memory [start, end) that arrays of one launch share; `arrays` count from 0."""
+
+    start: int
+    end: int
+    arrays: list[int]
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def address_of(array: Array) -> int:
+    """Where an array's first element lies on the host."""
+    return int(array.__array_interface__["data"][0])
+
+
+def bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+    """The bytes of a C-contiguous array, in place."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def storages(arrays: Sequence[Array]) -> list[Storage]:
+    """The storages of C-contiguous arrays, in the order of the first array of each.
+
+    Arrays that overlap share one, so that what a kernel writes through one is read through the
+    other. Those that are all read-only share one where they are the same bytes only: nothing can
+    tell the difference, and each is aligned as if it were alone. Empty arrays share nothing.
+    """
+    spans = [(address_of(a), address_of(a) + a.nbytes) for a in arrays]
+    found: list[Storage] = []
+    together: list[Storage] = []  # those that touch, the lowest first
+    written = False
+
+    def close() -> None:
+        if written:
+            members = sorted(i for one in together for i in one.arrays)
+            found.append(Storage(together[0].start, max(s.end for s in together), members))
+        else:
+            found.extend(together)
+        together.clear()
+
+    for index in sorted(range(len(arrays)), key=lambda i: spans[i]):
+        start, end = spans[index]
+        if start == end:
+            found.append(Storage(start, end, [index]))
+            continue
+        if together and start >= max(s.end for s in together):
+            close()
+            written = False
+        same = next((s for s in together if (s.start, s.end) == (start, end)), None)
+        if same is None:
+            together.append(Storage(start, end, [index]))
+        else:
+            same.arrays.append(index)
+        written = written or bool(arrays[index].flags.writeable)
+    close()
+    return sorted(found, key=lambda s: s.arrays[0])
