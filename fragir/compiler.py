@@ -24,6 +24,7 @@ from fragir.arguments import View, follows, row_major, scalar, whole
 from fragir.arguments import view as view_of
 from fragir.borrowed import Borrowed
 from fragir.errors import FragirError
+from fragir.ptx import machines
 
 if TYPE_CHECKING:
     from fragir.dialects.frag import GridAttr
@@ -336,6 +337,12 @@ class Kernel:
         parameters = self._parameters(arguments, views, borrowed)
         blocks, threads = _extent(grid), _extent(block if block is not None else self.block)
         memory = self.shared if shared is None else shared
+        machine = options.get("target") or self.target
+        problem = machines.launch_problem(
+            machine, grid=blocks, block=threads, cluster=cluster, shared=memory
+        )
+        if problem is not None:
+            raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
         if on == "auto":
             from fragir.toolchain import driver
 
@@ -472,9 +479,7 @@ def compile(
 
 def dynamic_shared(total: int) -> int:
     """How much of a kernel's shared memory the launch must give: all beyond 48 KiB, else none."""
-    from fragir.passes.writer.module import STATIC_SHARED
-
-    return total if total > STATIC_SHARED else 0
+    return total if total > machines.STATIC_SHARED else 0
 
 
 def choose_entry(module: ModuleOp, entry: str | None) -> str:

@@ -17,6 +17,7 @@ from fragir.dialects import frag
 from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.ptx.machines import THREADS
 
 
 def warps_of(function: func.FuncOp, name: str) -> tuple[int, int]:
@@ -42,8 +43,8 @@ def threads_of(function: func.FuncOp) -> int:
     threads = 32 * warps[0] * warps[1]
     if uses_wgmma or "frag.warpgroups" in function.attributes:
         threads = max(threads, 128 * groups[0] * groups[1])
-    if threads > 1024:
-        raise FragirError(f"a block of {threads} threads; the machine takes 1024 at most")
+    if threads > THREADS:
+        raise FragirError(f"a block of {threads} threads; the machine takes {THREADS} at most")
     return threads
 
 
@@ -60,6 +61,7 @@ class ConvertFragToPtxPass(ModulePass):
     target: str = "sm_80"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.limits import check_shared
         from fragir.passes.lowering.function import FunctionLowering
 
         try:
@@ -79,3 +81,4 @@ class ConvertFragToPtxPass(ModulePass):
                 lowered.attributes["frag.grid"] = grid
             Rewriter.insert_op(lowered, InsertPoint.before(function))
             Rewriter.erase_op(function, safe_erase=False)
+            check_shared(lowered, self.target)

@@ -19,6 +19,7 @@ from fragir.dialects.frag.attributes import (
     MmaFragment,
     MmaLayoutAttr,
     SharedAttr,
+    fixed_extents,
     sizes_error,
     sizes_of,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "WaitOp",
     "WgmmaOp",
     "YieldOp",
+    "fixed_extents",
     "is_shared",
     "promises_error",
     "promises_of",

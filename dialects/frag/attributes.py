@@ -33,6 +33,7 @@ from fragir.errors import FragirError
 from fragir.isa.table import derived
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout
+from fragir.ptx.machines import grid_problem
 
 SWIZZLES = (0, 32, 64, 128)  # bytes; 0: none. TMA and wgmma know these (PTX ISA 9.2, 5.5.7)
 
@@ -206,6 +207,11 @@ class Extent:
         return str(self.size) if self.divisor == 1 else f"{self.size} by {self.divisor}"
 
 
+def fixed_extents(extents: Sequence[Extent]) -> list[int]:
+    """The extents that are numbers; 1 for those that are not known, or nothing at all."""
+    return [1 if isinstance(e.size, str) else max(1, e.evaluate({})) for e in extents]
+
+
 @irdl_attr_definition
 class GridAttr(Data[tuple[Extent, ...]]):
     """How many blocks to launch: `#frag.grid<n by 128, m by 128>`, n / 128 rounded up and so on.
@@ -225,6 +231,9 @@ class GridAttr(Data[tuple[Extent, ...]]):
             raise VerifyException("a grid has one to three dimensions")
         if any(extent.divisor < 1 for extent in self.data):
             raise VerifyException("a grid's divisors are positive")
+        problem = grid_problem(fixed_extents(self.data))
+        if problem is not None:
+            raise VerifyException(problem[0])
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Extent, ...]:

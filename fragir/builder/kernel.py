@@ -36,6 +36,7 @@ from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import Index, Memory, Scalar
 from fragir.dialects import frag
 from fragir.errors import FragirError
+from fragir.ptx.machines import grid_problem
 
 if TYPE_CHECKING:
     from fragir import compiler
@@ -233,7 +234,11 @@ class KernelBuilder(Tiles):
             fail(f"a grid has one to three dimensions, not {len(extents)}")
         if self._grid is not None:
             fail(f"the grid was given already at {describe(self._grid[1])}")
-        self._grid = tuple(extent_of(extent) for extent in extents), place()
+        made = tuple(extent_of(extent) for extent in extents)
+        problem = grid_problem(frag.fixed_extents(made))
+        if problem is not None:
+            fail(*problem)
+        self._grid = made, place()
 
     def block_id(self, dimension: str = "x") -> Scalar:
         """The block's place in the grid along "x", "y" or "z"."""

@@ -20,12 +20,12 @@ from fragir.emulator.decode import MALFORMED, Decoder, lookup
 from fragir.emulator.forms import why_not
 from fragir.emulator.handover import FRAME
 from fragir.emulator.hooks import instrument, overriding
+from fragir.emulator.launch_limits import check_launch, cluster_of, target_of
 from fragir.emulator.memory import GLOBAL_BASE, Memory
 from fragir.emulator.program import RESULTS, Program, Symbol, type_size
 from fragir.emulator.report import Report
 from fragir.emulator.scheduler import Code, Scheduler
 from fragir.emulator.state import Dim3, Machine
-from fragir.emulator.targets import runs, split
 from fragir.emulator.tensor import Settings
 from fragir.emulator.warp_matrix import fusible, mma_group
 from fragir.emulator.wgmma import Warpgroups, needs_warpgroup, registers_of
@@ -155,8 +155,9 @@ class Launch:
         self.program = program = Program(module, entry)
         self._refuse_unknown()
         self.grid = grid
-        cluster = self._cluster(cluster)
-        self._check_sizes(grid, block, cluster)
+        name = target_of(module, target)
+        cluster = cluster_of(program, cluster)
+        check_launch(program, name, grid, block, cluster, shared)
         self.memory = memory = Memory()
         self.arguments = Arguments(program, memory, arguments)
         self._lay_out_frames()
@@ -188,7 +189,6 @@ class Launch:
         self._initialise()
         self.arguments.load()
         machine.hooks = hooks_for(machine, program, check=check, fragments=fragments)
-        name = self._target(module, target)
         self.settings = Settings() if ptxas is None else Settings(_version(ptxas))
         with np.errstate(all="ignore"):
             self.scheduler = self._decode(name, seed, trace)
@@ -207,53 +207,6 @@ class Launch:
                 text = f"there is no instruction {ins.mnemonic}: {reason}"
                 raise self.program.error(text, ins.at)
 
-    @staticmethod
-    def _target(module: Module, target: str | None) -> str:
-        """The machine it runs on: the PTX's own unless one is asked for that can run it."""
-        own = module.target[0] if module.target else None
-        if target is None:
-            return own or "sm_80"
-        split(target)
-        if own is not None and not runs(own, target):
-            raise EmulationError(f"this is code for {own}, which does not run on {target}")
-        return target
-
-    def _cluster(self, cluster: Dim3) -> Dim3:
-        """The launch's cluster, or the one that the kernel requires."""
-        for directive in self.program.main.node.directives:
-            if (
-                isinstance(directive, tree.FunctionDirective)
-                and directive.name == "reqnctapercluster"
-            ):
-                required = [self.program.constant(v) for v in directive.values]
-                required += [1] * (3 - len(required))
-                if cluster != (1, 1, 1) and list(cluster) != required:
-                    raise EmulationError(
-                        f"{self.program.entry} requires clusters of {required}, not {list(cluster)}"
-                    )
-                return required[0], required[1], required[2]
-        return cluster
-
-    def _check_sizes(self, grid: Dim3, block: Dim3, cluster: Dim3) -> None:
-        threads = block[0] * block[1] * block[2]
-        if threads > 1024:
-            raise EmulationError(f"a block has at most 1024 threads, not {threads}")
-        if any(g % c for g, c in zip(grid, cluster, strict=True)):
-            raise EmulationError(f"the grid {grid} is no multiple of the cluster {cluster}")
-        for directive in self.program.main.node.directives:
-            if not isinstance(directive, tree.FunctionDirective):
-                continue
-            values = [self.program.constant(v) for v in directive.values]
-            product = int(np.prod(values)) if values else 0
-            if directive.name == "reqntid" and threads != product:
-                raise EmulationError(
-                    f"{self.program.entry} requires blocks of {product} threads, not {threads}"
-                )
-            if directive.name == "maxntid" and threads > product:
-                raise EmulationError(
-                    f"{self.program.entry} allows blocks of {product} threads, not {threads}"
-                )
-
     # -- memory ----------------------------------------------------------------------------------
 
     def _place_symbols(self, shared: int) -> int:
@@ -262,6 +215,8 @@ class Launch:
         used = self.program.symbols
         for symbol in used:
             align = max(symbol.align, 1)
+            if symbol.space == "shared" and not symbol.used:
+                continue  # it is another kernel's
             if symbol.space in ("global", "const"):
                 buffer = self.memory.allocate(symbol.name, symbol.size, align)
                 symbol.offset = buffer.start

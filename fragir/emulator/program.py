@@ -49,6 +49,8 @@ class Symbol:
     offset: int = -1
     #: Of a recursive function: `offset` counts from the frame of the call.
     framed: bool = False
+    #: Whether anything that the kernel can reach names it.
+    used: bool = False
 
 
 Entity = Register | Symbol
@@ -244,6 +246,8 @@ class Program:
         for s in scope.chain():
             found = s.names.get(name)
             if found is not None:
+                if isinstance(found, Symbol):
+                    found.used = True
                 return found
             if s.ranges:
                 stem = name.rstrip("0123456789")
@@ -357,6 +361,8 @@ class Program:
                 stack += [node.left, node.right]
             elif isinstance(node, tree.Apply):
                 stack.append(node.argument)
+            elif isinstance(node, tree.Index):
+                stack += [node.base, node.index]
             elif isinstance(node, tree.Component):
                 self.find(scope, node.base.text)  # video instructions take parts of registers
 

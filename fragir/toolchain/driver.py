@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from fragir.errors import FragirError
+from fragir.ptx import machines
 from fragir.toolchain.arguments import pack, size_of
 from fragir.toolchain.tensor_maps import SIZE, Tiles, encode, is_tensor_map
 
@@ -31,7 +32,6 @@ Extent = tuple[int, ...]
 
 _INSTALL = "install them with `pip install 'fragir[gpu]'`, or run on the emulator"
 _LEGACY_STREAM = 1  # how DLPack and the CUDA array interface call the default stream
-_PORTABLE_CLUSTER = 8  # blocks; a larger cluster must be asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,15 @@ def launch(
     """
     cuda = _context()
     grid, block, cluster = (_extent(e) for e in (grid, block, cluster))
+    problem = machines.launch_problem(
+        gpu().target, grid=grid, block=block, cluster=cluster, shared=shared
+    )
+    if problem is not None:
+        raise FragirError(f"`{entry}` cannot be launched so: {problem[0]}", hint=problem[1])
     function = _function(cuda, cubin, entry)
     handle = _stream(stream)
     types = _types(cuda, function, entry, arguments, parameters)
-    _allow(cuda, function, entry, shared, math.prod(cluster))
+    _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
     buffers = _Buffers(cuda, handle)
     try:
         from fragir.emulator.parameters import arrays_of
@@ -262,9 +267,13 @@ def _guess(size: int, value: object) -> str:
     return f"b{8 * size}"
 
 
-def _allow(cuda: Any, function: Any, entry: str, shared: int, cluster: int) -> None:
+def _allow(cuda: Any, function: Any, entry: str, shared: int, threads: int, cluster: int) -> None:
     """Asks for more shared memory and larger clusters than every GPU has."""
     attribute = cuda.CUfunction_attribute
+    # less than the machine's own where the kernel's registers do not suffice for more
+    held = _do(cuda.cuFuncGetAttribute, attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function)
+    if threads > held:
+        raise FragirError(f"`{entry}` has too many registers for more than {held} threads a block")
     static = _do(cuda.cuFuncGetAttribute, attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)
     most = _do(
         cuda.cuDeviceGetAttribute,
@@ -279,7 +288,7 @@ def _allow(cuda: Any, function: Any, entry: str, shared: int, cluster: int) -> N
     if shared:
         name = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         _do(cuda.cuFuncSetAttribute, function, name, shared)
-    if cluster > _PORTABLE_CLUSTER:
+    if cluster > machines.PORTABLE_CLUSTER:
         name = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         _do(cuda.cuFuncSetAttribute, function, name, 1)
 

@@ -15,10 +15,8 @@ from fragir.dialects.frag.instructions import SHAPES, WGMMA_K, largest_n, shapes
 from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
 from fragir.isa.targets import number
+from fragir.ptx.machines import THREADS, machine
 
-# Bytes of shared memory that one block may use (CUDA programming guide, "Technical
-# specifications per compute capability").
-SHARED_LIMIT = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}
 ROW_BYTES = 64  # bytes of K in one stage for mma.sync: two or more instructions deep
 
 
@@ -112,18 +110,12 @@ def _default_stages(tile: list[int], a: Attribute, target: str) -> int:
     """As many stages as fit, up to 3."""
     if number(target) < 80:
         return 1
-    return max(1, min(3, _limit(target) // _stage_bytes(tile, a)))
+    return max(1, min(3, machine(target).shared // _stage_bytes(tile, a)))
 
 
 def _stage_bytes(tile: list[int] | tuple[int, ...], a: Attribute) -> int:
     bits = element_bits(memref_type(a).element_type)
     return (tile[0] + tile[1]) * tile[2] * bits // 8
-
-
-def _limit(target: str) -> int:
-    machine = number(target)
-    known = max(m for m in SHARED_LIMIT if m <= machine)
-    return SHARED_LIMIT[known] * 1024
 
 
 def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
@@ -145,15 +137,18 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
                 f"{kind}: {name} must be a multiple of {unit}",
                 hint="change `tile` or `warps`",
             )
-    if schedule.threads > 1024:
-        raise FragirError(f"{schedule.threads} threads a block; the machine takes 1024 at most")
+    if schedule.threads > THREADS:
+        raise FragirError(
+            f"{schedule.threads} threads a block; the machine takes {THREADS} at most"
+        )
     if schedule.stages < 1:
         raise FragirError("stages is 1 or more")
     needed = schedule.stages * _stage_bytes(schedule.tile, a)
-    if needed > _limit(target):
+    most = machine(target).shared
+    if needed > most:
         raise FragirError(
             f"{schedule.stages} stages of {m}x{n}x{k} take {needed} bytes of shared memory, "
-            f"{target} has {_limit(target)}",
+            f"{target} has {most}",
             hint="take fewer stages or a smaller tile",
         )
 

@@ -23,6 +23,7 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import integers, is_vector
 from fragir.errors import FragirError
 from fragir.isa.targets import number
+from fragir.passes.limits import allocate
 from fragir.passes.writer.constants import is_small_float, small_float_bits, tf32
 from fragir.passes.writer.elementwise import Elementwise
 from fragir.passes.writer.registers import Labels, Registers
@@ -204,7 +205,7 @@ class KernelWriter:
         (register,) = self.define(op.pointer)
         offset = f"+{self.shared}" if self.shared else ""
         self.emit("mov.u32", register, f"{self.memory}{offset}")
-        self.shared += aligned(op.bytes.value.data)
+        self.shared = allocate(op, self.shared, self.target)
 
     @write.register
     def _(self, op: ptx.OffsetOp) -> None:
@@ -583,11 +584,6 @@ def move_opcode(width: int) -> str:
 def held(type_: Attribute) -> tuple[int, int, str | None]:
     """How registers hold a value: their bits, how many, and what names them by default."""
     return ptx.register_bits(type_), ptx.registers(type_), default_hint(type_)
-
-
-def aligned(size: int) -> int:
-    """Bytes of shared memory up to where the next buffer begins: swizzles repeat after 1024."""
-    return -(-size // 1024) * 1024
 
 
 @lru_cache(maxsize=1024)

@@ -6,15 +6,17 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
-from fragir.isa.targets import known
+from fragir.isa.targets import known, newest, version_key
 from fragir.isa.versions import module_version
-from fragir.passes.writer.kernel import KernelWriter, aligned
+from fragir.passes.limits import aligned
+from fragir.passes.writer.kernel import KernelWriter
+from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
 from fragir.ptx.spelling import identifier
 
-STATIC_SHARED = 48 * 1024  # bytes of shared memory that need no launch argument
 _PARAMETER = {"f32": ".f32", "f64": ".f64", "f16": ".b16", "bf16": ".b16", "s32": ".s32"}
 
 
@@ -24,15 +26,15 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
     FragirError for operations that have no PTX and targets that do not have an instruction.
     """
     known(target)
-    kernels = [
-        write_kernel(op, target, comments)
-        for op in module.ops
-        if isinstance(op, func.FuncOp) and not op.is_declaration
-    ]
-    if not kernels:
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
+    if not functions:
         raise FragirError("the module has no function to compile")
+    kernels = [write_kernel(function, target, comments) for function in functions]
+    parameters = max(check_parameters(function, target) for function in functions)
     opcodes = {opcode for _, used in kernels for opcode in used}
     version = module_version(opcodes, target)
+    if parameters > parameter_bytes(target, version_key(version)):
+        version = newest((version, LARGE_PARAMETERS))
     head = f".version {version}\n.target {target}\n.address_size 64\n"
     return head + "".join("\n" + text for text, _ in kernels)
 
@@ -79,6 +81,18 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[st
     lines += writer.lines
     lines.append("}")
     return "\n".join(lines) + "\n", writer.opcodes
+
+
+def check_parameters(function: func.FuncOp, target: str) -> int:
+    """Bytes of a kernel's parameters; ends the pass where no kernel can have so many."""
+    end = 0
+    for _, type_ in _parameters(function):
+        size = int(type_[2:]) // 8
+        end = -(-end // size) * size + size
+    most = parameter_bytes(target, version_key(LARGE_PARAMETERS))
+    if end > most:
+        fail(function, f"its parameters have {end} bytes, a kernel's at most {most}")
+    return end
 
 
 def _parameters(function: func.FuncOp) -> list[tuple[str, str]]:

@@ -1,0 +1,37 @@
+"""What a kernel may ask of its machine; errors stand at the operation that asks for too much."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+
+from fragir.diagnostics import fail
+from fragir.dialects import ptx
+from fragir.ptx.machines import shared_problem
+
+
+def aligned(size: int) -> int:
+    """Bytes of shared memory up to where the next buffer begins: swizzles repeat after 1024."""
+    return -(-size // 1024) * 1024
+
+
+def allocate(op: ptx.SharedOp, before: int, target: str) -> int:
+    """Bytes of shared memory in use after an allocation, with `before` of them in use already.
+
+    Ends the pass where a block of the target has not so many.
+    """
+    size = op.bytes.value.data
+    total = before + aligned(size)
+    problem = shared_problem(target, size if size < 0 else total)
+    if problem is not None:
+        message, hint = problem
+        earlier = f"; {before} bytes are taken before this" if before else ""
+        fail(op, f"{message}{earlier}; {hint or 'make the tile smaller'}")
+    return total
+
+
+def check_shared(function: func.FuncOp, target: str) -> None:
+    """Ends the pass where a kernel at lane level allocates more than a block of the target has."""
+    total = 0
+    for op in function.walk():
+        if isinstance(op, ptx.SharedOp):
+            total = allocate(op, total, target)
