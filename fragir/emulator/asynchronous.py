@@ -89,6 +89,7 @@ class Transfer:
 
     `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
     and `reads` are the chunks of shared memory that it writes (`grain` bytes each) or reads (16).
+    `exact`: where it reads only some bytes of these chunks, which (positions).
     A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
     of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
     to what is there, in any order with others that do.
@@ -105,6 +106,7 @@ class Transfer:
     grain: int = 16
     generic: bool = False
     atomic: bool = False
+    exact: I64 | None = None
 
     @property
     def poisons(self) -> bool:

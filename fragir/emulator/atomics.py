@@ -171,10 +171,10 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
             shape = address.shape if parts == 1 else (*address.shape, parts)
             old = np.empty(shape, UINT[width])
             for arena, at, which in places:
-                act = on_global if arena is memory.globals else function
+                apply = on_global if arena is memory.globals else function
                 cells = at + index * width if index else at
                 values = operands if which is None else [o[which] for o in operands]
-                before = _act(arena.view(width, parts), cells, shift, values, act, machine)
+                before = act(arena.view(width, parts), cells, shift, values, apply, machine)
                 if which is None:
                     old = before
                 else:
@@ -188,7 +188,7 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
-def _act(
+def act(
     memory: Any,
     positions: Any,
     shift: int,

@@ -212,6 +212,7 @@ def _run(
                     signal=signal,
                     size=size,
                     atomic=function is not None and writes,
+                    exact=_chosen(begin, size, each) if reads and each != _ALL_BYTES else None,
                 )
             )
         machine.report.statistics.loaded[source.space] += size
@@ -220,6 +221,12 @@ def _run(
 
 def _chunks(start: int, size: int) -> I64:
     return np.arange(start, start + size, UNIT, dtype=np.int64)
+
+
+def _chosen(start: int, size: int, mask: int) -> I64:
+    """The bytes of a region that the mask of .cp_mask picks out of every 16."""
+    at = np.arange(start, start + size, dtype=np.int64)
+    return at[np.resize([bool(mask >> i & 1) for i in range(UNIT)], size)]
 
 
 def _region(
@@ -283,7 +290,7 @@ def _move(
         elif into[0] == "shared":
             target[...] = 0
     elif mask != _ALL_BYTES:
-        chosen = np.resize([bool(mask >> i & 1) for i in range(UNIT)], size)
+        chosen = _chosen(0, size, mask)
         target[chosen] = data[chosen]
     else:
         target[...] = data

@@ -186,7 +186,7 @@ def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
                 _load(machine, fields, cells, inside, to, signal, int(lane), size)
             continue
         act = partial(_store, machine, fields, cells, inside, start, function)
-        chunks = np.arange(start, start + fields.room(rows), 16, dtype=np.int64)
+        chunks, exact = _read(fields, inside, start)
         machine.report.statistics.stored["global"] += size
         machine.engine.transfer(
             Transfer(
@@ -197,8 +197,19 @@ def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
                 int(groups[index]),
                 chunks,
                 size=size,
+                exact=exact,
             )
         )
+
+
+def _read(fields: Fields, inside: npt.NDArray[np.bool_], start: int) -> tuple[I64, I64 | None]:
+    """The chunks and bytes of shared memory that a store reads: those inside the array."""
+    size = fields.unit.room
+    if inside.all() and size == fields.unit.bytes:
+        return np.arange(start, start + len(inside) * size, 16, dtype=np.int64), None
+    at = fields.swizzled(start, len(inside))[inside]
+    exact = (at[:, None] + np.arange(fields.unit.bytes)).ravel()
+    return np.unique(exact >> 4) << 4, exact
 
 
 def _cells(

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.calls import Calls, split_call
-from fragir.emulator.common import LANES, UINT, Bools, Mask, Step, kind_of, store, width_of
+from fragir.emulator.common import LANES, Bools, Mask, Step, count_of, store
 from fragir.emulator.dataflow import Dataflow, Roles, registers
+from fragir.emulator.definedness_atomics import Shadowed
 from fragir.emulator.definedness_rules import (
     MOVES,
     full,
@@ -344,34 +345,30 @@ class Definedness(Hooks):
         self, d: Decoder, ins: tree.Instruction, each: Roles, data: list[Register]
     ) -> list[Step]:
         place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
-        if place.space != "shared":
-            what = "an operand of an atomic on global memory"
-            return self._check(d, ins, data, what, place) + self._clear(each.written)
-        kind = kind_of(ins.opcode)
-        if kind == "b128":
-            steps = self._check(d, ins, data, "an operand of an atomic of 128 bits", place)
-            return steps + self._clear(each.written)
-        width = width_of(kind) // 8
-        exchange = "exch" in ins.opcode
-        rows = [self.plane.row(r) for r in data if r in self.tracked]
+        what = "an operand of an atomic on global memory"
+        checks = self._check(d, ins, data, what, place)
+        if place.space == "global" or count_of(ins.opcode) > 1:
+            return checks + self._clear(each.written)
         outs = [self.plane.row(r) for r in each.written if r in self.tracked]
-        memory = self.plane.memory
+        shadowed = Shadowed(d, ins, self.plane, outs)
 
         def run(sel: Any, mask: Mask) -> None:
-            address = place.at(sel, mask)
-            before = memory.load("shared", address, sel, mask, width, 1)
-            bad: Any = np.zeros(before.shape, np.bool_) if exchange else before != 0
-            for row in rows:
-                bad = bad | ((row[sel] if mask is None else row[sel][mask]) != 0)
-            memory.save("shared", address, sel, mask, width, 1, full(bad, UINT[width]))
-            for out in outs:
-                value = before
-                if mask is not None:
-                    value = np.zeros(mask.shape, before.dtype)
-                    value[mask] = before
-                store(out, sel, mask, value)
+            shadowed.run(place, sel, mask)
+            if (
+                place.space == "generic"
+                and (lanes := self._on_global(place, sel, mask)) is not None
+            ):
+                for check in checks:
+                    check(sel, lanes)
 
         return [run]
+
+    def _on_global(self, place: Place, sel: Any, mask: Mask) -> Mask:
+        """Which lanes address global memory; None where none does."""
+        lanes = np.ones((len(np.arange(self.machine.warps)[sel]), LANES), np.bool_)
+        lanes = lanes if mask is None else mask.copy()
+        lanes[lanes] = place.at(sel, mask).ravel() >= GLOBAL_BASE
+        return lanes if lanes.any() else None
 
     def _shuffle(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
         steering = [r for operand in each.operands[2:] for r in operand]
@@ -599,9 +596,13 @@ class Definedness(Hooks):
             transfer.move(memory)
         if transfer.reads is None or (transfer.into is not None and not transfer.atomic):
             return
-        bad = memory.shared.bytes.reshape(-1, 16)[transfer.reads >> 4].any(axis=1)
+        if transfer.exact is not None:
+            at, bad = transfer.exact, memory.shared.bytes[transfer.exact] != 0
+        else:
+            at = transfer.reads
+            bad = memory.shared.bytes.reshape(-1, 16)[at >> 4].any(axis=1)
         if bad.any() and issuer is not None:
-            offset = int(transfer.reads[bad][0]) % max(memory.shared_stride, 1)
+            offset = int(at[bad][0]) % max(memory.shared_stride, 1)
             warp, lane = divmod(int(transfer.lanes[0]), LANES)
             what = "reduced" if transfer.atomic else "stored to global memory"
             self._complain(*issuer, f"shared memory at {offset}", what, warp, lane, 1, offset)
