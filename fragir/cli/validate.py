@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fragir.cli.common import FINDING, Progress, command, json_option, note, print_json, print_table
 from fragir.cli.files import read_text, write_output
-from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.validation.probes import Outcome
-    from fragir.validation.report import Job, Report
+    from fragir.sweeps.definition import Task
+    from fragir.validation.report import Report
 
 _SAVE_SECONDS = 10.0
 
@@ -52,19 +52,19 @@ def main(
         raise click.UsageError("--resume needs --report FILE")
     if place == "gpu" and target is not None:
         raise click.UsageError("the GPU says the target; leave out --target")
-    from fragir.isa.targets import known
-    from fragir.validation.report import Report, jobs
+    from fragir.sweeps.definition import Plan
+    from fragir.validation.report import Report
+    from fragir.validation.sweep import SWEEP
 
-    if target is not None:
-        known(target)
+    parameters = {"on": place, "only": only, "target": target, "cases": cases}
+    tasks = SWEEP.all_tasks(Plan(seed, None, parameters))
     head = _head(place, cases, seed, target)
-    found = jobs(only, head["target"])
     results = Report(head)
     if resume and report is not None:
         taken = _resumed(results, report)
         note(f"{taken} results taken over from {report}")
     try:
-        _run(found, results, report)
+        _run(tasks, results, report)
     finally:  # an interrupted run can be resumed
         if report is not None:
             _save(results, report)
@@ -86,14 +86,11 @@ def _head(place: str, cases: int, seed: int, target: str | None) -> dict[str, An
     device: dict[str, Any] | None = None
     if place == "gpu":
         from fragir.toolchain import driver
-        from fragir.validation.probes import gpu_target
+        from fragir.validation.sweep import target_of_gpu
 
-        reason = driver.available()
-        if reason is not None:
-            raise FragirError(f"no GPU can be used: {reason}", hint="--on emulator needs none")
+        target = target_of_gpu()
         gpu = driver.gpu()
         device = {"name": gpu.name, "target": gpu.target, "driver": gpu.driver}
-        target = gpu_target(gpu.target)
     tools = every(PTXAS)
     return {
         "on": place,
@@ -113,44 +110,33 @@ def _resumed(results: Report, path: str) -> int:
     return results.resume(read_text(path, "a report"), path) if Path(path).exists() else 0
 
 
-def _run(found: list[Job], results: Report, path: str | None) -> None:
-    """Every job that has no result yet; the report is saved now and then."""
-    import hashlib
+def _run(tasks: Sequence[Task], results: Report, path: str | None) -> None:
+    """Every kernel that has no result yet; the report is saved now and then."""
+    from fragir.sweeps import catalogue, runner
+    from fragir.sweeps.work import Limits
+    from fragir.validation import sweep
+    from fragir.validation.report import entry_of
 
-    from fragir.isa.emit import emit_ptx
-
+    left = [
+        (task, job)
+        for task, job in ((task, sweep.job_of(task)) for task in tasks)
+        if job.key not in results.entries or not results.is_done(job, sweep.kernel_hash(job))
+    ]
     saved = time.monotonic()
+    source = catalogue.find("validation")
+    outcomes = runner.serial(source, [task for task, _ in left], Limits(sweep.SWEEP.seconds))
     with Progress("probing") as progress:
-        for index, job in enumerate(found):
-            progress(index / len(found))
-            ptx = emit_ptx(job.instruction, job.target, job.variant)
-            if results.is_done(job, hashlib.sha256(ptx.encode()).hexdigest()):
-                continue
-            try:
-                results.add(job, _outcome(job, results.head))
-            except FragirError as error:
-                results.add(job, None, error.sentence)
-                if results.head["on"] == "gpu" and "GPU failed" in error.message:
-                    note(f"stopped: {job.instruction.mnemonic}: {error.sentence}")
-                    return
+        for number, ((_, job), outcome) in enumerate(zip(left, outcomes, strict=True)):
+            progress((len(tasks) - len(left) + number + 1) / len(tasks))
+            result = outcome["result"]
+            entry = result["entry"] if result else entry_of(job, None, outcome["failed"])
+            results.add(job, entry)
+            if results.head["on"] == "gpu" and "GPU failed" in (entry["error"] or ""):
+                note(f"stopped: {job.instruction.mnemonic}: {entry['error']}")
+                return
             if path is not None and time.monotonic() - saved > _SAVE_SECONDS:
                 _save(results, path)
                 saved = time.monotonic()
-
-
-def _outcome(job: Job, head: dict[str, Any]) -> Outcome:
-    from fragir.validation import probes
-
-    on_gpu = head["on"] == "gpu"
-    return probes.probe(
-        job.instruction,
-        job.variant,
-        job.target,
-        probes.gpu_runner if on_gpu else probes.emulator_runner,
-        against=probes.emulator_runner if on_gpu else None,
-        cases=head["cases"],
-        seed=head["seed"],
-    )
 
 
 def _save(results: Report, path: str) -> None:

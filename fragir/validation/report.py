@@ -59,6 +59,22 @@ def _jobs(only: str | None, target: str | None) -> Iterator[Job]:
             yield Job(instruction, variant, target or default_target(instruction))
 
 
+def entry_of(job: Job, outcome: Outcome | None, error: str | None = None) -> Document:
+    """The entry of a job: its outcome, or why there is none."""
+    instruction, variant, target = job.key
+    return {
+        "mnemonic": instruction,
+        "variant": variant,
+        "target": target,
+        "lowering": job.instruction.lowering.get(target),
+        "ptx_sha256": outcome.ptx_hash if outcome else None,
+        "cases": dict(outcome.cases) if outcome else {},
+        "mismatches": outcome.mismatches if outcome else 0,
+        "first": outcome.first if outcome else None,
+        "error": error,
+    }
+
+
 @dataclass
 class Report:
     """The results so far. `head` says where and with what; results of another head are not kept."""
@@ -68,22 +84,9 @@ class Report:
         default_factory=dict[tuple[str, str, str], Document]
     )
 
-    def add(self, job: Job, outcome: Outcome | None, error: str | None = None) -> Document:
-        """Enters the outcome of a job, or why there is none."""
-        instruction, variant, target = job.key
-        entry: Document = {
-            "mnemonic": instruction,
-            "variant": variant,
-            "target": target,
-            "lowering": job.instruction.lowering.get(target),
-            "ptx_sha256": outcome.ptx_hash if outcome else None,
-            "cases": dict(outcome.cases) if outcome else {},
-            "mismatches": outcome.mismatches if outcome else 0,
-            "first": outcome.first if outcome else None,
-            "error": error,
-        }
+    def add(self, job: Job, entry: Document) -> None:
+        """Enters what `entry_of` has made of a job."""
         self.entries[job.key] = entry
-        return entry
 
     def document(self) -> Document:
         """The whole report as JSON."""
