@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from fragir.cli.launch import (
     load,
     read_module,
 )
+from fragir.cli.limit import Budget
 
 if TYPE_CHECKING:
     from fragir.cli.arguments import Loaded
@@ -133,14 +135,16 @@ def examine(
     """
     from fragir.emulator import EmulationError
 
-    runs: list[tuple[int | None, Asynchrony]] = [(None, "late"), (None, "early")]
-    for seed in range(1, seeds + 1):
-        runs.append((seed, "random"))
     findings: dict[tuple[Any, ...], dict[str, Any]] = {}
     remarks: list[dict[str, Any]] = []
     instructions, first = 0, None
+    budget = Budget(launch.limit)
     with Progress("checking") as progress:
-        for index, (schedule, asynchrony) in enumerate(runs):
+        for index, (schedule, asynchrony) in enumerate(_runs(seeds)):
+            if budget.spent:
+                findings.setdefault(("limit",), _out_of_time(launch, index, seeds + 2))
+                break
+            progress.say(f"checking, run {index + 1} of {seeds + 2}")
             values = arguments.values()
             try:
                 result = emulate(
@@ -151,12 +155,15 @@ def examine(
                     fragments=uses is not None and index == 0,
                     schedule=schedule,
                     asynchrony=asynchrony,
+                    progress=progress,
+                    limit=budget.next(),
                 )
             except EmulationError as error:
                 if error.report is None:
                     raise  # the launch is wrong, not the kernel
                 found = [(f.subject, finding_json(f)) for f in error.report.findings]
                 found.append(("", _stopped(error)))
+                instructions = instructions or error.report.statistics.total
             else:
                 found = [(f.subject, finding_json(f)) for f in result.findings]
                 if uses is not None:
@@ -167,11 +174,27 @@ def examine(
                 elif first != (results := arguments.results(values)):
                     found.append(("", _depends(launch, first, results, schedule, asynchrony)))
             for subject, finding in found:
+                if finding["kind"] == "limit":  # where it stands then is chance
+                    findings.setdefault(("limit",), finding)
+                    continue
                 key = (*(finding[k] for k in ("kind", "file", "line", "col")), subject)
                 if findings.setdefault(key, finding)["severity"] == "letter":
                     findings[key] = finding  # one run may show that it is worse
-            progress((index + 1) / len(runs))
+            progress((index + 1) / (seeds + 2))
     return list(findings.values()), remarks, instructions
+
+
+def _runs(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
+    """The schedules to try."""
+    yield None, "late"
+    yield None, "early"
+    for seed in range(1, seeds + 1):
+        yield seed, "random"
+
+
+def _out_of_time(launch: Launch, done: int, wanted: int) -> dict[str, Any]:
+    message = f"{done} of {wanted} runs were done in {launch.limit[1]:g} seconds, the limit"
+    return _whole_file(launch, "limit", message)
 
 
 def _stopped(error: EmulationError) -> dict[str, Any]:
@@ -198,9 +221,15 @@ def _depends(
 ) -> dict[str, Any]:
     names = ", ".join(name for name in first if first[name] != other[name])
     way = f"schedule {schedule}, " if schedule is not None else ""
+    message = f"{names} differs between the regular schedule and {way}async {asynchrony}"
+    return _whole_file(launch, DEPENDS, message)
+
+
+def _whole_file(launch: Launch, kind: str, message: str) -> dict[str, Any]:
+    """A finding without a line."""
     return {
-        "kind": DEPENDS,
-        "message": f"{names} differs between the regular schedule and {way}async {asynchrony}",
+        "kind": kind,
+        "message": message,
         "file": launch.ptx,
         "line": None,
         "col": None,

@@ -13,11 +13,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.emulator.watch import Moment
 
 OK, FINDING, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -198,6 +201,19 @@ class Progress:
     def __call__(self, done: float) -> None:
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
+
+    def beat(self, moment: Moment) -> None:
+        """What the emulator is at, beside the bar."""
+        if self._bar is not None:
+            where = "" if moment.line is None else f", line {moment.line}"
+            text = f"{self._label}: {moment.instructions:,} warp instructions{where}"
+            self._bar.update(self._task, description=text)
+
+    def say(self, label: str) -> None:
+        """Another label."""
+        self._label = label
+        if self._bar is not None:
+            self._bar.update(self._task, description=label)
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:

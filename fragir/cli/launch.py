@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 import click
 
 from fragir.cli.arguments import Argument, Loaded, read_arguments
+from fragir.cli.common import Progress
 from fragir.cli.files import read_text
+from fragir.cli.limit import NONE, Limit, limit_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class Launch:
     args: tuple[Argument, ...]
     target: str | None
     ptxas: str | None = None
+    limit: Limit = NONE
 
 
 def launch_options(function: F) -> F:
@@ -92,6 +95,7 @@ def launch_options(function: F) -> F:
             metavar="VERSION",
             help="Imitate what this ptxas makes of instructions that the machine lacks.",
         ),
+        limit_option,
     ]
     for option in reversed(options):
         function = option(function)
@@ -134,9 +138,13 @@ def emulate(
     asynchrony: Asynchrony,
     trace: TextIO | None = None,
     output: TextIO | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
+    limit: Limit | None = None,
 ) -> Report:
-    """One run; the arrays among `values` are changed in place, printf prints to `output`."""
+    """One run; the arrays among `values` are changed in place, printf prints to `output`.
+
+    `limit`: another one than the launch's.
+    """
     from fragir.emulator import run
 
     return run(
@@ -156,6 +164,8 @@ def emulate(
         trace=trace,
         output=output,
         progress=progress,
+        heartbeat=progress.beat if progress is not None else None,
+        limit=limit or launch.limit,
     )
 
 

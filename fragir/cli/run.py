@@ -21,6 +21,7 @@ from fragir.cli.common import (
     print_table,
 )
 from fragir.cli.files import read_text
+from fragir.cli.limit import NONE, Limit, limit_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def read_given(
     help="What arrays hold that --arg does not give.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@limit_option
 @json_option
 def main(
     program: str,
@@ -112,6 +114,7 @@ def main(
     given: dict[str, str],
     inputs: Kind,
     seed: int,
+    limit: Limit,
     as_json: bool,
 ) -> int | None:
     """Compile a program, run it, and check the result against its meaning in numpy.
@@ -126,7 +129,9 @@ def main(
     place, machine = _place(on)
     target = target or machine or DEFAULT_TARGET
     name = "<stdin>" if program == "-" else program
-    trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine)
+    trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine, limit)
+    if place == "gpu" and limit != NONE:
+        raise FragirError("--limit is for the emulator", hint="add --on emulator")
     trial.compile()
     trial.prepare(sizes, given, inputs, seed)
     trial.assemble()
@@ -167,6 +172,7 @@ class Trial:
     target: str
     place: Place
     machine: str | None
+    limit: Limit = NONE
     stages: dict[str, float] = field(default_factory=dict[str, float])
     kernel: Kernel = field(init=False)
     slots: list[Slot] = field(init=False)
@@ -315,7 +321,12 @@ class Trial:
         with Progress("running") as progress:
             options: dict[str, Any] = {}
             if self.place == "emulator":
-                options = {"progress": progress, "target": self.target}
+                options = {
+                    "progress": progress,
+                    "heartbeat": progress.beat,
+                    "target": self.target,
+                    "limit": self.limit,
+                }
             self.timed(
                 "run",
                 lambda: self.kernel.launch(grid, None, *self.results, on=self.place, **options),

@@ -28,6 +28,7 @@ from fragir.emulator.scheduler import Code, Scheduler
 from fragir.emulator.state import Dim3, Machine
 from fragir.emulator.tensor import Settings
 from fragir.emulator.warp_matrix import fusible, mma_group
+from fragir.emulator.watch import Limit, Moment, Watch
 from fragir.emulator.wgmma import Warpgroups, needs_warpgroup, registers_of
 from fragir.ptx import tree
 
@@ -57,6 +58,8 @@ def run(
     asynchrony: Asynchrony = "late",
     trace: TextIO | None = None,
     progress: Callable[[float], None] | None = None,
+    heartbeat: Callable[[Moment], None] | None = None,
+    limit: Limit = None,
     resident: int = RESIDENT,
     stack: int | None = None,
     output: TextIO | None = None,
@@ -73,9 +76,11 @@ def run(
     and `fragments` for matrix fragments that are no matrix (docs/emulator.md, "Checks"); what is
     found is in the report. `schedule` seeds another order of execution.
     `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
-    that is done. `resident`: how many warps are on the machine together. `stack`: bytes a lane for
-    recursive functions and alloca (default: up to 64 KiB). `output`: a file that printf prints to;
-    `Report.printed` has it in any case.
+    that is done, `heartbeat` a few times a second with the share, the warp instructions and the
+    PTX line that is executed. `limit`: warp instructions, or (warp instructions, seconds), after
+    which the run is stopped with an error of the kind `limit`. `resident`: how many warps are on
+    the machine together. `stack`: bytes a lane for recursive functions and alloca (default: up to
+    64 KiB). `output`: a file that printf prints to; `Report.printed` has it in any case.
 
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
@@ -101,6 +106,7 @@ def run(
         fragments=fragments,
         stack=stack,
         output=output,
+        watch=Watch(limit, heartbeat),
     )
     launch.report.statistics.decode_seconds = time.perf_counter() - started
     try:
@@ -150,8 +156,10 @@ class Launch:
         fragments: bool = False,
         stack: int | None = None,
         output: TextIO | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.report = Report()
+        self.watch = watch or Watch(None)
         self.program = program = Program(module, entry)
         self._refuse_unknown()
         self.grid = grid
@@ -317,7 +325,7 @@ class Launch:
                 except MALFORMED as problem:
                     raise program.error("this branch is malformed", placed.ins.at) from problem
         code = Code([None] * count, {}, leaders, {}, set())
-        scheduler = Scheduler(self.machine, program, code, seed, trace)
+        scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
         control = Control(decoder, scheduler, polling_edges(program))
         self.watched = self._wgmma_registers(decoder)
         at = 0
@@ -408,8 +416,9 @@ class Launch:
                     self.started = min(first + self.wave, self.total)
                     self.machine.start_wave(first, self.started - first)
                     self.scheduler.run_wave()
+                    self.watch.share = self.started / self.total
                     if progress is not None:
-                        progress(self.started / self.total)
+                        progress(self.watch.share)
         finally:
             self._count()
             self.arguments.store()

@@ -48,6 +48,7 @@ KINDS: dict[str, str] = {
     "out-of-bounds": "an access outside every buffer, or the block's shared memory (stops the run)",
     "misaligned": "an address is no multiple of the size of the access (stops the run)",
     "deadlock": "nothing can change any more; the message says who waits where (stops the run)",
+    "limit": "the run was stopped at the limit that was set for it (stops the run)",
     "stopped": "anything else because of which the kernel cannot go on (stops the run)",
     "bank-conflict": "lanes access different words of one bank of shared memory (a remark)",
     "uncoalesced": "a global access touches at least twice the sectors it needs (a remark)",

@@ -20,6 +20,7 @@ from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step, is_sli
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Program
 from fragir.emulator.state import BLOCKED, EXITED, PARKED, WAITING, Machine
+from fragir.emulator.watch import Watch
 from fragir.errors import FragirError
 
 BUDGET = 4096
@@ -52,6 +53,7 @@ class Block:
     terminator: Terminator | None
     collective: bool
     warpgroup: bool
+    size: int  # instructions, the terminator among them
     runs: int = 0
 
 
@@ -61,10 +63,12 @@ class Scheduler:
         machine: Machine,
         program: Program,
         code: Code,
+        watch: Watch,
         seed: int | None,
         trace: TextIO | None = None,
     ) -> None:
         self.machine, self.program, self.code = machine, program, code
+        self.watch = watch
         self.blocks: dict[int, Block] = {}
         self.shuffle = seed is not None
         self.back_edges: dict[int, int] = {}
@@ -128,18 +132,24 @@ class Scheduler:
                 collective = collective or end in code.collectives
                 warpgroup = warpgroup or end in code.warpgroups
                 end += 1
-            found = Block(pairs, end, code.terminators.get(end), collective, warpgroup)
+            last = code.terminators.get(end)
+            size = end - start + (last is not None)
+            found = Block(pairs, end, last, collective, warpgroup, size)
             self.blocks[start] = found
         return found
 
     def _execute(self, at: int, sel: Any, mask: Mask, others: int) -> None:
         """Run a group of lanes until others stand lower, or it splits, waits or parks."""
-        position = at
+        position, watch = at, self.watch
         block = self.block(at)
         try:
             while True:
                 block = self.blocks.get(at) or self.block(at)
-                block.runs += self._width(sel)
+                width = self._width(sel)
+                block.runs += width
+                watch.left -= width * block.size
+                if watch.left < 0:
+                    self._look(at, sel, mask)
                 if self.trace is not None:
                     self._write_trace(at, block, sel, mask)
                 if (mask is not None and block.collective) or (
@@ -248,6 +258,23 @@ class Scheduler:
             part = None
         return contiguous(warps[complete]), part
 
+    def _look(self, at: int, sel: Any, mask: Mask) -> None:
+        """Say how far the run is; stop it where it has reached its limit."""
+        reason = self.watch.look(lambda: self._line(at))
+        if reason is None:
+            return
+        key = self.machine.key
+        key[sel] = at if mask is None else np.where(mask, at, key[sel])
+        lines, _ = self._who_stands_where()
+        text = f"{self.program.entry} was stopped {reason}: " + "; ".join(lines)
+        error = self.program.error(text, self.program.code[at].ins.at)
+        error.kind = "limit"
+        error.warp = int(np.arange(self.machine.warps)[sel][0]) % self.machine.warps_per_block
+        raise error
+
+    def _line(self, position: int) -> int | None:
+        return self.program.error("", self.program.code[position].ins.at).line
+
     # -- branches --------------------------------------------------------------------------------
 
     def park(self, position: int, polls: bool) -> bool:
@@ -296,9 +323,25 @@ class Scheduler:
     def _deadlock(self) -> EmulationError:
         """Say who waits where."""
         machine = self.machine
+        lines, first = self._who_stands_where()
+        message = f"deadlock in {self.program.entry}: nothing can change any more; "
+        notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
+        text = message + "; ".join([*lines, *notes, *machine.engine.describe()])
+        error = self.program.error(text, -1 if first is None else first[0])
+        error.kind = "divergent" if self._torn() else "deadlock"
+        if first is not None:
+            _, warp, lane, flags = first
+            error.warp, error.lane = warp % machine.warps_per_block, lane
+            error.address = machine.barriers.waits_for(warp, lane, flags)
+        return error
+
+    def _who_stands_where(self) -> tuple[list[str], tuple[int, int, int, int] | None]:
+        """Where the lanes are, a line for each place, the first eight; and of the first of them
+        the place in the text, warp, lane and flags."""
+        machine = self.machine
         key = machine.key[: machine.resident]
         lines: list[str] = []
-        first: tuple[int, int, int, int] | None = None  # place in the text, warp, lane, flags
+        first: tuple[int, int, int, int] | None = None
         mask = PARKED - 1
         alive = key < EXITED
         for value in np.unique(key[alive]):
@@ -308,7 +351,9 @@ class Scheduler:
                 at = self.program.code[position - 1]
                 how = "blocked at"
             else:
-                how = "waits for other lanes at" if flags & WAITING else "polls at"
+                how = "stands at"
+                if flags:
+                    how = "waits for other lanes at" if flags & WAITING else "polls at"
             where = self.program.error("", at.ins.at)
             who = np.argwhere(key == value)
             warp, lane = (int(x) for x in who[0])
@@ -318,16 +363,9 @@ class Scheduler:
                 f"{len(who)} lanes, first block {block} warp {local} lane {lane}, {how} line "
                 f"{where.line}: {at.ins.mnemonic}{machine.barriers.describe(warp, lane, flags)}"
             )
-        message = f"deadlock in {self.program.entry}: nothing can change any more; "
-        notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
-        text = message + "; ".join([*lines[:8], *notes, *machine.engine.describe()])
-        error = self.program.error(text, -1 if first is None else first[0])
-        error.kind = "divergent" if self._torn() else "deadlock"
-        if first is not None:
-            _, warp, lane, flags = first
-            error.warp, error.lane = warp % machine.warps_per_block, lane
-            error.address = machine.barriers.waits_for(warp, lane, flags)
-        return error
+            if len(lines) == 8:
+                break
+        return lines, first
 
     def _torn(self) -> bool:
         """Whether lanes wait at a collective for lanes of their warp that wait elsewhere."""
