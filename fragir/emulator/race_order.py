@@ -10,7 +10,6 @@ import numpy.typing as npt
 from fragir.emulator.clocks import (
     COLUMN_BITS,
     COLUMN_MASK,
-    PENDING,
     SITE_MASK,
     TIME_SHIFT,
     Clocks,
@@ -20,7 +19,7 @@ from fragir.emulator.clocks import (
 from fragir.emulator.common import I64, LANES
 from fragir.emulator.hooks import Access, Event
 from fragir.emulator.race_global import Knowledge, World
-from fragir.emulator.race_records import MBARRIER, Records
+from fragir.emulator.race_mbarriers import Mbarriers
 from fragir.emulator.race_shadow import RaceShadow
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _RELEASING = {"release", "acq_rel", "sc"}
 _ACQUIRING = {"acquire", "acq_rel", "sc"}
 
 
-class Order(Records):
+class Order(Mbarriers):
     """`by_memory`: whether plain memory is used to synchronise (PTX ISA 9.2, section 8.9)."""
 
     def __init__(
@@ -51,10 +50,10 @@ class Order(Records):
 
     def forget(self) -> None:
         """New blocks: nobody has arrived anywhere."""
+        super().forget()
         self.arrived: dict[tuple[str, int, int], npt.NDArray[np.int32]] = {}
         self.phases: dict[int, npt.NDArray[np.int32]] = {}
         self.places: dict[tuple[int, str, int], npt.NDArray[np.int32]] = {}
-        self.live: dict[int, int] = {}  # mbarrier -> the record of its initialisation
         self.landed: dict[int, tuple[int, int]] = {}  # mbarrier -> its column, latest copy
         #: What lanes have read relaxed and not learned yet: lane -> place -> knowledge.
         self.heard: dict[int, dict[tuple[int, str, int], tuple[Any, Knowledge | None]]] = {}
@@ -92,6 +91,7 @@ class Order(Records):
 
     def fence_init(self, lanes: I64) -> None:
         """fence.mbarrier_init: others will see which mbarriers these lanes have initialised."""
+        self.initialisations_fenced(lanes)
         clocks = self.clocks
         if clocks.fenced:
             clocks.known[clocks.fenced, lanes, clocks.own[lanes]] = clocks.now
@@ -147,6 +147,8 @@ class Order(Records):
                 if self._relaxed():
                     full = clocks.publish(part)
                     self.whole[cluster, phase] = merge(full, self.whole.get((cluster, phase)))
+                else:
+                    self.initialisations_fenced(part)
                 self.arrived[key] = merge(self._arrival(part), self.arrived.get(key))
             elif key in self.arrived:
                 clocks.acquire(part, self.arrived[key])
@@ -156,14 +158,15 @@ class Order(Records):
         clocks = self.clocks
         key = ("mbarrier", position, 0)
         if kind == "init":
-            self._init(position, int(lanes[0]))
+            self.initialise(position, int(lanes[0]))
+            self.phases.pop(position, None)
+            self.arrived.pop(key, None)
             return
         if kind == "inval":
-            self.live.pop(position, None)
-            self._hold(position, record(clocks.now, int(clocks.own[lanes[0]]), self.site))
+            self.invalidate(position, int(lanes[0]))
             return
         if kind in ("arrive", "expect", "test", "wait"):
-            self._initialised(position, lanes)
+            self.use(position, lanes)
         if kind in ("arrive", "expect"):
             self._remote(position, lanes)
         if kind == "arrive":
@@ -226,39 +229,10 @@ class Order(Records):
             cluster = block // self.machine.cluster_size
             lane = cluster * self.clocks.lanes + (rec & COLUMN_MASK)
             who, _ = self.machine.place(block * self.machine.warps_per_block)
-            text = f"block {who}, whose shared memory this is, does not wait for it and may exit"
+            text = f"block {who}, whose shared memory this is, does not wait for it and may exit; "
+            text += "an access to a block that is gone stops the kernel"
             site = rec >> COLUMN_BITS & SITE_MASK
             self.find("race", site, site, lane, int(places[index]) << self.shadow.shift, text)
-
-    def _hold(self, position: int, rec: int) -> None:
-        shadow = self.shadow
-        for at in range(position >> shadow.shift, (position + 7 >> shadow.shift) + 1):
-            shadow.written[at] = rec
-
-    def _init(self, position: int, lane: int) -> None:
-        clocks = self.clocks
-        if position in self.live:
-            text = "this mbarrier is in use; mbarrier.inval it before another mbarrier.init"
-            other = self.live[position] >> COLUMN_BITS & SITE_MASK
-            self.find("mbarrier", self.site, other, lane, position, text)
-        self.phases.pop(position, None)
-        self.arrived.pop(("mbarrier", position, 0), None)
-        self.live[position] = record(clocks.now, int(clocks.own[lane]), self.site)
-        if self.shadow.unit <= 8:
-            self._hold(position, record(PENDING, MBARRIER, self.site))
-        clocks.now += 1
-
-    def _initialised(self, position: int, lanes: I64) -> None:
-        """Those who use an mbarrier must know that it has been initialised."""
-        rec = self.live.get(position)
-        if rec is None:
-            return
-        bad = self.clocks.unordered(lanes, np.full(lanes.shape, rec, np.int64))
-        if bad.any():
-            lane = int(lanes[bad][0])
-            text = f"nothing orders this after the mbarrier's initialisation: {self.who(lane, rec)}"
-            other = rec >> COLUMN_BITS & SITE_MASK
-            self.find("mbarrier", self.site, other, lane, position, text)
 
     # -- strong accesses -----------------------------------------------------------------------
 

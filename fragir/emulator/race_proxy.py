@@ -22,6 +22,7 @@ from fragir.emulator.clocks import (
 )
 from fragir.emulator.common import I64, LANES
 from fragir.emulator.race_order import Order
+from fragir.emulator.race_records import MBARRIER
 from fragir.emulator.race_shadow import CHUNK
 from fragir.emulator.wgmma import WARPGROUP, expand
 
@@ -56,7 +57,9 @@ class AsyncProxy(Order):
         lane = int(transfer.lanes[0])
         who = transfer.lanes
         if transfer.signal >= 0:
-            self._initialised(transfer.signal, who)
+            self.use(transfer.signal, who)
+            if not transfer.generic:
+                self.signalled(transfer.signal, lane)
         if transfer.into is not None:
             column = clocks.agent(lane, "mbarrier", transfer.signal)
             places = shadow.places(transfer.into, transfer.grain)
@@ -88,6 +91,12 @@ class AsyncProxy(Order):
         """What the asynchronous proxy is to access must be visible to it."""
         bad = self.clocks.invisible(lanes, recs)
         if not bad.any():
+            return
+        inside = bad & (recs & COLUMN_MASK == MBARRIER)
+        if inside.any():
+            for at in np.unique(where[inside] & ~7):
+                index = tuple(np.argwhere(inside & (where & ~7 == at))[0])
+                self.clash("write", self.site, int(lanes[index]), int(at), int(recs[index]))
             return
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         one = np.array([lanes[index]])

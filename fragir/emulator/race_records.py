@@ -23,6 +23,7 @@ from fragir.emulator.clocks import (
 )
 from fragir.emulator.common import I64, LANES, Bools
 from fragir.emulator.hooks import Sited
+from fragir.emulator.letters import quote
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
 
 if TYPE_CHECKING:
@@ -54,15 +55,36 @@ class Records(Sited):
 
     # -- findings --------------------------------------------------------------------------------
 
-    def find(self, kind: str, site: int, other: int, lane: int, at: int, message: str) -> None:
-        """A finding at an instruction, once for every pair of instructions."""
+    def find(
+        self,
+        kind: str,
+        site: int,
+        other: int,
+        lane: int,
+        at: int,
+        message: str,
+        letter: str | None = None,
+    ) -> None:
+        """A finding at an instruction, once for every pair of instructions.
+
+        `letter`: the sentence in `LETTERS` that is all that speaks against it.
+        """
         if (kind, site, other) in self.said:
             return
         self.said.add((kind, site, other))
         ins = self.program.code[site].ins
         offset = at % max(self.machine.memory.shared_stride, 1)
         text = f"{ins.mnemonic} at shared offset {offset}: {message}"
-        self.found(self.program, ins.at, kind, text, lane=lane, address=offset, subject=f"{other}")
+        self.found(
+            self.program,
+            ins.at,
+            kind,
+            text if letter is None else f"{text}. {quote(letter)}",
+            lane=lane,
+            address=offset,
+            subject=f"{other}",
+            severity=None if letter is None else "letter",
+        )
 
     def what_at(self, rec: int) -> str:
         """The instruction of a record, for messages."""
@@ -88,16 +110,31 @@ class Records(Sited):
         column = rec & COLUMN_MASK
         who = self.who(lane, rec)
         if column == MBARRIER:
-            self.find("mbarrier", site, other, lane, at, f"a live mbarrier lies here ({who})")
+            harmless = bool(self._writes(np.array([site << COLUMN_BITS]))[0])
+            harmless = harmless and self.overwritten(site, lane, at)
+            text = f"a live mbarrier lies here ({who})"
+            text += ", though nobody has used it" if harmless else ""
+            letter = "mbarrier.init" if harmless else None
+            self.find("mbarrier", site, other, lane, at, text, letter)
         elif what == "invisible":
             text = f"the asynchronous proxy does not see what {who} wrote without fence.proxy.async"
-            self.find("proxy-fence", site, other, lane, at, text)
+            letter = "proxies" if self._copied_for_wgmma(site, other) else None
+            self.find("proxy-fence", site, other, lane, at, text, letter)
         elif what == "source":
             text = f"{who} may still read these bytes; wait for it first"
             self.find("pending-source", site, other, lane, at, text)
         else:
             text = f"nothing orders this after the {what} of the same bytes: {who}"
             self.find("race", site, other, lane, at, text)
+
+    def _copied_for_wgmma(self, site: int, other: int) -> bool:
+        """Whether wgmma reads what cp.async has copied, which no machine gets wrong."""
+        reader, writer = (self.program.code[s].ins.opcode for s in (site, other))
+        return reader[0] == "wgmma" and writer[:2] == ("cp", "async") and "bulk" not in writer
+
+    def overwritten(self, site: int, lane: int, at: int) -> bool:
+        """An ordinary write to a live mbarrier; whether it does no harm."""
+        raise NotImplementedError
 
     def tell(self, what: str, site: int, bad: Bools, lanes: I64, at: I64, recs: I64) -> None:
         index = tuple(int(i) for i in np.argwhere(bad)[0])

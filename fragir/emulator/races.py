@@ -180,7 +180,7 @@ class Races(AsyncProxy):
                 result[which] = ledger.others(ledger.places(at[which], size), mine, owner)
         return result
 
-    def overwritten(self, site: int, lane: int, position: int) -> None:
+    def overwritten_globally(self, site: int, lane: int, position: int) -> None:
         """Lanes of one store write different values to one place of global memory."""
         self._find_global(
             site, site, lane, position, "another lane writes another value to the same bytes"
@@ -332,7 +332,7 @@ class Races(AsyncProxy):
                         rec = int(self.shadow.written[position >> self.shadow.shift])
                         self.clash("write", site, lane, position, rec)
                     else:
-                        self.overwritten(site, lane, position)
+                        self.overwritten_globally(site, lane, position)
 
         return run
 

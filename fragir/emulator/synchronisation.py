@@ -10,6 +10,7 @@ import numpy as np
 from fragir.emulator.collective import is_collective
 from fragir.emulator.common import I64, LANE_BITS, LANES, Mask, Step
 from fragir.emulator.hooks import Event, Sited, later
+from fragir.emulator.letters import quote
 from fragir.emulator.state import BLOCKED, EXITED, PARKED
 
 if TYPE_CHECKING:
@@ -37,13 +38,24 @@ class Synchronisation(Sited):
         self.said: set[tuple[str, int, int]] = set()
         self.born = (machine.thread_ids() < machine.threads).copy()
 
-    def say(self, kind: str, site: int, message: str, lane: int | None, at: int | None) -> None:
+    def say(
+        self,
+        kind: str,
+        site: int,
+        message: str,
+        lane: int | None,
+        at: int | None,
+        letter: str | None = None,
+    ) -> None:
         if (kind, site, 0) in self.said:
             return
         self.said.add((kind, site, 0))
         ins = self.program.code[site].ins
         text = f"{ins.mnemonic}: {message}"
-        self.found(self.program, ins.at, kind, text, lane=lane, address=at)
+        if letter is not None:
+            text += f". {quote(letter)}"
+        severity = None if letter is None else "letter"
+        self.found(self.program, ins.at, kind, text, lane=lane, address=at, severity=severity)
 
     # -- whole warps -------------------------------------------------------------------------------
 
@@ -192,4 +204,6 @@ class Synchronisation(Sited):
             self.say("unretired", int(self.copied[lane]), text, lane, at)
         for transfer in transfers:
             lane = int(transfer.lanes[0])
-            self.say("unretired", int(self.transferred[lane]), text, lane, None)
+            # A store keeps its block's memory on every machine known; a load may hit a later block.
+            letter = "shared" if transfer.into is None else None
+            self.say("unretired", int(self.transferred[lane]), text, lane, None, letter)

@@ -447,6 +447,27 @@ def test_performance_counts_when_asked_for(fragir: Fragir, in_folder: Path) -> N
     assert found == [("uncoalesced", "remark")]
 
 
+def test_letters_count_when_asked_for(fragir: Fragir, in_folder: Path) -> None:
+    faults = Path(__file__).parents[1] / "emulator" / "faults"
+    lines = (faults / "unretired-store.ptx").read_text().splitlines()
+    (in_folder / "k.ptx").write_text("\n".join(x for x in lines if "// mend" not in x))
+    np.save("data.npy", np.arange(1024, dtype=np.uint32))
+    arguments = ["check", "k.ptx", "--block", "64", "--arg", "inout:data.npy"]
+    result = fragir(*arguments)
+    assert result.code == 0
+    assert "owned by an executing CTA" in result.out
+    assert result.err.splitlines()[-1].endswith("--strict makes these count")
+    result = fragir(*arguments, "--strict", "--json")
+    assert result.code == 1
+    (finding,) = json.loads(result.out)["findings"]
+    assert (finding["kind"], finding["severity"]) == ("unretired", "letter")
+    result = fragir("emulate", *arguments[1:], "--check", "--json")
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert [f["severity"] for f in document["findings"]] == ["letter"]
+    assert document["written"] == ["data.npy"]
+
+
 def test_what_was_found_before_an_error(fragir: Fragir, in_folder: Path) -> None:
     faults = Path(__file__).parents[1] / "emulator" / "faults"
     lines = (faults / "mbarrier-underflow.ptx").read_text().splitlines()

@@ -17,7 +17,9 @@ FAULTS = [f for f in faults() if f.kind in KINDS]
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
 def test_the_fault_is_reported(fault: Fault) -> None:
     found = fault.findings(mended=False)
-    assert [(f.kind, f.line) for f in found] == [(fault.kind, fault.line)], fault.purpose
+    assert [(f.kind, f.line, f.severity) for f in found] == [
+        (fault.kind, fault.line, fault.severity)
+    ], fault.purpose
     assert found[0].warp is not None
     assert found[0].lane is not None
     assert found[0].address is not None

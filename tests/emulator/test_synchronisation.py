@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from fragir.emulator import KINDS
+from fragir.emulator import KINDS, EmulationError, run
 from fragir.emulator.common import Asynchrony
+from fragir.emulator.letters import LETTERS, quote
 from fragir.emulator.report import PERFORMANCE
 
 from .faults import Fault, faults
@@ -20,6 +22,7 @@ def test_the_fault_is_reported(fault: Fault) -> None:
     found = fault.findings(mended=False)
     assert found, fault.purpose
     assert (found[0].kind, found[0].line) == (fault.kind, fault.line), fault.purpose
+    assert found[0].severity == fault.severity
     # What stops the run can follow from it.
     assert {f.kind for f in found[1:]} <= {"deadlock"}
 
@@ -58,3 +61,34 @@ def test_deadlocks_say_who_waits_for_what() -> None:
     (polled,) = by_name["deadlock-mbarrier"].findings(mended=False)
     assert "mbarrier.try_wait" in polled.message
     assert "shared offset 4096: its phase of parity 0 lacks 1 of 33 arrivals" in polled.message
+
+
+def test_an_mbarrier_that_is_used_after_it_was_overwritten() -> None:
+    """Overwriting one that nobody uses does no harm; using it afterwards does."""
+    fault = next(f for f in FAULTS if f.name == "mbarrier-reserved")
+    text = fault.ptx(mended=True).replace(
+        "mbarrier.inval.shared.b64 [%r5];", "st.shared.b64 [%r5], %rd2;"
+    )
+    assert fault.line is not None
+    again = text.splitlines()[fault.line - 1]  # the second initialisation
+    unused = text.replace(again, "").replace("mbarrier.arrive.shared.b64 %rd3, [%r5];", "")
+    used = text.replace(again, "")
+    data = [np.zeros(64, np.uint32)]
+    for ptx in (text, unused):
+        report = run(ptx, block=(32,), arguments=data, check=True)
+        assert [(f.kind, f.severity) for f in report.findings] == [("mbarrier", "letter")]
+    with pytest.raises(EmulationError, match="is not initialised"):
+        run(used, block=(32,), arguments=data, check=True)
+    zero = used.replace("[%r5], %rd2;", "[%r5], %rd4;")  # what is stored happens to look like an mbarrier
+    copied = zero.replace("bar.sync 0;", "bar.sync 0; @%p1 ld.shared.b64 %rd4, [%r5];", 1)
+    report = run(copied, block=(32,), arguments=data, check=True)
+    assert report.findings[-1].severity == "error"
+    assert "has been overwritten by st.shared.b64 of line" in report.findings[-1].message
+
+
+@pytest.mark.parametrize(
+    "fault", [f for f in faults() if f.severity == "letter"], ids=lambda f: f.name
+)
+def test_a_letter_quotes_the_isa(fault: Fault) -> None:
+    (found,) = fault.findings(mended=False)
+    assert any(quote(name) in found.message for name in LETTERS)

@@ -30,6 +30,15 @@ class Fault:
     def kind(self) -> str:
         return self._word("kind")
 
+    @property
+    def severity(self) -> str:
+        """error unless the file says `severity letter`; remarks are remarks by their kind."""
+        return (
+            "letter"
+            if re.search(r"^// kind.*\bseverity letter", self.text, re.MULTILINE)
+            else "error"
+        )
+
     def _word(self, key: str) -> str:
         found = re.search(r"^// kind.*", self.text, re.MULTILINE)
         found = re.search(rf"\b{key} (\S+)", found[0] if found else "")

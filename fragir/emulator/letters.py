@@ -1,0 +1,35 @@
+"""Sentences of the PTX ISA that kernels break without harm on any machine known.
+
+A finding that rests on one of them has the severity `letter`, and quotes it.
+"""
+
+from __future__ import annotations
+
+#: name -> (title of the section, sentence), PTX ISA 9.2.
+LETTERS: dict[str, tuple[str, str]] = {
+    # What cp.async writes wgmma reads, and TMA signals mbarriers, as compilers emit it by default.
+    "proxies": (
+        "Async Proxy",
+        "Accessing the same memory location across multiple proxies needs a cross-proxy fence.",
+    ),
+    # Of mbarriers that nobody has used: compilers reserve more than they need.
+    "mbarrier.init": (
+        "mbarrier.init",
+        "The behavior of performing an mbarrier.init operation on a memory location containing a "
+        "valid mbarrier object is undefined; invalidate the mbarrier object using mbarrier.inval "
+        "first, before repurposing the memory location for any other purpose, including another "
+        "mbarrier object.",
+    ),
+    # A bulk store at a kernel's end: the machine lets it finish.
+    "shared": (
+        "Shared State Space",
+        "The shared (.shared) state space is a memory that is owned by an executing CTA and is "
+        "accessible to the threads of all the CTAs within a cluster.",
+    ),
+}
+
+
+def quote(name: str) -> str:
+    """The sentence as a message ends with it."""
+    title, sentence = LETTERS[name]
+    return f'PTX ISA, {title}: "{sentence}"'
