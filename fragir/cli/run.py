@@ -26,7 +26,7 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.compiler import Kernel
-    from fragir.reference.evaluation import Comparison
+    from fragir.reference.comparison import Comparison, Verdict
     from fragir.reference.inputs import Kind, Slot
 
 Place = Literal["emulator", "gpu"]
@@ -64,6 +64,15 @@ def read_given(
             raise click.BadParameter(f"{name} is given twice")
         given[name] = value
     return given
+
+
+def finite(
+    _context: click.Context, _parameter: click.Parameter, value: float | None
+) -> float | None:
+    """A callback for a number that may be absent, but neither infinite nor NaN."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no finite number")
+    return value
 
 
 @command()
@@ -104,6 +113,30 @@ def read_given(
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @limit_option
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    callback=read_given,
+    metavar="NAME=ANSWER",
+    help="What an output must be as well: FILE.npy, or MODULE:FUNCTION of the arguments' values.",
+)
+@click.option(
+    "--rtol",
+    type=click.FloatRange(min=0),
+    callback=finite,
+    metavar="X",
+    help="How far from the answer, or else from a value without a bound, relative to it.",
+)
+@click.option(
+    "--allow-unjudged",
+    "allowed",
+    type=click.FloatRange(0, 1),
+    callback=finite,
+    default=0.0,
+    metavar="SHARE",
+    help="The share of an output's elements, 0 to 1, of which nothing need be known.",
+)
 @json_option
 def main(
     program: str,
@@ -115,12 +148,16 @@ def main(
     inputs: Kind,
     seed: int,
     limit: Limit,
+    expected: dict[str, str],
+    rtol: float | None,
+    allowed: float,
     as_json: bool,
 ) -> int | None:
     """Compile a program, run it, and check the result against its meaning in numpy.
 
     Results must lie within error bounds derived from types, sizes and operations; integer
-    results must be equal.
+    results must be equal. Where an element has neither a bound nor an --expect, the run is
+    UNJUDGED.
     """
     from fragir.isa.targets import known
 
@@ -136,8 +173,9 @@ def main(
     trial.prepare(sizes, given, inputs, seed)
     trial.assemble()
     trial.evaluate()
+    trial.ask(expected)
     trial.execute()
-    trial.judge()
+    trial.judge(rtol, allowed)
     if as_json:
         print_json(trial.document())
     else:
@@ -179,6 +217,8 @@ class Trial:
     sizes: dict[str, int] = field(init=False)
     inputs: list[Any] = field(init=False)
     expected: dict[int, Any] = field(init=False)
+    answers: dict[int, Any] = field(default_factory=dict[int, Any])
+    rtol: float | None = None
     results: list[Any] = field(init=False)
     comparisons: dict[str, Comparison] = field(default_factory=dict[str, "Comparison"])
     registers: int | None = None
@@ -313,6 +353,15 @@ class Trial:
         )
         self.expected = {i: expected[i] for i in written}
 
+    def ask(self, expected: dict[str, str]) -> None:
+        """What `--expect` says of outputs."""
+        if expected:
+            from fragir.cli.expect import answers
+
+            self.answers = self.timed(
+                "expect", lambda: answers(expected, self.slots, list(self.expected), self.inputs)
+            )
+
     def execute(self) -> None:
         """Runs it on copies of the inputs."""
         self.shared += self.kernel.shared
@@ -332,19 +381,44 @@ class Trial:
                 lambda: self.kernel.launch(grid, None, *self.results, on=self.place, **options),
             )
 
-    def judge(self) -> None:
-        """Compares every output with the reference."""
+    def judge(self, rtol: float | None = None, allowed: float = 0.0) -> None:
+        """Compares every output with the reference, and with the answers from outside."""
         from fragir.reference import compare
 
+        self.rtol = rtol
         for i, expected in self.expected.items():
             slot = self.slots[i]
-            self.comparisons[slot.name] = compare(expected, self.results[i], slot.element)
+            self.comparisons[slot.name] = compare(
+                expected,
+                self.results[i],
+                slot.element,
+                answer=self.answers.get(i),
+                rtol=rtol,
+                allow_unjudged=allowed,
+            )
 
     # --- the verdict --------------------------------------------------------------------------
 
     @property
+    def verdict(self) -> Verdict:
+        """The worst of all outputs'."""
+        verdicts = {found.verdict for found in self.comparisons.values()}
+        return next((v for v in ("FAIL", "UNJUDGED") if v in verdicts), "PASS")
+
+    @property
     def passed(self) -> bool:
-        return self.mismatches == 0
+        return self.verdict == "PASS"
+
+    @property
+    def unjudged(self) -> int:
+        return sum(found.unjudged for found in self.comparisons.values())
+
+    @property
+    def judged_by(self) -> str:
+        """What judges elements besides their bounds."""
+        if self.rtol is not None:
+            return f"rtol {self.rtol:g}"
+        return "expect" if self.answers else "bound"
 
     @property
     def mismatches(self) -> int:
@@ -353,7 +427,16 @@ class Trial:
     @property
     def worst(self) -> Comparison:
         """The comparison with the largest error, among those with mismatches if there are any."""
-        return max(self.comparisons.values(), key=lambda c: (not c.passed, c.max_error, c.bound))
+
+        def rank(found: Comparison) -> tuple[bool, float, float]:
+            judged = not math.isnan(found.max_error)
+            return (
+                found.mismatches > 0,
+                found.max_error if judged else -1.0,
+                found.bound if judged else -1.0,
+            )
+
+        return max(self.comparisons.values(), key=rank)
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
@@ -368,7 +451,9 @@ class Trial:
             "max_error": _finite(self.worst.max_error),
             "bound": _finite(self.worst.bound),
             "mismatches": self.mismatches,
-            "result": "PASS" if self.passed else "FAIL",
+            "unjudged": self.unjudged,
+            "judged_by": self.judged_by,
+            "result": self.verdict,
         }
 
     def show(self) -> None:
@@ -385,18 +470,26 @@ class Trial:
         for name, found in self.comparisons.items():
             rows += self._rows(name, found)
         print_table(["what", "value"], rows)
-        print("PASS" if self.passed else "FAIL")
+        print(self.verdict)
 
     def _rows(self, name: str, found: Comparison) -> Sequence[tuple[str, str]]:
-        rows = [(f"largest error in {name}", f"{found.max_error:.3g} (bound {found.bound:.3g})")]
+        rows: list[tuple[str, str]] = []
+        if not math.isnan(found.max_error):
+            limit = f"(bound {found.bound:.3g})"
+            rows.append((f"largest error in {name}", f"{found.max_error:.3g} {limit}"))
         if found.worst is not None:
             place = ", ".join(map(str, found.worst))
             rows.append((f"mismatches in {name}", str(found.mismatches)))
             rows.append(
                 (f"worst, {name}[{place}]", f"{found.found:.9g}, expected {found.expected:.9g}")
             )
-        if found.unbounded:
-            rows.append((f"{name} without a bound", f"{found.unbounded} elements may overflow"))
+        if found.unjudged:
+            share = f"{found.unjudged} of {found.size} elements"
+            if found.unbounded < found.unjudged:
+                share += ", all NaN by the program, as any mistake would give"
+            else:
+                share += " may overflow or be no number; --expect gives an answer"
+            rows.append((f"unjudged in {name}", share))
         return rows
 
 

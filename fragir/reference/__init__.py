@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fragir.reference.bounded import Bounded
-    from fragir.reference.evaluation import Comparison, compare, evaluate, outputs
+    from fragir.reference.comparison import Comparison, compare
+    from fragir.reference.evaluation import evaluate, outputs
 
 _HOMES = {
     "Bounded": "fragir.reference.bounded",
-    "Comparison": "fragir.reference.evaluation",
-    "compare": "fragir.reference.evaluation",
+    "Comparison": "fragir.reference.comparison",
+    "compare": "fragir.reference.comparison",
     "evaluate": "fragir.reference.evaluation",
     "outputs": "fragir.reference.evaluation",
 }

@@ -5,6 +5,9 @@ allows, of any rounding that the machine may do, gives a result r with |r - valu
 Bounds are propagated by each operation (a running error analysis); nothing is fitted. Rounding in
 the reference itself, which computes in float64, is part of the bounds. docs/accuracy.md derives
 the formulas.
+
+An infinite bound says that nothing is known: the result may be any number, infinite, or NaN. A
+value that is itself infinite or NaN is certain, with the bound 0, or unknown: nothing lies near it.
 """
 
 from __future__ import annotations
@@ -45,6 +48,26 @@ class Bounded:
         """How large a result may be."""
         return np.abs(self.value.astype(np.float64)) + self.bound
 
+    @property
+    def unknown(self) -> Array:
+        """Where a result may be anything, NaN too."""
+        return np.isinf(self.bound)
+
+    @property
+    def nan(self) -> Array:
+        """Where every execution gives NaN."""
+        return np.isnan(self.value) & (self.bound == 0)
+
+    @property
+    def infinite(self) -> Array:
+        """Where every execution gives an infinity, of the sign of the value."""
+        return np.isinf(self.value) & (self.bound == 0)
+
+    @property
+    def signed(self) -> Array:
+        """Where every execution gives the same sign, and 0 everywhere or nowhere."""
+        return (self.bound == 0) | (np.abs(self.value) > self.bound)
+
 
 def exactly(value: object) -> Bounded:
     """Values that every execution has."""
@@ -82,14 +105,45 @@ def rounded(x: Bounded, form: Format, correct: bool = True) -> Bounded:
         certain = np.abs(value) - bound >= limit
         value = np.where(certain, np.copysign(np.inf, value), value)
         more = np.where(certain, 0.0, np.where(magnitude >= limit, np.inf, more))
+    else:
+        more = np.where(magnitude >= form.largest, np.inf, more)
     result = bounded(value, more)
     return Bounded(np.where(exact, nearest, result.value), np.where(exact, 0.0, result.bound))
 
 
 def evaluated(value: Array, bound: Array) -> Bounded:
-    """A float64 result of the reference with its own rounding added where it is not exact."""
-    inexact = np.asarray(bound) != 0
+    """A float64 result of the reference with its own rounding added where it is not exact.
+
+    What is not finite has been rounded nowhere.
+    """
+    inexact = (np.asarray(bound) != 0) & np.isfinite(value)
     return bounded(value, np.asarray(bound) + np.where(inexact, 2 * UNIT * np.abs(value), 0.0))
+
+
+def special(x: Bounded, operands: tuple[Bounded, ...], decided: Array | bool = True) -> Bounded:
+    """`x`, which was formed as if its operands were finite, by IEEE 754 where they are not.
+
+    A NaN makes the result NaN whatever the others are. Of an unknown operand nothing is known. An
+    infinite one determines the result where it is `decided`: what the others may be changes
+    nothing, so the value is certain. An overflow of the reference's own float64 says nothing.
+    """
+    infinite: Array = np.zeros(x.value.shape, bool)
+    nan, unknown = infinite, infinite
+    for operand in operands:
+        infinite, nan = infinite | operand.infinite, nan | operand.nan
+        unknown = unknown | operand.unknown
+    overflowed = ~np.isfinite(x.value) & ~infinite & (x.bound > 0)
+    bound = np.where(infinite, np.where(decided, 0.0, np.inf), x.bound)
+    bound = np.where(nan, 0.0, np.where(unknown | overflowed, np.inf, bound))
+    return Bounded(np.where(nan, np.nan, x.value), bound)
+
+
+def apart(x: Array, y: Array) -> Floats:
+    """How far two values are apart: equal infinities not at all, nor two NaN."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    distance = np.where(same, 0.0, np.abs(x - y))
+    return np.where(np.isnan(distance), np.inf, distance)
 
 
 def spread(low: Floats, high: Floats, value: Floats) -> Floats:

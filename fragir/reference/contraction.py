@@ -14,7 +14,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from fragir.errors import FragirError
 from fragir.reference import elementwise
-from fragir.reference.bounded import Bounded, bounded, rounded
+from fragir.reference.bounded import Bounded, apart, bounded, rounded
 from fragir.reference.formats import FLOATS, INTEGERS
 from fragir.reference.memory import Memory
 from fragir.reference.tensor_cores import chains, dot
@@ -196,7 +196,7 @@ def _either_start(
             hint="truncate the inputs to tf32, f16 or bf16",
         ) from None
     alone = dot(a, b, None, types, ways)
-    if not (c.magnitude > 0).any():
+    if (c.magnitude == 0).all():
         return alone
     added = elementwise.add(alone, c, FLOATS[types[2]])
     return either(dot(a, b, c, types, ways), added)
@@ -204,5 +204,4 @@ def _either_start(
 
 def either(x: Bounded, y: Bounded) -> Bounded:
     """One of two results, nobody knows which."""
-    apart = np.where(x.value == y.value, 0.0, np.abs(x.value - y.value))
-    return bounded(x.value, np.maximum(x.bound, y.bound + apart))
+    return bounded(x.value, np.maximum(x.bound, y.bound + apart(x.value, y.value)))

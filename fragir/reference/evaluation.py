@@ -1,9 +1,8 @@
-"""Evaluates a function on arrays and compares results with an execution."""
+"""Evaluates a function on arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
-from fragir.reference.formats import FLOATS, INTEGERS, Array, decode, round_to
+from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to
 from fragir.reference.interpreter import PREDICATE, Interpreter, Value, type_name
 from fragir.reference.memory import Memory, memory_of
 
@@ -107,64 +106,3 @@ def _root(value: SSAValue) -> SSAValue:
         else:
             break
     return value
-
-
-# Comparing ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An execution held against the reference."""
-
-    mismatches: int
-    """Elements beyond their bound."""
-    max_error: float
-    """The largest error, of mismatches where there are any; infinite where an element is no
-    number, or infinite, and must not be."""
-    bound: float
-    """The bound of the element with the largest error; the largest bound where none has any."""
-    unbounded: int
-    """Elements of which nothing can be said (an overflow that may or may not happen)."""
-    worst: tuple[int, ...] | None
-    """Where the worst mismatch is; None where all is well."""
-    expected: float = 0.0
-    found: float = 0.0
-
-    @property
-    def passed(self) -> bool:
-        return self.mismatches == 0
-
-
-def compare(reference: Bounded, result: Array, element: str) -> Comparison:
-    """Holds an array in storage type against the reference."""
-    with np.errstate(all="ignore"):
-        return _compare(reference, np.asarray(decode(result, element)))
-
-
-def _compare(reference: Bounded, found: Array) -> Comparison:
-    expected, bound = reference.value, reference.bound
-    if found.shape != expected.shape:
-        raise FragirError(f"the result has shape {found.shape}, not {expected.shape}")
-    value, measured = expected.astype(np.float64), found.astype(np.float64)
-    same = (measured == value) | (np.isnan(measured) & np.isnan(value))
-    error = np.where(same, 0.0, np.abs(measured - value))
-    error = np.where(np.isnan(error), np.inf, error)
-    free = np.isinf(bound)
-    wrong = ~(error <= bound) & ~free
-    counted = np.where(free, 0.0, error)
-    if not counted.size:
-        return Comparison(0, 0.0, 0.0, 0, None)
-    bad = bool(wrong.any())
-    rank = np.where(wrong, error, -1.0) if bad else counted
-    if not counted.any():
-        rank = np.where(free, 0.0, bound)
-    place = np.unravel_index(int(np.argmax(rank)), rank.shape)
-    return Comparison(
-        mismatches=int(wrong.sum()),
-        max_error=float(counted[place]),
-        bound=float(np.where(free, 0.0, bound)[place]),
-        unbounded=int(free.sum()),
-        worst=tuple(int(i) for i in place) if bad else None,
-        expected=float(value[place]),
-        found=float(measured[place]),
-    )

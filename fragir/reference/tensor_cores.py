@@ -191,12 +191,38 @@ def dot(
         bound = np.maximum(bound, _way_bound(way, k, total))
         digits = min(way.rounding.precision, way.fraction or 53)
         finest = max(way.absolute, way.rounding.tiny)
-        exact &= (total <= 2.0**digits * grain) & ((grain >= finest) | (total == 0))
-    bound = bound + (k + 8) * 1.01 * UNIT * total + _propagated(a, b, c)
-    bound = np.where(exact | ~np.isfinite(value), _propagated(a, b, c), bound)
+        fits = (total <= 2.0**digits * grain) & (total < way.rounding.limit)
+        exact &= fits & ((grain >= finest) | (total == 0))
+    propagated = _propagated(a, b, c)
+    bound = bound + (k + 8) * 1.01 * UNIT * total + propagated
+    bound = np.where(exact, propagated, bound)
     if types[2] == "f16" and c is None:
         value, bound = _single(a, b, value, bound)
-    return bounded(value, bound)
+    result = bounded(value, bound)
+    return result if np.isfinite(value).all() else _special(result, a, b, c)
+
+
+def _special(x: Bounded, a: Bounded, b: Bounded, c: Bounded | None) -> Bounded:
+    """A sum in which some terms are infinite or NaN; those that are not do not overflow."""
+    nan = _met(a.nan, b.nan)
+    infinite = _met(a.infinite, b.infinite)
+    if c is not None:
+        nan, infinite = nan | c.nan, infinite | c.infinite
+    # infinities times what may be 0 or of either sign
+    loose = _counted(a.infinite, ~b.signed) + _counted(~a.signed, b.infinite)
+    bound = np.where(np.isfinite(x.value) | np.isinf(x.bound), x.bound, 0.0)
+    bound = np.where(~np.isfinite(x.value) & ~infinite | (loose > 0), np.inf, bound)
+    return Bounded(np.where(nan, np.nan, x.value), np.where(nan, 0.0, bound))
+
+
+def _met(a: Array, b: Array) -> Array:
+    """[row, column]: whether any element of the row of A or the column of B is true."""
+    rows, columns = a.any(axis=-1, keepdims=True), b.any(axis=-2, keepdims=True)
+    return np.logical_or(rows, columns)
+
+
+def _counted(a: Array, b: Array) -> Floats:
+    return a.astype(np.float64) @ b.astype(np.float64)
 
 
 def _way_bound(way: Chain, k: int, total: Floats) -> Floats:
@@ -216,10 +242,17 @@ def _propagated(a: Bounded, b: Bounded, c: Bounded | None) -> Array:
     """What the operands' own bounds contribute."""
     result: Array = np.zeros(()) if c is None else c.bound
     if not b.exact:
-        result = result + np.abs(a.value) @ b.bound
+        result = result + np.abs(_numbers(a.value)) @ b.bound
     if not a.exact:
-        result = result + a.bound @ b.magnitude
+        result = result + a.bound @ (np.abs(_numbers(b.value)) + b.bound)
     return result
+
+
+def _numbers(values: Array) -> Floats:
+    """Without infinities and NaN: 0 for them."""
+    values = values.astype(np.float64)
+    finite = np.isfinite(values)
+    return values if finite.all() else np.where(finite, values, 0.0)
 
 
 def lowest_bit(values: Floats) -> Floats:

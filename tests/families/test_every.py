@@ -27,7 +27,7 @@ from fragir.compiler import Kernel, lower, parse
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 from fragir.isa.targets import newest
-from fragir.reference.evaluation import compare, evaluate
+from fragir.reference import compare, evaluate
 from fragir.toolchain import ptxas
 
 from .every import Array, Case, chain

@@ -133,7 +133,7 @@ def judge(
         argument, reference = kernel.signature[number], expected[number]
         assert reference is not None
         name = element_name(memref_type(argument.type).element_type)
-        found = compare(reference, np.ascontiguousarray(arguments[number]), name)
+        result = np.ascontiguousarray(arguments[number])
+        found = compare(reference, result, name, allow_unjudged=0.5)
         assert found.passed, f"{argument.name}: {found}\n{program}"
-        assert found.unbounded <= reference.value.size // 2
     return kernel
