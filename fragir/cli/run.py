@@ -403,7 +403,9 @@ class Trial:
     def verdict(self) -> Verdict:
         """The worst of all outputs'."""
         verdicts = {found.verdict for found in self.comparisons.values()}
-        return next((v for v in ("FAIL", "UNJUDGED") if v in verdicts), "PASS")
+        if "FAIL" in verdicts:
+            return "FAIL"
+        return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
 
     @property
     def passed(self) -> bool:

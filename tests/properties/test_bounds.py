@@ -73,7 +73,8 @@ def _ulp(count: float) -> Callable[[Floats, Floats], Floats]:
 
 
 def _of_angles(x: Floats, y: Floats) -> Floats:
-    return np.where(np.abs(x) <= 2 * np.pi, 2.0**-20.5, 2.0**-14.7)
+    near: Array = np.abs(x) <= 2 * np.pi
+    return np.where(near, np.float64(2.0**-20.5), np.float64(2.0**-14.7))
 
 
 def _exp(x: Floats, form: Format, generator: np.random.Generator) -> Floats:
