@@ -22,10 +22,17 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 
+_WINDOWS = {
+    **dict.fromkeys(("shared", "shared::cta", "shared::cluster"), SHARED_WINDOW),
+    "local": LOCAL_WINDOW,
+    **dict.fromkeys(("const", "param", "param::entry"), GLOBAL_BASE),
+}
+
+
 def convert(d: Decoder, ins: Instruction) -> Step:
     """cvta: between a space's addresses and generic ones."""
     kind = kind_of(ins.opcode)
-    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(d.space(ins), 0)
+    window = next((w for space, w in _WINDOWS.items() if space in ins.opcode), 0)
     source, out = d.source(ins, 1, kind), d.target(ins, 0, kind)
     if window == 0:
         return copy(out, source)

@@ -118,6 +118,7 @@ class Arguments:
             parameter.offset = end
             end += parameter.size
         self.block = memory.allocate("the parameters", max(end, 1))
+        memory.windowed = len(memory.buffers)
         for parameter in parameters:
             parameter.offset += self.block.start
         whats = [f"argument {index} ({p.name})" for index, p in enumerate(parameters)]

@@ -121,7 +121,8 @@ def find_map(memory: Memory, address: int, form: Form) -> Fields:
     """The tensor map at a generic address, fit for an instruction."""
     fields = read(memory, address)
     if fields is None:
-        raise AccessFault("there is no tensor map at this address", address, 0)
+        reason = f"there is no tensor map at this address{memory.astray(address)}"
+        raise AccessFault(reason, address, 0)
     if address % 64:
         raise AccessFault("a tensor map must be 64-byte aligned", address, 0)
     if fields.rank != form.rank:

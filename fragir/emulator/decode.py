@@ -49,6 +49,10 @@ SPACES = {
 }
 
 
+#: Spaces of variables that no thread writes: their addresses count from the start of the arena of
+#: global memory, where they come first, so that 32 bits hold them.
+WINDOWS = ("const", "param")
+
 #: What decoding functions raise where an opcode lacks a word or an operand is of a wrong kind.
 MALFORMED = (
     KeyError,
@@ -109,6 +113,18 @@ class Framed:
 
     def __getitem__(self, sel: Any) -> Any:
         return (self.frame[sel] + np.uint64(self.offset)).astype(self.dtype)
+
+
+class Widened:
+    """An address of 32 bits read as one of 64, so that a window can be added to it."""
+
+    dtype = np.dtype(np.uint64)
+
+    def __init__(self, row: Row) -> None:
+        self.row, self.shape = row, row.shape
+
+    def __getitem__(self, sel: Any) -> Any:
+        return self.row[sel].astype(np.uint64)
 
 
 @dataclass(slots=True)
@@ -303,7 +319,11 @@ class Decoder:
         if symbol.framed:
             framed: Any = Framed(self.machine.frame, symbol.offset, dtype_of(kind))
             return framed
-        if symbol.space in ("global", "const", "param"):
+        if symbol.space == "global":
+            if width_of(kind) < 64:
+                raise self.program.error(
+                    f"the address of {symbol.name} has 64 bits", self.placed.ins.at
+                )
             return self.constant(kind, GLOBAL_BASE + symbol.offset)
         return self.constant(kind, symbol.offset)
 
@@ -395,16 +415,22 @@ class Decoder:
         if isinstance(base, tree.Name):
             found = self.program.find(self.scope, base.text)
             if isinstance(found, Symbol):
-                own = {"const": "global", "param": "global", "dynamic": "shared"}.get(
-                    found.space, found.space
-                )
+                if found.space in WINDOWS:
+                    address = GLOBAL_BASE + found.offset
+                    return Place("global", self.constant("u64", address), offset)
+                own = "shared" if found.space == "dynamic" else found.space
                 return Place(own, self.symbol_row(found, "u64"), offset)
             register = self.register(ins, base)
             kind = "u32" if register.width == 32 else "u64"
-            own = "global" if space == "param" else space
-            return Place(own, self.register_row(ins, register, kind), offset)
-        own = "global" if space == "param" else space
-        return Place(own, self.row(ins, base, "u64"), offset)
+            row = self.register_row(ins, register, kind)
+        else:
+            row = self.row(ins, base, "u64")
+        if not any(word in WINDOWS or word.startswith("param::") for word in ins.opcode):
+            return Place(space, row, offset)
+        if row.dtype.itemsize < 8:
+            wide: Any = Widened(row)
+            row = wide
+        return Place("global", row, offset + GLOBAL_BASE)
 
     # -- instructions --------------------------------------------------------------------------
 

@@ -14,15 +14,16 @@ from fragir.emulator.asynchronous import AsyncEngine
 from fragir.emulator.barriers import BlockBarriers
 from fragir.emulator.checks import hooks_for
 from fragir.emulator.collective import is_collective, needs
-from fragir.emulator.common import DTYPES, LANES, Asynchrony, EmulationError, Step
+from fragir.emulator.common import LANES, Asynchrony, EmulationError, Step
 from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
 from fragir.emulator.decode import MALFORMED, Decoder, lookup
 from fragir.emulator.forms import why_not
 from fragir.emulator.handover import FRAME
 from fragir.emulator.hooks import instrument, overriding
+from fragir.emulator.initial import image
 from fragir.emulator.launch_limits import check_launch, cluster_of, target_of
-from fragir.emulator.memory import GLOBAL_BASE, Memory
-from fragir.emulator.program import RESULTS, Program, Symbol, type_size
+from fragir.emulator.memory import Memory
+from fragir.emulator.program import RESULTS, Program
 from fragir.emulator.report import Report
 from fragir.emulator.scheduler import Code, Scheduler
 from fragir.emulator.state import Dim3, Machine
@@ -167,6 +168,7 @@ class Launch:
         cluster = cluster_of(program, cluster)
         check_launch(program, name, grid, block, cluster, shared)
         self.memory = memory = Memory()
+        self._place_constants()
         self.arguments = Arguments(program, memory, arguments)
         self._lay_out_frames()
         static = self._place_symbols(shared)
@@ -217,6 +219,13 @@ class Launch:
 
     # -- memory ----------------------------------------------------------------------------------
 
+    def _place_constants(self) -> None:
+        """Constants come first in memory: their addresses have 32 bits."""
+        for symbol in self.program.symbols:
+            if symbol.space == "const":
+                align = max(symbol.align, 1)
+                symbol.offset = self.memory.allocate(symbol.name, symbol.size, align).start
+
     def _place_symbols(self, shared: int) -> int:
         """Give every variable its offset; the bytes of static shared memory, rounded up."""
         static, local = 0, 0
@@ -225,7 +234,7 @@ class Launch:
             align = max(symbol.align, 1)
             if symbol.space == "shared" and not symbol.used:
                 continue  # it is another kernel's
-            if symbol.space in ("global", "const"):
+            if symbol.space == "global":
                 buffer = self.memory.allocate(symbol.name, symbol.size, align)
                 symbol.offset = buffer.start
             elif symbol.space == "shared":
@@ -271,45 +280,10 @@ class Launch:
 
     def _initialise(self) -> None:
         for symbol in self.program.symbols:
-            variable, declaration = symbol.variable, symbol.declaration
-            if symbol.space not in ("global", "const") or variable is None or declaration is None:
-                continue
-            if variable.initializer is None:
-                continue
-            unit = type_size(declaration.type)
-            kind = declaration.type
-            values = list(self._flatten(variable.initializer))
-            if len(values) * unit > symbol.size:
-                raise self.program.error(f"{symbol.name} has too many initial values", variable.at)
-            image = b"".join(self._constant(v, kind, unit) for v in values)
-            start = symbol.offset
-            self.memory.globals.bytes[start : start + len(image)] = np.frombuffer(image, np.uint8)
-
-    def _flatten(self, node: tree.Operand) -> list[tree.Operand]:
-        if isinstance(node, tree.Vector):
-            return [x for e in node.elements for x in self._flatten(e)]
-        return [node]
-
-    def _constant(self, node: tree.Operand, kind: str, unit: int) -> bytes:
-        if isinstance(node, tree.Apply) and isinstance(node.function, tree.Name):
-            return self._constant(node.argument, kind, unit)
-        if isinstance(node, tree.Float):
-            dtype = DTYPES[kind][0]
-            return np.array(node.value).astype(dtype).tobytes()
-        value = self.program.constant_or_none(node)
-        if value is None:
-            value = self._address(node)
-        return (value & ((1 << (8 * unit)) - 1)).to_bytes(unit, "little")
-
-    def _address(self, node: tree.Operand) -> int:
-        if isinstance(node, tree.Binary) and node.operator in "+-":
-            offset = self.program.constant(node.right)
-            return self._address(node.left) + (offset if node.operator == "+" else -offset)
-        if isinstance(node, tree.Name):
-            found = self.program.find(self.program.root, node.text)
-            if isinstance(found, Symbol):
-                return found.offset + (GLOBAL_BASE if found.space in ("global", "const") else 0)
-        raise self.program.error("this initial value is not supported", node.at)
+            if symbol.space in ("global", "const"):
+                data = image(self.program, symbol)
+                start = symbol.offset
+                self.memory.globals.bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
 
     # -- decoding --------------------------------------------------------------------------------
 

@@ -2,10 +2,11 @@
 
 Every space is one flat byte array. Addresses that a kernel sees:
 
-* global and const: 64-bit, buffers lie apart with unmapped gaps between them;
+* global: 64-bit, buffers lie apart with unmapped gaps between them;
+* const and param: offset in the same bytes, whose first they are, so that it has 32 bits;
 * shared: rank of the block in its cluster << 24 | offset (as `mapa.shared::cluster` gives);
 * local: offset in the lane's own stack;
-* generic: global addresses as they are; shared and local ones inside a window each.
+* generic: global addresses as they are; those of the others inside a window each.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class Memory:
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
+        self.windowed = 0  # how many of them are constants and parameters
         self._end = 0
         self._starts: list[int] = []
         self._ends: list[int] = []
@@ -212,12 +214,18 @@ class Memory:
         bad = (which < 0) | (at + size > ends[np.maximum(which, 0)]) | (not self.buffers)
         if bad.any():
             index = int(np.flatnonzero(bad)[0])
-            raise AccessFault(
-                self._describe_global(int(at.flat[index]), size),
-                int(address.flat[index]),
-                index,
-                "out-of-bounds",
-            )
+            where = int(address.flat[index])
+            reason = self._describe_global(int(at.flat[index]), size) + self.astray(where)
+            raise AccessFault(reason, where, index, "out-of-bounds")
+
+    def astray(self, address: int) -> str:
+        """What to say of a generic address that is one of a state space; empty if it is not."""
+        for buffer in self.buffers[: self.windowed]:
+            if buffer.start <= address < buffer.start + buffer.size:
+                return (
+                    f"; it is that of {buffer.name} in its own space, cvta makes it a generic one"
+                )
+        return ""
 
     def _describe_global(self, at: int, size: int) -> str:
         near = min(

@@ -55,6 +55,8 @@ class Symbol:
 
 Entity = Register | Symbol
 
+WARP_SIZE = 32
+LARGEST = 1 << 40  # bytes of a variable; what fits the machine it runs on is another question
 #: Opcode of the pseudo instruction behind every call that copies the results.
 RESULTS = "results of call"
 
@@ -394,15 +396,18 @@ class Program:
         name = variable.name.text
         unit = type_size(node.type) if node.type in DTYPES else 8
         unit *= int(node.vector[1:]) if node.vector else 1
-        size: int | None = unit
-        for dimension in variable.dimensions:
-            if dimension is None:
-                size = None
-            elif size is not None:
+        size, initial = unit, variable.initializer
+        for index, dimension in enumerate(variable.dimensions):
+            if dimension is not None:
                 size *= self.constant(dimension)
-        initial = variable.initializer
-        if size is None and isinstance(initial, tree.Vector):
-            size = unit * len(initial.elements)
+            elif index == 0 and isinstance(initial, tree.Vector):
+                size *= len(initial.elements)
+            else:
+                size = 0
+        if size > LARGEST:
+            raise self.error(
+                f"{name} has {size} bytes, more than any machine has", node.at, f"at most {LARGEST}"
+            )
         align = node.align.value if node.align else unit
         space = node.space
         if space == "param":
@@ -411,7 +416,7 @@ class Program:
             space, size = "dynamic", 0
         if node.type in ("texref", "surfref", "samplerref"):
             raise self.error(f".{node.type} variables are not supported", node.at)
-        symbol = Symbol(name, space, size or 0, align, node, variable)
+        symbol = Symbol(name, space, size, align, node, variable)
         scope.names[name] = symbol
         self.symbols.append(symbol)
         if scope.function is not None:
@@ -431,6 +436,8 @@ class Program:
         match node:
             case tree.Integer():
                 return node.value
+            case tree.Name(text="WARP_SZ"):
+                return WARP_SIZE
             case tree.Parens(elements=(inner,)):
                 return self.constant_or_none(inner)
             case tree.Cast():

@@ -28,7 +28,7 @@ def kernel(rank: int, size: int, *, store: str = "global", wait: bool = True) ->
     .reg .b32 %r<10>; .reg .b32 %c<5>; .reg .b64 %rd<10>; .reg .pred %p<3>;
     .shared .align 1024 .b8 buffer[{size}]; .shared .align 8 .b64 bar;
     mov.u32 %r1, %tid.x; setp.ne.u32 %p2, %r1, 0; mov.u32 %r3, buffer; mov.u32 %r5, bar;
-    mov.b64 %rd1, from; mov.b64 %rd2, into; cvta.param.u64 %rd2, %rd2; {loads}
+    cvta.param.u64 %rd1, from; mov.b64 %rd2, into; cvta.param.u64 %rd2, %rd2; {loads}
     @%p2 bra READY;
     mbarrier.init.shared.b64 [bar], 1;
     fence.proxy.async;
@@ -144,7 +144,7 @@ def test_multicast_to_a_cluster() -> None:
     @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r5], 256;
     fence.mbarrier_init.release.cluster;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-    or.b32 %r4, %r1, %r2; setp.eq.u32 %p2, %r4, 0; mov.b64 %rd1, from;
+    or.b32 %r4, %r1, %r2; setp.eq.u32 %p2, %r4, 0; cvta.param.u64 %rd1, from;
     @%p2 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
         .multicast::cluster [%r3], [%rd1, {%r7, %r7}], [%r5], %m;
 L:  mbarrier.try_wait.parity.shared.b64 %p3, [%r5], 0;
