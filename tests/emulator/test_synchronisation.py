@@ -79,7 +79,9 @@ def test_an_mbarrier_that_is_used_after_it_was_overwritten() -> None:
         assert [(f.kind, f.severity) for f in report.findings] == [("mbarrier", "letter")]
     with pytest.raises(EmulationError, match="is not initialised"):
         run(used, block=(32,), arguments=data, check=True)
-    zero = used.replace("[%r5], %rd2;", "[%r5], %rd4;")  # what is stored happens to look like an mbarrier
+    zero = used.replace(
+        "[%r5], %rd2;", "[%r5], %rd4;"
+    )  # what is stored happens to look like an mbarrier
     copied = zero.replace("bar.sync 0;", "bar.sync 0; @%p1 ld.shared.b64 %rd4, [%r5];", 1)
     report = run(copied, block=(32,), arguments=data, check=True)
     assert report.findings[-1].severity == "error"
