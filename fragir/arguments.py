@@ -51,6 +51,7 @@ PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(("s4", "u4", "b1", "e2m1x2"),
 ALIGNMENT = 16  # bytes, of every pointer that a kernel takes
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost (dlpack.h)
 _LARGEST = 2**31 - 1  # sizes and strides are 32 bits wide on the device
+_NATIVE = "array.astype(array.dtype.newbyteorder('=')) has the right one"
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def _of_numpy(array: Array, element: Attribute, name: str) -> View:
     given = f"void{8 * dtype.itemsize}" if dtype.kind == "V" and dtype.name[:4] == "void" else None
     _check_type(given or dtype.name, element, name)
     if not dtype.isnative:
-        raise FragirError(f"{name} has the other byte order", hint="astype(dtype.newbyteorder())")
+        raise FragirError(f"{name} has the other byte order", hint=_NATIVE)
     if any(stride % dtype.itemsize for stride in array.strides):
         raise FragirError(f"{name} has strides of parts of elements", hint="pass a copy")
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
@@ -174,6 +175,8 @@ def _of_cuda(value: object, element: Attribute, name: str) -> View:
     """An array that shows the CUDA array interface."""
     interface = cast("dict[str, Any]", _attribute(value, "__cuda_array_interface__"))
     typestr = str(interface["typestr"])
+    if typestr.startswith(">"):
+        raise FragirError(f"{name} has the other byte order", hint=_NATIVE)
     dtype = str(getattr(value, "dtype", "")).rpartition(".")[2]
     if dtype not in DTYPES:
         import numpy as np

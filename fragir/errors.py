@@ -8,6 +8,16 @@ _WIDTH = 160
 """A longer source line is cut around the column that the error is about."""
 
 
+def printable(text: str, kept: str = "\n\t") -> str:
+    """The text with what a terminal would act on written out, as `\\x1b`: control characters,
+    reversed writing, halves of characters; but for those in `kept`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text
+    )
+
+
 @dataclass(eq=False)
 class FragirError(Exception):
     """An error in the user's input or environment.
@@ -33,10 +43,10 @@ class FragirError(Exception):
     def sentence(self) -> str:
         """The message and the hint, without the place, in one line."""
         text = f"{self.message} ({self.hint})" if self.hint else self.message
-        return " ".join(text.split())
+        return printable(" ".join(text.split()))
 
     def __str__(self) -> str:
-        head = f"{self.place}: {self.sentence}" if self.place else self.sentence
+        head = f"{printable(self.place, '')}: {self.sentence}" if self.place else self.sentence
         if self.source is None:
             return head
         return "\n".join([head, *_excerpt(self.source, self.col)])

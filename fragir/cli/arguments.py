@@ -1,7 +1,8 @@
 """`--arg KIND:VALUE`: kernel arguments on the command line.
 
 in:FILE.npy out:FILE.npy inout:FILE.npy     a buffer: an existing array, of which only the
-                                            bytes count; `out` and `inout` are written back
+                                            bytes count (row-major and little-endian, whatever
+                                            the file says); `out` and `inout` are written back
 s8..s64: u8..u64: b8..b64:HEX               an integer; b takes the bits in hexadecimal
 f16: bf16: f32: f64:                        a floating-point number
 bytes:HEX bytes:@FILE                       a struct by value
@@ -272,7 +273,10 @@ def tensor_map(argument: Tensor, array: Array) -> Any:
 
 
 def read_array(path: str) -> Array:
-    """The array of a `.npy` file, C-contiguous. Raises FragirError where it is none."""
+    """The array of a `.npy` file, C-contiguous, its numbers in this machine's byte order.
+
+    Raises FragirError where it is none, or more than one.
+    """
     import io
 
     import numpy as np
@@ -285,6 +289,12 @@ def read_array(path: str) -> Array:
     except Exception as error:  # a damaged header raises errors of many types
         words = " ".join(str(error).split())
         raise FragirError(f"this is no .npy array: {words}", path) from error
+    if rest := len(data.getvalue()) - data.tell():
+        raise FragirError(f"{rest} bytes follow the array in this file", path)
+    if array.dtype.itemsize == 0:
+        raise FragirError("the elements of this array have no bytes", path)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     return np.ascontiguousarray(array) if array.ndim else array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fragir.cli.common import command, json_option, note, print_json, print_table, target_option
-from fragir.cli.files import read_text, write_output
+from fragir.cli.files import read_text, refuse_to_replace, write_output
 
 
 @command()
@@ -20,6 +20,7 @@ def main(ptx: str, target: str, output: str | None, ptxas: str | None, as_json: 
 
     from fragir.toolchain.ptxas import assemble
 
+    refuse_to_replace(output, ptx)
     name = "<stdin>" if ptx == "-" else ptx
     result = assemble(read_text(ptx, "PTX"), target, version=ptxas, filename=name)
     if output is not None:

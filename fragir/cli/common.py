@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fragir.errors import FragirError
+from fragir.cli import signals, streams
+from fragir.errors import FragirError, printable
 
 if TYPE_CHECKING:
     from fragir.emulator.watch import Moment
@@ -56,9 +57,12 @@ def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
     """Runs a command line; the exit code. Nothing escapes but by the rules of this module."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     as_json, debug = "--json" in own, "--debug" in own
+    streams.stand_in()
+    streams.escape_what_cannot_be_encoded()
     try:
-        code = run(argv)
-        sys.stdout.flush()
+        with signals.raised():
+            code = run(argv)
+            sys.stdout.flush()
         return code if isinstance(code, int) else OK
     except BrokenPipeError:
         _silence_stdout()
@@ -66,9 +70,12 @@ def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except signals.Ended as ended:
+        print("terminated", file=sys.stderr)
+        return ended.code
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            note(traceback.format_exc().rstrip())
         code = USAGE if isinstance(error, click.UsageError) else FINDING
         known = as_fragir_error(error)
         try:
@@ -133,7 +140,7 @@ def error_json(error: FragirError) -> dict[str, object]:
 
 def note(text: str) -> None:
     """A word to the user that is no part of the result."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def _silence_stdout() -> None:
@@ -171,7 +178,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
         numbers = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
         table.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
     # Where nobody looks at a terminal nothing may be cut off or wrapped.
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 10_000)
     with console.capture() as capture:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fragir.cli.common import command, note, output_option
-from fragir.cli.files import read_text, write_output
+from fragir.cli.files import read_text, refuse_to_replace, write_output
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def main(
 
     level = level or _level_of(output)
     known(target)
+    refuse_to_replace(output, program)
     name = "<stdin>" if program == "-" else program
     text = read_text(program, "MLIR")
     try:

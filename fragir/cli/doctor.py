@@ -65,7 +65,7 @@ def examine() -> dict[str, Any]:
         "gpu": gpu,
         "gpu_reason": reason,
         "cache": cache,
-        "problems": problems,
+        "problems": list(dict.fromkeys(problems)),
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fragir.cli.arguments import Buffer, Tensor
 from fragir.cli.common import (
     FINDING,
     Progress,
@@ -16,7 +17,7 @@ from fragir.cli.common import (
     print_json,
     print_table,
 )
-from fragir.cli.files import write_files
+from fragir.cli.files import refuse_to_replace, refuse_unwritable, write_files
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
@@ -61,6 +62,10 @@ def main(
     Files given as out: and inout: are replaced once the kernel has ended without an error.
     """
     launch = Launch(**options)
+    for argument in launch.args:
+        if isinstance(argument, Buffer | Tensor) and argument.written:
+            refuse_to_replace(argument.path, launch.ptx)
+            refuse_unwritable(argument.path)
     module, arguments = read_module(launch), load(launch)
     values = arguments.values()
     with Progress("emulating") as progress:

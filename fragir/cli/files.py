@@ -28,8 +28,11 @@ def read_bytes(path: str) -> bytes:
 
 def read_text(path: str, what: str = "text") -> str:
     """A file's text. Raises FragirError where it is binary; `what` is what was expected."""
-    data = read_bytes(path)
-    name = "<stdin>" if path == "-" else path
+    return decoded(read_bytes(path), "<stdin>" if path == "-" else path, what)
+
+
+def decoded(data: bytes, name: str, what: str) -> str:
+    """The bytes of a file as text; FragirError where they are none."""
     nul = data.find(b"\0")
     if nul >= 0:
         raise FragirError(f"this is a binary file, not {what}: byte {nul} is 0", file=name)
@@ -39,6 +42,40 @@ def read_text(path: str, what: str = "text") -> str:
         line = data.count(b"\n", 0, error.start) + 1
         col = error.start - data.rfind(b"\n", 0, error.start)
         raise FragirError(f"this is not {what}: no UTF-8 here", name, line, col) from error
+
+
+def refuse_to_replace(output: str | None, *sources: str) -> None:
+    """Raises FragirError where writing `output` would replace a file that the command reads.
+
+    The same file may have several names: links of both kinds are seen through, and `-` is what
+    stdin is redirected from. What is no regular file (a terminal, `/dev/null`) is nobody's loss.
+    """
+    if output is None or output == "-":
+        return
+    for source in sources:
+        try:
+            written, read = os.stat(output), os.fstat(0) if source == "-" else os.stat(source)
+        except (OSError, ValueError):  # what cannot be read or is not there yet is no such case
+            continue
+        if stat.S_ISREG(written.st_mode) and os.path.samestat(written, read):
+            what = "this file" if output == source else "<stdin>" if source == "-" else source
+            raise FragirError(
+                f"the result would replace {what}, which the command reads",
+                output,
+                hint="name another file",
+            )
+
+
+def refuse_unwritable(output: str) -> None:
+    """Raises FragirError where `output` cannot be written: what takes long asks first."""
+    path = Path(os.path.realpath(output))
+    if path.is_dir():
+        raise FragirError("cannot write this file: it is a directory", output)
+    place = path if path.exists() else path.parent
+    if not place.exists():
+        raise FragirError("cannot write this file: its folder does not exist", output)
+    if not os.access(place, os.W_OK):
+        raise FragirError("cannot write this file: Permission denied", output)
 
 
 def write_output(path: str | None, data: bytes | str) -> None:

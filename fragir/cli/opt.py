@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from typing import IO
@@ -11,11 +12,37 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from fragir import diagnostics
+from fragir.cli.common import guarded
+from fragir.cli.files import decoded, refuse_to_replace, write_output
 from fragir.errors import FragirError
 
 
+class _Whole(io.StringIO):
+    """What is to become a file: it outlives its `close`, which xdsl-opt calls in any case."""
+
+    def close(self) -> None:
+        pass
+
+
 class FragirOptMain(xDSLOptMain):
-    """Parses with locations; everything else is xdsl-opt."""
+    """Parses with locations, writes files as a whole; everything else is xdsl-opt."""
+
+    def run(self) -> None:
+        """As in xdsl-opt; the output file is replaced once everything has succeeded."""
+        output: str | None = self.args.output_file
+        refuse_to_replace(output, self.args.input_file or "-")
+        self._output = _Whole()
+        super().run()
+        if output is not None:
+            write_output(output, self._output.getvalue())
+
+    def prepare_output(self) -> IO[str]:
+        return sys.stdout if self.args.output_file is None else self._output
+
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        if self.args.input_file == "-":
+            return sys.stdin.buffer, "mlir"
+        return super().get_input_stream()
 
     def register_all_dialects(self) -> None:
         from xdsl.dialects import get_all_dialects
@@ -29,7 +56,7 @@ class FragirOptMain(xDSLOptMain):
         super().register_all_frontends()
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
-            text = stream.read().decode("utf-8")
+            text = decoded(stream.read(), self.get_input_name(), "MLIR")
             parser = diagnostics.LocatingParser(self.ctx, text, self.get_input_name())
             module = parser.parse_module(not self.args.no_implicit_module)
             if not (self.args.disable_verify or self.args.verify_diagnostics):
@@ -39,34 +66,26 @@ class FragirOptMain(xDSLOptMain):
         self.available_frontends["mlir"] = parse_mlir
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exit code 1 and one clear line for bad input."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in arguments
+def _run(argv: Sequence[str]) -> None:
+    """xdsl-opt on these arguments; whatever it raises for bad input becomes a FragirError."""
     tool: FragirOptMain | None = None
     try:
-        tool = FragirOptMain("fragir-opt", [a for a in arguments if a != "--debug"])
+        tool = FragirOptMain("fragir-opt", [word for word in argv if word != "--debug"])
         tool.run()
-        return 0
-    except BrokenPipeError:
-        return 1
-    except OSError as error:
-        known = FragirError(error.strerror or str(error), file=error.filename)
-    except UnicodeDecodeError:
-        known = FragirError("this file is no UTF-8 text")
-    except (Exception, RecursionError) as error:
-        if debug:
-            raise
+    except (FragirError, OSError):
+        raise
+    except Exception as error:
         name = tool.get_input_name() if tool is not None else None
-        known = (
-            diagnostics.from_parse_error(error, name or "<input>")
-            if isinstance(error, ParseError)
-            else diagnostics.from_exception(error, None, name)
-        )
+        if isinstance(error, ParseError):
+            raise diagnostics.from_parse_error(error, name or "<input>") from error
+        raise diagnostics.from_exception(error, None, name) from error
     except BaseException as error:
         # xDSL's ArgSpecParseError derives from BaseException
         if type(error).__name__ != "ArgSpecParseError":
             raise
-        known = FragirError(" ".join(str(error).split()))
-    print(f"error: {known}", file=sys.stderr)
-    return 1
+        raise FragirError(" ".join(str(error).split())) from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; exit code 1 and one clear line for bad input."""
+    return guarded(_run, sys.argv[1:] if arguments is None else arguments)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fragir.cli.common import FINDING, Progress, command, json_option, note, print_json, print_table
-from fragir.cli.files import read_text, write_output
+from fragir.cli.files import read_text, refuse_unwritable, write_output
 
 if TYPE_CHECKING:
     from fragir.sweeps.definition import Task
@@ -30,7 +30,14 @@ _SAVE_SECONDS = 10.0
 @click.option("--only", metavar="PATTERN", help="Only mnemonics like this, as in 'mma*f16*'.")
 @click.option("--target", metavar="SM", help="On the emulator: this machine, for all of them.")
 @click.option("--cases", type=click.IntRange(min=1), default=32, show_default=True, metavar="N")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random probes.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of the random probes.",
+)
 @click.option("--report", metavar="FILE", help="Keep the results here, as JSON.")
 @click.option("--resume", is_flag=True, help="Go on with the report: what is in it is not run.")
 @json_option
@@ -58,6 +65,8 @@ def main(
 
     parameters = {"on": place, "only": only, "target": target, "cases": cases}
     tasks = SWEEP.all_tasks(Plan(seed, None, parameters))
+    if report is not None:
+        refuse_unwritable(report)
     head = _head(place, cases, seed, target)
     results = Report(head)
     if resume and report is not None:
@@ -66,7 +75,7 @@ def main(
     try:
         _run(tasks, results, report)
     finally:  # an interrupted run can be resumed
-        if report is not None:
+        if report is not None and results.entries:  # one of nothing replaces none
             _save(results, report)
     document = results.document()
     if as_json:

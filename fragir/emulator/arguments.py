@@ -19,7 +19,7 @@ from fragir.emulator.parameters import (
     needs_packer,
 )
 from fragir.emulator.program import Program, Symbol
-from fragir.emulator.storage import Array, Storage, address_of, bytes_of, storages
+from fragir.emulator.storage import Array, Storage, address_of, bytes_of, storages, unfit
 from fragir.errors import FragirError
 
 _STRUCT = {"f32": "<f", "f64": "<d", "f16": "<e"}
@@ -40,8 +40,8 @@ class HostArrays:
         self.memory = memory
         named = list(named)
         for name, array in named:
-            if not array.flags.c_contiguous:
-                raise EmulationError(f"{name}: the array must be C-contiguous")
+            if reason := unfit(array):
+                raise EmulationError(f"{name}: {reason[0]}", hint=reason[1])
         self.arrays = [array for _, array in named]
         self._names = [name for name, _ in named]
         self._storages: list[tuple[Storage, Buffer]] = []
@@ -187,7 +187,7 @@ class Arguments:
         size = parameter.size
         number: Any = value
         if isinstance(value, np.generic) and number.dtype.kind in "Vfc" and kind[0] in "bus":
-            raw: bytes = number.tobytes()
+            raw: bytes = number.astype(number.dtype.newbyteorder("=")).tobytes()
             if len(raw) == size:
                 return raw
         if kind in _STRUCT and isinstance(value, int | float | np.generic):

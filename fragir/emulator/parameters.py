@@ -108,7 +108,8 @@ class Packer:
         if isinstance(value, bytes | bytearray):
             return bytes(value)
         if isinstance(value, np.generic | np.ndarray):
-            return value.tobytes()
+            scalar = cast("Any", value)
+            return bytes(scalar.astype(scalar.dtype.newbyteorder("=")).tobytes())
         if hasattr(value, "__cuda_array_interface__") or hasattr(value, "__dlpack__"):
             return self.array(value, what).to_bytes(POINTER, "little")
         raise FragirError(

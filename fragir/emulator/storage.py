@@ -35,6 +35,21 @@ def bytes_of(array: Array) -> npt.NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 
+NATIVE = "array.astype(array.dtype.newbyteorder('=')) has the right one"
+"""What to do about an array of the other byte order."""
+
+
+def unfit(array: Array) -> tuple[str, str | None] | None:
+    """Why an array's bytes cannot go to a device, and what helps; None where they can."""
+    if not array.flags.c_contiguous:
+        return "the array must be C-contiguous", "numpy.ascontiguousarray makes one"
+    if array.dtype.hasobject or not array.dtype.itemsize:
+        return f"an array of {array.dtype} has no bytes to pass", None
+    if not array.dtype.isnative:
+        return f"the array has the other byte order ({array.dtype})", NATIVE
+    return None
+
+
 def storages(arrays: Sequence[Array]) -> list[Storage]:
     """The storages of C-contiguous arrays, in the order of the first array of each.
 

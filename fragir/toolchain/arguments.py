@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 from fragir.errors import FragirError
 
@@ -66,10 +66,12 @@ def _name(value: object) -> str:
 
 def _bits(value: object, size: int) -> bytes | None:
     """The bytes of a numpy scalar of that size; None for any other value."""
-    as_bytes = getattr(value, "tobytes", None)
-    if as_bytes is None or getattr(value, "shape", None) != ():
+    scalar: Any = value
+    if not hasattr(value, "tobytes") or getattr(value, "shape", None) != ():
         return None
-    data = as_bytes()
+    if not getattr(scalar.dtype, "isnative", True):  # a structure, or an array of one number
+        scalar = scalar.astype(scalar.dtype.newbyteorder("="))
+    data: bytes = scalar.tobytes()
     return data if len(data) == size else None
 
 

@@ -2,8 +2,9 @@
 
 One file an entry: a line of JSON that describes it, then the cubin. Its name is a hash of
 everything the cubin depends on: the PTX, the target, the version of the assembler. Writing is
-atomic, so several processes may share the cache; a damaged file counts as absent. When the files
-together pass the limit, those used longest ago go first.
+atomic, so several processes may share the cache. A digest covers the whole entry, its name too:
+what is damaged, edited, or no file counts as absent. When the files together pass the limit, those
+used longest ago go first.
 
     FRAGIR_CACHE        the folder; `off` switches the cache off
     FRAGIR_CACHE_SIZE   the limit in MiB, 256 unless set; 0 switches the cache off
@@ -15,23 +16,27 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
 from fragir.errors import FragirError
 
-FORMAT = 1
+FORMAT = 2
 """Goes into every key: raise it when what is stored changes."""
 
 SUFFIX = ".cubin+log"
+_PART = ".part"
+_ABANDONED = 3600
+"""Seconds after which a file half written belongs to a process that is gone."""
 
 
 class _Header(TypedDict):
     log: str
-    size: int
     sha256: str
 
 
@@ -50,9 +55,15 @@ def folder() -> Path | None:
     chosen = os.environ.get("FRAGIR_CACHE", "")
     if chosen.lower() == "off" or limit() == 0:
         return None
-    if chosen:
-        return Path(chosen).expanduser()
-    home = Path.home()
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        home = Path.home()
+    except RuntimeError:  # no such user, or one without a home
+        if not chosen:
+            return None
+        hint = "set it to a folder, or to `off`"
+        raise FragirError(f"FRAGIR_CACHE is `{chosen}`: nobody's home", hint=hint) from None
     match sys.platform:
         case "win32":
             base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -66,17 +77,21 @@ def folder() -> Path | None:
 def limit() -> int:
     """The most bytes that the files may take together."""
     text = os.environ.get("FRAGIR_CACHE_SIZE", "256")
-    if not text.isascii() or not text.isdigit():
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise FragirError(f"FRAGIR_CACHE_SIZE is `{text}`", hint="set it to a number of MiB")
     return int(text) << 20
 
 
 def key(tool: str, version: str, target: str, ptx: str) -> str:
     """The name of an entry: a hash of all that its content depends on."""
-    parts = (str(FORMAT), tool, version, target, ptx)
+    return _digest(str(FORMAT), tool, version, target, ptx)
+
+
+def _digest(*parts: str | bytes) -> str:
+    """A hash of texts and bytes that also tells where each ends."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode("utf-8", "surrogateescape")
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
 
@@ -88,16 +103,26 @@ def load(name: str) -> tuple[bytes, str] | None:
         return None
     path = place / (name + SUFFIX)
     try:
-        first, _, cubin = path.read_bytes().partition(b"\n")
+        first, _, cubin = _content(path).partition(b"\n")
         header: _Header = json.loads(first)
-        log, size, digest = header["log"], header["size"], header["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    if len(cubin) != size or hashlib.sha256(cubin).hexdigest() != digest:
+        log, digest = header["log"], header["sha256"]
+        if digest != _digest(name, log, cubin):
+            return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # used now: goes last
     return cubin, log
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of an entry; OSError for what is no regular file: a pipe would wait for ever."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit():
+            raise OSError(f"{path} is no entry")
+        return file.read()
 
 
 def store(name: str, cubin: bytes, log: str) -> None:
@@ -105,19 +130,18 @@ def store(name: str, cubin: bytes, log: str) -> None:
     place = folder()
     if place is None:
         return
-    digest = hashlib.sha256(cubin).hexdigest()
-    header: _Header = {"log": log, "size": len(cubin), "sha256": digest}
+    header: _Header = {"log": log, "sha256": _digest(name, log, cubin)}
     data = json.dumps(header).encode() + b"\n" + cubin
     if len(data) > limit():
         return
     with contextlib.suppress(OSError):
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=place, suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=place, suffix=_PART)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             os.replace(temporary, place / (name + SUFFIX))
-        except OSError:
+        except BaseException:  # a signal, too
             os.unlink(temporary)
             raise
         _shrink(place)
@@ -133,27 +157,41 @@ def state() -> State:
 def clear() -> int:
     """Deletes every entry; returns how many."""
     place = folder()
-    files = [] if place is None else _files(place)
-    for _, _, path in files:
-        path.unlink(missing_ok=True)
-    return len(files)
+    return 0 if place is None else sum(_deleted(path) for _, _, path in _files(place))
 
 
-def _files(place: Path) -> list[tuple[float, int, Path]]:
-    """(time of last use, size, path) of every entry, the one used longest ago first."""
-    found: list[tuple[float, int, Path]] = []
-    for path in place.glob(f"*{SUFFIX}"):
-        with contextlib.suppress(FileNotFoundError):  # another process deleted it
-            status = path.stat()
-            found.append((status.st_mtime_ns, status.st_size, path))
+def _files(place: Path, suffix: str = SUFFIX) -> list[tuple[int, int, Path]]:
+    """(time of last use in ns, size, path) of every entry, the one used longest ago first.
+
+    What is no regular file is none of ours.
+    """
+    found: list[tuple[int, int, Path]] = []
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process deleted it
+                status = entry.stat(follow_symlinks=False)
+                if entry.name.endswith(suffix) and stat.S_ISREG(status.st_mode):
+                    found.append((status.st_mtime_ns, status.st_size, Path(entry.path)))
     return sorted(found)
 
 
+def _deleted(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        path.unlink()
+        return True
+    return False
+
+
 def _shrink(place: Path) -> None:
+    """Deletes entries until they fit, and what other processes left half written."""
     files = _files(place)
     over = sum(size for _, size, _ in files) - limit()
     for _, size, path in files:
         if over <= 0:
             break
-        path.unlink(missing_ok=True)
-        over -= size
+        if _deleted(path):
+            over -= size
+    before = time.time_ns() - _ABANDONED * 10**9
+    for changed, _, path in _files(place, _PART):
+        if changed < before:
+            _deleted(path)

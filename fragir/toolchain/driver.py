@@ -348,12 +348,11 @@ class _Buffers:
 
     def take(self, named: Iterable[tuple[str, Array]]) -> None:
         """Allocates for all arrays of a launch, and queues the copies of their bytes."""
-        from fragir.emulator.storage import storages
+        from fragir.emulator.storage import storages, unfit
 
         for place, array in named:
-            if not array.flags.c_contiguous:
-                hint = "numpy.ascontiguousarray helps"
-                raise FragirError(f"{place} is not C-contiguous", hint=hint)
+            if reason := unfit(array):
+                raise FragirError(f"{place}: {reason[0]}", hint=reason[1])
             self.arrays.append(array)
         for storage in storages(self.arrays):
             pointer = _do(self.cuda.cuMemAlloc, max(1, storage.size))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -130,18 +132,54 @@ def tool_version(path: Path) -> str:
 
 
 def execute(command: Sequence[str], *, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs a command with its output captured; one that cannot be started is a FragirError."""
+    """Runs a command with its output captured.
+
+    One that cannot be started, or takes longer than `seconds()`, is a FragirError. However this
+    ends, nothing that the command started goes on running.
+    """
+    limit = seconds()
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=cwd,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            stdin=subprocess.DEVNULL,
-            check=False,
+            process_group=0 if os.name == "posix" else None,
         )
-    except OSError as error:
-        raise FragirError(
-            f"`{command[0]}` could not be started: {error.strerror or error}"
-        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise FragirError(f"`{command[0]}` could not be started: {reason}") from error
+    with process:
+        try:
+            out, err = process.communicate(timeout=limit)
+        except BaseException as error:  # a signal, too
+            _end(process)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise FragirError(
+                    f"{Path(command[0]).name} was ended after {limit} seconds",
+                    hint=f"{LIMIT} sets the limit in seconds; 0 is none",
+                ) from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+LIMIT = "FRAGIR_TOOL_SECONDS"
+
+
+def seconds() -> int | None:
+    """The longest that one run of a tool may take; None is no limit."""
+    text = os.environ.get(LIMIT, "600")
+    if not (text.isascii() and text.isdigit() and len(text) < 8):
+        raise FragirError(f"{LIMIT} is `{text}`", hint="set it to a whole number of seconds")
+    return int(text) or None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kills a command and what it has started: it may be a script around the tool."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()

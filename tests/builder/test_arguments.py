@@ -278,6 +278,11 @@ class TensorOnGpu:
         return 2, 0
 
 
+def test_other_byte_order_on_a_gpu() -> None:
+    with pytest.raises(FragirError, match="a has the other byte order"):
+        doubling("f32")(OnGpu((8, 16), ">f4"), OnGpu((8, 16)), on="gpu")
+
+
 def test_dlpack() -> None:
     a, b = np.ones((8, 16), np.float32), np.zeros((8, 16), np.float32)
     doubling("f32")(Exporter(a), Exporter(b), on="emulator")

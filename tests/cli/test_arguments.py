@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fragir.cli.arguments import Buffer, Loaded, Struct, parse, read_array
 from fragir.errors import FragirError
+
+Fragir = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
@@ -91,14 +96,17 @@ def test_input_only_is_not_written(in_folder: Path) -> None:
     assert loaded.results(loaded.values()) == {}
 
 
+PAIR = np.array([(1, 2.5), (-3, 0.5)], dtype=[("a", "<i2"), ("b", "<f8")])
+
+
 @pytest.mark.parametrize(
     "array",
     [
-        np.arange(6, dtype=">i4").reshape(2, 3),
         np.asfortranarray(np.arange(6).reshape(2, 3)),
         np.zeros((0, 3)),
         np.array(5.0),
         np.zeros(3, dtype="V2"),
+        PAIR,
     ],
 )
 def test_every_plain_array(in_folder: Path, array: np.ndarray) -> None:
@@ -107,6 +115,66 @@ def test_every_plain_array(in_folder: Path, array: np.ndarray) -> None:
     assert found.flags.c_contiguous
     assert (found.dtype, found.shape) == (array.dtype, array.shape)
     assert found.tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype="<i4").reshape(2, 3),
+        np.asfortranarray(np.arange(6, dtype="<f2").reshape(2, 3)),
+        np.array(5, "<u8"),
+        np.array([1 + 2j], "<c8"),
+        PAIR,
+    ],
+)
+def test_big_endian_numbers_are_converted(in_folder: Path, array: np.ndarray) -> None:
+    swapped = array.astype(array.dtype.newbyteorder(">"))
+    assert swapped.tobytes() != array.tobytes()
+    np.save("a.npy", swapped)
+    found = read_array("a.npy")
+    assert (found.dtype, found.tobytes()) == (array.dtype, array.tobytes())
+
+
+def test_big_endian_file_on_the_emulator(fragir: Fragir, store: Path) -> None:
+    added = "ld.global.u32 %r3, [%rd3]; add.u32 %r1, %r1, %r3"
+    store.write_text(store.read_text().replace("add.u32 %r1, %r1, %r2", added))
+    for order in "<>":
+        np.save("x.npy", np.arange(32, dtype=f"{order}u4"))
+        assert fragir("emulate", "store.ptx", "--arg", "inout:x.npy", "--arg", "u32:7").code == 0
+        assert np.load("x.npy").tolist() == list(range(7, 39))
+
+
+def test_big_endian_file_is_judged(fragir: Fragir, in_folder: Path) -> None:
+    """The same numbers in both byte orders give the same verdict and the same error."""
+    memory = "memref<16x16xf16>, memref<16x16xf16> into memref<16x16xf32>"
+    (in_folder / "p.mlir").write_text(
+        "func.func @f(%a: memref<16x16xf16>, %b: memref<16x16xf16>, %c: memref<16x16xf32>) {\n"
+        f"  frag.matmul %a, %b into %c : {memory}\n  func.return\n}}\n"
+    )
+    numbers = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float16)
+    found: list[tuple[int, float, float]] = []
+    for order in "<>":
+        np.save("a.npy", numbers.astype(f"{order}f2"))
+        result = fragir("run", "p.mlir", "--on", "emulator", "--arg", "a=a.npy", "--json")
+        document = json.loads(result.out)
+        found.append((result.code, document["max_error"], document["bound"]))
+    assert found[0] == found[1]
+    assert found[0][0] == 0
+
+
+def test_more_than_one_array(in_folder: Path) -> None:
+    """Replacing the file would lose the second."""
+    with open("two.npy", "wb") as file:
+        np.save(file, np.zeros(3))
+        np.save(file, np.ones(3))
+    with pytest.raises(FragirError, match=r"two\.npy: \d+ bytes follow the array"):
+        read_array("two.npy")
+
+
+def test_elements_without_bytes(in_folder: Path) -> None:
+    np.save("none.npy", np.zeros(3, "V0"))
+    with pytest.raises(FragirError, match="have no bytes"):
+        read_array("none.npy")
 
 
 def test_no_array(in_folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator import EmulationError, Report, run
+from fragir.emulator import EmulationError, Report, Struct, run
 from fragir.errors import FragirError
 
 HEAD = """
@@ -619,6 +619,9 @@ def test_refused_before_anything_runs(body: str, words: str) -> None:
         ((), r"k takes 1 arguments, 0 were given \(its parameters are: out\)"),
         ((cells(), 1), r"k takes 1 arguments, 2 were given"),
         ((cells(64)[::2],), r"argument 0 \(out\): the array must be C-contiguous"),
+        ((cells().astype(">u4"),), r"argument 0 \(out\): the array has the other byte order"),
+        ((np.zeros(4, object),), r"argument 0 \(out\): an array of object has no bytes"),
+        ((np.zeros(4, "V0"),), r"argument 0 \(out\): an array of .*V0.* has no bytes"),
         ((b"1234",), r"4 bytes given, the parameter has 8"),
         (("text",), r"a str cannot be passed"),
         ((1 << 64,), r"does not fit"),
@@ -627,6 +630,23 @@ def test_refused_before_anything_runs(body: str, words: str) -> None:
 def test_wrong_arguments(arguments: tuple[Any, ...], words: str) -> None:
     with pytest.raises(EmulationError, match=words):
         kernel("", *arguments)
+
+
+def test_structures_of_the_other_byte_order() -> None:
+    """A record passed by value: its numbers count, not how numpy stores them."""
+    head = ".version 7.0\n.target sm_80\n.address_size 64\n"
+    head += ".visible .entry k(.param .u64 out, .param .b64 both)\n{ .reg .b64 %p, %x;\n"
+    body = "ld.param.u64 %p, [out]; ld.param.b64 %x, [both]; st.global.u64 [%p], %x; ret; }"
+    pair = np.array((5, 1.5), dtype=[("a", "<u4"), ("b", "<f4")])
+    found: list[bytes] = []
+    for order in "<>":
+        stored = pair.astype([("a", f"{order}u4"), ("b", f"{order}f4")])
+        fields = {0: np.array(5, f"{order}u4"), 4: np.array(1.5, f"{order}f4")}
+        for argument in (stored[()], Struct(fields)):
+            out = cells(2)
+            run(head + body, "k", arguments=(out, argument))
+            found.append(out.tobytes())
+    assert found == [pair.tobytes()] * 4
 
 
 def test_wrong_launches() -> None:

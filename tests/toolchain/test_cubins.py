@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -59,16 +60,123 @@ def _binary(data: bytes) -> bytes:
     return b"\xff\xfe" + data
 
 
-@pytest.mark.parametrize("damage", [_empty, _truncated, _changed, _other_json, _binary])
+def _edited_log(data: bytes) -> bytes:
+    return data.replace(b"Used 8 registers", b"Used 26 registers")
+
+
+def _field(name: str, value: str) -> Callable[[bytes], bytes]:
+    def damage(data: bytes) -> bytes:
+        first, _, cubin = data.partition(b"\n")
+        fields = {key: json.dumps(old) for key, old in json.loads(first).items()} | {name: value}
+        text = ", ".join(f'"{key}": {new}' for key, new in fields.items())
+        return b"{" + text.encode() + b"}\n" + cubin
+
+    return damage
+
+
+def _nested(data: bytes) -> bytes:
+    return b"[" * 100_000 + b"\n" + data
+
+
+DAMAGES = [
+    *(_empty, _truncated, _changed, _other_json, _binary, _edited_log, _nested),
+    *(_field("log", value) for value in ("null", "5", "[]", "{}", '""', r'"\ud800"', '["x"]')),
+    *(_field("sha256", value) for value in ("null", "1", '"0"', "[]", "1e999", "9" * 5000)),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_entry_counts_as_absent(
     cache_folder: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     cubins.store("a", b"cubin", LOG)
     (path,) = stored(cache_folder)
-    path.write_bytes(damage(path.read_bytes()))
+    intact = path.read_bytes()
+    path.write_bytes(damage(intact))
+    assert path.read_bytes() != intact
     assert cubins.load("a") is None
     cubins.store("a", b"cubin", LOG)
     assert cubins.load("a") == (b"cubin", LOG)
+
+
+def test_entry_under_another_name_counts_as_absent(cache_folder: Path) -> None:
+    cubins.store("a", b"cubin", LOG)
+    (path,) = stored(cache_folder)
+    path.rename(cache_folder / ("b" + cubins.SUFFIX))
+    assert cubins.load("b") is None
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _folder(path: Path) -> None:
+    (path / "inside").mkdir(parents=True)
+
+
+def _loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX's kinds of files")
+@pytest.mark.parametrize("make", [_fifo, _folder, _loop, _device, _huge])
+def test_what_is_no_entry_counts_as_absent(
+    cache_folder: Path, make: Callable[[Path], None]
+) -> None:
+    """And is replaced where it can be; nothing waits for it, and the others still come and go."""
+    cache_folder.mkdir()
+    path = cache_folder / ("a" + cubins.SUFFIX)
+    make(path)
+    assert cubins.load("a") is None
+    cubins.store("b", b"cubin", LOG)
+    assert cubins.load("b") == (b"cubin", LOG)
+    cubins.store("a", b"cubin", LOG)
+    kept = cubins.load("a")
+    assert kept == (None if make is _folder else (b"cubin", LOG))
+    assert cubins.state().files == (1 if make is _folder else 2)
+    assert cubins.clear() == (1 if make is _folder else 2)
+    assert cubins.state().size == 0
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may read all")
+def test_entry_that_cannot_be_read_counts_as_absent(cache_folder: Path) -> None:
+    cubins.store("a", b"cubin", LOG)
+    (path,) = stored(cache_folder)
+    path.chmod(0)
+    assert cubins.load("a") is None
+    cubins.store("a", b"cubin", LOG)
+    assert cubins.load("a") == (b"cubin", LOG)
+
+
+def test_what_is_in_the_way_does_not_stop_the_shrinking(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAGIR_CACHE_SIZE", "1")
+    oldest = cache_folder / ("0" + cubins.SUFFIX)
+    oldest.mkdir(parents=True)
+    os.utime(oldest, (1, 1))
+    for name in "abcdef":
+        cubins.store(name, bytes(300_000), LOG)
+    assert cubins.state().size <= 1 << 20
+
+
+def test_half_written_files_of_dead_processes_go(cache_folder: Path) -> None:
+    cache_folder.mkdir()
+    old, new = cache_folder / "old.part", cache_folder / "new.part"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (1000, 1000))
+    cubins.store("a", b"cubin", LOG)
+    assert [path.name for path in stored(cache_folder)] == [f"a{cubins.SUFFIX}", "new.part"]
 
 
 def test_limit_drops_what_was_used_longest_ago(
@@ -106,10 +214,27 @@ def test_off(cache_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, val
     assert not cache_folder.exists()
 
 
-def test_wrong_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FRAGIR_CACHE_SIZE", "1 GB")
-    with pytest.raises(FragirError, match="FRAGIR_CACHE_SIZE is `1 GB`"):
+@pytest.mark.parametrize("size", ["1 GB", "-1", "1.5", "٣", "9" * 5000])
+def test_wrong_size(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    monkeypatch.setenv("FRAGIR_CACHE_SIZE", size)
+    with pytest.raises(FragirError, match=f"FRAGIR_CACHE_SIZE is `{size}`"):
         cubins.load("a")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="~NAME is a POSIX home")
+def test_homes_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAGIR_CACHE", "~no-such-user/x")
+    with pytest.raises(FragirError, match="FRAGIR_CACHE is `~no-such-user/x`"):
+        cubins.load("a")
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("FRAGIR_CACHE")
+    monkeypatch.setattr(Path, "home", homeless)
+    assert cubins.folder() is None
+    cubins.store("a", b"cubin", LOG)
+    assert cubins.load("a") is None
 
 
 def test_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +265,10 @@ def test_assembling_uses_it(cache_folder: Path, monkeypatch: pytest.MonkeyPatch)
         ptxas.assemble(ptx, "sm_86")
     with pytest.raises(AssertionError, match="again"):
         ptxas.assemble(ptx, "sm_80", cache=False)
+    (path,) = stored(cache_folder)
+    registers = first.entries["k"].registers
+    edited = path.read_bytes().replace(b"Used %d " % registers, b"Used %d " % (registers + 1))
+    assert edited != path.read_bytes()
+    path.write_bytes(edited)
+    with pytest.raises(AssertionError, match="again"):
+        ptxas.assemble(ptx, "sm_80")
