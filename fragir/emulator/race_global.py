@@ -3,7 +3,8 @@
 Of every place the last write, the last read, and the last read by another cluster are kept; blocks
 of different waves stand beside each other too. Within a cluster the clocks order accesses. Between
 clusters only strong accesses do, behind fences: what a lane learns of another cluster is an event
-in its own time, known to whoever knows the lane up to then. Lanes of one warp are left alone.
+in its own time, known to whoever knows the lane up to then. Lanes of one warp are left alone, but
+for updates that get lost (`race_updates.py`).
 """
 
 from __future__ import annotations
@@ -175,13 +176,16 @@ class Ledger:
             records[READ_ELSEWHERE, places[lost]] = rec[lost]
             owners[READ_ELSEWHERE, places[lost]] = who[lost]
 
-    def note_write(self, places: I64, mine: I64, owner: I32) -> bool:
-        """Whether several warps write one place."""
+    def note_write(self, places: I64, mine: I64, owner: I32) -> tuple[bool, bool]:
+        """Whether several warps write one place, and whether several lanes do."""
         self.written = True
         self.records[WRITE, places] = mine[:, None]
         self.owners[WRITE, places] = owner[:, None]
-        apart = (self.records[WRITE, places] ^ mine[:, None]) & COLUMN_MASK >> 5 << 5 != 0
-        return bool(apart.any() or (self.owners[WRITE, places] != owner[:, None]).any())
+        apart = (self.records[WRITE, places] ^ mine[:, None]) & COLUMN_MASK
+        others = self.owners[WRITE, places] != owner[:, None]
+        if not apart.any() and not others.any():
+            return False, False
+        return bool((apart >> 5 != 0).any() or others.any()), True
 
     def others(self, places: I64, mine: I64, owner: I32) -> Bools:
         """Which accesses have written places where another warp was the last to write."""

@@ -24,6 +24,7 @@ from fragir.emulator.race_global import READ, READ_ELSEWHERE, WRITE, GlobalRecor
 from fragir.emulator.race_order import STRONG_WORDS
 from fragir.emulator.race_proxy import AsyncProxy
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
+from fragir.emulator.race_updates import LostUpdates
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fragir.emulator.state import Machine
     from fragir.ptx.tree import Instruction
 
+LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
 _ORDERING = {"acquire", "release", "acq_rel", "sc"}
 
 
@@ -61,6 +63,7 @@ class Races(AsyncProxy):
         self.world_suspects: list[
             tuple[int, int, int, int, int, int, npt.NDArray[np.uint8]]
         ] = []  # site, lane, position, kind, record, owner, bytes before
+        self.updates = LostUpdates(program, clocks)
         self.overlap = False  # whether lanes of the store that runs wrote one place
 
     def on_wave(self) -> None:
@@ -106,6 +109,8 @@ class Races(AsyncProxy):
 
     def _global(self, kind: str, site: int, at: I64, lanes: I64, size: int, strong: bool) -> None:
         clocks, records = self.clocks, self.globals
+        if kind == "store":
+            clocks.now += 1  # later than what has been read
         mine_all = record(clocks.now, clocks.own[lanes], site, strong)
         for ledger, which in records.by_buffer(at):
             if ledger.too_large:
@@ -117,6 +122,9 @@ class Races(AsyncProxy):
                 continue
             if kind == "load":
                 kinds = (WRITE,) if ledger.written else ()
+                if ledger.written and "nc" in self.program.code[site].ins.opcode:
+                    self._read_only(site, ledger, places, who)
+                    kinds = ()
             else:
                 kinds = (WRITE, READ, READ_ELSEWHERE)
             for how, index, place, rec, other in records.clashes(
@@ -125,8 +133,30 @@ class Races(AsyncProxy):
                 self._suspect_global(site, int(who[index]), ledger, place, how, rec, other, kind)
             if kind == "load":
                 ledger.note_read(places, mine, owner)
-            else:
-                self.overlap |= ledger.note_write(places, mine, owner)
+                continue
+            plain = kind == "store" and not strong and self.updates.loads
+            lost = (
+                list(self.updates.before(ledger, site, places, who, mine, owner)) if plain else []
+            )
+            warps, lanes_too = ledger.note_write(places, mine, owner)
+            self.overlap |= warps
+            if plain and lanes_too:
+                lost += self.updates.together(ledger, site, places, mine, owner)
+            for index, place, rec in lost:
+                self._suspect_global(site, int(who[index]), ledger, place, LOST, rec, 0, kind)
+
+    def _read_only(self, site: int, ledger: Ledger, places: I64, lanes: I64) -> None:
+        """ld.global.nc may see old bytes, whatever orders it after a write."""
+        written = ledger.records[WRITE, places]
+        if not written.any():
+            return
+        i, j = (int(x) for x in np.argwhere(written)[0])
+        rec, owner = int(written[i, j]), int(ledger.owners[WRITE, places[i, j]])
+        lane, position = int(lanes[i]), ledger.start + (int(places[i, j]) << ledger.shift)
+        text = "the kernel writes these bytes, and .nc may read what was there before: "
+        text += self._who_globally(lane, rec, owner)
+        other = rec >> COLUMN_BITS & SITE_MASK
+        self._find_global(site, other, lane, position, text, "read-only")
 
     def _suspect_global(
         self,
@@ -158,18 +188,26 @@ class Races(AsyncProxy):
     def _clash_global(
         self, site: int, lane: int, position: int, how: int, rec: int, owner: int
     ) -> None:
-        if owner == self.globals.owner_of[lane]:
-            who = self.who(lane, rec)
-        else:
-            column = rec & COLUMN_MASK
-            per = self.machine.warps_per_block * LANES
-            rank, thread = divmod(column, per)
-            block = self.machine.coordinates_of((owner - 1) * self.machine.cluster_size + rank)
-            who = f"{self.what_at(rec)} by block {block} warp {thread // LANES} "
-            who += f"lane {thread % LANES}"
+        if how == LOST:
+            text = f"lane {rec & LANES - 1} of the same warp has read the same bytes too, and "
+            text += "changes them: one of the two updates is lost without an atomic"
+            self._find_global(site, site, lane, position, text)
+            return
+        who = self._who_globally(lane, rec, owner)
         what = "write" if how == WRITE else "read"
         text = f"nothing orders this after the {what} of the same bytes: {who}"
         self._find_global(site, rec >> COLUMN_BITS & SITE_MASK, lane, position, text)
+
+    def _who_globally(self, lane: int, rec: int, owner: int) -> str:
+        """The instruction and the thread of a record of global memory, for messages."""
+        if owner == self.globals.owner_of[lane]:
+            return self.who(lane, rec)
+        column = rec & COLUMN_MASK
+        per = self.machine.warps_per_block * LANES
+        rank, thread = divmod(column, per)
+        block = self.machine.coordinates_of((owner - 1) * self.machine.cluster_size + rank)
+        who = f"{self.what_at(rec)} by block {block} warp {thread // LANES} "
+        return who + f"lane {thread % LANES}"
 
     def _others(self, at: I64, lanes: I64, size: int) -> Bools:
         """Which of the lanes have written where another warp was the last to write."""
@@ -186,18 +224,24 @@ class Races(AsyncProxy):
             site, site, lane, position, "another lane writes another value to the same bytes"
         )
 
-    def _find_global(self, site: int, other: int, lane: int, position: int, text: str) -> None:
-        if ("global", site, other) in self.said:
+    def _find_global(
+        self,
+        site: int,
+        other: int,
+        lane: int,
+        position: int,
+        text: str,
+        kind: str = "race",
+    ) -> None:
+        if (f"global {kind}", site, other) in self.said:
             return
-        self.said.add(("global", site, other))
+        self.said.add((f"global {kind}", site, other))
         ins = self.program.code[site].ins
         memory = self.machine.memory
         buffer = memory.buffers[int(memory.buffer_of(np.array([position]))[0])]
         text = f"{ins.mnemonic} at byte {position - buffer.start} of {buffer.name}: {text}"
         address = GLOBAL_BASE + position
-        self.found(
-            self.program, ins.at, "race", text, lane=lane, address=address, subject=f"{other}"
-        )
+        self.found(self.program, ins.at, kind, text, lane=lane, address=address, subject=f"{other}")
 
     # -- what is wrapped ---------------------------------------------------------------------------
 

@@ -51,12 +51,6 @@ GEMM_BY_HAND = Subject(
 #: (kernel, statement, which of them, change) -> why the mutant is as good as the original.
 EQUIVALENT = {
     (
-        "ring",
-        "fence.mbarrier_init.release.cluster;",
-        0,
-        "deleted",
-    ): "bar.sync orders the initialisation for the block, and there is no other block",
-    (
         "named",
         "@%p3 bar.arrive %r9, 64;",
         0,

@@ -13,7 +13,7 @@ from fragir.emulator.report import PERFORMANCE
 from .faults import Fault, faults
 from .test_races import KINDS as RACES
 
-ELSEWHERE = {"uninitialised", "fragment"}
+ELSEWHERE = {"uninitialised", "fragment", "limit"}
 FAULTS = [f for f in faults() if f.kind not in RACES | PERFORMANCE | ELSEWHERE]
 
 
@@ -79,10 +79,10 @@ def test_an_mbarrier_that_is_used_after_it_was_overwritten() -> None:
         assert [(f.kind, f.severity) for f in report.findings] == [("mbarrier", "letter")]
     with pytest.raises(EmulationError, match="is not initialised"):
         run(used, block=(32,), arguments=data, check=True)
-    zero = used.replace(
-        "[%r5], %rd2;", "[%r5], %rd4;"
-    )  # what is stored happens to look like an mbarrier
-    copied = zero.replace("bar.sync 0;", "bar.sync 0; @%p1 ld.shared.b64 %rd4, [%r5];", 1)
+    # What is stored happens to look like an mbarrier.
+    copied = used.replace("[%r5], %rd2;", "[%r5], %rd4;").replace(
+        "bar.sync 0;", "bar.sync 0; @%p1 ld.shared.b64 %rd4, [%r5];", 1
+    )
     report = run(copied, block=(32,), arguments=data, check=True)
     assert report.findings[-1].severity == "error"
     assert "has been overwritten by st.shared.b64 of line" in report.findings[-1].message
