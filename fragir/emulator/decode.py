@@ -262,7 +262,8 @@ class Decoder:
                 base = self.row(ins, operand.left, kind)
                 offset = self.program.constant(operand.right)
                 mask = (1 << (8 * base.dtype.itemsize)) - 1
-                return base + base.dtype.type((offset if operator == "+" else -offset) & mask)
+                shift = np.uint64((offset if operator == "+" else -offset) & mask)
+                return base + shift.astype(base.dtype)  # a signed type wraps
             case tree.Apply(function=tree.Name(text="generic"), argument=argument):
                 return self.row(ins, argument, kind)
             case tree.Index():

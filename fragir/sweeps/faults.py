@@ -8,7 +8,10 @@ from pathlib import Path
 from fragir.errors import FragirError
 
 #: How messages begin or end by which fragir itself says that it has failed.
-_OURS = ("fault of fragir", "the emulator failed", "unexpected ")
+_OURS = (
+    *("fault of fragir", "the emulator failed"),
+    *("object has no attribute", "NoneType", "index out of range", "not subscriptable"),
+)
 _ROOT = str(Path(__file__).parents[2])
 
 

@@ -722,3 +722,12 @@ def test_malformed_instructions_are_user_errors(body: str) -> None:
     with pytest.raises(FragirError) as caught:
         run(HEAD + f".visible .entry k() {{ .reg .b32 %r; {body} }}")
     assert caught.value.line is not None
+
+
+@pytest.mark.parametrize("kind", ["s32", "u32", "b32"])
+def test_constants_of_a_variable_operand_wrap(kind: str) -> None:
+    """`WARP_SZ-1` is 31 for every type of the instruction (PTX ISA, 4.4 and 4.5)."""
+    out = cells(1)
+    add = "xor" if kind == "b32" else "add"
+    kernel(f"{add}.{kind} %r1, %tid, WARP_SZ-1; st.global.b32 [%out], %r1;", out, block=(1,))
+    assert out[0] == 31

@@ -1,0 +1,69 @@
+"""A call that must end well or with a user's error, soon, and without much memory."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from fragir.errors import FragirError
+from fragir.sweeps.definition import GIB
+from fragir.sweeps.faults import described, fault
+from fragir.sweeps.limits import OverTime, limited
+
+T = TypeVar("T")
+
+#: What fuzzers allow one input: seconds of CPU time, bytes.
+SECONDS, MEMORY = 5.0, GIB
+#: Wall time for each second of CPU time: other processes run too.
+_PATIENCE = 4
+
+
+@dataclass(frozen=True)
+class Trial(Generic[T]):
+    """What a call did: returned `value`, refused by `error`, or is to blame for `finding`."""
+
+    value: T | None = None
+    error: FragirError | None = None
+    finding: str | None = None
+
+
+def attempt(call: Callable[[], T], *, seconds: float = SECONDS, memory: int = MEMORY) -> Trial[T]:
+    """Makes a call and judges it. A warning, which users would see, is a finding too."""
+    before = _peak()
+    start = time.process_time()
+    made: Trial[T]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            made = Trial(limited(_PATIENCE * seconds, call))
+    except OverTime:
+        return Trial(finding=f"ran for more than {_PATIENCE * seconds:g} s")
+    except FragirError as error:
+        made = Trial(error=error, finding=fault(error))
+    except (Exception, SystemExit) as error:
+        made = Trial(finding=described(error))
+    spent, grown = time.process_time() - start, _peak(again=True) - before
+    if made.finding is None and spent > seconds:
+        return Trial(finding=f"took {spent:.1f} s of CPU time")
+    if made.finding is None and grown > memory:
+        return Trial(finding=f"took {grown / GIB:.1f} GiB of memory")
+    return made
+
+
+def _peak(*, again: bool = False) -> int:
+    """Bytes that this process holds; `again`: the most that it has held since the last question.
+
+    0 where the system does not say.
+    """
+    try:
+        if not again:
+            Path("/proc/self/clear_refs").write_text("5")
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) << 10 if found else 0

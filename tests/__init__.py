@@ -1,0 +1,1 @@
+"""The tests. A package, because others install one of this name."""
