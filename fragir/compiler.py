@@ -311,9 +311,13 @@ class Kernel:
                     result.append(whole(number, f"{declared} of {argument.name}"))
         return result
 
-    def __call__(self, *arguments: object, on: Place = "auto") -> Any:
-        """Runs on arrays, written in place, with the grid that their sizes ask for."""
-        return self.launch(self.grid(self.sizes(arguments)), self.block, *arguments, on=on)
+    def __call__(self, *arguments: object, on: Place = "auto", **options: Any) -> Any:
+        """Runs on arrays, written in place, with the grid that their sizes ask for.
+
+        `options` as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
+        """
+        grid = self.grid(self.sizes(arguments))
+        return self.launch(grid, self.block, *arguments, on=on, **options)
 
     def launch(
         self,
@@ -328,8 +332,8 @@ class Kernel:
     ) -> Any:
         """Runs a grid; the emulator's report, or None from a GPU.
 
-        `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options go to
-        `fragir.emulator.run`.
+        `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options (`check`,
+        `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
         """
         views = self._views(arguments)
         self._bind(views)
@@ -343,13 +347,21 @@ class Kernel:
         )
         if problem is not None:
             raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
+        asked = [
+            name for name, value in options.items() if value is not None and value is not False
+        ]
         if on == "auto":
             from fragir.toolchain import driver
 
             on_gpu = any(view is not None and view.on_gpu for view in views)
-            on = "gpu" if on_gpu or driver.available() is None else "emulator"
+            has_gpu = not asked and driver.available() is None
+            on = "gpu" if on_gpu or has_gpu else "emulator"
         report = None
         if on == "gpu":
+            if asked:
+                raise FragirError(
+                    f"a GPU knows no {' and no '.join(asked)}", hint='run it with on="emulator"'
+                )
             from fragir.toolchain import driver
 
             driver.launch(

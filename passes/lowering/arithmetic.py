@@ -244,6 +244,8 @@ class Arithmetic:
             return x
         if x == 0:
             return y
+        if x is y:
+            return 0
         return self._binary(arith.XOrIOp, x, y, name, commutes=True)
 
     # --- conditions ---------------------------------------------------------------------------
@@ -256,6 +258,8 @@ class Arithmetic:
         """A comparison of arith.cmpi; only eq, ne, slt and sge fold."""
         if isinstance(x, int) and isinstance(y, int):
             return {"eq": x == y, "ne": x != y, "slt": x < y, "sge": x >= y}[how]
+        if x is y:
+            return how in ("eq", "sge")
         left, right = self.value(x), self.value(y)
 
         def make() -> Operation:
@@ -273,6 +277,8 @@ class Arithmetic:
             return q if p else False
         if isinstance(q, bool):
             return p if q else False
+        if p is q:
+            return p
         return self._binary(arith.AndIOp, p, q, None, commutes=True)
 
     def predicate(self, p: Predicate) -> SSAValue | None:

@@ -15,6 +15,7 @@ import pytest
 
 import fragir
 from fragir import FragirError, Kernel, bf16, e4m3, f16, f32, f64, index, s8, s32, s64, tf32, u8
+from fragir.emulator import EmulationError
 
 Array = npt.NDArray[Any]
 
@@ -276,6 +277,19 @@ class TensorOnGpu:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 0
+
+
+def test_call_takes_the_options_of_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one of them `auto` is the emulator, whether there is a GPU or not."""
+    monkeypatch.setattr("fragir.toolchain.driver.available", lambda: None)
+    a, b = np.ones((32, 16), np.float32), np.zeros((32, 16), np.float32)
+    report = doubling("f32")(a, b, check=True)
+    assert report.findings == []
+    assert np.array_equal(a, b)
+    with pytest.raises(EmulationError, match="instructions"):
+        doubling("f32")(a, b, limit=1)
+    with pytest.raises(FragirError, match="a GPU knows no check"):
+        doubling("f32")(a, b, check=True, on="gpu")
 
 
 def test_other_byte_order_on_a_gpu() -> None:
