@@ -7,35 +7,45 @@ xDSL becomes one FragirError with file, line, column and source line.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import Parser, ParserState, UnresolvedOperand
 from xdsl.utils.exceptions import (
     DiagnosticException,
     MultipleSpansParseError,
     ParseError,
     PassFailedException,
+    PyRDLError,
+    UnregisteredConstructException,
     VerifyException,
 )
-from xdsl.utils.lexer import Span
+from xdsl.utils.lexer import Input, Span
 
+from fragir.dominance import used_too_early
 from fragir.errors import FragirError
+from fragir.mlir_lexer import Lexer
 
 _Type = TypeVar("_Type", bound=Attribute)
+
+_NEWLINE = re.compile("\n")
+_SPEAKING = (DiagnosticException, ValueError, PyRDLError, UnregisteredConstructException)
+"""Exceptions of xDSL whose words are for those who write MLIR."""
 
 
 class LocatingParser(Parser):
     """Gives operations their location, and errors raised while one is built its place."""
 
     def __init__(self, ctx: Context, text: str, name: str = "<input>"):
-        super().__init__(ctx, text, name)
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(Lexer(Input(text, name)))
         self._name = StringAttr(name)
         self._first_uses: dict[str, Span[str] | Span[bytes]] = {}
-        self._lines = [0, *(i + 1 for i, char in enumerate(text) if char == "\n")]
+        self._lines = [0, *(found.end() for found in _NEWLINE.finditer(text))]
 
     def _location(self, offset: int) -> FileLineColLoc:
         line = bisect_right(self._lines, offset)
@@ -51,9 +61,14 @@ class LocatingParser(Parser):
         return value
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """As in Parser; points at the first use of a value that is defined nowhere."""
+        """As in Parser; points at the first use of a value that is defined nowhere.
+
+        Every exception but RecursionError and MemoryError becomes a ParseError.
+        """
         try:
             return super().parse_module(allow_implicit_module)
+        except (RecursionError, MemoryError):
+            raise
         except ParseError as error:
             # they are looked at last, at the end of the text
             missing = [name for name in self.forward_ssa_references if name in self._first_uses]
@@ -62,17 +77,36 @@ class LocatingParser(Parser):
             names = ", ".join(f"%{name}" for name in missing)
             words = f"{names} {'is' if len(missing) == 1 else 'are'} used, but defined nowhere"
             raise ParseError(self._first_uses[missing[0]], words) from error
+        except Exception as error:
+            # outside of operations stand aliases and the file's metadata
+            words = _words_of(error, "what is defined here", "not a type or attribute")
+            raise ParseError(self._current_token.span, words) from error
 
     def parse_operation(self) -> Operation:
-        """As in Parser; VerifyException, ValueError and the like become ParseErrors with a span."""
+        """As in Parser; what building the operation raises becomes a ParseError with a span."""
         token = self._current_token.span
         try:
             op = super().parse_operation()
-        except (DiagnosticException, ValueError, AssertionError, KeyError, TypeError) as error:
-            raise ParseError(token, message_of(error)) from error
+        except (ParseError, RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            what = "this operation" if token.text[0] in '%"' else f"this {token.text}"
+            wrong = "operands, types or attributes are missing, or not those that it takes"
+            raise ParseError(token, _words_of(error, what, wrong)) from error
         if not isinstance(op.location, FileLineColLoc):
             op.location = self._location(token.start)
         return op
+
+
+def _words_of(error: Exception, what: str, wrong: str) -> str:
+    """What to say of an exception: its words where they were written for users of xDSL.
+
+    The classes of operations are not careful with what they are given: an AssertionError or
+    IndexError of theirs says nothing to the one who wrote the text.
+    """
+    if isinstance(error, (*_SPEAKING, FragirError)):
+        return message_of(error)
+    return f"{what} cannot be read: {wrong}"
 
 
 def message_of(error: BaseException) -> str:
@@ -89,8 +123,6 @@ def parse_module(ctx: Context, text: str, name: str = "<input>") -> ModuleOp:
         raise from_parse_error(error, name) from error
     except RecursionError:
         raise FragirError("the text is nested too deeply", file=name) from None
-    except Exception as error:
-        raise FragirError(f"cannot read this as MLIR: {message_of(error)}", file=name) from error
     verify(module, text)
     return module
 
@@ -130,6 +162,14 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
         culprit = next((op for op in module.walk() if _fails(op)), None) or _innermost(module)
         place, message = _hidden(culprit) or (culprit, message_of(error))
         raise located(place, message, text) from error
+    early = used_too_early(module)
+    if early is not None:
+        op, value = early
+        name = f"%{value.name_hint}" if value.name_hint else "a value"
+        where = value.owner.location if isinstance(value.owner, Operation) else None
+        line = f" in line {where.line.data}" if isinstance(where, FileLineColLoc) else " elsewhere"
+        message = f"{op.name} uses {name}, which is not defined here: its definition stands{line}"
+        raise located(op, message, text)
 
 
 def _hidden(culprit: Operation) -> tuple[Operation, str] | None:
@@ -156,7 +196,10 @@ def _fails(op: Operation, nested: bool = False) -> bool:
 
 def located(op: Operation, message: str, text: str | None = None) -> FragirError:
     """An error at an operation's place."""
-    place = op.location
+    return _placed(op.location, message, text)
+
+
+def _placed(place: Attribute, message: str, text: str | None) -> FragirError:
     if not isinstance(place, FileLineColLoc):
         return FragirError(message)
     line = place.line.data
@@ -179,6 +222,12 @@ def fail(op: Operation, message: str) -> NoReturn:
     raise AssertionError("emit_error raises")
 
 
+def note_place(error: Exception, op: Operation) -> None:
+    """Notes on an exception which operation it is about, unless that is known already."""
+    if not hasattr(error, "op_location"):
+        setattr(error, "op_location", op.location)
+
+
 def from_exception(
     error: Exception, text: str | None = None, name: str | None = None
 ) -> FragirError:
@@ -187,16 +236,18 @@ def from_exception(
         return error
     if isinstance(error, ParseError):
         return from_parse_error(error, name or "<input>")
-    message = message_of(error)
-    if isinstance(error, LocatedFailure) and isinstance(error.op_location, FileLineColLoc):
-        place = error.op_location
-        lines = text.split("\n") if text is not None else []
-        line = place.line.data
-        source = lines[line - 1] if 0 < line <= len(lines) else None
-        return FragirError(message, place.filename.data, line, place.column.data, source)
-    if isinstance(error, DiagnosticException):
-        return FragirError(message, name)
-    return FragirError(f"{type(error).__name__}: {message}", name)
+    if isinstance(error, RecursionError):
+        return FragirError("the program is nested too deeply", name)
+    if isinstance(error, MemoryError):
+        return FragirError("not enough memory", name)
+    message, hint = message_of(error), None
+    if not isinstance(error, DiagnosticException):
+        message = f"unexpected {type(error).__name__}: {message}"
+        hint = "this is a fault of fragir's; --debug shows the traceback"
+    found = getattr(error, "op_location", None)
+    known = FragirError(message, name) if found is None else _placed(found, message, text)
+    known.hint = hint
+    return known
 
 
 __all__ = [
@@ -208,6 +259,7 @@ __all__ = [
     "from_exception",
     "located",
     "message_of",
+    "note_place",
     "parse_module",
     "verify",
 ]

@@ -17,6 +17,7 @@ from fragir.dialects import frag
 from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.levels import require
 from fragir.ptx.machines import THREADS
 
 
@@ -71,6 +72,7 @@ class ConvertFragToPtxPass(ModulePass):
         for function in [f for f in op.ops if isinstance(f, func.FuncOp)]:
             if function.is_declaration:
                 continue
+            require(function, self.name)
             try:
                 lowered = FunctionLowering(function, threads_of(function), self.target).run()
             except FragirError as error:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fragir.diagnostics import fail
+from fragir.passes.levels import require
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class ConvertLinalgToFragPass(ModulePass):
             found = [inner for inner in function.walk() if inner.name.startswith("linalg.")]
             if not found:
                 continue
+            if len(function.body.blocks) == 1:
+                require(function, self.name)
             if len(function.body.blocks) > 1 or found[0].parent is not function.body.block:
                 fail(
                     found[0],

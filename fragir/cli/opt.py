@@ -44,6 +44,9 @@ class FragirOptMain(xDSLOptMain):
             return sys.stdin.buffer, "mlir"
         return super().get_input_stream()
 
+    text: str | None = None
+    """What was read last, for messages."""
+
     def register_all_dialects(self) -> None:
         from xdsl.dialects import get_all_dialects
 
@@ -56,7 +59,7 @@ class FragirOptMain(xDSLOptMain):
         super().register_all_frontends()
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
-            text = decoded(stream.read(), self.get_input_name(), "MLIR")
+            text = self.text = decoded(stream.read(), self.get_input_name(), "MLIR")
             parser = diagnostics.LocatingParser(self.ctx, text, self.get_input_name())
             module = parser.parse_module(not self.args.no_implicit_module)
             if not (self.args.disable_verify or self.args.verify_diagnostics):

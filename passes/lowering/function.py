@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from fragir.diagnostics import fail
+from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import MULTIPLIED_ONLY, element_bits, element_name, is_element
 from fragir.dialects.narrow import is_memref, memref_type
@@ -149,6 +149,9 @@ class FunctionLowering:
                 self.lower(op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
+            except Exception as error:
+                note_place(error, op)
+                raise
 
     @singledispatchmethod
     def lower(self, op: Operation) -> None:

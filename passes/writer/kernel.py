@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from fragir.diagnostics import fail
+from fragir.diagnostics import fail, note_place
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import integers, is_vector
@@ -173,6 +173,9 @@ class KernelWriter:
                 self._writer(type(op))(self, op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
+            except Exception as error:
+                note_place(error, op)
+                raise
 
     @singledispatchmethod
     def write(self, op: Operation) -> None:

@@ -12,6 +12,7 @@ from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
 from fragir.isa.targets import known, newest, version_key
 from fragir.isa.versions import module_version
+from fragir.passes.levels import require
 from fragir.passes.limits import aligned
 from fragir.passes.writer.kernel import KernelWriter
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
@@ -29,7 +30,7 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
     functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
     if not functions:
         raise FragirError("the module has no function to compile")
-    kernels = [write_kernel(function, target, comments) for function in functions]
+    kernels = [_at_lane_level(function, target, comments) for function in functions]
     parameters = max(check_parameters(function, target) for function in functions)
     opcodes = {opcode for _, used in kernels for opcode in used}
     version = module_version(opcodes, target)
@@ -37,6 +38,14 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
         version = newest((version, LARGE_PARAMETERS))
     head = f".version {version}\n.target {target}\n.address_size 64\n"
     return head + "".join("\n" + text for text, _ in kernels)
+
+
+def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> tuple[str, set[str]]:
+    try:
+        return write_kernel(function, target, comments)
+    except Exception:
+        require(function, "ptx")  # says more where the function is not at lane level yet
+        raise
 
 
 def shared_bytes(function: func.FuncOp) -> int:
@@ -49,7 +58,7 @@ def shared_bytes(function: func.FuncOp) -> int:
 def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[str, set[str]]:
     """One `.entry` and the opcodes it uses."""
     name = identifier(function.sym_name.data)
-    if not function.body.blocks or len(function.body.blocks) != 1:
+    if len(function.body.blocks) != 1:
         raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
     memory = f"{name}_shared"
     writer = KernelWriter(target, memory, comments)

@@ -1,0 +1,68 @@
+"""Which pass a program still needs: what is told where one is applied too early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedTensorType
+from xdsl.ir import Attribute, Operation
+
+from fragir.diagnostics import fail
+from fragir.dialects import frag
+
+PASSES = (
+    "frag-bufferize",
+    "convert-linalg-to-frag",
+    "frag-tile",
+    "frag-place",
+    "convert-frag-to-ptx",
+    "ptx",
+)
+"""The road from a matrix program to text, in order; the last is the target `-t ptx`."""
+
+
+def require(function: func.FuncOp, name: str) -> None:
+    """Fails, at its place, at the first operation that a pass before `name` should have replaced.
+
+    A kernel is one block: also fails where a function has branches between several.
+    """
+    for op, before in _missing(function):
+        if PASSES.index(before) < PASSES.index(name):
+            asked = "-t ptx" if name == "ptx" else name
+            fail(op, f"{_shown(op)} is left, which {asked} cannot take: run {before} first")
+    if len(function.body.blocks) != 1:
+        fail(function, f"{function.sym_name.data} has branches between blocks; use scf")
+
+
+def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
+    """(operation, the pass that replaces it), for what stands above the lane level."""
+    for type_ in function.function_type.inputs:
+        if isinstance(type_, TensorType | UnrankedTensorType):
+            yield function, "frag-bufferize"
+    for op in function.walk():
+        types = [value.type for value in (*op.operands, *op.results)]
+        if any(isinstance(type_, TensorType | UnrankedTensorType) for type_ in types):
+            yield op, "frag-bufferize"
+        elif op.name.startswith("linalg."):
+            yield op, "convert-linalg-to-frag"
+        elif isinstance(op, frag.MatmulOp):
+            yield op, "frag-tile"
+        elif any(_unplaced(type_) for type_ in types):
+            yield op, "frag-place"
+        elif op.name.startswith("frag.") or any(isinstance(type_, MemRefType) for type_ in types):
+            yield op, "convert-frag-to-ptx"
+    if any(isinstance(type_, MemRefType) for type_ in function.function_type.inputs):
+        yield function, "convert-frag-to-ptx"
+
+
+def _unplaced(type_: Attribute) -> bool:
+    return isinstance(type_, frag.TileType) and type_.placement is None
+
+
+def _shown(op: Operation) -> str:
+    if isinstance(op, func.FuncOp):
+        return f"an argument of {op.sym_name.data} that is no pointer or number"
+    if any(_unplaced(value.type) for value in (*op.operands, *op.results)):
+        return f"{op.name} on tiles without a layout"
+    return op.name
