@@ -22,6 +22,8 @@ from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.errors import FragirError
+
 
 @irdl_attr_definition
 class PackedType(ParametrizedAttribute, TypeAttribute):
@@ -85,9 +87,19 @@ NARROW_FLOATS = frozenset({"e3m2", "e2m3", "e2m1"})
 MULTIPLIED_ONLY = frozenset({*NARROW_FLOATS, "e2m1x2", "ue8m0", "s4", "u4", "b1"})
 
 
+class NoElementError(FragirError, KeyError):
+    """A type that no register holds and no instruction knows."""
+
+    def __init__(self, type_: Attribute):
+        super().__init__(f"{type_} is no type of an element")
+
+
 def element_name(type_: Attribute) -> str:
-    """The PTX name (`f16`, `s8`, ...) of an xDSL scalar type; KeyError for any other type."""
-    return _NAME[type_]
+    """The PTX name (`f16`, `s8`, ...) of an xDSL scalar type; NoElementError for any other type."""
+    try:
+        return _NAME[type_]
+    except KeyError:
+        raise NoElementError(type_) from None
 
 
 def multiplied_as(name: str) -> str:
@@ -96,8 +108,11 @@ def multiplied_as(name: str) -> str:
 
 
 def element_bits(type_: Attribute) -> int:
-    """Bits that one element takes in memory and in a packed register."""
-    return _BITS[type_]
+    """Bits that one element takes in memory and in a packed register; as for `element_name`."""
+    try:
+        return _BITS[type_]
+    except KeyError:
+        raise NoElementError(type_) from None
 
 
 def element_type(name: str) -> TypeAttribute:

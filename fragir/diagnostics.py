@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from math import prod
 from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
@@ -33,6 +34,8 @@ from fragir.mlir_lexer import Lexer
 _Type = TypeVar("_Type", bound=Attribute)
 
 _NEWLINE = re.compile("\n")
+MOST_ELEMENTS = 1 << 16
+"""Elements of a `dense<...>`; xDSL writes them all out, also those of a splat."""
 _SPEAKING = (DiagnosticException, ValueError, PyRDLError, UnregisteredConstructException)
 """Exceptions of xDSL whose words are for those who write MLIR."""
 
@@ -82,6 +85,17 @@ class LocatingParser(Parser):
             words = _words_of(error, "what is defined here", "not a type or attribute")
             raise ParseError(self._current_token.span, words) from error
 
+    def _parse_dense_literal_type(self):
+        """As in Parser; a constant is no larger than what anyone would write into a program."""
+        start = self.pos
+        type_ = super()._parse_dense_literal_type()
+        count = prod(type_.get_shape())
+        if count > MOST_ELEMENTS:
+            self.raise_error(
+                f"a constant of {count} elements; the limit is {MOST_ELEMENTS}", start, self.pos
+            )
+        return type_
+
     def parse_operation(self) -> Operation:
         """As in Parser; what building the operation raises becomes a ParseError with a span."""
         token = self._current_token.span
@@ -111,6 +125,8 @@ def _words_of(error: Exception, what: str, wrong: str) -> str:
 
 def message_of(error: BaseException) -> str:
     """An exception's words in one line; its type where it has none."""
+    if isinstance(error, FragirError):
+        return error.sentence
     words = " ".join(str(error.args[0] if error.args else error).split())
     return words or f"not accepted here ({type(error).__name__})"
 

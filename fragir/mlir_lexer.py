@@ -16,6 +16,10 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken
 _ESCAPE = r'\\(?:["nt\\]|[0-9A-Fa-f]{2})'
 _INSIDE = rf'(?:[^"\\\n\v\f]++|{_ESCAPE})*+'
 
+_INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)")
+MOST_BITS = 4096
+"""The widest integer type that is read; no instruction knows more than 128 bits."""
+
 
 class Lexer(MLIRLexer):
     """As MLIRLexer; a string or name that cannot be read is told at its place."""
@@ -23,6 +27,15 @@ class Lexer(MLIRLexer):
     _whitespace_regex = re.compile(r"(?:\s++|//[^\n]*+)*+", re.ASCII)
     _unescaped_characters_regex = re.compile(f'"{_INSIDE}"')
     _opened = re.compile(f'"{_INSIDE}')
+
+    def _lex_bare_identifier(self, start_pos: Position) -> MLIRToken:
+        token = super()._lex_bare_identifier(start_pos)
+        found = _INTEGER_TYPE.fullmatch(token.span.text) if len(token.span) > 4 else None
+        if found is not None and (len(found[1]) > 6 or int(found[1]) > MOST_BITS):
+            # xDSL computes with 2 to the power of the width
+            words = f"an integer of {found[1]} bits; the limit is {MOST_BITS}"
+            raise ParseError(token.span, words)
+        return token
 
     def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
         text = self.input.content

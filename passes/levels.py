@@ -37,9 +37,6 @@ def require(function: func.FuncOp, name: str) -> None:
 
 def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
     """(operation, the pass that replaces it), for what stands above the lane level."""
-    for type_ in function.function_type.inputs:
-        if isinstance(type_, TensorType | UnrankedTensorType):
-            yield function, "frag-bufferize"
     for op in function.walk():
         types = [value.type for value in (*op.operands, *op.results)]
         if any(isinstance(type_, TensorType | UnrankedTensorType) for type_ in types):
@@ -52,8 +49,11 @@ def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
             yield op, "frag-place"
         elif op.name.startswith("frag.") or any(isinstance(type_, MemRefType) for type_ in types):
             yield op, "convert-frag-to-ptx"
-    if any(isinstance(type_, MemRefType) for type_ in function.function_type.inputs):
-        yield function, "convert-frag-to-ptx"
+    for type_ in function.function_type.inputs:
+        if isinstance(type_, TensorType | UnrankedTensorType):
+            yield function, "frag-bufferize"
+        elif isinstance(type_, MemRefType):
+            yield function, "convert-frag-to-ptx"
 
 
 def _unplaced(type_: Attribute) -> bool:
@@ -62,7 +62,7 @@ def _unplaced(type_: Attribute) -> bool:
 
 def _shown(op: Operation) -> str:
     if isinstance(op, func.FuncOp):
-        return f"an argument of {op.sym_name.data} that is no pointer or number"
+        return f"memory or a tensor among the arguments of {op.sym_name.data}"
     if any(_unplaced(value.type) for value in (*op.operands, *op.results)):
         return f"{op.name} on tiles without a layout"
     return op.name

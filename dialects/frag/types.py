@@ -25,6 +25,7 @@ from fragir.dialects.frag.attributes import (
     MmaLayoutAttr,
     SharedAttr,
 )
+from fragir.dialects.limits import tile_limit
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.layout import Layout
@@ -97,6 +98,9 @@ class TileType(ParametrizedAttribute, TypeAttribute):
                 "f8E5M2, f8E8M0FNU, f6E3M2FN, f6E2M3FN, f4E2M1FN, !frag.packed<f4E2M1FN>, si8, "
                 "ui8, i8, si4, ui4, ui1 or i32"
             )
+        limit = tile_limit(self.rows.data * self.cols.data * self.products.data, self.element_type)
+        if limit is not None:
+            raise VerifyException(f"a tile of {'x'.join(map(str, self.shape))}: {limit}")
         if isinstance(self.layout, NoneAttr):
             return
         if not isinstance(self.layout, MmaLayoutAttr | ExplicitLayoutAttr):

@@ -23,6 +23,7 @@ from xdsl.printer import Printer
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.elements import element_bits
+from fragir.dialects.limits import check_registers
 from fragir.dialects.narrow import is_vector
 
 
@@ -121,8 +122,13 @@ def register_bits(type_: Attribute) -> int:
 
 @lru_cache(maxsize=1024)
 def registers(type_: Attribute) -> int:
-    """How many registers hold a value; a vector's small elements are packed, lowest first."""
+    """How many registers hold a value; a vector's small elements are packed, lowest first.
+
+    FragirError where they are more than `LANE_REGISTERS`.
+    """
     width = bits(type_)
     if not is_vector(type_) or scalar_type(type_) == i1:
-        return length(type_)
-    return -(-length(type_) * width // register_bits(type_))
+        count = length(type_)
+    else:
+        count = -(-length(type_) * width // register_bits(type_))
+    return check_registers(count, str(type_))

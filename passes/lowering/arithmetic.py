@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from fragir.dialects import ptx
+from fragir.dialects.limits import check_index
 
 Value = int | SSAValue
 Predicate = bool | SSAValue
@@ -122,6 +123,7 @@ class Arithmetic:
 
     def constant(self, number: int) -> SSAValue:
         """An index constant as a value."""
+        check_index(number, "an index")
         return self.pure(
             ("constant", number),
             (),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import singledispatchmethod
+from functools import lru_cache, singledispatchmethod
 from math import gcd
 
 from xdsl.dialects import arith, func, memref, scf
@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import MULTIPLIED_ONLY, element_bits, element_name, is_element
+from fragir.dialects.limits import check_index, check_registers
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.passes.lowering import copies, multiply
@@ -91,6 +92,8 @@ class FunctionLowering:
                 hint="allocate it in the kernel with memref.alloc",
             )
         element_bits(type_.element_type)
+        for size in (*type_.get_shape(), *(strides_of(type_) or ())):
+            check_index(size, f"a size or stride of {type_}")
         pointer = self._add_argument(ptx.GLOBAL, name)
         shape = [
             self._add_argument(INDEX, f"{name or 'arg'}_d{i}") if size == DYNAMIC_INDEX else size
@@ -146,6 +149,9 @@ class FunctionLowering:
         for op in block.ops:
             self.ar.location = op.location
             try:
+                for result in op.results:
+                    if isinstance(result.type, frag.TileType):
+                        _check_fragment(result.type)
                 self.lower(op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
@@ -528,6 +534,13 @@ class FunctionLowering:
         results: list[SSAValue] = list(branch.results)
         for result in op.results:
             self._bind(result, results)
+
+
+@lru_cache(maxsize=1024)
+def _check_fragment(tile: frag.TileType) -> None:
+    """FragirError where a lane's share of a tile is more than anything should unroll."""
+    elements = tile.resolve().size("element")
+    check_registers(-(-elements * element_bits(tile.element_type) // 32), str(tile))
 
 
 def _is_zero(attribute: Attribute) -> bool:
