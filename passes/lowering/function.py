@@ -22,6 +22,7 @@ from fragir.dialects.elements import MULTIPLIED_ONLY, element_bits, element_name
 from fragir.dialects.limits import check_index, check_registers
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
+from fragir.passes.limits import allocate
 from fragir.passes.lowering import copies, multiply
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
@@ -93,7 +94,8 @@ class FunctionLowering:
             )
         element_bits(type_.element_type)
         for size in (*type_.get_shape(), *(strides_of(type_) or ())):
-            check_index(size, f"a size or stride of {type_}")
+            if size != DYNAMIC_INDEX:
+                check_index(size, f"a size or stride of {type_}")
         pointer = self._add_argument(ptx.GLOBAL, name)
         shape = [
             self._add_argument(INDEX, f"{name or 'arg'}_d{i}") if size == DYNAMIC_INDEX else size
@@ -137,7 +139,7 @@ class FunctionLowering:
 
     def index(self, value: int | SSAValue) -> Value:
         """An index, numbers kept as numbers."""
-        return value if isinstance(value, int) else self.values[value]
+        return check_index(value, "an index") if isinstance(value, int) else self.values[value]
 
     def indices(self, values: Sequence[int | SSAValue]) -> list[Value]:
         return [self.index(value) for value in values]
@@ -185,7 +187,7 @@ class FunctionLowering:
     @lower.register
     def _(self, op: arith.ConstantOp) -> None:
         if isinstance(op.value, IntegerAttr) and op.result.type == INDEX:
-            self.values[op.result] = op.value.value.data
+            self.values[op.result] = check_index(op.value.value.data, "an index")
             return
         value = op.value
         self.values[op.result] = self.ar.pure(
@@ -283,6 +285,7 @@ class FunctionLowering:
         for size in shape[:-2]:
             total *= size
         op_ = self.ar.insert(ptx.SharedOp(total), op.memref.name_hint)
+        allocate(op_, 0, self.target)  # what no block has is not unrolled first
         self.memories[op.memref] = shared_memory(self.ar, op_.pointer, type_)
 
     @lower.register

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fragir import compiler
 from fragir.errors import FragirError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 CASES = {
     "used in a region, defined nowhere": (
@@ -108,3 +112,132 @@ def test_a_value_may_be_defined_later() -> None:
 def test_a_text_that_ends_early() -> None:
     with pytest.raises(FragirError, match="the text ends before it is complete"):
         compiler.parse("func.func @f(%a: f32) {\n  %x = arith.addf %a, %b : f32\n", "x.mlir")
+
+
+EARLY = {
+    "in a block": (
+        """func.func @f(%a: memref<16x16xf16>, %d: memref<16x16xf16>) {
+  frag.store %x, %d[0, 0] : !frag.tile<16x16xf16>, memref<16x16xf16>
+  %x = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+  func.return
+}
+""",
+        2,
+        "frag.store uses %x, which is not defined here: its definition stands in line 3",
+    ),
+    "out of a region": (
+        """func.func @f(%c: i1, %d: memref<4xf32>) {
+  scf.if %c {
+    %x = arith.constant 1.0 : f32
+  }
+  %y = arith.addf %x, %x : f32
+  func.return
+}
+""",
+        5,
+        "%x is used, but defined nowhere",
+    ),
+    "of itself": (
+        """func.func @f(%a: i32) {
+  %x = arith.addi %a, %x : i32
+  func.return
+}
+""",
+        2,
+        "arith.addi uses %x, which is not defined here",
+    ),
+    "in a loop, before": (
+        """func.func @f(%a: index) {
+  scf.for %i = %a to %a step %a {
+    %y = arith.addi %x, %x : index
+    %x = arith.constant 1 : index
+    scf.yield
+  }
+  func.return
+}
+""",
+        3,
+        "arith.addi uses %x, which is not defined here: its definition stands in line 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_use_before_definition(name: str) -> None:
+    text, line, words = EARLY[name]
+    with pytest.raises(FragirError) as caught:
+        compiler.compile(text, filename="x.mlir")
+    assert (caught.value.file, caught.value.line) == ("x.mlir", line)
+    assert caught.value.message.startswith(words)
+
+
+def test_uses_that_are_right() -> None:
+    """From an outer region, from an argument of a block, and from a block that dominates."""
+    compiler.parse(
+        """func.func @f(%a: index, %c: i1) -> index {
+  %one = arith.constant 1 : index
+  %s = scf.for %i = %a to %a step %one iter_args(%x = %one) -> (index) {
+    %y = arith.addi %i, %one : index
+    %z = arith.addi %y, %x : index
+    scf.yield %z : index
+  }
+  cf.cond_br %c, ^bb1, ^bb2(%s : index)
+^bb1:
+  %t = arith.addi %s, %one : index
+  cf.br ^bb2(%t : index)
+^bb2(%r: index):
+  func.return %r : index
+}
+"""
+    )
+
+
+BUILT = {  # what xDSL's classes of operations answer with an IndexError or AssertionError
+    "a fill without operands": ("  linalg.fill\n", "this linalg.fill cannot be read"),
+    "a product without operands": (
+        '  linalg.matmul "x", -1\n',
+        "this linalg.matmul cannot be read",
+    ),
+    "a product of a tile": (
+        "  linalg.matmul ins(%a, %b : !frag.tile<16x16xf16>, memref<?x?xf64>) "
+        "outs(%b : memref<?x?xf64>)\n",
+        "this linalg.matmul cannot be read",
+    ),
+    "with results": ("  %0 = linalg.matmul %a[0] : f32\n", "this operation cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_operations_that_cannot_be_built(name: str) -> None:
+    line, words = BUILT[name]
+    text = f"func.func @f(%a: !frag.tile<16x16xf16>, %b: memref<?x?xf64>) {{\n{line}}}\n"
+    with pytest.raises(FragirError) as caught:
+        compiler.parse(text, "x.mlir")
+    assert (caught.value.file, caught.value.line, caught.value.col) == ("x.mlir", 2, 3)
+    assert caught.value.message.startswith(words)
+
+
+WRONG_LEVEL = [
+    ("gemm_frag", "-p convert-frag-to-ptx", "frag.fill on tiles without a layout", "frag-place"),
+    ("gemm", "-p convert-frag-to-ptx", "frag.matmul is left", "frag-tile"),
+    ("linalg_matmul", "-p convert-frag-to-ptx", "linalg.matmul is left", "convert-linalg-to-frag"),
+    ("linalg_tensors", "-p convert-linalg-to-frag", "tensor.dim is left", "frag-bufferize"),
+    ("gemm_placed", "-t ptx", "frag.load is left, which -t ptx cannot take", "convert-frag-to-ptx"),
+    ("gemm", "-t ptx", "frag.matmul is left, which -t ptx cannot take", "frag-tile"),
+]
+
+
+@pytest.mark.parametrize(("program", "options", "words", "first"), WRONG_LEVEL)
+def test_a_pass_too_early(
+    program: str, options: str, words: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fragir.cli.opt import main
+
+    file = EXAMPLES / f"{program}.mlir"
+    assert main([str(file), *options.split()]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {file}:")
+    assert words in error
+    assert f"run {first} first" in error
+    line = int(error.removeprefix(f"error: {file}:").split(":")[0])
+    assert file.read_text().split("\n")[line - 1] in error  # the source line is shown
