@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import re
-import traceback
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from fragir import compiler
-from fragir.errors import FragirError
+from fragir.sweeps import Plan, Result, Sweep, Task
+from fragir.sweeps.trial import attempt
 
 ROOT = Path(__file__).parents[2]
 SEPARATOR = "// -----\n"
@@ -199,24 +201,16 @@ _CHANGES = (_number, _type, _word, _lines, _tokens, _splice)
 _WEIGHTS = (9, 4, 3, 2, 1, 1)
 
 
-def findings(text: str, target: str) -> list[str]:
-    """What is wrong with how a program is taken, at every level: nothing, for a good compiler."""
-    return [
-        found
-        for level in (_to_kernel, _to_placed)
-        if (found := _judged(level.__name__, level, text, target)) is not None
-    ]
-
-
-def _to_kernel(text: str, target: str) -> None:
+def to_kernel(text: str, target: str) -> None:
+    """As `fragir.compile` does it."""
     compiler.compile(text, target=target, filename="mutant.mlir")
 
 
-def _to_placed(text: str, target: str) -> None:
-    """All functions of the text, as `fragir compile --to lane` takes them."""
+def to_lanes(text: str, target: str) -> None:
+    """All functions of the text, verified after every pass, and then as PTX."""
     module = compiler.parse(text, "mutant.mlir")
     compiler.lower(module, "placed", target, source=text, observe=_nothing)
-    compiler.lower(module, "lane", target, source=text)
+    compiler.lower(module, "lane", target, source=text, observe=_nothing)
     compiler.emit(module, target, source=text)
 
 
@@ -224,20 +218,25 @@ def _nothing(name: str, module: object) -> None:
     """With an observer, the module is verified after every pass."""
 
 
-def _judged(name: str, level: object, text: str, target: str) -> str | None:
-    assert callable(level)
-    try:
-        level(text, target)
-    except FragirError as error:
-        if "fault of fragir" in (error.hint or "") or "unexpected" in error.message:
-            cause = error.__cause__ or error
-            last = traceback.extract_tb(cause.__traceback__)[-1]
-            return f"{name}: {error.sentence} [{Path(last.filename).name}:{last.lineno}]"
-        return None
-    except RecursionError:
-        return f"{name}: RecursionError"
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"[{Path(last.filename).name}:{last.lineno}]"
-        return f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:200]} {place}"
-    return None
+def tasks(plan: Plan) -> Sequence[Any]:
+    return [None] * (plan.count or 200)
+
+
+def run(task: Task) -> Result:
+    """A batch of mutants, each compiled twice: as a kernel, and all functions level by level."""
+    counts = {"mutants": 0, "compiled": 0, "without_place": 0}
+    findings: list[str] = []
+    for number in range(task.parameters["batch"]):
+        rng = random.Random(f"{task.seed}/{task.index}/{number}")
+        text, target = mutant(rng), rng.choice(TARGETS)
+        counts["mutants"] += 1
+        for way in (to_kernel, to_lanes):
+            trial = attempt(partial(way, text, target))
+            counts["compiled"] += trial.error is None and trial.finding is None
+            counts["without_place"] += trial.error is not None and trial.error.line is None
+            if trial.finding is not None:
+                findings.append(f"mutant {number}, {target}, {way.__name__}: {trial.finding}")
+    return {**counts, "findings": findings}
+
+
+SWEEP = Sweep(tasks, run, {"batch": 50}, seconds=300.0)

@@ -81,7 +81,8 @@ def _run(argv: Sequence[str]) -> None:
         name = tool.get_input_name() if tool is not None else None
         if isinstance(error, ParseError):
             raise diagnostics.from_parse_error(error, name or "<input>") from error
-        raise diagnostics.from_exception(error, None, name) from error
+        text = tool.text if tool is not None else None
+        raise diagnostics.from_exception(error, text, name) from error
     except BaseException as error:
         # xDSL's ArgSpecParseError derives from BaseException
         if type(error).__name__ != "ArgSpecParseError":
