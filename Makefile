@@ -61,6 +61,7 @@ $(BIN)/python:
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'installing into $(VENV) (only this once)'
 	@$(PIP) --editable '.[disassembler]'
+	@echo '`source $(BIN)/activate` puts fragir on PATH'
 	@touch $@
 
 $(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/python
