@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator import environment
 from fragir.emulator.arguments import Arguments
 from fragir.emulator.asynchronous import AsyncEngine
 from fragir.emulator.barriers import BlockBarriers
@@ -64,6 +65,7 @@ def run(
     resident: int = RESIDENT,
     stack: int | None = None,
     output: TextIO | None = None,
+    cooperative: bool | None = None,
 ) -> Report:
     """Run a kernel of a PTX text on the CPU.
 
@@ -107,6 +109,7 @@ def run(
         fragments=fragments,
         stack=stack,
         output=output,
+        cooperative=cooperative,
         watch=Watch(limit, heartbeat),
     )
     launch.report.statistics.decode_seconds = time.perf_counter() - started
@@ -158,6 +161,7 @@ class Launch:
         stack: int | None = None,
         output: TextIO | None = None,
         watch: Watch | None = None,
+        cooperative: bool | None = None,
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
@@ -181,12 +185,19 @@ class Launch:
         if any(p.ins.opcode[:2] == ("clusterlaunchcontrol", "try_cancel") for p in program.code):
             # Half of the clusters wait, so that there is something to cancel.
             self.wave = min(self.wave, (total // size + 1) // 2 * size)
+        if cooperative is None:
+            cooperative = environment.synchronises(program)
+        workspace = None
+        if cooperative:
+            environment.check_resident(block, grid)
+            self.wave, workspace = total, environment.allocate_workspace(memory)
         self.started = 0  # blocks that have been put on the machine or cancelled
         program.counts[32] += 1  # keep every file non-empty
         self.machine = machine = Machine(
             grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
         )
         machine.dynamic_shared = shared
+        environment.provide(machine, workspace, environment.reserved_bytes(program))
         machine.output = output
         machine.cancel = self._cancel
         if program.frames:
@@ -228,7 +239,7 @@ class Launch:
 
     def _place_symbols(self, shared: int) -> int:
         """Give every variable its offset; the bytes of static shared memory, rounded up."""
-        static, local = 0, 0
+        static, local = environment.reserved_bytes(self.program), 0
         used = self.program.symbols
         for symbol in used:
             align = max(symbol.align, 1)

@@ -106,6 +106,9 @@ class Machine:
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
         self.dynamic_shared = 0
+        self.reserved_shared = 0  # bytes before the kernel's own
+        #: Registers whose value the launch gives, without their %; others of their kind are 0.
+        self.environment: dict[str, int] = {}
         self.on_wave: list[Callable[[], None]] = []
         self.hooks: list[Hooks] = []  # the checks of this launch
 
@@ -218,7 +221,7 @@ class Machine:
             "cluster_ctarank": lambda: self._block_ids[:, None] % self.cluster_size,
             "cluster_nctarank": lambda: self.cluster_size,
             "dynamic_smem_size": lambda: self.dynamic_shared,
-            "total_smem_size": lambda: self.memory.shared_size,
+            "total_smem_size": lambda: self.memory.shared_size - self.reserved_shared,
             "aggr_smem_size": lambda: self.memory.shared_size,
             "shared_window": lambda: (
                 (self._block_ids[:, None] % self.cluster_size) << CLUSTER_SHIFT
@@ -228,8 +231,8 @@ class Machine:
             return np.zeros((1, 1), np.uint32 if _COUNTER.fullmatch(name + "_64") else np.uint64)
         if name == "is_explicit_cluster":
             return np.full((1, 1), self.cluster_size > 1, np.bool_)
-        if _ZERO.fullmatch(name):
-            return np.zeros((1, 1), np.uint32)
+        if _GIVEN.fullmatch(name):
+            return np.full((1, 1), self.environment.get(name, 0), np.uint32)
         if name not in scalars:
             return None
         return np.atleast_2d(np.asarray(scalars[name]())).astype(np.uint32)
@@ -242,7 +245,7 @@ _FOURTH = {
 }
 #: Performance counters count nothing here.
 _COUNTER = re.compile(r"pm[0-7](_64)?")
-_ZERO = re.compile(r"envreg(\d|[12]\d|3[01])|reserved_smem_offset_(begin|end|cap|0|1)")
+_GIVEN = re.compile(r"envreg(\d|[12]\d|3[01])|reserved_smem_offset_(begin|end|cap|0|1)")
 
 _CLOCKS: dict[str, Callable[[], Clock]] = {
     "clock": lambda: Clock(np.uint32),

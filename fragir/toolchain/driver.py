@@ -92,6 +92,7 @@ def launch(
     cluster: Extent = (1, 1, 1),
     parameters: Sequence[str] | None = None,
     stream: object = None,
+    cooperative: bool = False,
 ) -> None:
     """Runs one kernel and waits for it.
 
@@ -105,7 +106,8 @@ def launch(
 
     `grid` and `block` count blocks and threads (x, y, z), `cluster` blocks, `shared` bytes of
     dynamic shared memory. `stream` is a handle, or an object with `__cuda_stream__`; where one is
-    given and no numpy array is among the arguments, the call does not wait.
+    given and no numpy array is among the arguments, the call does not wait. `cooperative`: all
+    blocks are on the GPU together, as grids need that synchronise.
 
     Raises FragirError in one line: no GPU, a wrong argument, or what the driver reports.
     """
@@ -132,7 +134,7 @@ def launch(
         ]
         storage = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*map(ctypes.addressof, storage))
-        config = _config(cuda, grid, block, cluster, shared, handle)
+        config = _config(cuda, grid, block, cluster, shared, handle, cooperative)
         _do(cuda.cuLaunchKernelEx, config, function, ctypes.addressof(pointers), 0, entry=entry)
         buffers.copy_back(entry)
         if stream is None or buffers.arrays or buffers.constants:
@@ -294,20 +296,35 @@ def _allow(cuda: Any, function: Any, entry: str, shared: int, threads: int, clus
 
 
 def _config(
-    cuda: Any, grid: Extent, block: Extent, cluster: Extent, shared: int, stream: int
+    cuda: Any,
+    grid: Extent,
+    block: Extent,
+    cluster: Extent,
+    shared: int,
+    stream: int,
+    cooperative: bool,
 ) -> Any:
     config = cuda.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = grid
     config.blockDimX, config.blockDimY, config.blockDimZ = block
     config.sharedMemBytes = shared
     config.hStream = stream
+    attributes: list[Any] = []
+    names = cuda.CUlaunchAttributeID
     if cluster != (1, 1, 1):
         attribute = cuda.CUlaunchAttribute()
-        attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        attribute.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
         dimension = attribute.value.clusterDim
         dimension.x, dimension.y, dimension.z = cluster
-        config.attrs = [attribute]
-        config.numAttrs = 1
+        attributes.append(attribute)
+    if cooperative:
+        attribute = cuda.CUlaunchAttribute()
+        attribute.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
+    if attributes:
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
     return config
 
 

@@ -21,6 +21,7 @@ CUDA = HERE / "cuda"
 # What is kept: each source for the oldest target that has all it uses, some for a newer one too.
 KEPT = {
     "collective": ("sm_80",),
+    "cooperative": ("sm_80",),
     "control": ("sm_75",),
     "elementwise": ("sm_90a",),
     "hopper": ("sm_90a",),

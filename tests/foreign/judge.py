@@ -102,6 +102,7 @@ def _on_the_gpu(
         arguments=arguments,
         shared=launch.get("shared", 0),
         cluster=launch.get("cluster", (1, 1, 1)),
+        cooperative="%envreg2" in ptx,
     )
 
 
