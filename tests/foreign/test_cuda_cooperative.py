@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -30,8 +32,8 @@ def test_tiles(ptx: str, rng: np.random.Generator, size: int, schedule: int | No
     x[300] = 150
     shared = 1024 if size == 128 else 0
     # not checked: lanes read what one of them acquired before a shuffle, which orders no memory
-    launch = {"grid": (2,), "block": (256,), "shared": shared, "schedule": schedule}
-    run(ptx, f"tiles{size}", arguments=[x, out], **launch)
+    launch = partial(run, ptx, f"tiles{size}", grid=(2,), block=(256,), shared=shared)
+    launch(arguments=[x, out], schedule=schedule)
     tiles = x.reshape(-1, size)
     sums = tiles.sum(1, keepdims=True)
     last = tiles.max(1, keepdims=True) + 10 * (tiles > 99).any(1, keepdims=True)

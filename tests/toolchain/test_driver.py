@@ -110,7 +110,7 @@ def test_plain_configuration(make: Make) -> None:
 @pytest.mark.parametrize("cluster", [(1, 1, 1), (2, 1, 1)])
 def test_cooperative_launch(make: Make, cluster: tuple[int, int, int]) -> None:
     fake = make()
-    add(cooperative=True, cluster=cluster)
+    add(cooperative=True, cluster=cluster, grid=(2,))
     found = [a for a in fake.config.attrs if "COOPERATIVE" in a.id.name]
     assert [a.value.cooperative for a in found] == [1]
     assert fake.config.numAttrs == (1 if cluster == (1, 1, 1) else 2)
