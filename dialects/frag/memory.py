@@ -30,6 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.definition import op_definition
+from fragir.dialects.frag.inside import check_inside
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.narrow import memref_type
@@ -111,6 +112,13 @@ class CopyOp(IRDLOperation):
                 "frag.copy: give one index for every dimension of the target but the last two, "
                 "which are filled whole"
             )
+        stack, (rows, cols) = target.get_shape()[:-2], target.get_shape()[-2:]
+        ones = [1] * len(stack)
+        check_inside(self.name, stack, self.all_target_indices(), ones, maskable=False)
+        if self.masked is None:
+            sizes = source.get_shape()
+            extents = (*[1] * (len(sizes) - 2), rows, cols)
+            check_inside(self.name, sizes, self.all_source_indices(), extents)
 
 
 @op_definition
@@ -154,6 +162,8 @@ class ViewOp(IRDLOperation):
             raise VerifyException(f"frag.view: {matrix} is not the last two dimensions of {memory}")
         if len(self.static_indices) != len(memory.get_shape()) - 2:
             raise VerifyException("frag.view: give one index for every dimension but the last two")
+        stack = memory.get_shape()[:-2]
+        check_inside(self.name, stack, self.all_indices(), [1] * len(stack), maskable=False)
 
 
 @op_definition

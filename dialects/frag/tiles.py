@@ -39,6 +39,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
+from fragir.dialects.frag.inside import check_inside
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.narrow import integers, memref_type
 
@@ -62,15 +63,18 @@ def check_access(
     op: Operation,
     memory: MemRefType[Attribute],
     tile: TileType,
-    indices: int,
+    indices: Sequence[int | SSAValue],
+    *,
     transposed: bool,
+    masked: bool,
     broadcast: bool = False,
 ) -> None:
-    """Whether a tile fits into a memref at that many indices; VerifyException with a way out."""
+    """Whether a tile fits into a memref at these indices; VerifyException with a way out."""
     rank, wanted = len(memory.get_shape()), len(tile.shape)
-    if indices != rank:
+    if len(indices) != rank:
         raise VerifyException(
-            f"{op.name}: {memory} takes {rank} indices, one a dimension, but {indices} are given"
+            f"{op.name}: {memory} takes {rank} indices, one a dimension, but {len(indices)} are "
+            "given"
         )
     if rank < wanted and not broadcast:
         raise VerifyException(f"{op.name}: a {wanted}-dimensional tile needs as many of {memory}")
@@ -81,6 +85,14 @@ def check_access(
         )
     if transposed and wanted != 2:
         raise VerifyException(f"{op.name}: only a tile of two dimensions can be transposed")
+    if masked:
+        return
+    extents = tile.shape[::-1] if transposed else tile.shape
+    sizes = memory.get_shape()
+    if broadcast:
+        along = zip(sizes, extents[wanted - rank :], strict=True)
+        extents = tuple(1 if size == 1 else extent for size, extent in along)
+    check_inside(op.name, sizes, indices, (*[1] * (rank - len(extents)), *extents))
 
 
 @op_definition
@@ -163,9 +175,10 @@ class LoadOp(IRDLOperation):
             self,
             memory,
             tile,
-            len(self.static_indices),
-            self.transposed is not None,
-            self.broadcast is not None,
+            self.all_indices(),
+            transposed=self.transposed is not None,
+            masked=self.masked is not None,
+            broadcast=self.broadcast is not None,
         )
 
 
@@ -214,7 +227,14 @@ class StoreOp(IRDLOperation):
     def verify_(self) -> None:
         memory, tile = memref_type(self.memory.type), self.tile.type
         assert isinstance(tile, TileType)
-        check_access(self, memory, tile, len(self.static_indices), self.transposed is not None)
+        check_access(
+            self,
+            memory,
+            tile,
+            self.all_indices(),
+            transposed=self.transposed is not None,
+            masked=self.masked is not None,
+        )
 
 
 @op_definition

@@ -222,6 +222,14 @@ class Arithmetic:
             self.assume_divisor(result, self.divisor(x) // y)
         return result
 
+    def quotient(self, x: Value, y: int) -> Value:
+        """x / y for a power of two that divides x, which may be negative."""
+        if isinstance(x, int) or y == 1:
+            return self.div(x, y)
+        result = self._binary(arith.ShRSIOp, x, y.bit_length() - 1, None)
+        self.assume_divisor(result, self.divisor(x) // y)
+        return result
+
     def rem(self, x: Value, y: int, name: str | None = None) -> Value:
         """x mod y, for x >= 0 and y > 0."""
         if isinstance(x, int):
@@ -252,16 +260,21 @@ class Arithmetic:
 
     # --- conditions ---------------------------------------------------------------------------
 
-    def less(self, x: Value, y: Value) -> Predicate:
-        """x < y for signed numbers."""
-        return self.compare("slt", x, y)
+    def below(self, x: Value, y: Value) -> Predicate:
+        """0 <= x < y, for y >= 0: one comparison without a sign.
+
+        A sum that has wrapped around is not below either.
+        """
+        if isinstance(x, int) and x < 0:
+            return False
+        return self.compare("ult", x, y)
 
     def compare(self, how: str, x: Value, y: Value) -> Predicate:
-        """A comparison of arith.cmpi; only eq, ne, slt and sge fold."""
+        """A comparison of arith.cmpi; only eq, ne and ult (of what is not negative) fold."""
         if isinstance(x, int) and isinstance(y, int):
-            return {"eq": x == y, "ne": x != y, "slt": x < y, "sge": x >= y}[how]
+            return {"eq": x == y, "ne": x != y, "ult": x < y}[how]
         if x is y:
-            return how in ("eq", "sge")
+            return how == "eq"
         left, right = self.value(x), self.value(y)
 
         def make() -> Operation:

@@ -145,7 +145,7 @@ class _Copy:
             exists: Predicate = True
             if spare:
                 row = target.coordinate(ar, len(self.target.shape) - 2, point[0])
-                exists = ar.less(row, self.rows)
+                exists = ar.below(row, self.rows)
             constant = self._constants(self.source, point)
             valid = inside(ar, self.source, source, constant) if self.masked else True
             yield (

@@ -188,13 +188,11 @@ def _inside(ar: Arithmetic, memory: Memory, place: Place, dim: int, constant: in
     unit &= -unit  # a power of two: what lanes add to a group is then told by their low bits
     if mask is not None:
         if mask + constant < unit:
-            return ar.less(at, extent)
+            return ar.below(at, extent)
         if (mask & (unit - 1)) + constant % unit < unit:
             constant -= constant % unit
     coordinate = place.coordinate(ar, dim, constant)
-    if isinstance(coordinate, int) and isinstance(extent, int):
-        return coordinate < extent
-    return _always_inside(place, dim, constant, extent) or ar.less(coordinate, extent)
+    return _always_inside(place, dim, constant, extent) or ar.below(coordinate, extent)
 
 
 def _always_inside(place: Place, dim: int, constant: int, extent: Value) -> bool:
@@ -203,6 +201,7 @@ def _always_inside(place: Place, dim: int, constant: int, extent: Value) -> bool
         isinstance(extent, int)
         and isinstance(at, int)
         and mask is not None
+        and at >= 0
         and at + mask + constant < extent
     )
 

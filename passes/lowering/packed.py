@@ -177,4 +177,4 @@ def _quotient(ar: Arithmetic, value: Value, per: int, what: str) -> Value:
             hint=f"elements smaller than a byte are read {per} at a time; make it a static "
             f"multiple of {per}",
         )
-    return ar.div(value, per)
+    return ar.quotient(value, per)
