@@ -5,7 +5,8 @@ lets `now` advance. `known[0][lane, column]` is the time up to which a lane know
 column: each lane of its cluster has one, and so has each agent of asynchronous work (the copies of
 one mbarrier, the wgmma of a warpgroup, the bulk groups of a lane). Further planes say the same of
 what a fence has dealt with: `known[proxy]` of what a `fence.proxy.async` has made visible to the
-asynchronous proxy, `known[fenced]` of what a `fence` or `membar` lets relaxed accesses hand on.
+asynchronous proxy, `known[fenced(scope)]` of what a `fence` or `membar` of at least that scope lets
+relaxed accesses hand on.
 
 Two shortcuts keep the common cases cheap: a barrier of a whole block raises the `floor` of its
 lanes, a barrier of a whole warp the `warp_floor`, instead of writing rows.
@@ -13,6 +14,7 @@ lanes, a barrier of a whole warp the `warp_floor`, instead of writing rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,14 +48,14 @@ def distinct(numbers: I64) -> I64:
 
 
 class Clocks:
-    """`proxy`: whether the kernel has work of the asynchronous proxy; `fences`: whether plain
-    memory hands on what is known. The planes of what it lacks are plane 0.
+    """`proxy`: whether the kernel has work of the asynchronous proxy; `levels`: the scopes in which
+    plain memory hands on what is known (`scopes.py`). The planes of what it lacks are plane 0.
     """
 
-    def __init__(self, machine: Machine, proxy: bool, fences: bool) -> None:
-        self.machine, self.planes = machine, 1 + proxy + fences
-        planes = self.planes
-        self.proxy, self.fenced = int(proxy), planes - 1 if fences else 0
+    def __init__(self, machine: Machine, proxy: bool, levels: Sequence[int]) -> None:
+        self.machine, self.levels = machine, tuple(levels)
+        planes = self.planes = 1 + proxy + len(self.levels)
+        self.proxy = int(proxy)
         self.lanes = machine.warps_per_block * LANES * machine.cluster_size  # of a cluster
         total = machine.warps * LANES
         self.width = self.lanes
@@ -200,8 +202,22 @@ class Clocks:
             self.known[plane, lanes] = np.maximum(self.known[plane, lanes], self.rows(lanes)[0])
             self.now += 1
 
-    def handed_on(self, lanes: I64) -> npt.NDArray[np.int32]:
-        """What relaxed accesses of these lanes publish: what they have fenced."""
+    def fenced(self, scope: int) -> int:
+        """The plane of what a fence of at least that scope has dealt with; 0 if there is none."""
+        first = 1 + (self.proxy > 0)
+        return next((first + i for i, s in enumerate(self.levels) if s >= scope), 0)
+
+    def release(self, lanes: I64, scope: int) -> None:
+        """A fence of that scope: what the lanes know can be handed on as far as it reaches."""
+        first = 1 + (self.proxy > 0)
+        rows = self.rows(lanes)[0]
+        for plane in (first + i for i, s in enumerate(self.levels) if s <= scope):
+            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], rows)
+        self.now += 1
+
+    def handed_on(self, lanes: I64, scope: int) -> npt.NDArray[np.int32]:
+        """What relaxed accesses of these lanes publish to those `scope` away: what is fenced."""
         vector = self.known[:, lanes].max(axis=1)
-        vector[0] = vector[self.fenced] if self.fenced else 0
+        plane = self.fenced(scope)
+        vector[0] = vector[plane] if plane else 0
         return vector

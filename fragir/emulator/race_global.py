@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.clocks import COLUMN_MASK, STRONG, TIME_SHIFT, Clocks
+from fragir.emulator.clocks import (
+    COLUMN_BITS,
+    COLUMN_MASK,
+    SITE_MASK,
+    STRONG,
+    TIME_SHIFT,
+    Clocks,
+)
 from fragir.emulator.common import I32, I64, LANES, Bools
+from fragir.emulator.scopes import BLOCK, CLUSTER, DEVICE
 
 if TYPE_CHECKING:
     from fragir.emulator.state import Machine
@@ -197,8 +205,11 @@ class Ledger:
 class GlobalRecords:
     """The ledgers of all buffers."""
 
-    def __init__(self, machine: Machine, clocks: Clocks, world: World) -> None:
+    def __init__(
+        self, machine: Machine, clocks: Clocks, world: World, strengths: npt.NDArray[np.int8]
+    ) -> None:
         self.machine, self.clocks, self.world = machine, clocks, world
+        self.strengths = strengths  # of the instruction at each site
         self.ledgers: dict[int, Ledger] = {}
         self.owner_of: I32 = np.zeros(machine.warps * LANES, np.int32)
 
@@ -224,9 +235,12 @@ class GlobalRecords:
         return found
 
     def clashes(
-        self, ledger: Ledger, kinds: tuple[int, ...], places: I64, lanes: I64, strong: bool
+        self, ledger: Ledger, kinds: tuple[int, ...], places: I64, lanes: I64, scope: int
     ) -> list[tuple[int, int, int, int, int]]:
-        """(kind, index of the access, place, record, owner) of accesses that nothing orders."""
+        """(kind, index of the access, place, record, owner) of accesses that nothing orders.
+
+        Two strong accesses do not race where the scope of each (`scope` of these) has the other.
+        """
         mine = self.owner_of[lanes]
         found: list[tuple[int, int, int, int, int]] = []
         for kind in kinds:
@@ -244,11 +258,35 @@ class GlobalRecords:
             here_apart = here & (recs & COLUMN_MASK >> 5 << 5 != own >> 5 << 5)
             if here_apart.any():
                 bad[here_apart] = self.clocks.unordered(who[here_apart], recs[here_apart])
-            if strong:
-                bad &= recs & STRONG == 0
-            far = ~here if not strong else ~here & (recs & STRONG == 0)
+            far = ~here
+            if scope:
+                strong = self._both_strong(recs, own, here, scope)
+                bad &= ~strong
+                far &= ~strong
             if far.any():
                 bad[far] = self.world.unknown(who[far], recs[far], owner[far])
             for i in np.flatnonzero(bad)[:64]:
                 found.append((kind, int(index[i]), int(where[i]), int(recs[i]), int(owner[i])))
         return found
+
+    def beyond(
+        self, ledger: Ledger, places: I64, lanes: I64, scope: int
+    ) -> list[tuple[int, int, int, int]]:
+        """(index, place, record, owner) of writes in one step that a strong write's scope has not.
+
+        Behind `Ledger.note_write`: of all lanes that write a place the last one is there.
+        """
+        recs, owner = ledger.records[WRITE, places], ledger.owners[WRITE, places]
+        here = owner == self.owner_of[lanes][:, None]
+        own = np.broadcast_to(self.clocks.own[lanes][:, None], recs.shape)
+        bad = np.argwhere(~self._both_strong(recs, own, here, scope))[:64]
+        return [(i, int(places[i, j]), int(recs[i, j]), int(owner[i, j])) for i, j in bad.tolist()]
+
+    def _both_strong(self, recs: I64, own: I64, here: Bools, scope: int) -> Bools:
+        """Which records are of strong accesses whose scope, as the one given, has both threads."""
+        sites = np.minimum(recs >> COLUMN_BITS & SITE_MASK, len(self.strengths) - 1)
+        reach = np.minimum(self.strengths[sites], scope)
+        per = self.machine.warps_per_block * LANES
+        same_block = (recs & COLUMN_MASK) // per == own // per
+        needed = np.where(here, np.where(same_block, BLOCK, CLUSTER), DEVICE)
+        return (recs & STRONG != 0) & (reach >= needed)

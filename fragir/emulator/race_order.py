@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,14 +22,20 @@ from fragir.emulator.hooks import Access, Event
 from fragir.emulator.race_global import Knowledge, World
 from fragir.emulator.race_mbarriers import Mbarriers
 from fragir.emulator.race_shadow import RaceShadow
+from fragir.emulator.scopes import ACQUIRING, BLOCK, CLUSTER, DEVICE, RELEASING, strength
 
 if TYPE_CHECKING:
     from fragir.emulator.program import Program
     from fragir.emulator.state import Machine
 
-STRONG_WORDS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
-_RELEASING = {"release", "acq_rel", "sc"}
-_ACQUIRING = {"acquire", "acq_rel", "sc"}
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a strong read has found: what threads within `scope` of the reader have published."""
+
+    scope: int
+    vector: npt.NDArray[np.int32] | None
+    known: Knowledge | None = None
 
 
 class Order(Mbarriers):
@@ -53,10 +60,11 @@ class Order(Mbarriers):
         super().forget()
         self.arrived: dict[tuple[str, int, int], npt.NDArray[np.int32]] = {}
         self.phases: dict[int, npt.NDArray[np.int32]] = {}
-        self.places: dict[tuple[int, str, int], npt.NDArray[np.int32]] = {}
+        #: (scope, block or cluster, space, position) -> what has been published there.
+        self.places: dict[tuple[int, int, str, int], npt.NDArray[np.int32]] = {}
         self.landed: dict[int, tuple[int, int]] = {}  # mbarrier -> its column, latest copy
         #: What lanes have read relaxed and not learned yet: lane -> place -> knowledge.
-        self.heard: dict[int, dict[tuple[int, str, int], tuple[Any, Knowledge | None]]] = {}
+        self.heard: dict[int, dict[tuple[int, int, str, int], Heard]] = {}
         #: What blocks of a cluster know when they exit, besides what their lanes do.
         self.exit_known: dict[int, npt.NDArray[np.int32]] = {}
         self.whole: dict[tuple[int, int], npt.NDArray[np.int32]] = {}
@@ -76,26 +84,28 @@ class Order(Mbarriers):
         """What lanes publish that arrive at an mbarrier or the cluster's barrier."""
         if not self._relaxed():
             return self.clocks.publish(lanes)
-        vector = self.clocks.handed_on(lanes)
+        scope = CLUSTER if self.machine.cluster_size > 1 else BLOCK
+        vector = self.clocks.handed_on(lanes, scope)
         self.clocks.now += 1
         return vector
 
-    def fence_memory(self, lanes: I64) -> None:
+    def fence_memory(self, lanes: I64, scope: int) -> None:
         """fence, membar: what was read takes effect, what is known can be handed on."""
-        self.deliver(lanes)
-        self._release(lanes)
+        self.deliver(lanes, scope)
+        self._release(lanes, scope)
 
-    def _release(self, lanes: I64) -> None:
-        self.clocks.fence(lanes, self.clocks.fenced)
+    def _release(self, lanes: I64, scope: int) -> None:
+        self.clocks.release(lanes, scope)
         self.fences_in[lanes // self.clocks.lanes] = True
 
     def fence_init(self, lanes: I64) -> None:
         """fence.mbarrier_init: others will see which mbarriers these lanes have initialised."""
         self.initialisations_fenced(lanes)
         clocks = self.clocks
-        if clocks.fenced:
-            clocks.known[clocks.fenced, lanes, clocks.own[lanes]] = clocks.now
-            clocks.now += 1
+        for scope in clocks.levels:
+            if scope <= CLUSTER:
+                clocks.known[clocks.fenced(scope), lanes, clocks.own[lanes]] = clocks.now
+        clocks.now += 1
 
     # -- synchronisation ---------------------------------------------------------------------------
 
@@ -237,65 +247,96 @@ class Order(Mbarriers):
     # -- strong accesses -----------------------------------------------------------------------
 
     def hand_on(self, access: Access) -> None:
-        """Strong accesses to one place hand on what has been fenced before.
+        """Strong accesses to one place hand on what has been fenced before, within their scopes.
 
         A lane that reads relaxed learns it at its next fence, or barrier: `deliver`.
         """
         words = access.instruction.opcode
-        if access.kind != "atomic" and STRONG_WORDS.isdisjoint(words):
+        scope = strength(words)
+        if not scope:
             return
-        clocks = self.clocks
-        releases = not _RELEASING.isdisjoint(words)
-        acquires = not _ACQUIRING.isdisjoint(words)
+        acquires = not ACQUIRING.isdisjoint(words)
         for arena, at, lanes in access.parts():
             which = "shared" if arena is self.machine.memory.shared else "global"
             at, lanes = at.ravel(), lanes.ravel()
-            if releases:
-                self._release(lanes)
-            clusters = lanes // clocks.lanes
+            if not RELEASING.isdisjoint(words):
+                self._release(lanes, scope)
+            clusters = lanes // self.clocks.lanes
             publishes = (access.kind != "load") & self.fences_in[clusters]
             hears = access.kind != "store" and bool(self.places or self.world.published)
             if not hears and not publishes.any():
                 continue
+            blocks = lanes // (self.machine.warps_per_block * LANES)
             for position in np.unique(at) if hears else np.unique(at[publishes]):
                 here = at == position
-                for cluster in np.unique(clusters[here]):
-                    part = lanes[here & (clusters == cluster)]
-                    key = (int(cluster), which, int(position))
+                for block in np.unique(blocks[here]):
+                    part = lanes[here & (blocks == block)]
+                    cluster = int(part[0]) // self.clocks.lanes
+                    found: list[tuple[tuple[int, int, str, int], Heard]] = []
+                    place = which, int(position)
+                    if access.kind != "store":  # before it publishes: it reads what was there
+                        found = self._found(int(block), cluster, *place, scope)
                     if access.kind != "load" and self.fences_in[cluster]:
-                        vector = clocks.handed_on(part)
-                        clocks.now += 1
-                        self.places[key] = merge(vector, self.places.get(key))
-                        if which == "global":
-                            self.world.publish(int(position), int(cluster), vector)
-                    if access.kind != "store":
-                        self._hear(key, part, acquires)
+                        self._publish(int(block), cluster, *place, part, scope)
+                    self._hear(found, part, acquires)
 
-    def _hear(self, key: tuple[int, str, int], lanes: I64, acquires: bool) -> None:
-        """Lanes of one cluster have read what was handed on at a place."""
-        vector = self.places.get(key)
-        known = self.world.published.get(key[2]) if key[1] == "global" else None
-        if vector is None and known is None:
-            return
-        if acquires:
-            self._learn(vector, known, lanes)
-            return
-        for lane in lanes:
-            self.heard.setdefault(int(lane), {})[key] = vector, known
+    def _publish(
+        self, block: int, cluster: int, which: str, position: int, lanes: I64, scope: int
+    ) -> None:
+        """Lanes of one block write strongly to a place."""
+        keys = [(BLOCK, block, which, position)]
+        if scope >= CLUSTER and self.machine.cluster_size > 1:
+            keys.append((CLUSTER, cluster, which, position))
+        for key in keys:
+            vector = self.clocks.handed_on(lanes, key[0])
+            self.places[key] = merge(vector, self.places.get(key))
+        if which == "global" and scope >= DEVICE:
+            self.world.publish(position, cluster, self.clocks.handed_on(lanes, DEVICE))
+        self.clocks.now += 1
 
-    def _learn(self, vector: Any, known: Knowledge | None, lanes: I64) -> None:
-        if vector is not None:
-            self.clocks.acquire(lanes, vector)
-        if known is not None:
-            self.world.acquire(known, lanes)
+    def _found(
+        self, block: int, cluster: int, which: str, position: int, scope: int
+    ) -> list[tuple[tuple[int, int, str, int], Heard]]:
+        """What lanes of a block find at a place that they read in that scope."""
+        found: list[tuple[tuple[int, int, str, int], Heard]] = []
+        for key in ((BLOCK, block, which, position), (CLUSTER, cluster, which, position)):
+            vector = self.places.get(key)
+            if vector is not None and key[0] <= scope:
+                found.append((key, Heard(key[0], vector)))
+        if which == "global" and scope >= DEVICE:
+            known = self.world.published.get(position)
+            if known is not None:
+                found.append(((DEVICE, 0, which, position), Heard(DEVICE, None, known)))
+        return found
 
-    def deliver(self, lanes: I64) -> None:
-        """What lanes have heard by relaxed reads takes effect."""
+    def _hear(
+        self, found: list[tuple[tuple[int, int, str, int], Heard]], lanes: I64, acquires: bool
+    ) -> None:
+        for key, heard in found:
+            if acquires:
+                self._learn(heard, lanes)
+                continue
+            for lane in lanes:
+                self.heard.setdefault(int(lane), {})[key] = heard
+
+    def _learn(self, heard: Heard, lanes: I64) -> None:
+        if heard.vector is not None:
+            self.clocks.acquire(lanes, heard.vector)
+        if heard.known is not None:
+            self.world.acquire(heard.known, lanes)
+
+    def deliver(self, lanes: I64, scope: int = DEVICE) -> None:
+        """What lanes have heard by relaxed reads takes effect, as far as a fence reaches."""
         if not self.heard:
             return
         for lane in lanes:
-            for vector, known in self.heard.pop(int(lane), {}).values():
-                self._learn(vector, known, np.array([lane]))
+            waiting = self.heard.pop(int(lane), {})
+            rest = {key: heard for key, heard in waiting.items() if heard.scope > scope}
+            if rest:
+                self.heard[int(lane)] = rest
+            for key, heard in waiting.items():
+                if key not in rest:
+                    self._learn(heard, np.array([lane]))
 
 
 def merge(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32] | None) -> npt.NDArray[np.int32]:

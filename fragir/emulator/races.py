@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.access import get, shape_of, stored_rows
-from fragir.emulator.clocks import COLUMN_BITS, COLUMN_MASK, SITE_MASK, Clocks, record
+from fragir.emulator.clocks import COLUMN_BITS, COLUMN_MASK, SITE_MASK, STRONG, Clocks, record
 from fragir.emulator.common import I64, LANES, Bools, Mask, Step, count_of, kind_of, width_of
 from fragir.emulator.hooks import Access, later
 from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.race_global import READ, READ_ELSEWHERE, WRITE, GlobalRecords, Ledger
-from fragir.emulator.race_order import STRONG_WORDS
 from fragir.emulator.race_proxy import AsyncProxy
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
 from fragir.emulator.race_updates import LostUpdates
+from fragir.emulator.scopes import DEVICE, STRONG_WORDS, levels, scope_of, strength, strengths
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
-_ORDERING = {"acquire", "release", "acq_rel", "sc"}
 
 
 class Races(AsyncProxy):
@@ -46,20 +45,17 @@ class Races(AsyncProxy):
             or i.opcode[0] == "clusterlaunchcontrol"
             for i in code
         )
-        by_memory = any(
-            (i.opcode[0] in ("fence", "membar") and "proxy" not in i.opcode)
-            or (i.opcode[0] in ("ld", "st", "atom", "red") and _ORDERING & set(i.opcode))
-            for i in code
-        )
+        blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
+        reach = levels(code, blocks=blocks, cluster=machine.cluster_size)
         strong_writes = any(
             (i.opcode[0] in ("atom", "red") or (i.opcode[0] == "st" and STRONG_WORDS & {*i.opcode}))
             and "global" not in i.opcode
             for i in code
         )
-        clocks = Clocks(machine, asynchronous, by_memory)
+        clocks = Clocks(machine, asynchronous, reach)
         shadow = RaceShadow(machine, _unit(code), asynchronous)
-        super().__init__(machine, program, clocks, shadow, strong_writes, by_memory)
-        self.globals = GlobalRecords(machine, clocks, self.world)
+        super().__init__(machine, program, clocks, shadow, strong_writes, bool(reach))
+        self.globals = GlobalRecords(machine, clocks, self.world, strengths(code, SITE_MASK))
         self.world_suspects: list[
             tuple[int, int, int, int, int, int, npt.NDArray[np.uint8]]
         ] = []  # site, lane, position, kind, record, owner, bytes before
@@ -77,7 +73,8 @@ class Races(AsyncProxy):
         if access.space == "local":
             return
         words = access.instruction.opcode
-        strong = access.kind == "atomic" or not STRONG_WORDS.isdisjoint(words)
+        scope = strength(words)
+        strong = scope > 0
         site = self.sites[id(access.instruction)]
         memory = self.machine.memory
         for arena, at, lanes in access.parts():
@@ -86,7 +83,7 @@ class Races(AsyncProxy):
             at, lanes = at.ravel(), lanes.ravel()
             if arena is memory.globals:
                 if "param" not in words and "const" not in words:
-                    self._global(access.kind, site, at, lanes, access.size, strong)
+                    self._global(access.kind, site, at, lanes, access.size, scope)
             elif arena is not memory.shared:
                 continue
             elif access.kind == "load":
@@ -103,15 +100,15 @@ class Races(AsyncProxy):
             whole = copy.given.ravel() == copy.size
             at, lanes = at[whole], lanes[whole]
         if at.size:
-            self._global("load", self.site, at, lanes, copy.size, False)
+            self._global("load", self.site, at, lanes, copy.size, 0)
 
     # -- global memory -----------------------------------------------------------------------------
 
-    def _global(self, kind: str, site: int, at: I64, lanes: I64, size: int, strong: bool) -> None:
+    def _global(self, kind: str, site: int, at: I64, lanes: I64, size: int, scope: int) -> None:
         clocks, records = self.clocks, self.globals
         if kind == "store":
             clocks.now += 1  # later than what has been read
-        mine_all = record(clocks.now, clocks.own[lanes], site, strong)
+        mine_all = record(clocks.now, clocks.own[lanes], site, scope > 0)
         for ledger, which in records.by_buffer(at):
             if ledger.too_large:
                 continue
@@ -127,19 +124,22 @@ class Races(AsyncProxy):
                     kinds = ()
             else:
                 kinds = (WRITE, READ, READ_ELSEWHERE)
-            for how, index, place, rec, other in records.clashes(
-                ledger, kinds, places, who, strong
-            ):
+            for how, index, place, rec, other in records.clashes(ledger, kinds, places, who, scope):
                 self._suspect_global(site, int(who[index]), ledger, place, how, rec, other, kind)
             if kind == "load":
                 ledger.note_read(places, mine, owner)
                 continue
-            plain = kind == "store" and not strong and self.updates.loads
+            plain = kind == "store" and not scope and self.updates.loads
             lost = (
                 list(self.updates.before(ledger, site, places, who, mine, owner)) if plain else []
             )
             warps, lanes_too = ledger.note_write(places, mine, owner)
             self.overlap |= warps
+            if warps and 0 < scope < DEVICE:
+                for index, place, rec, other in records.beyond(ledger, places, who, scope):
+                    self._suspect_global(
+                        site, int(who[index]), ledger, place, WRITE, rec, other, kind
+                    )
             if plain and lanes_too:
                 lost += self.updates.together(ledger, site, places, mine, owner)
             for index, place, rec in lost:
@@ -196,6 +196,8 @@ class Races(AsyncProxy):
         who = self._who_globally(lane, rec, owner)
         what = "write" if how == WRITE else "read"
         text = f"nothing orders this after the {what} of the same bytes: {who}"
+        if rec & STRONG and strength(self.program.code[site].ins.opcode):
+            text += "; the scope of one of the two leaves the other thread out"
         self._find_global(site, rec >> COLUMN_BITS & SITE_MASK, lane, position, text)
 
     def _who_globally(self, lane: int, rec: int, owner: int) -> str:
@@ -318,7 +320,7 @@ class Races(AsyncProxy):
             return step
         if "mbarrier_init" in words:
             return self._after(step, self.fence_init)
-        return self._after(step, self.fence_memory)
+        return self._after(step, partial(self.fence_memory, scope=scope_of(words)))
 
     def _wrap_strong(self, step: Step) -> Step:
         """Behind an atomic or a strong store: which suspects are real."""
