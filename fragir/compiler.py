@@ -207,15 +207,21 @@ class Kernel:
 
     @cached_property
     def notes(self) -> list[str]:
-        """A sentence for each of its tensor-core instructions that the target has not natively."""
-        from fragir.lowering_notes import instruction_notes
+        """A sentence for each of its tensor-core instructions that the target has not natively,
+        and one for spills, where there is a ptxas to tell."""
+        from fragir.lowering_notes import instruction_notes, spill_notes
+        from fragir.toolchain.find import PTXAS, find
 
         words = (line.split(None, 1) for line in self.ptx.splitlines())
         opcodes = (found[0] for found in words if found)
         used = dict.fromkeys(
             opcode for opcode in opcodes if opcode.startswith(("mma.", "wgmma.mma"))
         )
-        return instruction_notes(used, self.target)
+        try:
+            find(PTXAS)
+        except FragirError:
+            return instruction_notes(used, self.target)
+        return instruction_notes(used, self.target) + spill_notes(self.assembled.entries)
 
     @property
     def cubin(self) -> bytes:

@@ -1,12 +1,14 @@
-"""What the compiler says about the instructions it chose: which are not native on the target."""
+"""What the compiler says about what it made: instructions that are not native, and spills."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+
+    from fragir.toolchain.ptxas import EntryInfo
 
 _WHAT = {
     "emulated": "ptxas makes a routine of other instructions of it",
@@ -43,3 +45,14 @@ def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
             f"{instruction.mnemonic} is {lowering} on {target}: {_WHAT[lowering]} ({where})"
         )
     return notes
+
+
+def spill_notes(entries: Mapping[str, EntryInfo]) -> list[str]:
+    """A sentence for each kernel whose values ptxas could not keep in registers."""
+    return [
+        f"{name} spills: its values do not fit into {info.registers} registers, and every thread "
+        f"stores {info.spill_stores} and loads {info.spill_loads} bytes of them in local memory "
+        "(more `warps` or a smaller `tile` need fewer)"
+        for name, info in entries.items()
+        if info.spill_stores or info.spill_loads
+    ]

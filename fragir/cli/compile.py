@@ -49,12 +49,12 @@ def main(
     name = "<stdin>" if program == "-" else program
     text = read_text(program, "MLIR")
     try:
-        result, warnings = _compiled(text, name, level, target, entry, print_ir_after_all, comments)
+        result, said = _compiled(text, name, level, target, entry, print_ir_after_all, comments)
     except FragirError as error:
         error.file = error.file or name
         raise
-    for code, message in warnings:
-        note(f"warning: {code + ': ' if code else ''}{message}")
+    for words in said:
+        note(f"warning: {words}")
     write_output(output, result)
 
 
@@ -66,8 +66,8 @@ def _compiled(
     entry: str | None,
     print_ir_after_all: bool,
     comments: bool,
-) -> tuple[str | bytes, list[tuple[str, str]]]:
-    """The result, and what ptxas warns of."""
+) -> tuple[str | bytes, list[str]]:
+    """The result, and what ptxas warns of, spills too."""
     from fragir import compiler
 
     module = compiler.parse(text, name)
@@ -84,10 +84,12 @@ def _compiled(
     ptx = compiler.emit(module, target, comments=comments, source=text)
     if level == "ptx":
         return ptx, []
+    from fragir.lowering_notes import spill_notes
     from fragir.toolchain.ptxas import assemble
 
     assembled = assemble(ptx, target, filename=f"PTX of {name}")
-    return assembled.cubin, assembled.warnings
+    warnings = [f"{code + ': ' if code else ''}{words}" for code, words in assembled.warnings]
+    return assembled.cubin, warnings + spill_notes(assembled.entries)
 
 
 def _note_instructions(module: ModuleOp, target: str) -> None:

@@ -310,6 +310,7 @@ class Trial:
 
     def assemble(self) -> None:
         """PTX to a cubin, where there is a ptxas: an emulator needs none."""
+        from fragir.lowering_notes import spill_notes
         from fragir.toolchain.find import PTXAS, find
 
         try:
@@ -323,6 +324,8 @@ class Trial:
         for code, message in assembled.warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
         info = assembled.entries[self.kernel.name]
+        for words in spill_notes({self.kernel.name: info}):
+            note(f"warning: {words}")
         self.registers = info.registers
         self.spills = info.spill_stores + info.spill_loads
         self.shared = info.shared

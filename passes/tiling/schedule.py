@@ -46,7 +46,8 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
         )
     wgmma = target == "sm_90a" and element in WGMMA_K and _wgmma_reads(product)
     tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, m, n, k)
-    warps = _attribute(product.warps, 2, "warps") or _default_warps(tile, wgmma)
+    sums = element_bits(product.accumulator())
+    warps = _attribute(product.warps, 2, "warps") or _default_warps(tile, element, sums, wgmma)
     stages = product.stages.value.data if product.stages is not None else None
     schedule = Schedule(
         (tile[0], tile[1], tile[2]),
@@ -99,11 +100,35 @@ def _fit(tile: int, size: int | None, least: int) -> int:
     return tile
 
 
-def _default_warps(tile: list[int], wgmma: bool) -> list[int]:
-    """Warps of about 64 x 64 of C each; warpgroups of 64 or 128 rows."""
+# A lane has 255 registers while a block has 8 warps at most. So many may be sums; operands,
+# addresses and masks need the rest.
+_SUMS, _WARPS = 128, 8
+
+
+def _default_warps(tile: list[int], element: str, sum_bits: int, wgmma: bool) -> list[int]:
+    """Two by two warps, and more where sums would not fit into registers; warpgroups of 64 or 128
+    rows."""
+    m, n, _ = tile
     if wgmma:
-        return [max(1, tile[0] // 64), 1] if tile[0] <= 128 else [2, 1]
-    return [2 if tile[0] >= 32 else 1, 2 if tile[1] >= 32 else 1]
+        return [max(1, m // 64) if m < 256 else 2, max(1, -(-n // 256))]
+    first = [2 if m >= 32 else 1, 2 if n >= 32 else 1]
+    fewer = ([first[0], 1], [1, first[1]], [1, 1])
+    warps = next((pair for pair in (first, *fewer) if _divides(element, tile, pair)), first)
+    while m * n * sum_bits // (32 * 32 * warps[0] * warps[1]) > _SUMS:
+        more = [[2 * warps[0], warps[1]], [warps[0], 2 * warps[1]]]
+        if n * warps[0] > m * warps[1]:  # the longer side first
+            more.reverse()
+        fitting = [pair for pair in more if _divides(element, tile, pair)]
+        if not fitting or warps[0] * warps[1] >= _WARPS:
+            break
+        warps = fitting[0]
+    return warps
+
+
+def _divides(element: str, tile: list[int], warps: list[int]) -> bool:
+    """Whether an instruction fits into every warp's part of the tile."""
+    step = _instruction_step(element, (tile[0], tile[1], tile[2]), (warps[0], warps[1]))
+    return tile[0] % (step[0] * warps[0]) == 0 and tile[1] % (step[1] * warps[1]) == 0
 
 
 def _default_stages(tile: list[int], a: Attribute, target: str) -> int:

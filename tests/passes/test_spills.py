@@ -1,0 +1,60 @@
+"""Values that do not fit into registers: default warps avoid it, and else it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+import fragir
+from fragir.lowering_notes import spill_notes
+from fragir.toolchain.ptxas import EntryInfo
+
+
+def program(element: str, result: str, tile: tuple[int, int, int], more: str = "") -> str:
+    a, c = f"memref<512x512x{element}>", f"memref<512x512x{result}>"
+    return f"""func.func @f(%a: {a}, %b: {a}, %c: {c}) {{
+  frag.matmul %a, %b transposed into %c {{tile = array<i64: {", ".join(map(str, tile))}>{more}}}
+    : {a}, {a} into {c}
+  func.return
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("element", "result", "tile", "target", "warps"),
+    [
+        ("f16", "f32", (128, 128, 32), "sm_80", 4),
+        ("f16", "f32", (128, 256, 32), "sm_80", 8),
+        ("bf16", "f32", (256, 128, 32), "sm_120a", 8),
+        ("f16", "f32", (96, 192, 32), "sm_86", 8),
+        ("i8", "i32", (128, 256, 64), "sm_89", 8),
+        ("f64", "f64", (128, 128, 16), "sm_80", 8),
+        ("f16", "f32", (48, 64, 32), "sm_80", 2),  # two warps beside each other
+        ("f16", "f32", (128, 256, 64), "sm_90a", 8),
+        ("f16", "f32", (192, 128, 64), "sm_90a", 12),  # three warpgroups
+    ],
+)
+def test_default_warps_keep_sums_in_registers(
+    element: str, result: str, tile: tuple[int, int, int], target: str, warps: int
+) -> None:
+    kernel = fragir.compile(program(element, result, tile), target=target)
+    assert kernel.block == (32 * warps, 1, 1)
+    info = kernel.assembled.entries["f"]
+    assert (info.spill_stores, info.spill_loads) == (0, 0)
+    assert not any("spills" in words for words in kernel.notes)
+
+
+FEW = program("f16", "f32", (128, 256, 32), ", warps = array<i64: 2, 2>")
+
+
+def test_spills_are_in_the_notes() -> None:
+    kernel = fragir.compile(FEW, target="sm_80")
+    info = kernel.assembled.entries["f"]
+    assert info.spill_stores > 0
+    (words,) = kernel.notes
+    assert f"f spills: its values do not fit into {info.registers} registers" in words
+    assert f"stores {info.spill_stores} and loads {info.spill_loads} bytes" in words
+
+
+def test_one_sentence_for_each_kernel_that_spills() -> None:
+    full = EntryInfo(255, 8, 0, 0, 8, 1)
+    entries = {"f": EntryInfo(200, 0, 0, 0, 0, 1), "g": full, "h": EntryInfo(32, 0, 4, 0, 0, 0)}
+    assert [words.split()[0] for words in spill_notes(entries)] == ["g", "h"]
