@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,28 +60,46 @@ class Ptxas:
             subprocess.run(command, check=True, capture_output=True)
             return made.read_bytes()
 
-    def refusals(self, statements: Sequence[str], target: str, version: str) -> list[str | None]:
+    def refusals(
+        self,
+        statements: Sequence[str],
+        target: str,
+        version: str,
+        heading: Callable[[str, str], str] = lambda version, target: _HEAD.format(
+            version=version, target=target
+        ),
+    ) -> list[str | None]:
         """Why each statement is refused, None where it is accepted.
 
         ptxas reports one error a line, but stops early at some; so what it has not complained
-        about is asked again until all of that is accepted at once.
+        about is asked again until all of that is accepted at once. `heading`: what stands before
+        the statements, by version and target.
         """
         found: list[str | None] = [None] * len(statements)
         asked: list[int] = list(range(len(statements)))
         while asked:
-            head = _HEAD.format(version=version, target=target)
+            head = heading(version, target)
             body = "\n".join("{" + statements[i] + "}" for i in asked)
-            errors = self.run(f"{head}{body}\nret;\n}}\n", target)
+            errors = self.run(f"{head}{body}\nEND: ret;\n}}\n", target)
             if not errors:
                 return found
             first = head.count("\n") + 1
             hit: set[int] = set()
-            for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*:\s*(.*)", errors):
+            found_in = re.findall(r"line (\d+); (?:error|fatal)\s*:\s*(.*)", errors)
+            found_in += re.findall(r"(?<=on line ')(\d+)'(.*)", errors)
+            for line, message in found_in:
                 if 0 <= int(line) - first < len(asked):
                     found[asked[int(line) - first]] = message
                     hit.add(asked[int(line) - first])
-            if not hit:
-                raise AssertionError(errors)
+            if not hit and len(asked) == 1:
+                found[asked[0]] = errors
+                return found
+            if not hit:  # it gave up and does not say where
+                for part in (asked[::2], asked[1::2]):
+                    reasons = self.refusals([statements[i] for i in part], target, version, heading)
+                    for index, reason in zip(part, reasons, strict=True):
+                        found[index] = reason
+                return found
             asked = [i for i in asked if i not in hit]
         return found
 

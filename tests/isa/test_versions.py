@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Protocol
 
 import pytest
@@ -11,13 +14,29 @@ from fragir.errors import FragirError
 from fragir.isa.targets import NEWEST_VERSION, TARGETS, version_key
 from fragir.isa.versions import lowest_version, module_version, requirement
 
+from .version_forms import head, opcode_of, statements
+
 # "opcode and features | a statement that uses it"
 _FILE = Path(__file__).parent / "statements.txt"
 STATEMENTS = [line.split(" | ") for line in _FILE.read_text().splitlines()]
 
 
+# Every version there is.
+VERSIONS = [
+    f"{major}.{minor}"
+    for major, minors in ((6, 6), (7, 9), (8, 9), (9, 3))
+    for minor in range(minors)
+]
+
+
 class Assembler(Protocol):
-    def refusals(self, statements: list[str], target: str, version: str) -> list[str | None]: ...
+    def refusals(
+        self,
+        statements: list[str],
+        target: str,
+        version: str,
+        heading: Callable[[str, str], str] = ...,
+    ) -> list[str | None]: ...
 
 
 def claimed(opcode: str, target: str) -> str | None:
@@ -45,6 +64,66 @@ def test_ptxas_agrees_on_every_statement(ptxas: Assembler, target: str, full_swe
             if legal != (reason is None):
                 wrong.append(f"{target} {version}: {statement} needs {need}, ptxas: {reason}")
     assert not wrong, "\n".join(wrong)
+
+
+def somewhere(ptxas: Assembler, every: list[str]) -> list[str]:
+    """Those that ptxas takes on some target: templates also spell what no target has."""
+    left = every
+    for target in ("sm_90a", "sm_100a", "sm_120a", "sm_75"):
+        refused = ptxas.refusals(left, target, NEWEST_VERSION, head)
+        left = [s for s, reason in zip(left, refused, strict=True) if reason is not None]
+    nowhere = set(left)
+    return [s for s in every if s not in nowhere]
+
+
+# ptxas 12.9 takes these on sm_70 and sm_72; the ISA and ptxas 13.2 have them from sm_90 on.
+EARLY = re.compile(r"fence\.(acquire|release)\.(cta|gpu|sys)")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_ptxas_agrees_on_every_form(ptxas: Assembler, target: str, full_sweep: bool) -> None:
+    """Of thousands of spellings: taken in the lowest version claimed, refused in the one below.
+
+    What a target is claimed not to have is refused in the newest version.
+    """
+    if target not in ("sm_80", "sm_90a", "sm_100a") and not full_sweep:
+        pytest.skip("in the full sweep only: FRAGIR_FULL_SWEEP=1")
+    every = statements()
+    if not full_sweep:
+        every = Random(target).sample(every, 300)
+    every = somewhere(ptxas, every)
+    assert len(every) > 200
+    volta = target in ("sm_70", "sm_72")
+    if volta:
+        every = [s for s in every if not EARLY.match(s)]
+    newest = "8.8" if volta else NEWEST_VERSION
+    known = [
+        v for v in VERSIONS if version_key(TARGETS[target]) <= version_key(v) <= version_key(newest)
+    ]
+    asked: dict[str, list[tuple[str, bool]]] = {v: [] for v in known}
+    for statement in every:
+        need = claimed(opcode_of(statement), target)
+        if need is None or need not in known:
+            asked[newest].append((statement, False))
+            continue
+        asked[need].append((statement, True))
+        if need != known[0]:
+            asked[known[known.index(need) - 1]].append((statement, False))
+    wrong: list[str] = []
+    for version, each in asked.items():
+        refused = ptxas.refusals([s for s, _ in each], target, version, head) if each else []
+        for (statement, legal), reason in zip(each, refused, strict=True):
+            if legal != (reason is None):
+                need = claimed(opcode_of(statement), target)
+                wrong.append(f"{target} {version}: {statement} needs {need}, ptxas: {reason}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_wide_atomics_need_hopper() -> None:
+    """atom.cas and atom.exch of .b128 (PTX ISA 9.2, section 9.7.13.15): PTX 8.3, sm_90."""
+    for opcode in ("atom.cas.b128", "atom.global.exch.b128", "atom.acq_rel.gpu.shared.cas.b128"):
+        assert lowest_version(opcode, "sm_90") == lowest_version(opcode, "sm_90a") == "8.3"
+        assert requirement(opcode).lowest_target == "sm_90"
 
 
 def test_module_takes_the_highest_version() -> None:
