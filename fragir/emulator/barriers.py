@@ -23,6 +23,7 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
+    from fragir.emulator.hooks import BarrierEvent
     from fragir.emulator.scheduler import Terminator
 
 BARRIERS = 16
@@ -148,6 +149,8 @@ class BlockBarriers:
 
     def cluster_wait(self, sel: Any, lanes: Bools) -> Bools:
         """The lanes that may go on at once; the others wait."""
+        if self.machine.hooks and lanes.any():
+            tell(self.machine, "wait", "cluster", 0, flat(self.machine, sel, lanes))
         per = self.machine.warps_per_block * self.machine.cluster_size
         phase = np.repeat(self.cluster_phase, per)[sel]
         free = lanes & (self.cluster_arrivals[sel] <= phase[:, None])
@@ -220,7 +223,7 @@ def flat(machine: Machine, sel: Any, lanes: Bools | None) -> I64:
 
 def tell(
     machine: Machine,
-    kind: Literal["arrive", "sync", "release"],
+    kind: BarrierEvent,
     scope: Literal["block", "cluster"],
     number: int,
     lanes: I64,

@@ -16,16 +16,23 @@ def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: boo
     if check:
         from fragir.emulator.conflicts import Conflicts
         from fragir.emulator.definedness import Definedness
+        from fragir.emulator.extents import Extents
         from fragir.emulator.races import Races
+        from fragir.emulator.register_pool import RegisterPool
         from fragir.emulator.synchronisation import Synchronisation
         from fragir.emulator.tensor_map_checks import TensorMaps, changes_maps
 
+        definedness = Definedness(machine, program)
         hooks += [
-            Definedness(machine, program),
+            definedness,
             Races(machine, program),
             Synchronisation(machine, program),
             Conflicts(machine, program),
         ]
+        if RegisterPool.concerns(program):
+            hooks.append(RegisterPool(machine, program))
+        if Extents.concerns(program):
+            hooks.append(Extents(machine, program, definedness.flow))
         if changes_maps([p.ins for p in program.code]):
             hooks.append(TensorMaps(machine))
     if fragments:

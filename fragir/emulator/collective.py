@@ -79,41 +79,49 @@ def by_members(decode: Decode) -> Decode:
     return decoded
 
 
-def shuffle(d: Decoder, ins: Instruction) -> Step:
+def source_lanes(mode: str, b: Any, c: Any) -> tuple[Any, Any]:
+    """Which lane each lane of a shuffle reads, its own where that is out of range, and whether it
+    is in range. `b` and `c` as rows of lanes (PTX ISA 9.2, section 9.7.9.6)."""
+    b = b.astype(np.int64) & 31
+    c = c.astype(np.int64)
+    segment, clamp = c >> 8 & 31, c & 31
+    highest = (_LANE & segment) | (clamp & ~segment)
+    if mode == "up":
+        j = _LANE - b
+        inside = j >= highest
+    else:
+        if mode == "down":
+            j = _LANE + b
+        elif mode == "bfly":
+            j = _LANE ^ b
+        else:
+            j = (_LANE & segment) | (b & ~segment)
+        inside = j <= highest
+    return np.where(inside, j, _LANE) & 31, inside
+
+
+def sources_of(d: Decoder, ins: Instruction) -> Callable[[Any], tuple[Any, Any]]:
+    """`source_lanes` of a shuffle, for the warps that it is called with."""
     mode = next(w for w in ins.opcode if w in ("up", "down", "bfly", "idx"))
+    b, c = d.source(ins, 2, "u32"), d.source(ins, 3, "u32")
+    if d.literal(ins, 2) is not None and d.literal(ins, 3) is not None:
+        fixed = source_lanes(mode, b[0], c[0])
+        return lambda sel: fixed
+    return lambda sel: source_lanes(mode, b[sel], c[sel])
+
+
+def shuffle(d: Decoder, ins: Instruction) -> Step:
     first, second = d.pair(d.operand(ins, 0))
     out = d.target_of(ins, first, "u32")
     valid = None if second is None else d.target_of(ins, second, "pred")
-    a, b, c = (d.source(ins, i, "u32") for i in (1, 2, 3))
-    constant = d.literal(ins, 2) is not None and d.literal(ins, 3) is not None
-
-    def lanes(b: Any, c: Any) -> tuple[Any, Any]:
-        b = b.astype(np.int64) & 31
-        c = c.astype(np.int64)
-        segment, clamp = c >> 8 & 31, c & 31
-        highest = (_LANE & segment) | (clamp & ~segment)
-        if mode == "up":
-            j = _LANE - b
-            inside = j >= highest
-        else:
-            if mode == "down":
-                j = _LANE + b
-            elif mode == "bfly":
-                j = _LANE ^ b
-            else:
-                j = (_LANE & segment) | (b & ~segment)
-            inside = j <= highest
-        return np.where(inside, j, _LANE) & 31, inside
-
-    fixed = lanes(b[0], c[0]) if constant else None
+    a, sources = d.source(ins, 1, "u32"), sources_of(d, ins)
 
     def run(sel: Any, mask: Mask) -> None:
         value = a[sel]
-        if fixed is not None:
-            source, inside = fixed
+        source, inside = sources(sel)
+        if source.ndim == 1:
             result = value[:, source]
         else:
-            source, inside = lanes(b[sel], c[sel])
             result = np.take_along_axis(value, np.broadcast_to(source, value.shape), axis=1)
         if out is not None:
             store(out, sel, mask, result)

@@ -186,11 +186,9 @@ class Dataflow:
             return []
         return after
 
-    def maybe_undefined(self) -> set[Register]:
-        """Registers that some path reads before it has written them."""
+    def blocks(self) -> dict[int, tuple[int, list[int]]]:
+        """The straight pieces of the program: where each begins -> its end, and what follows it."""
         count = len(self.program.code)
-        everything = self.bits(r for each in self.roles for r in (*each.written, *each.read))
-        everything |= self.bits(each.guard for each in self.roles if each.guard is not None)
         successors = [self._successors(at) for at in range(count)]
         starts = {r.start for r in self.program.routines.values()}
         leaders = set(starts)
@@ -198,17 +196,27 @@ class Dataflow:
             if to != [at + 1]:
                 leaders.update(to)
                 leaders.add(at + 1)
-        blocks: dict[int, tuple[int, int, list[int]]] = {}  # start -> end, written, successors
         ordered = sorted(x for x in leaders if x < count)
+        return {
+            start: (end, [s for s in successors[end - 1] if s < count])
+            for start, end in zip(ordered, [*ordered[1:], count], strict=True)
+        }
+
+    def maybe_undefined(self) -> set[Register]:
+        """Registers that some path reads before it has written them."""
+        everything = self.bits(r for each in self.roles for r in (*each.written, *each.read))
+        everything |= self.bits(each.guard for each in self.roles if each.guard is not None)
+        blocks: dict[int, tuple[int, int, list[int]]] = {}  # start -> end, written, successors
+        starts = {r.start for r in self.program.routines.values()}
         kills = [
             0 if p.ins.guard is not None else self.bits(r.written)
             for p, r in zip(self.program.code, self.roles, strict=True)
         ]
-        for start, end in zip(ordered, [*ordered[1:], count], strict=True):
+        for start, (end, after) in self.blocks().items():
             written = 0
             for at in range(start, end):
                 written |= kills[at]
-            blocks[start] = (end, written, [s for s in successors[end - 1] if s < count])
+            blocks[start] = (end, written, after)
         incoming = dict.fromkeys(blocks, 0)
         work = [s for s in starts if s in blocks]
         for start in work:

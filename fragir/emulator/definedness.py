@@ -28,6 +28,7 @@ from fragir.emulator.definedness_rules import (
     spread,
     truth_table,
 )
+from fragir.emulator.definedness_shuffles import Shuffles
 from fragir.emulator.hooks import Hooks, later
 from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.program import RESULTS, Program, Register
@@ -55,27 +56,26 @@ class Definedness(Hooks):
         self.flow = Dataflow(program)
         self.plane = Plane(machine, 0xFF)
         self._unwritten = self.flow.maybe_undefined()
-        read_from_memory = {
+        read_from_elsewhere = {
             r
             for placed, each in zip(program.code, self.flow.roles, strict=True)
-            if placed.ins.opcode[0] in ("ld", "ldmatrix", "wmma", "atom", RESULTS)
+            if placed.ins.opcode[0] in ("ld", "ldmatrix", "wmma", "atom", "shfl", RESULTS)
             for r in each.written
         }
         #: Registers that can hold undefined bits.
         self.tracked = self.flow.closure(
-            self._unwritten | read_from_memory,
+            self._unwritten | read_from_elsewhere,
             lambda ins: ins.opcode[0] not in _MATRIX and ins.opcode[0] not in _LOADS,
         )
         self._said: set[tuple[int, str]] = set()
-        #: Shuffles of undefined values, by warp and instruction: register, lane, number of lanes.
-        self._shuffled: dict[int, dict[int, tuple[tree.Instruction, str, int, int]]] = {}
+        self._shuffles = Shuffles(self.plane)
         self._issuers: dict[int, tuple[Decoder, tree.Instruction]] = {}
         self._current: tuple[Decoder, tree.Instruction] | None = None
         self._decoder: Decoder | None = None
 
     def on_wave(self) -> None:
         self.plane.reset()
-        self._shuffled.clear()
+        self._shuffles.clear()
         for register in self._unwritten:
             row = self.plane.row(register)
             row[...] = full(np.ones((), np.bool_), row.dtype)
@@ -112,14 +112,13 @@ class Definedness(Hooks):
     def _suspects_of(self, d: Decoder, use: tree.Instruction, warp: int) -> None:
         """Undefined values matter in a warp: so do those that it has shuffled."""
         line = d.program.error("", use.at).line
-        for ins, name, lane, count in self._shuffled.pop(warp, {}).values():
+        for suspect in self._shuffles.of(warp):
+            ins, name = suspect.ins, suspect.subject
             if (id(ins), name) in self._said:
                 continue
             self._said.add((id(ins), name))
-            some = "1 lane" if count == 1 else f"{count} lanes"
-            text = f"{name} is not initialised in {some}; it is shuffled, and what comes of it is "
-            text += f"used at line {line}"
-            self.report(d, ins, KIND, text, lane=warp * LANES + lane, subject=name)
+            text = f"{suspect.message}, and what comes of it is used at line {line}"
+            self.report(d, ins, KIND, text, lane=warp * LANES + suspect.lane, subject=name)
 
     def _check(
         self,
@@ -373,34 +372,15 @@ class Definedness(Hooks):
     def _shuffle(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
         steering = [r for operand in each.operands[2:] for r in operand]
         steps = self._check(d, ins, steering, "an operand of a shuffle")
-        moved = [r for r in each.operands[1] if r in self.tracked]
-        out = next(iter(each.written), None)
-        if not moved or out is None:
+        first, _ = d.pair(d.operand(ins, 0))
+        if isinstance(first, tree.Sink):
             return steps + self._clear(each.written)
-        repeat = PlaneDecoder(d, self.plane).repeat(ins, (2, 3))
-        row = self.plane.row(out)
-        name = self.flow.name(ins, moved[0])
-
-        def run(sel: Any, mask: Mask) -> None:
-            source = self.plane.row(moved[0])
-            if not source[sel].any():
-                store(row, sel, mask, 0)
-                return
-            undefined = source[sel] != 0
-            if mask is not None:
-                undefined = undefined & mask
-            repeat(sel, mask)
-            bad = row[sel] != 0
-            if mask is not None:
-                bad = bad & mask
-            warps = np.arange(self.machine.warps)[sel]
-            for index in np.flatnonzero(bad.any(axis=1)):
-                lane = int(np.argmax(undefined[index]))
-                count = int(undefined[index].sum())
-                found = self._shuffled.setdefault(int(warps[index]), {})
-                found.setdefault(id(ins), (ins, name, lane, count))
-
-        return [*steps, run, *self._clear(each.written[1:])]
+        moved = [r for r in each.operands[1] if r in self.tracked]
+        name = self.flow.name(ins, moved[0]) if moved else ""
+        row = self.plane.row(moved[0]) if moved else None
+        out = self.plane.row(each.written[0])
+        step = self._shuffles.step(d, ins, out, row, name)
+        return [*steps, step, *self._clear(each.written[1:])]
 
     # -- computing -------------------------------------------------------------------------------
 

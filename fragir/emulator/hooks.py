@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 AccessKind: TypeAlias = Literal["load", "store", "atomic"]
+BarrierEvent: TypeAlias = Literal["arrive", "sync", "wait", "release"]
 Event: TypeAlias = Literal[
     "init", "inval", "arrive", "expect", "complete", "phase", "test", "wait", "underflow"
 ]
@@ -135,14 +136,15 @@ class Hooks:
 
     def on_barrier(
         self,
-        kind: Literal["arrive", "sync", "release"],
+        kind: BarrierEvent,
         scope: Literal["block", "cluster"],
         number: int,
         lanes: I64,
     ) -> None:
         """bar, barrier, barrier.cluster: lanes arrive, arrive and wait (sync), or are let go.
 
-        "release" comes after every arrival of its phase and names all lanes that waited.
+        "wait" is told of clusters only, before lanes wait. "release" comes after every arrival of
+        its phase and names all lanes that waited.
         """
 
     def on_mbarrier(
@@ -351,7 +353,7 @@ class Sited(Hooks):
     """A check that tells instructions apart by their place in the program.
 
     `sites`: from the identity of an instruction to its place. `site`: that of the asynchronous
-    instruction or of the arrival at the cluster's barrier that runs, for what hears of it without
+    instruction or of the cluster's barrier that runs, for what hears of it without
     the instruction.
     """
 
@@ -361,7 +363,7 @@ class Sited(Hooks):
     def wrap_terminator(
         self, d: Decoder, instruction: Instruction, terminator: Terminator
     ) -> Terminator:
-        if instruction.opcode[:3] != ("barrier", "cluster", "arrive"):
+        if instruction.opcode[:2] != ("barrier", "cluster"):
             return terminator
         site = self.sites[id(instruction)]
 

@@ -26,6 +26,12 @@ LETTERS: dict[str, tuple[str, str]] = {
         "The shared (.shared) state space is a memory that is owned by an executing CTA and is "
         "accessible to the threads of all the CTAs within a cluster.",
     ),
+    # An arrival whose phase nobody waits for: the thread exits.
+    "cluster-wait": (
+        "barrier.cluster",
+        "barrier.cluster.wait causes the executing thread to wait for all non-exited threads of the "
+        "cluster to perform barrier.cluster.arrive.",
+    ),
 }
 
 

@@ -18,7 +18,7 @@ from fragir.emulator.clocks import (
     record,
 )
 from fragir.emulator.common import I64, LANES
-from fragir.emulator.hooks import Access, Event
+from fragir.emulator.hooks import Access, BarrierEvent, Event
 from fragir.emulator.race_global import Knowledge, World
 from fragir.emulator.race_mbarriers import Mbarriers
 from fragir.emulator.race_shadow import RaceShadow
@@ -111,11 +111,13 @@ class Order(Mbarriers):
 
     def on_barrier(
         self,
-        kind: Literal["arrive", "sync", "release"],
+        kind: BarrierEvent,
         scope: Literal["block", "cluster"],
         number: int,
         lanes: I64,
     ) -> None:
+        if kind == "wait":
+            return
         clocks, machine = self.clocks, self.machine
         if kind != "release":
             self.deliver(lanes)

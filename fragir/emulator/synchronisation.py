@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fragir.emulator.collective import is_collective
-from fragir.emulator.common import I64, LANE_BITS, LANES, Mask, Step
-from fragir.emulator.hooks import Event, Sited, later
+from fragir.emulator.common import I64, LANE_BITS, LANES, Bools, Mask, Step
+from fragir.emulator.hooks import BarrierEvent, Event, Sited, later
 from fragir.emulator.letters import quote
 from fragir.emulator.state import BLOCKED, EXITED, PARKED
 
@@ -33,6 +33,7 @@ class Synchronisation(Sited):
         self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
         self.cluster_site: I64 = np.zeros(lanes, np.int64)  # where each has arrived last
         self.cluster_count: I64 = np.zeros(lanes, np.int64)
+        self.arrived: Bools = np.zeros(lanes, np.bool_)  # and has not waited since
         self.last = 0  # the lane of the latest event at an mbarrier
         self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
         self.said: set[tuple[str, int, int]] = set()
@@ -99,13 +100,41 @@ class Synchronisation(Sited):
         other = same & (self.cluster_site[rows] != self.site)
         if other.any():
             lane = int(rows[other][0])
-            line = self.program.error(
-                "", self.program.code[int(self.cluster_site[lane])].ins.at
-            ).line
+            line = self._line(int(self.cluster_site[lane]))
             text = f"lane {lane % LANES} of the same warp has arrived at line {line} instead"
             self.say("divergent", self.site, text, int(lanes[0]), None)
 
+    def _take_turns(self, kind: BarrierEvent, lanes: I64) -> None:
+        """A thread arrives at the cluster's barrier once, and waits, before it arrives again."""
+        arrived = self.arrived[lanes]
+        if kind == "arrive":
+            if arrived.any():
+                lane = int(lanes[arrived][0])
+                line = self._line(int(self.cluster_site[lane]))
+                text = (
+                    f"the thread has arrived at line {line} and not waited since; it must arrive "
+                    "only once before the barrier completes"
+                )
+                self.say("cluster-barrier", self.site, text, lane, None)
+            self.arrived[lanes] = True
+        elif kind == "wait":
+            if not arrived.all():
+                text = "the thread has not arrived since it last waited; this waits for nobody"
+                self.say("cluster-barrier", self.site, text, int(lanes[~arrived][0]), None)
+            self.arrived[lanes] = False
+
+    def _line(self, site: int) -> int | None:
+        return self.program.error("", self.program.code[site].ins.at).line
+
+    def on_finish(self) -> None:
+        """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
+        for lane in np.flatnonzero(self.arrived)[:1].tolist():
+            text = "the thread exits without barrier.cluster.wait, and knows nothing of the others"
+            site = int(self.cluster_site[lane])
+            self.say("cluster-barrier", site, text, lane, None, "cluster-wait")
+
     def on_wave(self) -> None:
+        self.arrived[...] = False
         self.cluster_count[...] = 0
         self.came.clear()
 
@@ -130,12 +159,14 @@ class Synchronisation(Sited):
 
     def on_barrier(
         self,
-        kind: Literal["arrive", "sync", "release"],
+        kind: BarrierEvent,
         scope: Literal["block", "cluster"],
         number: int,
         lanes: I64,
     ) -> None:
         """Lanes of one warp must not wait at different barrier instructions."""
+        if scope == "cluster":
+            self._take_turns(kind, lanes)
         if kind == "arrive" and scope == "cluster":
             self._at_cluster(lanes)
         if kind != "release" or not len(lanes) or scope == "cluster":
