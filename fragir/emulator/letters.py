@@ -29,8 +29,8 @@ LETTERS: dict[str, tuple[str, str]] = {
     # An arrival whose phase nobody waits for: the thread exits.
     "cluster-wait": (
         "barrier.cluster",
-        "barrier.cluster.wait causes the executing thread to wait for all non-exited threads of the "
-        "cluster to perform barrier.cluster.arrive.",
+        "barrier.cluster.wait instruction causes the executing thread to wait for all non-exited "
+        "threads of the cluster to perform barrier.cluster.arrive.",
     ),
 }
 
