@@ -15,6 +15,7 @@ HEAD = """
 .version 8.6
 .target sm_90a
 .address_size 64
+.const .align 16 .b8 few[16]; .const .align 16 .b8 many[8192];
 .global .align 16 .b8 table[256]; .global .align 16 .b8 other[256];
 .extern .shared .align 16 .b8 dynamic[];
 .func (.param .b32 out) add_one(.param .b64 at)
@@ -71,6 +72,10 @@ AGAIN: ld.shared.u32 %r10, [%r8]; mov.u32 %r11, %r8; mov.u32 %r8, %r9; mov.u32 %
     "dynamic": """
     mov.u32 %r7, dynamic; add.u32 %r7, %r7, %r2; st.shared.u32 [%r7+896], %r1;
     mov.u32 %r8, dynamic; add.u32 %r8, %r8, %r2; ld.shared.u32 %r9, [%r8+896];""",
+    "constants": """
+    mov.u64 %rd1, many; mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2;
+    ld.const.v4.u32 {%r7, %r8, %r9, %r10}, [%rd1]; ld.const.u32 %r11, [few+12];""",
+    "parameters": "ld.param.v2.u32 {%r7, %r8}, [data]; ld.param.u32 %r9, [n];",
     "global": """
     mov.u64 %rd1, table; mul.wide.u32 %rd2, %r1, 8; add.u64 %rd3, %rd1, %rd2;
     cvta.global.u64 %rd4, %rd3; ld.u32 %r9, [%rd4]; ld.global.u32 %r10, [%rd3+4];""",
@@ -86,6 +91,13 @@ def test_what_stays_inside_is_silent(body: str) -> None:
 
 
 BEYOND = {
+    "a constant": """
+    mov.u64 %rd1, few; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; add.u64 %rd1, %rd1, 6144;
+    ld.const.u32 %r9, [%rd1]; ld.const.u32 %r10, [many];""",
+    "a constant by its generic address": """
+    mov.u64 %rd1, few; cvta.const.u64 %rd1, %rd1; ld.u32 %r9, [%rd1+6144];
+    ld.const.u32 %r10, [many];""",
+    "a parameter": "ld.param.u32 %r9, [data+8];",
     "an index that is loaded": """
     ld.param.u64 %rd1, [data]; ld.global.u32 %r7, [%rd1+128]; shl.b32 %r7, %r7, 2;
     add.u32 %r8, %r3, %r7; ld.shared.u32 %r9, [%r8];""",
