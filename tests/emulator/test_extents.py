@@ -92,8 +92,8 @@ def test_what_stays_inside_is_silent(body: str) -> None:
 
 BEYOND = {
     "a constant": """
-    mov.u64 %rd1, few; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; add.u64 %rd1, %rd1, 6144;
-    ld.const.u32 %r9, [%rd1]; ld.const.u32 %r10, [many];""",
+    mov.u64 %rd1, few; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;
+    add.u64 %rd1, %rd1, 6144; ld.const.u32 %r9, [%rd1]; ld.const.u32 %r10, [many];""",
     "a constant by its generic address": """
     mov.u64 %rd1, few; cvta.const.u64 %rd1, %rd1; ld.u32 %r9, [%rd1+6144];
     ld.const.u32 %r10, [many];""",
