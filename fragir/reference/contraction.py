@@ -105,7 +105,8 @@ def _contract(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
     from fragir.reference.interpreter import type_name
 
     block = op.body.block
-    if len(op.inputs) != 2 or not _multiplies_and_adds(block):
+    unsigned = _factors(block) if len(op.inputs) == 2 else None
+    if unsigned is None:
         raise FragirError(
             f"the reference knows no such reduction in {op.name}",
             hint="a contraction multiplies two inputs, extended or not, and adds the output",
@@ -117,12 +118,18 @@ def _contract(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
     inner = [d for d in first if d in second and d not in out]
     if {*first, *second} != {*batch, *rows, *columns, *inner}:
         raise FragirError(f"{op.name}: every loop must index the output or both inputs")
-    a = _arranged(it.bounded(op.inputs[0]), first, batch, rows, inner)
-    b = _arranged(it.bounded(op.inputs[1]), second, batch, inner, columns)
+    names = [type_name(value.type) for value in op.inputs]
+    factors = [it.bounded(value) for value in op.inputs]
+    for i, without_sign in enumerate(unsigned):
+        if without_sign and names[i][0] == "s":
+            names[i] = f"u{names[i][1:]}"
+            factors[i] = Bounded(INTEGERS[names[i]].wrapped(factors[i].value), factors[i].bound)
+    a = _arranged(factors[0], first, batch, rows, inner)
+    b = _arranged(factors[1], second, batch, inner, columns)
     old = it.bounded(op.outputs[0])
     c = _arranged(old, out, batch, rows, columns)
-    names = type_name(op.inputs[0].type), type_name(op.inputs[1].type)
-    result = product(a, b, c, (*names, type_name(op.outputs[0].type)), it.target)
+    types = names[0], names[1], type_name(op.outputs[0].type)
+    result = product(a, b, c, types, it.target)
     order = [*batch, *rows, *columns]
     shape = [old.value.shape[out.index(d)] for d in order]
     back = [order.index(d) for d in out]
@@ -138,19 +145,25 @@ def _arranged(x: Bounded, dims: list[int], *groups: list[int]) -> Bounded:
     return Bounded(x.value.transpose(order).reshape(shape), x.bound.transpose(order).reshape(shape))
 
 
-def _multiplies_and_adds(block: Block) -> bool:
-    """Whether a region yields `out + x y`, x and y its first two arguments, extended or not."""
+def _factors(block: Block) -> tuple[bool, bool] | None:
+    """Of a region that yields `out + x y`: whether x and y are integers extended without a sign.
+
+    x and y are its first two arguments, extended or not. None for any other region.
+    """
     last = block.last_op
     if last is None or len(last.operands) != 1 or len(block.args) != 3:
-        return False
+        return None
     total = _maker(last.operands[0])
     if not isinstance(total, arith.AddfOp | arith.AddiOp):
-        return False
+        return None
     others = [value for value in (total.lhs, total.rhs) if value is not block.args[2]]
     scaled = _maker(others[0]) if len(others) == 1 else None
     if not isinstance(scaled, arith.MulfOp | arith.MuliOp):
-        return False
-    return {_source(scaled.lhs), _source(scaled.rhs)} == set(block.args[:2])
+        return None
+    sources = dict(_source(value) for value in (scaled.lhs, scaled.rhs))
+    if sources.keys() != set(block.args[:2]):
+        return None
+    return sources[block.args[0]], sources[block.args[1]]
 
 
 def _maker(value: SSAValue) -> Operation | None:
@@ -158,11 +171,12 @@ def _maker(value: SSAValue) -> Operation | None:
     return owner if isinstance(owner, Operation) else None
 
 
-def _source(value: SSAValue) -> SSAValue:
-    """Where a factor comes from, through extensions."""
+def _source(value: SSAValue) -> tuple[SSAValue, bool]:
+    """Where a factor comes from, through extensions, and whether the first has no sign."""
+    unsigned = False
     while isinstance(op := _maker(value), arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp):
-        value = op.input
-    return value
+        value, unsigned = op.input, isinstance(op, arith.ExtUIOp)
+    return value, unsigned
 
 
 def product(

@@ -5,6 +5,10 @@ what must come out. `NAME_errors.mlir` holds programs that are refused, separate
 what stands before the first separator belongs to each. `NAME_errors.out` has a line for each:
 line and column in the file, and the message. `pytest tests/golden --update-golden` writes the
 `.out` files, to be read before they are committed.
+
+These files pin text: a diff names what has changed. That the text is right is judged elsewhere:
+`test_meaning.py` runs what stands in `.out` and holds it against the reference, ptxas assembles each
+`.ptx`, and tests/families and tests/properties run what single operations become.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The PTX text of every operation of the lane level, and that ptxas takes it.
 
-`ptx_NAME.mlir` says for which target (`// TARGET: sm_80`); `ptx_NAME.ptx` holds the text.
+`ptx_NAME.mlir` says for which target (`// TARGET: sm_80`); `ptx_NAME.ptx` holds the text. It pins
+the text and no more: what the statements compute is judged by the emulator and the reference, in
+tests/families and tests/properties.
 """
 
 from __future__ import annotations
