@@ -8,14 +8,19 @@ f16: bf16: f32: f64:                        a floating-point number
 bytes:HEX bytes:@FILE                       a struct by value
 null                                        a null pointer
 tma:FILE.npy,box=64x64[,...]                a tensor map over an array (`Tensor`)
+ptr:FILE.npy                                as inout:, but the file is left alone where the kernel
+                                            has not changed the array
+pointers:A.npy,B.npy                        an array of pointers in global memory; null, and the
+                                            first three kinds before a name, also stand there
+struct:OFFSET=ARG,OFFSET=ARG...             a struct by value, its fields by their offsets
+tma-pointer:FILE.npy,box=64x64[,...]        a pointer to a tensor map in global memory
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
@@ -38,10 +43,14 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An array in a file; `written` where the file is to take the kernel's result."""
+    """An array in a file; `written` where the file is to take the kernel's result.
+
+    `if_changed`: only where there is another result than what was there.
+    """
 
     path: str
     written: bool
+    if_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,36 @@ class Tensor:
     written: bool = False
 
 
-Argument: TypeAlias = Buffer | Struct | Tensor | bytes | None
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A struct by value: (offset, argument) of its fields."""
+
+    fields: tuple[tuple[int, Argument], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A pointer to a tensor map or a struct in global memory."""
+
+    to: Tensor | Fields
+
+
+Argument: TypeAlias = Buffer | Struct | Tensor | Fields | Behind | bytes | None
 """Scalars are bytes already, of the size that their kind says."""
+
+
+def files_of(argument: Argument) -> Iterator[Buffer | Tensor]:
+    """The arrays in files that an argument points to."""
+    match argument:
+        case Buffer() | Tensor():
+            yield argument
+        case Fields():
+            for _, field in argument.fields:
+                yield from files_of(field)
+        case Behind():
+            yield from files_of(argument.to)
+        case _:
+            pass
 
 
 def read_arguments(
@@ -89,10 +126,10 @@ def parse(text: str) -> Argument:
     if text == "null":
         return None
     kind, colon, value = text.partition(":")
-    if kind == "tma" and value:
-        return _tensor(text, value)
+    if kind in _COMPOUND and value:
+        return _COMPOUND[kind](text, value)
     if kind not in KINDS or not colon:
-        kinds = " ".join(f"{kind}:" for kind in (*KINDS, "tma"))
+        kinds = " ".join(f"{kind}:" for kind in (*KINDS, *_COMPOUND))
         raise FragirError(f"`{text}` is no argument", hint=f"one of null {kinds}")
     if not value:
         raise FragirError(f"`{text}` has nothing behind the colon")
@@ -115,6 +152,51 @@ def parse(text: str) -> Argument:
         raise FragirError(f"{place} is out of range: {kind} is {low} to {high}")
     return pack(number, kind, place)
 
+
+def _pointers(text: str, value: str) -> Behind:
+    """`A.npy,B.npy`, in the order of the pointers."""
+    arrays: list[tuple[int, Argument]] = []
+    for index, item in enumerate(value.split(",")):
+        kind, colon, _ = item.partition(":")
+        if not item:
+            raise FragirError(f"`{text}` has an empty name", hint="null is a null pointer")
+        plain = item == "null" or (colon and kind in (*MODES, "ptr"))
+        arrays.append((_POINTER * index, parse(item if plain else f"ptr:{item}")))
+    return Behind(Fields(tuple(arrays)))
+
+
+_FIELD = re.compile(r"(0x[0-9a-fA-F]+|\d+)=(.*)", re.DOTALL)
+
+
+def _fields(text: str, value: str) -> Fields:
+    """`OFFSET=ARG,OFFSET=ARG`; a comma before anything else than an offset is the field's own."""
+    fields: list[tuple[int, Argument]] = []
+    for item in re.split(r",(?=(?:0x[0-9a-fA-F]+|\d+)=)", value):
+        match = _FIELD.fullmatch(item)
+        if match is None or not match[2]:
+            raise FragirError(
+                f"`{item}` is no field (in `{text}`)", hint="OFFSET=ARG, say 8=ptr:a.npy"
+            )
+        field = parse(match[2])
+        if isinstance(field, Fields):
+            raise FragirError(
+                f"`{match[2]}` is a struct in a struct", hint="name its fields by their own offsets"
+            )
+        offset = int(match[1], 0)
+        if any(offset == other for other, _ in fields):
+            raise FragirError(f"`{text}` has two fields at {offset}")
+        fields.append((offset, field))
+    return Fields(tuple(fields))
+
+
+_POINTER = 8  # bytes
+_COMPOUND: dict[str, Callable[[str, str], Argument]] = {
+    "tma": lambda text, value: _tensor(text, value),
+    "tma-pointer": lambda text, value: Behind(_tensor(text, value)),
+    "ptr": lambda text, value: Buffer(value, written=True, if_changed=True),
+    "pointers": _pointers,
+    "struct": _fields,
+}
 
 #: `type=` of a tensor map -> numpy dtype; bf16 is found in ml_dtypes.
 TYPES = {
@@ -185,55 +267,6 @@ def _hexadecimal(text: str) -> bytes:
     if len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F]+", digits):
         raise FragirError(f"`{text}` is no hexadecimal bytes: two digits a byte")
     return bytes.fromhex(digits)
-
-
-class Loaded:
-    """The arguments with their files read; the same file twice is one buffer."""
-
-    def __init__(self, arguments: Sequence[Argument]) -> None:
-        self._arguments: list[tuple[str, bool] | Tensor | bytes | None] = []
-        self._arrays: dict[str, Array] = {}
-        self._names: dict[str, str] = {}
-        for argument in arguments:
-            if isinstance(argument, Buffer | Tensor):
-                path = os.path.realpath(argument.path)
-                if path not in self._arrays:
-                    self._arrays[path] = read_array(argument.path)
-                if isinstance(argument, Tensor):
-                    self._arguments.append(replace(argument, path=path))
-                else:
-                    self._arguments.append((path, argument.written))
-                if argument.written:
-                    self._names[path] = argument.path
-            elif isinstance(argument, Struct):
-                from fragir.cli.files import read_bytes
-
-                self._arguments.append(read_bytes(argument.path))
-            else:
-                self._arguments.append(argument)
-
-    def values(self) -> list[Any]:
-        """Fresh arguments for one run: copies of the arrays, bytes, None."""
-        copies = {path: array.copy() for path, array in self._arrays.items()}
-        return [
-            copies[a[0]]
-            if isinstance(a, tuple)
-            else tensor_map(a, copies[a.path])
-            if isinstance(a, Tensor)
-            else a
-            for a in self._arguments
-        ]
-
-    def results(self, values: Sequence[Any]) -> dict[str, bytes]:
-        """File name to content of every file that takes a result, after a run with `values`."""
-        contents: dict[str, bytes] = {}
-        for argument, value in zip(self._arguments, values, strict=True):
-            if isinstance(argument, tuple) and argument[0] in self._names:
-                contents[self._names[argument[0]]] = array_bytes(value)
-            elif isinstance(argument, Tensor) and argument.path in self._names:
-                array = value.array.view(self._arrays[argument.path].dtype)
-                contents[self._names[argument.path]] = array_bytes(array)
-        return contents
 
 
 def tensor_map(argument: Tensor, array: Array) -> Any:

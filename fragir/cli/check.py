@@ -26,12 +26,13 @@ from fragir.cli.launch import (
     finding_row,
     launch_options,
     load,
+    print_notes,
     read_module,
 )
 from fragir.cli.limit import Budget
 
 if TYPE_CHECKING:
-    from fragir.cli.arguments import Loaded
+    from fragir.cli.loaded import Loaded
     from fragir.emulator import EmulationError, FragmentUse
     from fragir.ptx import Module
 
@@ -166,6 +167,8 @@ def examine(
                 instructions = instructions or error.report.statistics.total
             else:
                 found = [(f.subject, finding_json(f)) for f in result.findings]
+                if index == 0:
+                    print_notes(result)
                 if uses is not None:
                     uses += result.fragments
                 remarks = remarks or [finding_json(remark) for remark in result.remarks]
@@ -219,7 +222,7 @@ def _depends(
     schedule: int | None,
     asynchrony: Asynchrony,
 ) -> dict[str, Any]:
-    names = ", ".join(name for name in first if first[name] != other[name])
+    names = ", ".join(name for name in first | other if first.get(name) != other.get(name))
     way = f"schedule {schedule}, " if schedule is not None else ""
     message = f"{names} differs between the regular schedule and {way}async {asynchrony}"
     return _whole_file(launch, DEPENDS, message)

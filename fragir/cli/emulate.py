@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.arguments import Buffer, Tensor
+from fragir.cli.arguments import Buffer
 from fragir.cli.common import (
     FINDING,
     Progress,
@@ -27,7 +27,9 @@ from fragir.cli.launch import (
     finding_row,
     launch_options,
     load,
+    print_notes,
     read_module,
+    written,
 )
 from fragir.errors import FragirError
 
@@ -62,10 +64,10 @@ def main(
     Files given as out: and inout: are replaced once the kernel has ended without an error.
     """
     launch = Launch(**options)
-    for argument in launch.args:
-        if isinstance(argument, Buffer | Tensor) and argument.written:
-            refuse_to_replace(argument.path, launch.ptx)
-            refuse_unwritable(argument.path)
+    for file in written(launch):
+        refuse_to_replace(file.path, launch.ptx)
+        if not (isinstance(file, Buffer) and file.if_changed):
+            refuse_unwritable(file.path)
     module, arguments = read_module(launch), load(launch)
     values = arguments.values()
     with Progress("emulating") as progress:
@@ -86,6 +88,7 @@ def main(
                 _, kind, *words = finding_row(finding_json(finding))
                 note(f"found before: {kind}: {words[0]}: {words[-1]}")
             raise
+    print_notes(result)
     findings = [finding_json(finding) for finding in result.findings]
     wrong = any(finding["severity"] == "error" for finding in findings)
     contents = {} if wrong else arguments.results(values)
@@ -103,6 +106,7 @@ def main(
                 "seconds": counts.seconds,
                 "printed": "".join(result.printed),
                 "findings": findings,
+                "notes": result.notes,
                 "written": list(contents),
             }
         )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
 
-from fragir.cli.arguments import Argument, Loaded, read_arguments
-from fragir.cli.common import Progress
+from fragir.cli.arguments import Argument, Buffer, Tensor, files_of, read_arguments
+from fragir.cli.common import Progress, note
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
+from fragir.cli.loaded import Loaded, Values
+from fragir.cli.variables import variable_option
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Launch:
     args: tuple[Argument, ...]
     target: str | None
     ptxas: str | None = None
+    variables: Mapping[str, Buffer] = field(default_factory=dict[str, Buffer])
     limit: Limit = NONE
 
 
@@ -85,7 +88,9 @@ def launch_options(function: F) -> F:
             metavar="KIND:VALUE",
             help="An argument, in the order of the parameters: in:FILE.npy, out:FILE.npy,"
             " inout:FILE.npy, s8..s64:, u8..u64:, b8..b64:HEX, f16:, bf16:, f32:, f64:,"
-            " bytes:HEX, bytes:@FILE, null, tma:FILE.npy,box=64x64[,swizzle=128]...",
+            " bytes:HEX, bytes:@FILE, null, tma:FILE.npy,box=64x64[,swizzle=128]...,"
+            " tma-pointer:..., ptr:FILE.npy, pointers:A.npy,B.npy,"
+            " struct:OFFSET=ptr:FILE.npy,OFFSET=s32:5,...",
         ),
         click.option(
             "--target", metavar="SM", help="The machine it runs on; the file's .target if absent."
@@ -96,6 +101,7 @@ def launch_options(function: F) -> F:
             help="Imitate what this ptxas makes of instructions that the machine lacks.",
         ),
         limit_option,
+        variable_option,
     ]
     for option in reversed(options):
         function = option(function)
@@ -130,7 +136,7 @@ def _refuse_target(target: str, module: Module, name: str) -> None:
 def emulate(
     launch: Launch,
     module: Module,
-    values: Sequence[Any],
+    values: Values,
     *,
     check: bool,
     fragments: bool = False,
@@ -155,6 +161,7 @@ def emulate(
         cluster=launch.cluster,
         shared=launch.shared,
         arguments=values,
+        variables=values.variables,
         target=launch.target,
         ptxas=launch.ptxas,
         check=check,
@@ -169,9 +176,23 @@ def emulate(
     )
 
 
+def written(launch: Launch) -> Iterator[Buffer | Tensor]:
+    """The files that a launch is to write."""
+    given = [file for argument in launch.args for file in files_of(argument)]
+    for file in (*given, *launch.variables.values()):
+        if file.written:
+            yield file
+
+
+def print_notes(report: Report) -> None:
+    """On stderr, what the report says of the launch."""
+    for text in report.notes:
+        note(f"{text} (--variable NAME=in:FILE.npy sets it)")
+
+
 def load(launch: Launch) -> Loaded:
     """The arguments with their files read."""
-    return Loaded(launch.args)
+    return Loaded(launch.args, launch.variables)
 
 
 def finding_json(finding: Any) -> dict[str, Any]:

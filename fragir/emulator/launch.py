@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
@@ -29,6 +30,7 @@ from fragir.emulator.report import Report
 from fragir.emulator.scheduler import Code, Scheduler
 from fragir.emulator.state import Dim3, Machine
 from fragir.emulator.tensor import Settings
+from fragir.emulator.variables import Variables, unset
 from fragir.emulator.warp_matrix import fusible, mma_group
 from fragir.emulator.watch import Limit, Moment, Watch
 from fragir.emulator.wgmma import Warpgroups, needs_warpgroup, registers_of
@@ -66,12 +68,14 @@ def run(
     stack: int | None = None,
     output: TextIO | None = None,
     cooperative: bool | None = None,
+    variables: Mapping[str, object] | None = None,
 ) -> Report:
     """Run a kernel of a PTX text on the CPU.
 
     `arguments` in the order of the PTX parameters: a C-contiguous numpy array is a device buffer,
     read and written in place (arrays that overlap are one buffer); numbers are converted by the
-    parameter's declared type; bytes are a by-value struct; None is a null pointer. `shared` is the
+    parameter's declared type; bytes are a by-value struct; None is a null pointer; `Struct`,
+    `Pointer` and `pointers` (`parameters.py`) hold pointers. `shared` is the
     number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
     arithmetic of tensor-core instructions, and must be able to run the code; `ptxas` ("12.4", the
     newest unless given) is the assembler whose emulation of what the machine lacks is imitated
@@ -110,6 +114,7 @@ def run(
         stack=stack,
         output=output,
         cooperative=cooperative,
+        variables=variables or {},
         watch=Watch(limit, heartbeat),
     )
     launch.report.statistics.decode_seconds = time.perf_counter() - started
@@ -162,6 +167,7 @@ class Launch:
         output: TextIO | None = None,
         watch: Watch | None = None,
         cooperative: bool | None = None,
+        variables: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
@@ -172,6 +178,8 @@ class Launch:
         cluster = cluster_of(program, cluster)
         check_launch(program, name, grid, block, cluster, shared)
         self.memory = memory = Memory()
+        self.variables = Variables(program, variables, arguments)
+        self.report.notes += unset(program, self.variables.given)
         self._place_constants()
         self.arguments = Arguments(program, memory, arguments)
         self._lay_out_frames()
@@ -208,6 +216,7 @@ class Launch:
         machine.engine = AsyncEngine(machine)
         machine.wgmma = Warpgroups(machine)
         self._initialise()
+        self.variables.load(memory)
         self.arguments.load()
         machine.hooks = hooks_for(machine, program, check=check, fragments=fragments)
         self.settings = Settings() if ptxas is None else Settings(_version(ptxas))
@@ -407,6 +416,7 @@ class Launch:
         finally:
             self._count()
             self.arguments.store()
+            self.variables.store(self.memory)
         self.arguments.refuse_read_only()
 
     def _cancel(self) -> Dim3 | None:

@@ -118,6 +118,7 @@ class Report:
 
     `remarks` are findings of severity remark (the kinds in `PERFORMANCE`), `findings` all others.
     `printed`: what the kernel printed, one text for each lane's printf, in the order of execution.
+    `notes`: sentences on the launch, say of constants that nobody has set.
     """
 
     statistics: Statistics = field(default_factory=Statistics)
@@ -125,3 +126,4 @@ class Report:
     remarks: list[Finding] = field(default_factory=list[Finding])
     fragments: list[FragmentUse] = field(default_factory=list[FragmentUse])
     printed: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])

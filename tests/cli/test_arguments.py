@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fragir.cli.arguments import Buffer, Loaded, Struct, parse, read_array
+from fragir.cli.arguments import Buffer, Struct, parse, read_array
+from fragir.cli.loaded import Loaded
 from fragir.errors import FragirError
 
 Fragir = Callable[..., Any]
