@@ -72,7 +72,7 @@ def test_trace(fragir: Fragir, store: Path, zeros: Path) -> None:
         (["--arg", "out:out.npy", "--arg", "u32:1", "--block", "64"], ""),
         (["--arg", "null", "--arg", "u32:1"], ""),
         (["--arg", "out:none.npy", "--arg", "u32:1"], "cannot read this file"),
-        (["--arg", "out:store.ptx", "--arg", "u32:1"], "this is no .npy array"),
+        (["--arg", "in:store.ptx", "--arg", "u32:1"], "this is no .npy array"),
         (["--arg", "out:out.npy", "--arg", "u32:1", "--entry", "load"], "load"),
         (["--arg", "out:out.npy", "--arg", "u32:1", "--target", "sm_75"], "sm_75"),
         (["--arg", "out:out.npy", "--arg", "u32:1", "--target", "sm_nine"], "sm_nine"),
