@@ -7,8 +7,8 @@ line and column in the file, and the message. `pytest tests/golden --update-gold
 `.out` files, to be read before they are committed.
 
 These files pin text: a diff names what has changed. That the text is right is judged elsewhere:
-`test_meaning.py` runs what stands in `.out` and holds it against the reference, ptxas assembles each
-`.ptx`, and tests/families and tests/properties run what single operations become.
+`test_meaning.py` runs what stands in `.out` and holds it against the reference, ptxas assembles
+each `.ptx`, and tests/families and tests/properties run what single operations become.
 """
 
 from __future__ import annotations
