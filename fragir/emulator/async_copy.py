@@ -11,6 +11,7 @@ from fragir.emulator.alu import Decode
 from fragir.emulator.bulk import bulk, shared_address
 from fragir.emulator.bulk_tensor import tensor_copy
 from fragir.emulator.common import Mask, Step, where
+from fragir.emulator.mbarriers import mbarriers_at
 from fragir.emulator.memory import AccessFault
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ def _arrive(d: Decoder, ins: Instruction) -> Step:
     raise_first = "noinc" not in ins.opcode
 
     def run(sel: Any, mask: Mask) -> None:
-        parts = machine.memory.spaces(place.space, place.at(sel, mask), sel, mask, 8)
-        machine.engine.arrive_later(parts[0][1], sel, mask, raise_first)
+        at = mbarriers_at(machine, place, sel, mask)
+        machine.engine.arrive_later(at, sel, mask, raise_first)
 
     return run
 

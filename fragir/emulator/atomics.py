@@ -111,7 +111,7 @@ def legal(d: Decoder, ins: tree.Instruction) -> tuple[str, str, int, Function]:
 def operand_rows(d: Decoder, ins: tree.Instruction, index: int, kind: str, count: int) -> list[Any]:
     """The rows of one operand: an element each, both halves of a .b128."""
     if kind == "b128":
-        return d.halves(ins, d.operand(ins, index))
+        return d.halves(ins, d.operand(ins, index), source=True)
     elements = d.vector(d.operand(ins, index))
     if len(elements) != count:
         raise d.error(ins, f"{ins.mnemonic} takes {count} elements, not {len(elements)}")

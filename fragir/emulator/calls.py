@@ -374,8 +374,9 @@ def split_call(
     if operands and isinstance(operands[0], tree.Parens):
         results = operands[0].elements
         del operands[0]
-    name = operands.pop(0)
-    assert isinstance(name, tree.Name)
+    name = operands.pop(0) if operands else None
+    if not isinstance(name, tree.Name):
+        raise EmulationError("a call names a function, or a register with its address")
     arguments: tuple[tree.Operand, ...] = ()
     if operands and isinstance(operands[0], tree.Parens):
         arguments = operands[0].elements

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, nothing
-from fragir.emulator.common import LANE_BITS, LANES, Mask, Step, store, where
+from fragir.emulator.common import LANE_BITS, LANES, Mask, Step, store, where, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +102,7 @@ def source_lanes(mode: str, b: Any, c: Any) -> tuple[Any, Any]:
 
 def sources_of(d: Decoder, ins: Instruction) -> Callable[[Any], tuple[Any, Any]]:
     """`source_lanes` of a shuffle, for the warps that it is called with."""
-    mode = next(w for w in ins.opcode if w in ("up", "down", "bfly", "idx"))
+    mode = word_of(ins.opcode, ("up", "down", "bfly", "idx"))
     b, c = d.source(ins, 2, "u32"), d.source(ins, 3, "u32")
     if d.literal(ins, 2) is not None and d.literal(ins, 3) is not None:
         fixed = source_lanes(mode, b[0], c[0])
@@ -132,7 +132,7 @@ def shuffle(d: Decoder, ins: Instruction) -> Step:
 
 
 def vote(d: Decoder, ins: Instruction) -> Step:
-    how = next(w for w in ins.opcode if w in ("all", "any", "uni", "ballot"))
+    how = word_of(ins.opcode, ("all", "any", "uni", "ballot"))
     out = d.target(ins, 0, "u32" if how == "ballot" else "pred")
     p = d.source(ins, 1, "pred")
 
@@ -192,7 +192,7 @@ _REDUCTIONS: dict[str, tuple[Function, int]] = {
 
 
 def reduce(d: Decoder, ins: Instruction) -> Step:
-    how = next(w for w in ins.opcode if w in ("add", "min", "max", "and", "or", "xor"))
+    how = word_of(ins.opcode, ("add", "min", "max", "and", "or", "xor"))
     kind = ins.opcode[-1]
     if kind == "f32":
         return _reduce_float(d, ins, how)

@@ -7,7 +7,7 @@ the lanes among them that take part (`mask`, None where all do).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -91,20 +91,36 @@ UINT: dict[int, np.dtype[Any]] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
 def dtype_of(kind: str) -> np.dtype[Any]:
     """The numpy dtype of a PTX type (`f32`, `b64`, ...)."""
-    return DTYPES[kind][0]
+    return layout_of(kind)[0]
 
 
 def width_of(kind: str) -> int:
     """The width of a PTX type in bits."""
-    return DTYPES[kind][1]
+    return layout_of(kind)[1]
+
+
+def layout_of(kind: str) -> tuple[np.dtype[Any], int]:
+    """The numpy dtype of a PTX type, and its bits. EmulationError for other words."""
+    found = DTYPES.get(kind)
+    if found is None:
+        raise EmulationError(f".{kind} is no type that is known here")
+    return found
 
 
 def kind_of(opcode: tuple[str, ...]) -> str:
-    """The type that an opcode names; KeyError where it names none (modifiers come in any order)."""
-    for word in reversed(opcode):
-        if word in DTYPES:
+    """The type that an opcode names (modifiers come in any order). EmulationError without one."""
+    return word_of(tuple(reversed(opcode)), DTYPES, "type")
+
+
+def word_of(opcode: Sequence[str], known: Iterable[str], what: str = "modifier") -> str:
+    """The first word of an opcode that is one of those known. EmulationError where none is."""
+    choices = list(known)
+    for word in opcode:
+        if word in choices:
             return word
-    raise KeyError(f".{opcode[-1]} is no type")
+    some = ", ".join(f".{word}" for word in choices[:12])
+    more = ", ..." if len(choices) > 12 else ""
+    raise EmulationError(f"it needs a {what}, one of {some}{more}")
 
 
 def count_of(opcode: tuple[str, ...]) -> int:

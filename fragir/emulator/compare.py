@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, elementwise, of2
-from fragir.emulator.common import Mask, Step, store, width_of
+from fragir.emulator.common import Mask, Step, store, width_of, word_of
 from fragir.emulator.floating import KINDS, flush
 from fragir.emulator.rounding import FORMATS, decode, encode
 
@@ -58,7 +58,7 @@ def comparison(word: str, floating: bool) -> Function:
 
 def _operands(d: Decoder, ins: Instruction, kind: str) -> tuple[Function, list[Any], bool]:
     """(comparison on rows, rows of a and b, whether packed)."""
-    word = next(w for w in ins.opcode if w in COMPARISONS)
+    word = word_of(ins.opcode, COMPARISONS, "comparison")
     if kind in KINDS:
         form, register, split = KINDS[kind]
         shape = FORMATS[form]

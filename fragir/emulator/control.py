@@ -61,11 +61,12 @@ def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
         return found
 
     if ins.opcode[0] == "bra":
-        (name,) = ins.operands
-        if not isinstance(name, tree.Name):
+        if len(ins.operands) != 1 or not isinstance(ins.operands[0], tree.Name):
             raise program.error("bra needs a label", ins.at)
-        return [position(name)]
+        return [position(ins.operands[0])]
     if ins.opcode[0] == "brx":
+        if len(ins.operands) != 2:
+            raise program.error("brx.idx needs an index and the label of a list", ins.at)
         table = ins.operands[1]
         if isinstance(table, tree.Name):
             for s in scope.chain():

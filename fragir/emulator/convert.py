@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
     from fragir.ptx.tree import Instruction
 
+#: What cvt.pack packs into.
+_PACKED = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
+_SCALARS = ("f16", "bf16", "f32", "f64")
 _INTEGER_MODES = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
 _FLOAT_MODES = ("rn", "rna", "rz", "rm", "rp")
 _ROUND: dict[str, Function] = {
@@ -135,7 +138,7 @@ def float_to_float(into: str, kind: str, words: tuple[str, ...]) -> Function:
 
 def convert(d: Decoder, ins: Instruction) -> Step:
     words = ins.opcode
-    if words[1] == "pack":
+    if "pack" in words[1:2]:
         return _integer_pack(d, ins)
     kinds = [w for w in words[1:] if w in DTYPES]
     if len(kinds) != 2:
@@ -144,6 +147,9 @@ def convert(d: Decoder, ins: Instruction) -> Step:
     if into in ELEMENTS:
         return convert_pairs(d, ins, into, kind)
     integer_in, integer_out = kind[0] in "us", into[0] in "us"
+    scalars = (*_SCALARS, "tf32") if kind in _SCALARS else _SCALARS
+    if not (integer_in or kind in _SCALARS) or not (integer_out or into in scalars):
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
     rounding = next((w for w in words if w in _ROUND), None)
     mode = next((w for w in words if w in _FLOAT_MODES), "rn")
     function: Function
@@ -168,7 +174,14 @@ def convert(d: Decoder, ins: Instruction) -> Step:
 
 def _integer_pack(d: Decoder, ins: Instruction) -> Step:
     """cvt.pack.sat: two integers clamped and packed, c shifted up behind them."""
-    into = ins.opcode[3]
+    types = [w for w in ins.opcode[2:] if w != "sat"]
+    match types:
+        case [into, ("s32" | "u32") as kind, *rest] if into in _PACKED and rest in ([], ["b32"]):
+            pass
+        case _:
+            raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    if d.count(ins) != 1 + len(types):
+        raise d.error(ins, f"{ins.mnemonic} takes {1 + len(types)} operands, not {d.count(ins)}")
     width = int(into[1:])  # also 4 and 2 bits
     low, high = limits(into)
     mask = (1 << width) - 1
@@ -180,7 +193,7 @@ def _integer_pack(d: Decoder, ins: Instruction) -> Step:
             packed = packed | (c[0].astype(np.int64) << (2 * width))
         return packed.astype(np.uint32)
 
-    sources = [d.source(ins, 1, ins.opcode[4]), d.source(ins, 2, ins.opcode[4])]
+    sources = [d.source(ins, 1, kind), d.source(ins, 2, kind)]
     if d.count(ins) > 3:
         sources.append(d.source(ins, 3, "u32"))
     return elementwise(function, d.target(ins, 0, "u32"), sources)

@@ -84,6 +84,8 @@ def convert_pairs(d: Decoder, ins: tree.Instruction, into: str, kind: str) -> St
     scaled = any(w.startswith("scaled") for w in words)
     element, width, total = ELEMENTS[into], element_width(ELEMENTS[into]), width_of(into)
     given = 2 if kind == "f32" else 1
+    if kind != "f32" and kind not in ELEMENTS:
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
     if d.count(ins) != 1 + given + scaled:
         raise d.error(ins, f"{ins.mnemonic} takes {1 + given + scaled} operands")
     source = "f32" if kind == "f32" else ELEMENTS[kind]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fragir.emulator.calls import split_call
 from fragir.emulator.control import targets
-from fragir.emulator.decode import MALFORMED
+from fragir.emulator.failure import statement
 from fragir.emulator.program import RESULTS, Placed, Program, Register
 from fragir.ptx import tree
 
@@ -134,11 +134,8 @@ class Dataflow:
         self.by_instruction = {id(p.ins): i for i, p in enumerate(program.code)}
 
     def _roles(self, placed: Placed) -> Roles:
-        try:
+        with statement(self.program, placed.ins):
             return roles(self.program, placed)
-        except MALFORMED as problem:
-            ins = placed.ins
-            raise self.program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
 
     def of(self, ins: tree.Instruction) -> Roles:
         return self.roles[self.by_instruction[id(ins)]]
@@ -169,11 +166,8 @@ class Dataflow:
         return {r for r, bit in self._bits.items() if bits & bit}
 
     def _targets(self, placed: Placed) -> list[int]:
-        try:
+        with statement(self.program, placed.ins):
             return targets(self.program, placed.ins, placed.scope)
-        except MALFORMED as problem:
-            ins = placed.ins
-            raise self.program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
 
     def _successors(self, at: int) -> list[int]:
         placed = self.program.code[at]

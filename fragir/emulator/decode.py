@@ -24,6 +24,7 @@ from fragir.emulator.common import (
     Select,
     Step,
     dtype_of,
+    layout_of,
     width_of,
 )
 from fragir.emulator.memory import GLOBAL_BASE
@@ -52,40 +53,6 @@ SPACES = {
 #: Spaces of variables that no thread writes: their addresses count from the start of the arena of
 #: global memory, where they come first, so that 32 bits hold them.
 WINDOWS = ("const", "param")
-
-#: What decoding functions raise where an opcode lacks a word or an operand is of a wrong kind.
-MALFORMED = (
-    KeyError,
-    ValueError,
-    IndexError,
-    TypeError,
-    StopIteration,
-    AttributeError,
-    AssertionError,
-)
-
-#: First opcode word -> operand counts, for instructions of a fixed shape.
-OPERANDS: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(
-        ("abs", "neg", "not", "cnot", "popc", "clz", "brev", "bfind", "mov", "cvta"),
-        (2,),
-    ),
-    **dict.fromkeys(("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh", "testp"), (2,)),
-    **dict.fromkeys(("add", "sub", "mul", "mul24", "div", "rem", "and", "or", "xor"), (3,)),
-    **dict.fromkeys(("addc", "subc", "shl", "shr", "copysign", "bmsk", "szext", "mapa"), (3,)),
-    **dict.fromkeys(("mad", "madc", "mad24", "fma", "sad", "shf", "bfe", "prmt"), (4,)),
-    **dict.fromkeys(("dp4a", "dp2a", "selp", "slct", "fns"), (4,)),
-    **dict.fromkeys(("min", "max", "setp", "set"), (3, 4)),
-    "bfi": (5,),
-    "lop3": (5, 6),
-    **dict.fromkeys(("activemask",), (1,)),
-    **dict.fromkeys(("elect", "ldmatrix", "stmatrix", "movmatrix", "getctarank", "isspacep"), (2,)),
-    "match": (3,),
-    "redux": (3,),
-    "vote": (3,),
-    "shfl": (5,),
-    "cvt": (2, 3, 4),
-}
 
 
 class Negated:
@@ -234,9 +201,15 @@ class Decoder:
 
     def _narrow(self, ins: tree.Instruction, row: Row | Clock, kind: str, name: str) -> Row:
         dtype = dtype_of(kind)
-        value: Any = row
-        if isinstance(row, Clock) or row.dtype.itemsize == dtype.itemsize:
-            return value if isinstance(row, Clock) else row.view(dtype)
+        if (kind == "pred") != (row.dtype == np.bool_):
+            raise self.error(ins, f"{name} cannot be used as .{kind}")
+        if isinstance(row, Clock):
+            if row.dtype.itemsize < dtype.itemsize:
+                raise self.error(ins, f"{name} has fewer bits than .{kind}")
+            narrow: Any = Clock(UINT[dtype.itemsize], row.shift)
+            return narrow
+        if row.dtype.itemsize == dtype.itemsize:
+            return row.view(dtype)
         if row.dtype.itemsize > dtype.itemsize:
             return row.view(dtype)[:, :: row.dtype.itemsize // dtype.itemsize]
         raise self.error(ins, f"{name} has fewer bits than .{kind}")
@@ -289,7 +262,7 @@ class Decoder:
     def register_row(
         self, ins: tree.Instruction, register: Register, kind: str, wide: bool = False
     ) -> Row:
-        dtype, width = DTYPES[kind]
+        dtype, width = layout_of(kind)
         if register.width == 128:
             raise self.error(ins, f"{ins.mnemonic}: a .b128 register cannot be used as .{kind}")
         row = self.machine.files[register.width][register.index]
@@ -355,9 +328,11 @@ class Decoder:
             raise self.error(ins, f"{ins.mnemonic} needs a register here")
         return found
 
-    def halves(self, ins: tree.Instruction, operand: tree.Operand) -> list[Row | None]:
-        """The two rows of a .b128 register, the low half first; None twice for `_`."""
-        if isinstance(operand, tree.Sink):
+    def halves(
+        self, ins: tree.Instruction, operand: tree.Operand, source: bool = False
+    ) -> list[Row | None]:
+        """The two rows of a .b128 register, the low half first; None twice for a target `_`."""
+        if isinstance(operand, tree.Sink) and not source:
             return [None, None]
         register = self.register(ins, operand)
         if register.width != 128:
@@ -442,18 +417,7 @@ class Decoder:
         decode = lookup(ins.opcode)
         if decode is None:
             raise self.error(ins, f"the instruction {ins.mnemonic} is not known")
-        counts = OPERANDS.get(ins.opcode[0])
-        if counts is not None and len(ins.operands) not in counts:
-            wanted = " or ".join(str(n) for n in counts)
-            raise self.error(
-                ins, f"{ins.mnemonic} takes {wanted} operands, not {len(ins.operands)}"
-            )
-        try:
-            return decode(self, ins)
-        except MALFORMED as problem:
-            raise self.error(
-                ins, f"the instruction {ins.mnemonic} is not supported in this form", str(problem)
-            ) from problem
+        return decode(self, ins)
 
 
 def types_last(ins: tree.Instruction) -> tree.Instruction:

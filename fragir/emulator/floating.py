@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of1
 from fragir.emulator.approximate import approximate
-from fragir.emulator.common import OOB_NAN, Step, where
+from fragir.emulator.common import OOB_NAN, EmulationError, Step, where
 from fragir.emulator.rounding import (
     F16_NAN,
     F32_NAN,
@@ -251,7 +251,7 @@ def modified(
 
 
 def _wrapped(ins: Instruction, function: Function, kind: str) -> Function:
-    form, _, split = KINDS[kind]
+    form, _, split = floating_kind(kind)
     words = ins.opcode
     return modified(
         function,
@@ -264,8 +264,16 @@ def _wrapped(ins: Instruction, function: Function, kind: str) -> Function:
     )
 
 
+def floating_kind(kind: str) -> tuple[str, str, bool]:
+    """(format, type of the register, whether packed) of a type. EmulationError for others."""
+    found = KINDS.get(kind)
+    if found is None:
+        raise EmulationError(f".{kind} is no floating-point type of this instruction")
+    return found
+
+
 def _build(d: Decoder, ins: Instruction, function: Function, kind: str) -> Step:
-    register = KINDS[kind][1]
+    register = floating_kind(kind)[1]
     sources = [d.source(ins, i, register) for i in range(1, d.count(ins))]
     return elementwise(_wrapped(ins, function, kind), d.target(ins, 0, register), sources)
 
@@ -281,7 +289,7 @@ def _arithmetic(d: Decoder, ins: Instruction) -> Step:
         raise d.error(ins, f"the form {'.'.join(words)} is not supported")
     if words[-2] in KINDS:
         return _mixed(d, ins, words[-2], kind)
-    form = KINDS[kind][0]
+    form = floating_kind(kind)[0]
     if name in ("div", "rcp", "sqrt") and ("approx" in words or "full" in words):
         return _build(d, ins, approximate(name, form, words), kind)
     return _build(d, ins, ieee(name, form, _mode(ins)), kind)
@@ -306,14 +314,14 @@ def _mixed(d: Decoder, ins: Instruction, into: str, kind: str) -> Step:
 
 def _approximation(d: Decoder, ins: Instruction) -> Step:
     kind = ins.opcode[-1]
-    return _build(d, ins, approximate(ins.opcode[0], KINDS[kind][0], ins.opcode), kind)
+    return _build(d, ins, approximate(ins.opcode[0], floating_kind(kind)[0], ins.opcode), kind)
 
 
 def _extreme(d: Decoder, ins: Instruction) -> Step:
     words, kind = ins.opcode, ins.opcode[-1]
-    xorsign = "xorsign" in words
+    xorsign, form = "xorsign" in words, floating_kind(kind)[0]
     function = extreme(
-        KINDS[kind][0], words[0] == "max", "NaN" in words, xorsign, "abs" in words and not xorsign
+        form, words[0] == "max", "NaN" in words, xorsign, "abs" in words and not xorsign
     )
     return _build(d, ins, function, kind)
 
@@ -324,7 +332,7 @@ def _sign(d: Decoder, ins: Instruction) -> Step:
 
 
 def _test(d: Decoder, ins: Instruction) -> Step:
-    form, register, _ = KINDS[ins.opcode[-1]]
+    form, register, _ = floating_kind(ins.opcode[-1])
     function = has_property(ins.opcode[1], form)
     return elementwise(function, d.target(ins, 0, "pred"), [d.source(ins, 1, register)])
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from fragir.emulator.vocabulary import foreign
+
 Words = frozenset[str]
 #: What is wrong with the words of an opcode; None: nothing.
 Rule = Callable[[Words], str | None]
@@ -437,10 +439,11 @@ def _by_first_word() -> dict[str, tuple[Form, ...]]:
 
 @cache
 def why_not(opcode: tuple[str, ...]) -> str | None:
-    """What is wrong with the modifiers of an opcode; None for forms that are not listed here."""
+    """What is wrong with the modifiers of an opcode; None for opcodes that are not listed here."""
     forms = _by_first_word().get(opcode[0])
     if forms is None:
-        return None
+        word = foreign(opcode)
+        return None if word is None else f".{word} is no modifier of {opcode[0]}"
     form = next((f for f in forms if _begins(opcode, f.head)), None)
     if form is None:
         return f".{opcode[1]} is no modifier of {opcode[0]}" if len(opcode) > 1 else "it lacks one"

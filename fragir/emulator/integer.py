@@ -9,6 +9,7 @@ import numpy as np
 from fragir.emulator.alu import Decode, Function, elementwise, nothing, of1, of3
 from fragir.emulator.common import Mask, Step, dtype_of, store, where, width_of
 from fragir.emulator.integer_bits import (
+    PERMUTATIONS,
     bit_mask,
     dot,
     extend,
@@ -149,6 +150,8 @@ def simple(d: Decoder, ins: Instruction) -> Step:
     """Two (or one) operands of one type."""
     name, kind = ins.opcode[0], _kind(ins)
     function = _SIMPLE[name]
+    if name in ("min", "max") and d.count(ins) != 3:
+        raise d.error(ins, f"{ins.mnemonic} takes 3 operands, not {d.count(ins)}")
     if "sat" in ins.opcode:
         function = _SATURATING[name]
     if kind == "pred" and name == "not":
@@ -328,7 +331,7 @@ def _look_up(d: Decoder, ins: Instruction) -> Step:
 
 
 def _permute(d: Decoder, ins: Instruction) -> Step:
-    mode = ins.opcode[-1] if ins.opcode[-1] != "b32" else None
+    mode = next((w for w in ins.opcode if w in PERMUTATIONS), None)
     return _generic(permute(mode), ["u32"] * 3, "u32")(d, ins)
 
 

@@ -211,16 +211,19 @@ def look_up(table: int) -> Function:
     return function
 
 
+#: Mode of prmt -> which bytes of b:a the result has, lowest first, by the low bits of c.
+PERMUTATIONS: dict[str, list[list[int]]] = {
+    "f4e": [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]],
+    "b4e": [[0, 7, 6, 5], [1, 0, 7, 6], [2, 1, 0, 7], [3, 2, 1, 0]],
+    "rc8": [[i] * 4 for i in range(4)],
+    "ecl": [[0, 1, 2, 3], [1, 1, 2, 3], [2, 2, 2, 3], [3, 3, 3, 3]],
+    "ecr": [[0, 0, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 2, 3]],
+    "rc16": [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]],
+}
+
+
 def permute(mode: str | None) -> Function:
     """prmt: four bytes chosen from b:a by the nibbles of c, or by a mode and c's low bits."""
-    modes: dict[str, list[list[int]]] = {
-        "f4e": [[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]],
-        "b4e": [[0, 7, 6, 5], [1, 0, 7, 6], [2, 1, 0, 7], [3, 2, 1, 0]],
-        "rc8": [[i] * 4 for i in range(4)],
-        "ecl": [[0, 1, 2, 3], [1, 1, 2, 3], [2, 2, 2, 3], [3, 3, 3, 3]],
-        "ecr": [[0, 0, 0, 0], [0, 1, 1, 1], [0, 1, 2, 2], [0, 1, 2, 3]],
-        "rc16": [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]],
-    }
 
     def pick(a: Array, b: Array, selectors: list[Array]) -> Array:
         both = (b.astype(np.uint64) << np.uint64(32)) | a
@@ -237,7 +240,7 @@ def permute(mode: str | None) -> Function:
 
     if mode is None:
         return general
-    table = np.array(modes[mode], np.uint32)
+    table = np.array(PERMUTATIONS[mode], np.uint32)
 
     def by_mode(a: Array, b: Array, c: Array) -> Array:
         chosen = table[c & 3]

@@ -18,13 +18,15 @@ from fragir.emulator.checks import hooks_for
 from fragir.emulator.collective import is_collective, needs
 from fragir.emulator.common import LANES, Asynchrony, EmulationError, Step
 from fragir.emulator.control import Control, ends_block, guarded, polling_edges, targets
-from fragir.emulator.decode import MALFORMED, Decoder, lookup
+from fragir.emulator.decode import Decoder, lookup
+from fragir.emulator.failure import statement
 from fragir.emulator.forms import why_not
 from fragir.emulator.handover import FRAME
 from fragir.emulator.hooks import instrument, overriding
 from fragir.emulator.initial import image
 from fragir.emulator.launch_limits import check_launch, cluster_of, target_of
 from fragir.emulator.memory import Memory
+from fragir.emulator.operand_counts import miscounted
 from fragir.emulator.program import RESULTS, Program
 from fragir.emulator.report import Report
 from fragir.emulator.scheduler import Code, Scheduler
@@ -236,6 +238,9 @@ class Launch:
             if reason is not None:
                 text = f"there is no instruction {ins.mnemonic}: {reason}"
                 raise self.program.error(text, ins.at)
+            reason = miscounted(ins.opcode, len(ins.operands))
+            if reason is not None:
+                raise self.program.error(reason, ins.at)
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -314,55 +319,47 @@ class Launch:
         leaders: set[int] = set()
         for placed in program.code:
             if placed.ins.opcode[0] in ("bra", "brx"):
-                try:
+                with statement(program, placed.ins):
                     leaders.update(targets(program, placed.ins, placed.scope))
-                except MALFORMED as problem:
-                    raise program.error("this branch is malformed", placed.ins.at) from problem
         code = Code([None] * count, {}, leaders, {}, set())
         scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
         control = Control(decoder, scheduler, polling_edges(program))
         self.watched = self._wgmma_registers(decoder)
         at = 0
         while at < count:
-            placed = program.code[at]
-            ins = placed.ins
-            decoder.placed = placed
-            if ends_block(ins):
-                try:
-                    terminator = control.terminator(at)
-                    for hook in overriding(machine.hooks, "wrap_terminator"):
-                        terminator = hook.wrap_terminator(decoder, ins, terminator)
-                    code.terminators[at] = terminator
-                except MALFORMED as problem:
-                    raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
-                at += 1
-                continue
-            if is_collective(ins):
-                try:
-                    code.collectives[at] = needs(decoder, ins)
-                except MALFORMED as problem:
-                    raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
-            if needs_warpgroup(ins):
-                code.warpgroups.add(at)
-            if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
-                group = [ins]
-                while (
-                    at + len(group) < count
-                    and at + len(group) not in leaders
-                    and fusible(decoder, group, program.code[at + len(group)].ins)
-                    and program.code[at + len(group)].scope is placed.scope
-                ):
-                    group.append(program.code[at + len(group)].ins)
-                try:
-                    step = instrument(decoder, group, mma_group(decoder, group))
-                except MALFORMED as problem:
-                    raise program.error(f"{ins.mnemonic} is malformed", ins.at) from problem
-                code.steps[at] = self._watched(decoder, step, group)
-                at += len(group)
-                continue
-            code.steps[at] = self._step(decoder, control, at)
-            at += 1
+            with statement(program, program.code[at].ins):
+                at += self._decode_from(at, decoder, control, code)
         return scheduler
+
+    def _decode_from(self, at: int, decoder: Decoder, control: Control, code: Code) -> int:
+        """Decode the instruction at a position and those that are fused with it: how many."""
+        program, machine = self.program, self.machine
+        decoder.placed = placed = program.code[at]
+        ins = placed.ins
+        if ends_block(ins):
+            terminator = control.terminator(at)
+            for hook in overriding(machine.hooks, "wrap_terminator"):
+                terminator = hook.wrap_terminator(decoder, ins, terminator)
+            code.terminators[at] = terminator
+            return 1
+        if is_collective(ins):
+            code.collectives[at] = needs(decoder, ins)
+        if needs_warpgroup(ins):
+            code.warpgroups.add(at)
+        if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
+            group = [ins]
+            while (
+                at + len(group) < len(program.code)
+                and at + len(group) not in code.leaders
+                and fusible(decoder, group, program.code[at + len(group)].ins)
+                and program.code[at + len(group)].scope is placed.scope
+            ):
+                group.append(program.code[at + len(group)].ins)
+            step = instrument(decoder, group, mma_group(decoder, group))
+            code.steps[at] = self._watched(decoder, step, group)
+            return len(group)
+        code.steps[at] = self._step(decoder, control, at)
+        return 1
 
     def _step(self, decoder: Decoder, control: Control, at: int) -> Step:
         placed = self.program.code[at]

@@ -89,7 +89,7 @@ def _respond(machine: Machine, data: Any, at: int, memory: Memory) -> None:
 def _query(d: Decoder, ins: Instruction) -> Step:
     if d.count(ins) != 2:
         raise d.error(ins, f"{ins.mnemonic} takes two operands")
-    low, high = d.halves(ins, d.operand(ins, 1))
+    low, high = d.halves(ins, d.operand(ins, 1), source=True)
     if low is None or high is None:
         raise d.error(ins, f"{ins.mnemonic} needs a .b128 register")
     if "is_canceled" in ins.opcode:

@@ -19,7 +19,7 @@ from fragir.emulator.state import Machine
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.decode import Decoder
+    from fragir.emulator.decode import Decoder, Place
     from fragir.emulator.hooks import Event
 
 NONE = -1  # no mbarrier
@@ -89,9 +89,10 @@ def update(
     return old
 
 
-def _positions(machine: Machine, space: str, address: Any, sel: Any, mask: Mask) -> I64:
+def mbarriers_at(machine: Machine, place: Place, sel: Any, mask: Mask) -> I64:
     """Byte positions of mbarriers in the shared arena."""
-    parts = machine.memory.spaces(space, address, sel, mask, 8)
+    address = place.at(sel, mask)
+    parts = machine.memory.spaces(place.space, address, sel, mask, 8)
     if len(parts) != 1 or parts[0][0] is not machine.memory.shared:
         raise AccessFault("an mbarrier must lie in shared memory", int(address.flat[0]), 0)
     return parts[0][1]
@@ -134,7 +135,7 @@ def _init(d: Decoder, ins: tree.Instruction) -> Step:
     machine, place, count = d.machine, d.place(ins, 0, _space(d, ins)), d.source(ins, 1, "u32")
 
     def run(sel: Any, mask: Mask) -> None:
-        at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        at = mbarriers_at(machine, place, sel, mask)
         lanes = get(machine.engine.lane_ids, sel, mask)
         _own(machine, at, lanes)
         tell_mbarrier(machine, "init", at, lanes)
@@ -154,7 +155,7 @@ def _inval(d: Decoder, ins: tree.Instruction) -> Step:
     machine, place = d.machine, d.place(ins, 0, _space(d, ins))
 
     def run(sel: Any, mask: Mask) -> None:
-        at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        at = mbarriers_at(machine, place, sel, mask)
         _own(machine, at, get(machine.engine.lane_ids, sel, mask))
         tell_mbarrier(machine, "inval", at, get(machine.engine.lane_ids, sel, mask))
         machine.memory.shared.scatter(at, 8, 1, np.zeros(at.shape, np.uint64))
@@ -176,7 +177,7 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
         raise d.error(ins, f"the operands of {ins.mnemonic} are not right")
 
     def run(sel: Any, mask: Mask) -> None:
-        at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        at = mbarriers_at(machine, place, sel, mask)
         each, who = at.ravel(), get(machine.engine.lane_ids, sel, mask).ravel()
         values = np.ones(each.shape, np.int64)
         if amount is not None:
@@ -234,7 +235,7 @@ def _expect(d: Decoder, ins: tree.Instruction) -> Step:
     sign = 1 if ins.opcode[1] == "expect_tx" else -1
 
     def run(sel: Any, mask: Mask) -> None:
-        at = _positions(machine, place.space, place.at(sel, mask), sel, mask).ravel()
+        at = mbarriers_at(machine, place, sel, mask).ravel()
         tell_mbarrier(machine, "expect", at, get(machine.engine.lane_ids, sel, mask))
         values = get(amount, sel, mask).ravel()
         who = get(machine.engine.lane_ids, sel, mask).ravel()
@@ -251,7 +252,7 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
     wanted = d.source(ins, 2, "u32" if by_parity else "u64")
 
     def run(sel: Any, mask: Mask) -> None:
-        at = _positions(machine, place.space, place.at(sel, mask), sel, mask)
+        at = mbarriers_at(machine, place, sel, mask)
         words = machine.memory.shared.gather(at, 8, 1)
         if machine.cluster_size > 1:
             _own(machine, at, get(machine.engine.lane_ids, sel, mask))

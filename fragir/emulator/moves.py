@@ -60,10 +60,10 @@ def _move_128(d: Decoder, ins: tree.Instruction, into: tree.Operand, out_of: tre
     if isinstance(into, tree.Vector) and isinstance(out_of, tree.Vector):
         raise d.error(ins, f"{ins.mnemonic} needs a .b128 register")
     if isinstance(into, tree.Vector):
-        return _pieces(ins, d, into, d.halves(ins, out_of), True)
+        return _pieces(ins, d, into, d.halves(ins, out_of, source=True), True)
     if isinstance(out_of, tree.Vector):
         return _pieces(ins, d, out_of, d.halves(ins, into), False)
-    pairs = zip(d.halves(ins, into), d.halves(ins, out_of), strict=True)
+    pairs = zip(d.halves(ins, into), d.halves(ins, out_of, source=True), strict=True)
     return sequence([copy(a, b) for a, b in pairs if b is not None])
 
 

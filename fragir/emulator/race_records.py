@@ -222,7 +222,11 @@ class Records(Sited):
         """What has been read here must be known to those who write."""
         shadow, clocks = self.shadow, self.clocks
         times = shadow.read_time[places]
-        if int(times.max()) > clocks.lowest and (late := times > clocks.floor[who]).any():
+        if (
+            times.size
+            and int(times.max()) > clocks.lowest
+            and (late := times > clocks.floor[who]).any()
+        ):
             recs = shadow.read[places[late]]
             open_ = recs >> TIME_SHIFT > clocks.lowest
             if strong:

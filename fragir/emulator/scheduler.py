@@ -17,6 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step, is_slice
+from fragir.emulator.failure import failure
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Program
 from fragir.emulator.state import BLOCKED, EXITED, PARKED, WAITING, Machine
@@ -184,9 +185,12 @@ class Scheduler:
             if error.line is None:
                 raise self._placed(error, position, sel) from None
             raise
-        except (IndexError, ValueError, TypeError) as problem:
-            error = EmulationError(f"the emulator failed here: {problem}")
-            raise self._placed(error, position, sel) from problem
+        except MemoryError:
+            raise
+        except Exception as problem:
+            if (mask is not None and block.collective) or block.warpgroup:
+                position = self._at
+            raise failure(self.program, self.program.code[position].ins, problem) from problem
 
     @staticmethod
     def _width(sel: Any) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of2
-from fragir.emulator.common import Row, Step, where
+from fragir.emulator.common import EmulationError, Row, Step, where, word_of
 from fragir.emulator.compare import ORDERED
 from fragir.ptx import tree
 
@@ -77,7 +77,7 @@ def _types(ins: tree.Instruction, count: int) -> list[bool]:
     """Whether each of the opcode's types is signed."""
     found = [w == "s32" for w in ins.opcode if w in _TYPES]
     if len(found) != count:
-        raise ValueError(f"{count} types are needed")
+        raise EmulationError(f"it has {count} types, not {len(found)}")
     return found
 
 
@@ -108,7 +108,7 @@ def _scalar(d: Decoder, ins: tree.Instruction) -> Step:
     name, words = ins.opcode[0], ins.opcode
     if name == "vset":
         (a_signed, b_signed), d_signed = _types(ins, 2), False
-        primary = ORDERED[next(w for w in words if w in ORDERED)]
+        primary = ORDERED[word_of(words, ORDERED, "comparison")]
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _shift(name, "wrap" in words) if name in ("vshl", "vshr") else _PRIMARY[name]
@@ -181,9 +181,9 @@ def _chosen(text: str, letter: str, default: str, many: int, most: int) -> list[
     text = text or default
     digits = [int(c) for c in reversed(text[1:]) if c.isdigit()]
     if text[0] != letter or len(digits) != len(text) - 1 or not 0 < len(digits) <= many:
-        raise ValueError(f".{text} is no selector here")
+        raise EmulationError(f".{text} is no selector here")
     if max(digits) > most:
-        raise ValueError(f".{text} names a part that is not there")
+        raise EmulationError(f".{text} names a part that is not there")
     return digits
 
 
@@ -194,7 +194,7 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     letter, width = ("h", 16) if many == 2 else ("b", 8)
     if name == "vset":
         (a_signed, b_signed), d_signed = _types(ins, 2), False
-        primary = ORDERED[next(w for w in words if w in ORDERED)]
+        primary = ORDERED[word_of(words, ORDERED, "comparison")]
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _PRIMARY[name]
@@ -204,7 +204,7 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     a_from = _chosen(a_part, letter, letter + own, many, 2 * many - 1)
     b_from = _chosen(b_part, letter, letter + other, many, 2 * many - 1)
     if len(a_from) != many or len(b_from) != many:
-        raise ValueError(f"selectors name {many} parts")
+        raise EmulationError(f"selectors name {many} parts")
     node, part, _ = _operand(d, ins, 0)
     mask = _chosen(part, letter, letter + own, many, many - 1)
     rows.append(d.source(ins, 3, "u32"))

@@ -138,6 +138,9 @@ def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
     op = operation(d, ins)
     if not isinstance(op, MmaOp):
         raise d.error(ins, f"{ins.mnemonic} is not supported")
+    for one in group:
+        if d.count(one) < 4:
+            raise d.error(one, f"{one.mnemonic} takes 4 operands or more, not {d.count(one)}")
     vectors = [[d.vector(i.operands[k]) for i in group] for k in range(4)]
     for vector, wanted, name in zip(vectors, (op.d, op.a, op.b, op.c), "dabc", strict=True):
         for one, elements in zip(group, vector, strict=True):

@@ -1,0 +1,149 @@
+"""Statements with wrong words and operands are refused with a reason; failures are told as ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fragir.cli.main import main
+from fragir.emulator import EmulationError, decode, run
+from fragir.emulator.failure import EmulatorFailure
+
+from . import statement_mutants
+
+SAMPLE = 500
+
+
+def test_no_mutant_makes_the_emulator_fail() -> None:
+    mutants = statement_mutants.sample(SAMPLE, seed=1)
+    failed = {s: statement_mutants.verdict(t, s, n % 2 == 0) for n, (t, s) in enumerate(mutants)}
+    assert {s: why for s, why in failed.items() if why is not None} == {}
+
+
+def test_every_shape_is_one_that_the_emulator_reads() -> None:
+    """The unchanged statements run, or stop where they execute: they are no nonsense themselves."""
+    unknown = "multimem istypep tex txq suld sust tcgen05".split()
+    refused = [
+        s
+        for t, s in statement_mutants.bases()[::3]
+        if (reason := said(t, s)) is not None
+        and " in k, block " not in reason
+        and "not initialised" not in reason
+        and s.split(".")[0].split()[-1] not in unknown
+    ]
+    assert len(refused) <= 3, refused
+
+
+def said(target: str, statement: str) -> str | None:
+    """What the emulator says of a statement."""
+    text = statement_mutants.HEAD.format(target=target) + f"{statement};"
+    threads = 128 if "wgmma" in statement else 32
+    try:
+        run(
+            text + statement_mutants.TAIL.format(),
+            arguments=[bytes(64)],
+            block=(threads,),
+            limit=2000,
+        )
+    except EmulationError as error:
+        assert error.line == 15 or error.line is None
+        return error.message
+    return None
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("testp.finite.lt.f32 %p1, %f1", "there is no instruction .*: .lt is no modifier of testp"),
+        ("add.volatile.u32 %r2, %r3, %r4", ".volatile is no modifier of add"),
+        ("add.u32 %r2, %r3", "add.u32 takes 3 operands, not 2"),
+        ("bra END, MORE", "bra takes 1 operand, not 2"),
+        ("mov.b32 %r2", "mov.b32 takes 2 operands, not 1"),
+        (
+            "shfl.sync.b32 %r2, %r3, 0, 31, -1",
+            "it needs a modifier, one of .up, .down, .bfly, .idx",
+        ),
+        ("setp.f32 %p1, %f0, %f1", "it needs a comparison, one of"),
+        ("prmt %r2, %r3, %r4, 0x5410, 7", "prmt takes 4 operands, not 5"),
+        ("vadd.u32.u32 %r2, %r3, %r4", "vadd.u32.u32: it has 3 types, not 2"),
+        ("call (%r2), [%d0], (%r3)", "a call names a function"),
+        ("min.s32 %r2, %r3, %r4, %r5", "min.s32 takes 3 operands, not 4"),
+        ("cvt.rn.tf32.e4m3x2 %r2, %h1", "is not supported"),
+        ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%g0, %g1}, {%g2}, {%g3}", "takes 4"),
+        ("atom.global.cas.b128 %q0, [%d0], _, %q2", "needs a register here"),
+        ("cp.async.mbarrier.arrive.b64 [%d0]", "an mbarrier must lie in shared memory"),
+        ("mov.u64 %d1, %clock", "%clock has fewer bits than .u64"),
+        ("mov.pred %p1, %laneid", "%laneid cannot be used as .pred"),
+    ],
+)
+def test_what_is_wrong_is_said(statement: str, words: str) -> None:
+    text = statement_mutants.HEAD.format(target="sm_120a") + f"{statement};"
+    with pytest.raises(EmulationError, match=words) as caught:
+        run(text + statement_mutants.TAIL.format(), arguments=[bytes(64)])
+    assert caught.value.line == 15
+
+
+def test_a_wide_clock_is_cut() -> None:
+    text = statement_mutants.HEAD.format(target="sm_80") + "mov.u32 %r2, %clock64;"
+    run(text + statement_mutants.TAIL.format(), arguments=[bytes(64)])
+
+
+# -- our own failures ------------------------------------------------------------------------------
+
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() {
+    .reg .b32 %r<4>;
+    mov.b32 %r1, 0;
+    popc.b32 %r2, %r1;
+    ret;
+}
+"""
+
+
+def _decodes_badly(_decoder: Any, _ins: Any) -> Any:
+    known: dict[str, int] = {}
+    return known["nothing"]
+
+
+def _runs_badly(_decoder: Any, _ins: Any) -> Any:
+    def step(sel: Any, mask: Any) -> None:
+        raise ValueError("operands could not be broadcast")
+
+    return step
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    ("fault", "words"), [(_decodes_badly, "KeyError: 'nothing'"), (_runs_badly, "ValueError: oper")]
+)
+def test_a_fault_of_ours_is_told_as_ours(
+    fault: Any, words: str, check: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(decode.tables()[0], "popc", fault)
+    with pytest.raises(
+        EmulatorFailure, match=f"the emulator failed here, at popc.b32: {words}"
+    ) as e:
+        run(PTX, check=check)
+    assert not isinstance(e.value, EmulationError)
+    assert (e.value.line, e.value.source) == (7, "    popc.b32 %r2, %r1;")
+    assert e.value.hint is not None
+    assert "a fault of fragir's" in e.value.hint
+
+
+@pytest.mark.parametrize("command", ["emulate", "check"])
+def test_on_the_command_line(
+    command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error with its place, and no finding of the kernel's."""
+    monkeypatch.setitem(decode.tables()[0], "popc", _runs_badly)
+    path = tmp_path / "k.ptx"
+    path.write_text(PTX)
+    assert main([command, str(path), "--json"]) == 1
+    document = json.loads(capfd.readouterr().out)
+    assert document["error"]["line"] == 7
+    assert "report it" in document["error"]["message"]
