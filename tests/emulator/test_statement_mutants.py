@@ -49,8 +49,7 @@ def said(target: str, statement: str) -> str | None:
             limit=2000,
         )
     except EmulationError as error:
-        assert error.line == 15 or error.line is None
-        return error.message
+        return error.message if error.line in (15, None) else f"at line {error.line}"
     return None
 
 
