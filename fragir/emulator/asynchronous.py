@@ -17,6 +17,8 @@ from fragir.emulator.common import I64, LANES, Mask, is_slice
 from fragir.emulator.memory import Memory
 from fragir.emulator.state import Machine
 
+_PIECE = 16  # bytes: bulk copies are made of these
+
 
 @dataclass(slots=True)
 class Copy:
@@ -83,13 +85,37 @@ class Arrival:
     number: int  # copies with lower numbers were issued before
 
 
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What a bulk copy accesses of global memory: runs of `size` bytes (byte positions)."""
+
+    starts: I64
+    size: int
+
+    def pieces(self) -> tuple[I64, int]:
+        """(positions, bytes of each): pieces of up to 16 bytes that are multiples of their size."""
+        starts, size = self.starts, self.size
+        if size < _PIECE:
+            breaks = np.flatnonzero(np.diff(starts) != size) + 1
+            begin = starts[np.concatenate([[0], breaks])]
+            ends = starts[np.concatenate([breaks - 1, [len(starts) - 1]])] + size
+        else:
+            begin, ends = starts, starts + size
+        bits = int(np.bitwise_or.reduce(begin) | np.bitwise_or.reduce(ends) | _PIECE)
+        unit = bits & -bits
+        if size >= unit:
+            starts = (starts[:, None] + np.arange(0, size, unit)).ravel()
+        return np.unique(starts // unit) * unit, unit
+
+
 @dataclass(slots=True)
 class Transfer:
     """A bulk copy of one lane.
 
     `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
     and `reads` are the chunks of shared memory that it writes (`grain` bytes each) or reads (16).
-    `exact`: where it reads only some bytes of these chunks, which (positions).
+    `exact`: where it reads only some bytes of these chunks, which (positions). `region`: what it
+    reads or writes of global memory.
     A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
     of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
     to what is there, in any order with others that do.
@@ -107,6 +133,7 @@ class Transfer:
     generic: bool = False
     atomic: bool = False
     exact: I64 | None = None
+    region: Region | None = None
 
     @property
     def poisons(self) -> bool:

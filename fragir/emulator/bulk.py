@@ -14,7 +14,7 @@ import numpy as np
 
 from fragir.emulator.access import get
 from fragir.emulator.alu import Function, nothing
-from fragir.emulator.asynchronous import Transfer
+from fragir.emulator.asynchronous import Region, Transfer
 from fragir.emulator.atomics import flushing, operator
 from fragir.emulator.common import I64, UINT, Mask, Step, kind_of, where, width_of
 from fragir.emulator.memory import SHARED_WINDOW, AccessFault, Memory
@@ -185,6 +185,11 @@ def _run(
             fault.index = index
             raise
         each = _ALL_BYTES if byte_masks is None else int(byte_masks[index])
+        outside = None
+        if "global" in (source.space, into.space):
+            at = begin if source.space == "global" else start
+            runs = np.array([at + skip[0]]) if each == _ALL_BYTES else _chosen(at, size, each)
+            outside = Region(runs, size - sum(skip) if each == _ALL_BYTES else 1)
         targets = [(start, word)]
         if blocks is not None:
             targets = spread(memory, int(homes[index]), start, word, int(blocks[index]))
@@ -213,8 +218,10 @@ def _run(
                     size=size,
                     atomic=function is not None and writes,
                     exact=_chosen(begin, size, each) if reads and each != _ALL_BYTES else None,
+                    region=outside,
                 )
             )
+            outside = None  # of a multicast the first copy stands for all
         machine.report.statistics.loaded[source.space] += size
         machine.report.statistics.stored[into.space] += size * len(targets)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fragir.emulator.access import get
 from fragir.emulator.alu import Function, nothing
-from fragir.emulator.asynchronous import Transfer
+from fragir.emulator.asynchronous import Region, Transfer
 from fragir.emulator.atomics import flushing, operator
 from fragir.emulator.bulk import MBARRIER, shared_address, spread
 from fragir.emulator.common import I64, UINT, EmulationError, Mask, Step
@@ -183,8 +183,10 @@ def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
             if blocks is not None:
                 chosen = int(blocks[index])
                 targets = spread(memory, int(homes[index]), start, word, chosen, form.pair)
+            region: Region | None = Region(cells[inside], fields.unit.bytes)
             for to, signal in targets:
-                _load(machine, fields, cells, inside, to, signal, int(lane), size)
+                _load(machine, fields, cells, inside, to, signal, int(lane), size, region)
+                region = None  # of a multicast the first copy stands for all
             continue
         act = partial(_store, machine, fields, cells, inside, start, function)
         chunks, exact = _read(fields, inside, start)
@@ -199,6 +201,7 @@ def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
                 chunks,
                 size=size,
                 exact=exact,
+                region=Region(cells[inside], fields.unit.bytes),
             )
         )
 
@@ -254,6 +257,7 @@ def _load(
     word: int,
     lane: int,
     size: int,
+    region: Region | None,
 ) -> None:
     act = partial(_fetch, machine, fields, cells, inside, start)
     room = len(cells) * fields.unit.room
@@ -266,6 +270,7 @@ def _load(
             "cp.async.bulk.tensor",
             signal=word,
             size=size,
+            region=region,
         )
     )
 

@@ -48,14 +48,16 @@ def distinct(numbers: I64) -> I64:
 
 
 class Clocks:
-    """`proxy`: whether the kernel has work of the asynchronous proxy; `levels`: the scopes in which
-    plain memory hands on what is known (`scopes.py`). The planes of what it lacks are plane 0.
+    """`proxies`: 0 without work of the asynchronous proxy, 1 where its fences are for all memory, 2
+    where some are for shared or global memory alone; `levels`: the scopes in which plain memory
+    hands on what is known (`scopes.py`). The planes of what it lacks are plane 0.
     """
 
-    def __init__(self, machine: Machine, proxy: bool, levels: Sequence[int]) -> None:
+    def __init__(self, machine: Machine, proxies: int, levels: Sequence[int]) -> None:
         self.machine, self.levels = machine, tuple(levels)
-        planes = self.planes = 1 + proxy + len(self.levels)
-        self.proxy = int(proxy)
+        planes = self.planes = 1 + proxies + len(self.levels)
+        self._first = 1 + proxies
+        self.proxy, self.proxy_global = min(proxies, 1), proxies
         self.lanes = machine.warps_per_block * LANES * machine.cluster_size  # of a cluster
         total = machine.warps * LANES
         self.width = self.lanes
@@ -114,14 +116,16 @@ class Clocks:
         bad[which] = ~((column == own) | warp | (when <= known))
         return bad
 
-    def invisible(self, lanes: I64, records: I64) -> Bools:
+    def invisible(self, lanes: I64, records: I64, proxy: int | None = None) -> Bools:
         """Like `unordered`, for a lane that lets the asynchronous proxy access the bytes.
 
-        What threads wrote must have passed a proxy fence on its way, their own writes too.
+        What threads wrote must have passed a proxy fence on its way, their own writes too; `proxy`:
+        that for shared memory, or another plane.
         """
+        proxy = self.proxy if proxy is None else proxy
         time = records >> TIME_SHIFT
         column = records & COLUMN_MASK
-        plane = np.where(column >= self.lanes, 0, self.proxy)
+        plane = np.where(column >= self.lanes, 0, proxy)
         known = self.known[plane, lanes, np.minimum(column, self.width - 1)]
         return (time > 0) & (time > known)
 
@@ -204,12 +208,12 @@ class Clocks:
 
     def fenced(self, scope: int) -> int:
         """The plane of what a fence of at least that scope has dealt with; 0 if there is none."""
-        first = 1 + (self.proxy > 0)
+        first = self._first
         return next((first + i for i, s in enumerate(self.levels) if s >= scope), 0)
 
     def release(self, lanes: I64, scope: int) -> None:
         """A fence of that scope: what the lanes know can be handed on as far as it reaches."""
-        first = 1 + (self.proxy > 0)
+        first = self._first
         rows = self.rows(lanes)[0]
         for plane in (first + i for i, s in enumerate(self.levels) if s <= scope):
             self.known[plane, lanes] = np.maximum(self.known[plane, lanes], rows)

@@ -9,6 +9,7 @@ for updates that get lost (`race_updates.py`).
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +28,13 @@ from fragir.emulator.common import I32, I64, LANES, Bools
 from fragir.emulator.scopes import BLOCK, CLUSTER, DEVICE
 
 if TYPE_CHECKING:
+    from fragir.emulator.asynchronous import Region
     from fragir.emulator.state import Machine
 
 Vector = npt.NDArray[np.int32]
-Knowledge = dict[int, Vector]  # cluster of the grid -> times of its lanes
+#: cluster of the grid -> times of its lanes and agents; and, in a second row, of what fences have
+#: shown to the asynchronous proxy.
+Knowledge = dict[int, Vector]
 
 
 @dataclass(slots=True)
@@ -63,7 +67,8 @@ class World:
             return
         number = self.first + cluster
         known = dict(self.published.get(position, {}))
-        known[number] = later(vector[0], known.get(number))
+        rows = vector[[0, self.clocks.proxy_global]]
+        known[number] = later(rows, known.get(number))
         self.published[position] = known
 
     def acquire(self, known: Knowledge, lanes: I64) -> None:
@@ -77,14 +82,17 @@ class World:
             events.append(Event(self.clocks.now, column, known))
         self.clocks.now += 1
 
-    def knowledge(self, lane: int) -> Knowledge:
-        """What a lane knows of other clusters."""
+    def knowledge(self, lane: int, proxy: bool = False) -> Knowledge:
+        """What a lane knows of other clusters; `proxy`: at its last fence of that proxy."""
         cluster = lane // self.clocks.lanes
         number = self.first + cluster
         events = self.events.get(number)
         if not events:
             return {}
-        mine = self.clocks.rows(np.array([lane]))[0, 0]
+        if proxy:
+            mine = self.clocks.known[self.clocks.proxy_global, lane]
+        else:
+            mine = self.clocks.rows(np.array([lane]))[0, 0]
         heard = tuple(i for i, e in enumerate(events) if int(mine[e.column]) >= e.time)
         if (found := self._merged.get((number, heard))) is not None:
             return found
@@ -93,12 +101,12 @@ class World:
         while work:
             for other, vector in work.pop().items():
                 before = best.get(other)
-                if before is not None and (vector[: len(before)] <= before[: len(vector)]).all():
+                if before is not None and covers(before, vector):
                     continue
                 merged = best[other] = later(vector, before)
                 for event in self.events.get(other, ()):
-                    now = event.time <= merged[event.column]
-                    if now and (before is None or event.time > before[event.column]):
+                    now = event.time <= merged[0, event.column]
+                    if now and (before is None or event.time > before[0, event.column]):
                         work.append(event.learned)
         self._merged[number, heard] = best
         return best
@@ -118,24 +126,48 @@ class World:
                 vector = known.get(int(owner))
                 if vector is not None:
                     which = mine[owners[mine] == owner]
-                    bad[which] = time[which] > vector[column[which]]
+                    bad[which] = time[which] > at(vector[0], column[which])
         return bad
+
+    def hidden(self, lane: int, records: I64, owners: I32) -> Bools:
+        """Which writes of other clusters no fence has shown to the asynchronous proxy."""
+        time, column = records >> TIME_SHIFT, records & COLUMN_MASK
+        bad: Bools = column < self.clocks.lanes
+        for row, known in enumerate((self.knowledge(lane, proxy=True), self.knowledge(lane))):
+            for owner in np.unique(owners[bad]):
+                vector = known.get(int(owner))
+                if vector is not None:
+                    which = np.flatnonzero(bad & (owners == owner))
+                    bad[which] = time[which] > at(vector[row], column[which])
+        return bad
+
+
+def at(times: Vector, columns: I64) -> Any:
+    """The times of columns; never, of columns that came later."""
+    return np.where(columns < len(times), times[np.minimum(columns, len(times) - 1)], 0)
+
+
+def covers(a: Vector, b: Vector) -> bool:
+    """Whether `a` has all that `b` has."""
+    width = min(a.shape[1], b.shape[1])
+    return bool((b[:, :width] <= a[:, :width]).all()) and not b[:, width:].any()
 
 
 def later(a: Vector, b: Vector | None) -> Vector:
     """The later of two times everywhere."""
     if b is None:
         return a
-    if len(a) < len(b):
+    if a.shape[1] < b.shape[1]:
         a, b = b, a
     result = a.copy()
-    result[: len(b)] = np.maximum(a[: len(b)], b)
+    result[:, : b.shape[1]] = np.maximum(a[:, : b.shape[1]], b)
     return result
 
 
 #: What of a place is kept: the last write, the last read, the last read of another cluster.
 WRITE, READ, READ_ELSEWHERE = range(3)
 LIMIT = 1 << 23  # places of one buffer; larger ones are left alone
+LATEST = 64  # bulk copies of a buffer whose reads are kept until somebody writes to it
 
 
 class Ledger:
@@ -148,6 +180,8 @@ class Ledger:
         self.records: I64 = np.zeros((3, count), np.int64)
         self.owners: I32 = np.zeros((3, count), np.int32)
         self.written = False
+        #: What bulk copies have read while nothing was written: region, record, owner.
+        self.copied: deque[tuple[Region, int, int]] = deque(maxlen=LATEST)
         self.too_large = count > LIMIT
 
     def refine(self, shift: int) -> None:

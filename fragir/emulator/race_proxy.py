@@ -116,13 +116,15 @@ class AsyncProxy(Order):
             self.bulk_commits.setdefault(int(lane), []).append(self.clocks.now)
         self.clocks.now += 1
 
-    def wait_bulk(self, newest: int, lanes: I64) -> None:
+    def wait_bulk(self, newest: int, read: bool, lanes: I64) -> None:
+        """`read`: only the sources have been read. Else what was written is known, too."""
         for lane in lanes:
             commits = self.bulk_commits.get(int(lane), [])
             if len(commits) > newest:
-                column = self.clocks.agent(int(lane), "bulk", int(lane))
                 time = ASYNC + commits[len(commits) - newest - 1]
-                self.clocks.known[0, lane, column] = time
+                for done in ("bulk",) if read else ("bulk", "stored"):
+                    column = self.clocks.agent(int(lane), done, int(lane))
+                    self.clocks.known[0, lane, column] = time
                 self.clocks.uneven[lane // LANES] = True
 
     # -- the asynchronous proxy: wgmma -------------------------------------------------------------

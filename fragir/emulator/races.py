@@ -21,10 +21,19 @@ from fragir.emulator.common import I64, LANES, Bools, Mask, Step, count_of, kind
 from fragir.emulator.hooks import Access, later
 from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.race_global import READ, READ_ELSEWHERE, WRITE, GlobalRecords, Ledger
-from fragir.emulator.race_proxy import AsyncProxy
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
+from fragir.emulator.race_transfers import GlobalTransfers
 from fragir.emulator.race_updates import LostUpdates
-from fragir.emulator.scopes import DEVICE, STRONG_WORDS, levels, scope_of, strength, strengths
+from fragir.emulator.scopes import (
+    DEVICE,
+    STRONG_WORDS,
+    fenced_spaces,
+    levels,
+    proxies,
+    scope_of,
+    strength,
+    strengths,
+)
 
 if TYPE_CHECKING:
     from fragir.emulator.asynchronous import Copy
@@ -36,15 +45,10 @@ if TYPE_CHECKING:
 LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
 
 
-class Races(AsyncProxy):
+class Races(GlobalTransfers):
     def __init__(self, machine: Machine, program: Program) -> None:
         code = [p.ins for p in program.code]
-        asynchronous = any(
-            i.opcode[:2] == ("wgmma", "mma_async")
-            or "bulk" in i.opcode
-            or i.opcode[0] == "clusterlaunchcontrol"
-            for i in code
-        )
+        kinds = proxies(code)
         blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
         reach = levels(code, blocks=blocks, cluster=machine.cluster_size)
         strong_writes = any(
@@ -52,8 +56,8 @@ class Races(AsyncProxy):
             and "global" not in i.opcode
             for i in code
         )
-        clocks = Clocks(machine, asynchronous, reach)
-        shadow = RaceShadow(machine, _unit(code), asynchronous)
+        clocks = Clocks(machine, kinds, reach)
+        shadow = RaceShadow(machine, _unit(code), kinds > 0)
         super().__init__(machine, program, clocks, shadow, strong_writes, bool(reach))
         self.globals = GlobalRecords(machine, clocks, self.world, strengths(code, SITE_MASK))
         self.world_suspects: list[
@@ -112,6 +116,8 @@ class Races(AsyncProxy):
         for ledger, which in records.by_buffer(at):
             if ledger.too_large:
                 continue
+            if ledger.copied and kind != "load":
+                self.note_copied(ledger)
             places = ledger.places(at[which], size)
             who, mine = lanes[which], mine_all[which]
             owner = records.owner_of[who]
@@ -205,6 +211,8 @@ class Races(AsyncProxy):
         if owner == self.globals.owner_of[lane]:
             return self.who(lane, rec)
         column = rec & COLUMN_MASK
+        if column >= self.clocks.lanes:
+            return self.what_at(rec)
         per = self.machine.warps_per_block * LANES
         rank, thread = divmod(column, per)
         block = self.machine.coordinates_of((owner - 1) * self.machine.cluster_size + rank)
@@ -268,7 +276,7 @@ class Races(AsyncProxy):
             return self._after(step, self.commit_bulk)
         if words[:4] == ("cp", "async", "bulk", "wait_group"):
             number = d.literal(ins, 0) or 0
-            return self._after(step, partial(self.wait_bulk, number))
+            return self._after(step, partial(self.wait_bulk, number, "read" in words))
         if words[0] in ("fence", "membar"):
             return self._wrap_fence(words, step)
         if words[:3] in (("bar", "warp", "sync"), ("barrier", "warp", "sync")):
@@ -315,8 +323,13 @@ class Races(AsyncProxy):
 
     def _wrap_fence(self, words: tuple[str, ...], step: Step) -> Step:
         if "proxy" in words:
-            if any(w.startswith("async") for w in words):
-                return self._after(step, partial(self.clocks.fence, plane=self.clocks.proxy))
+            spaces = fenced_spaces(words)
+            if spaces is None:
+                return step
+            both = (self.clocks.proxy, self.clocks.proxy_global)
+            planes = {plane for plane, named in zip(both, spaces, strict=True) if named}
+            for plane in sorted(planes):
+                step = self._after(step, partial(self.clocks.fence, plane=plane))
             return step
         if "mbarrier_init" in words:
             return self._after(step, self.fence_init)

@@ -26,7 +26,11 @@ def scope_of(words: Sequence[str]) -> int:
 
 def strength(words: Sequence[str]) -> int:
     """The scope of an atomic or another strong access, 0 for weak ones."""
-    if words[0] in ("atom", "red") or not STRONG_WORDS.isdisjoint(words):
+    if (
+        words[0] in ("atom", "red")
+        or words[:2] == ("cp", "reduce")
+        or not STRONG_WORDS.isdisjoint(words)
+    ):
         return scope_of(words)
     return 0
 
@@ -61,3 +65,24 @@ def strengths(code: Sequence[Instruction], limit: int) -> npt.NDArray[np.int8]:
     """The strength of every instruction; those from `limit` on count as one, of the device."""
     found = [strength(ins.opcode) for ins in code[:limit]]
     return np.array([*found, DEVICE], np.int8)
+
+
+def proxies(code: Sequence[Instruction]) -> int:
+    """How many kinds of fences of the asynchronous proxy are told apart: see `Clocks`."""
+    if not any(
+        i.opcode[:2] == ("wgmma", "mma_async")
+        or "bulk" in i.opcode
+        or i.opcode[0] == "clusterlaunchcontrol"
+        for i in code
+    ):
+        return 0
+    return 2 if any(fenced_spaces(i.opcode) not in (None, (True, True)) for i in code) else 1
+
+
+def fenced_spaces(words: Sequence[str]) -> tuple[bool, bool] | None:
+    """Whether a fence of the asynchronous proxy is for (shared, global) memory; None for others."""
+    if words[0] != "fence" or not any(w.split("::")[0] == "async" for w in words):
+        return None
+    shared = any("shared" in w for w in words)
+    everything = not shared and "global" not in words
+    return shared or everything, "global" in words or everything
