@@ -23,7 +23,7 @@ COMMANDS = {
     "instructions": "List tensor-core instructions: registers, targets, what is native.",
     "layout": "Show which lane holds which element of an instruction's operand.",
     "run": "Compile a program, run it, and check the result against its meaning in numpy.",
-    "sweep": "Run fuzzers, mutants, validation: many tasks, on workers or a Dask cluster.",
+    "sweep": "Run many independent tasks: fuzzers, mutants, validation, on workers or Dask.",
     "validate": "Probe instructions on the emulator or a GPU, with products known exactly.",
 }
 """Name and help of every command. `fragir/cli/NAME.py` defines it as `main`."""
