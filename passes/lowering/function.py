@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, singledispatchmethod
+from functools import singledispatchmethod
 from math import gcd
 
 from xdsl.dialects import arith, func, memref, scf
@@ -22,6 +22,7 @@ from fragir.dialects.elements import MULTIPLIED_ONLY, element_bits, element_name
 from fragir.dialects.limits import check_index, check_registers
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
+from fragir.isa.table import derived
 from fragir.passes.limits import allocate
 from fragir.passes.lowering import copies, multiply
 from fragir.passes.lowering.access import TileAccess
@@ -539,7 +540,7 @@ class FunctionLowering:
             self._bind(result, results)
 
 
-@lru_cache(maxsize=1024)
+@derived
 def _check_fragment(tile: frag.TileType) -> None:
     """FragirError where a lane's share of a tile is more than anything should unroll."""
     elements = tile.resolve().size("element")

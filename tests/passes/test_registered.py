@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import ast
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from fragir import compile as compile_program
 from fragir import isa
@@ -133,3 +135,50 @@ def test_validation_asks_the_table_of_the_day() -> None:
     assert K32 not in instructions("sm_80")
     with registered(replace(isa.lookup(K16), mnemonic=K32)):
         assert K32 in instructions("sm_80")
+
+
+#: What answers from the table.
+ASKING = {
+    *("find", "lookup", "resolve", "instructions", "mma", "wgmma", "fragment_instruction"),
+    *("requirement", "lowest_version", "known_instruction", "choose", "shapes_of", "added"),
+}
+
+
+def cached_for_ever(source: str) -> Iterator[tuple[str, set[str]]]:
+    """Functions with a cache that nothing drops, and the names that they call."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        words = {
+            part.id if isinstance(part, ast.Name) else part.attr
+            for decorator in node.decorator_list
+            for part in ast.walk(decorator)
+            if isinstance(part, ast.Name | ast.Attribute)
+        }
+        if words & {"cache", "lru_cache"}:
+            calls = (c.func for c in ast.walk(node) if isinstance(c, ast.Call))
+            names = {
+                f.id if isinstance(f, ast.Name) else f.attr
+                for f in calls
+                if isinstance(f, ast.Name | ast.Attribute)
+            }
+            yield node.name, names
+
+
+def test_no_other_cache_asks_the_table() -> None:
+    """What follows from the table has `derived`, which a registration outdates.
+
+    The table's own cache holds what the rules give, which no registration changes.
+    """
+    root = Path(isa.__file__).parents[1]
+    files = [f for folder in ("isa", "dialects", "passes") for f in root.glob(f"{folder}/**/*.py")]
+    assert len(files) > 60
+    found = {
+        (file.relative_to(root).as_posix(), name): names & ASKING
+        for file in files
+        for name, names in cached_for_ever(file.read_text())
+    }
+    assert len(found) > 20
+    assert {place: names for place, names in found.items() if names} == {
+        ("isa/table.py", "_by_rule"): {"resolve"}
+    }
