@@ -150,15 +150,32 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     text, start = error.span.input.content, error.span.start
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
+    message = " ".join(error.msg.split())
+    unregistered = _UNREGISTERED.fullmatch(message)
+    if unregistered is not None:  # the error is found behind the name
+        message = _not_there(unregistered[1], text[start:])
+        start = max(text.rfind(unregistered[1], 0, start), 0)
     before = text[:start]
     line = before.count("\n") + 1
     col = start - (before.rfind("\n") + 1) + 1
     lines = text.split("\n")
     source = lines[line - 1] if line <= len(lines) else ""
-    message = " ".join(error.msg.split())
     if not text[start:].strip():
         message = f"the text ends before it is complete ({message})"
     return FragirError(message, name, line, col, source)
+
+
+_UNREGISTERED = re.compile(r"Operation (\S+) is not registered")
+
+
+def _not_there(name: str, rest: str) -> str:
+    """Words for an operation that no dialect has, which goes on with `rest`."""
+    words = f"there is no operation {name} here"
+    if not name.startswith("linalg."):
+        return words
+    from fragir.passes.contraction.named import instead
+
+    return f"{words}; {instead(name, rest)}"
 
 
 def _single(error: MultipleSpansParseError) -> ParseError:

@@ -24,6 +24,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects.narrow import memref_type
+from fragir.passes.contraction.named import instead
 from fragir.passes.contraction.product import is_reduction, maps_of
 from fragir.passes.contraction.scalars import erase_dead, owners
 
@@ -99,7 +100,7 @@ class Bufferization:
             if isinstance(op, arith.ConstantOp):
                 hint = "write tensor.empty and linalg.fill"
             elif op.name.startswith("linalg."):
-                hint = "write it as a linalg.generic"
+                hint = instead(op.name)
             fail(op, f"{op.name} on tensors is not supported; {hint}")
 
     def _structured(self, op: LinalgStructuredOperation) -> None:

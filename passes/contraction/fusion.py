@@ -24,6 +24,7 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.named import instead
 from fragir.passes.contraction.operands import (
     column_of,
     is_local,
@@ -99,7 +100,7 @@ class Fusion:
         ):
             hint = "such a function holds linalg, memref.alloc, memref.dim, and arith on scalars"
             if op.name.startswith("linalg."):
-                hint = "write it as a linalg.generic"
+                hint = instead(op.name)
             fail(op, f"{op.name} is not supported beside a product in {self.name}; {hint}")
 
     def _fill(self, op: ops.FillOp) -> None:

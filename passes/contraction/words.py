@@ -9,15 +9,21 @@ from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import ACCUMULATORS, accumulator_of
 from fragir.errors import FragirError
 
-MAPS = (
-    "affine_map<(m, n, k) -> (m, k)>",
-    "affine_map<(m, n, k) -> (k, n)>",
-    "affine_map<(m, n, k) -> (m, n)>",
-)
+_LOOPS = "affine_map<(m, n, k) -> ({}, {})>"
 
 
-def generic(a: Attribute, b: Attribute, total: Attribute) -> str:
-    """A linalg.generic that multiplies matrices of a and b and sums in `total`."""
+def generic(
+    a: Attribute,
+    b: Attribute,
+    total: Attribute,
+    transposed: tuple[bool, bool] = (False, False),
+    operands: str | None = None,
+) -> str:
+    """A linalg.generic that multiplies matrices of a and b and sums in `total`.
+
+    `transposed`: whether memory holds A and B so; `operands`: `ins(...) outs(...)` as the program
+    has them.
+    """
     is_float = isinstance(total, AnyFloat)
     letter = "f" if is_float else "i"
     body = [f"^bb0(%x: {a}, %y: {b}, %s: {total}):"]
@@ -32,11 +38,14 @@ def generic(a: Attribute, b: Attribute, total: Attribute) -> str:
     body.append(f"%p = arith.mul{letter} {', '.join(factors)} : {total}")
     body.append(f"%t = arith.add{letter} %s, %p : {total}")
     body.append(f"linalg.yield %t : {total}")
+    dims = ("km" if transposed[0] else "mk", "nk" if transposed[1] else "kn", "mn")
+    maps = ", ".join(_LOOPS.format(*pair) for pair in dims)
+    if operands is None:
+        operands = f"ins(%a, %b : memref<?x?x{a}>, memref<?x?x{b}>) outs(%c : memref<?x?x{total}>)"
     return (
-        f"linalg.generic {{indexing_maps = [{', '.join(MAPS)}], "
+        f"linalg.generic {{indexing_maps = [{maps}], "
         'iterator_types = ["parallel", "parallel", "reduction"]} '
-        f"ins(%a, %b : memref<?x?x{a}>, memref<?x?x{b}>) outs(%c : memref<?x?x{total}>) "
-        f"{{ {' '.join(body)} }}"
+        f"{operands} {{ {' '.join(body)} }}"
     )
 
 

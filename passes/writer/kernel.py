@@ -181,9 +181,9 @@ class KernelWriter:
     def write(self, op: Operation) -> None:
         """Elementwise arithmetic is in tables; what is in none has no PTX."""
         if not self.elementwise.write(op):
-            raise FragirError(
-                f"{op.name} has no PTX here", hint="lower tiles with convert-frag-to-ptx first"
-            )
+            from fragir.passes.writer.missing import hint
+
+            raise FragirError("there is no instruction for it", hint=hint(op.name))
 
     @write.register
     def _(self, op: func.ReturnOp) -> None:
