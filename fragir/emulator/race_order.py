@@ -274,13 +274,11 @@ class Order(Mbarriers):
                 for block in np.unique(blocks[here]):
                     part = lanes[here & (blocks == block)]
                     cluster = int(part[0]) // self.clocks.lanes
-                    found: list[tuple[tuple[int, int, str, int], Heard]] = []
-                    place = which, int(position)
-                    if access.kind != "store":  # before it publishes: it reads what was there
-                        found = self._found(int(block), cluster, *place, scope)
+                    place = int(block), cluster, which, int(position)
                     if access.kind != "load" and self.fences_in[cluster]:
-                        self._publish(int(block), cluster, *place, part, scope)
-                    self._hear(found, part, acquires)
+                        self._publish(*place, part, scope)
+                    if access.kind != "store":
+                        self._hear(self._found(*place, scope), part, acquires)
 
     def _publish(
         self, block: int, cluster: int, which: str, position: int, lanes: I64, scope: int

@@ -125,7 +125,8 @@ class Races(GlobalTransfers):
                 continue
             if kind == "load":
                 kinds = (WRITE,) if ledger.written else ()
-                if ledger.written and "nc" in self.program.code[site].ins.opcode:
+                words = self.program.code[site].ins.opcode
+                if ledger.written and ("nc" in words or words[0] == "ldu"):
                     self._read_only(site, ledger, places, who)
                     kinds = ()
             else:
@@ -152,7 +153,7 @@ class Races(GlobalTransfers):
                 self._suspect_global(site, int(who[index]), ledger, place, LOST, rec, 0, kind)
 
     def _read_only(self, site: int, ledger: Ledger, places: I64, lanes: I64) -> None:
-        """ld.global.nc may see old bytes, whatever orders it after a write."""
+        """ld.global.nc and ldu may see old bytes, whatever orders them after a write."""
         written = ledger.records[WRITE, places]
         if not written.any():
             return

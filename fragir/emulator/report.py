@@ -37,7 +37,7 @@ KINDS: dict[str, str] = {
     "uninitialised": "a register or shared memory was used before anything was written there",
     "fragment": "elements of an mma or wgmma operand that do not belong to the matrix it holds",
     "race": "accesses to the same bytes, one a write, that nothing orders",
-    "read-only": "ld.global.nc of bytes that the kernel writes",
+    "read-only": "ld.global.nc or ldu of bytes that the kernel writes",
     "proxy-fence": "wgmma or a bulk copy accesses what threads wrote without fence.proxy.async",
     "pending-source": "shared memory is overwritten that a wgmma or bulk copy may still read",
     "pending-copy": "bytes that an asynchronous copy has yet to write are used (stops the run)",

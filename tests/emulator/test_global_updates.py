@@ -86,3 +86,4 @@ def test_read_only_loads() -> None:
     assert found(
         "st.global.u32 [%rd2], 1; ld.global.nc.L1::no_allocate.v2.u32 {%r3, %r4}, [%rd1];"
     ) == ["read-only"]
+    assert found("st.global.u32 [%rd2], 1; ldu.global.u32 %r3, [%rd2];") == ["read-only"]
