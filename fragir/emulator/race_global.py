@@ -10,7 +10,6 @@ for updates that get lost (`race_updates.py`).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,13 +36,27 @@ Vector = npt.NDArray[np.int32]
 Knowledge = dict[int, Vector]
 
 
-@dataclass(slots=True)
-class Event:
-    """At `time` the lane of `column` learned something of other clusters."""
+class Events:
+    """At `times[i]` the lane of `columns[i]` learned `learned[i]` of other clusters."""
 
-    time: int
-    column: int
-    learned: Knowledge
+    def __init__(self) -> None:
+        self.learned: list[Knowledge] = []
+        self._room: I64 = np.zeros((2, 32), np.int64)
+
+    def add(self, time: int, column: int, known: Knowledge) -> None:
+        count = len(self.learned)
+        if count == self._room.shape[1]:
+            self._room = np.concatenate([self._room, np.zeros_like(self._room)], axis=1)
+        self._room[:, count] = time, column
+        self.learned.append(known)
+
+    @property
+    def times(self) -> I64:
+        return self._room[0, : len(self.learned)]
+
+    @property
+    def columns(self) -> I64:
+        return self._room[1, : len(self.learned)]
 
 
 class World:
@@ -53,8 +66,11 @@ class World:
         self.machine, self.clocks = machine, clocks
         self.alone = machine.grid[0] * machine.grid[1] * machine.grid[2] == machine.cluster_size
         self.published: dict[int, Knowledge] = {}
-        self.events: dict[int, list[Event]] = {}
-        self._merged: dict[tuple[int, tuple[int, ...]], Knowledge] = {}
+        self.events: dict[int, Events] = {}
+        # What a lane has learned once: a poll that reads the same again is no event.
+        self._learned: set[tuple[int, int, int]] = set()
+        self._merged: dict[tuple[int, bytes], Knowledge] = {}
+        self._of_lane: dict[tuple[int, int, bool], tuple[Bools, Knowledge]] = {}
         self.first = 1
 
     def start_wave(self, first: int) -> None:
@@ -74,12 +90,14 @@ class World:
     def acquire(self, known: Knowledge, lanes: I64) -> None:
         """Lanes of one cluster learn what was published at a place."""
         cluster = int(lanes[0]) // self.clocks.lanes
-        events = self.events.setdefault(self.first + cluster, [])
+        number = self.first + cluster
+        events = self.events.setdefault(number, Events())
         for lane in lanes:
             column = int(self.clocks.own[lane])
-            if any(e.column == column and e.learned is known for e in events[-LANES:]):
-                continue
-            events.append(Event(self.clocks.now, column, known))
+            key = (number, column, id(known))  # an event keeps `known`, so no other has its id
+            if key not in self._learned:
+                self._learned.add(key)
+                events.add(self.clocks.now, column, known)
         self.clocks.now += 1
 
     def knowledge(self, lane: int, proxy: bool = False) -> Knowledge:
@@ -87,28 +105,38 @@ class World:
         cluster = lane // self.clocks.lanes
         number = self.first + cluster
         events = self.events.get(number)
-        if not events:
+        if events is None:
             return {}
         if proxy:
             mine = self.clocks.known[self.clocks.proxy_global, lane]
         else:
             mine = self.clocks.rows(np.array([lane]))[0, 0]
-        heard = tuple(i for i, e in enumerate(events) if int(mine[e.column]) >= e.time)
-        if (found := self._merged.get((number, heard))) is not None:
+        heard: Bools = mine[events.columns] >= events.times
+        key = number, np.packbits(heard).tobytes()
+        if (found := self._merged.get(key)) is not None:
+            self._of_lane[number, lane, proxy] = heard, found
             return found
-        best: Knowledge = {}
-        work = [events[i].learned for i in heard]
+        # A lane forgets nothing, and what it knew brings nothing new: only what it heard since.
+        old, known = self._of_lane.get((number, lane, proxy), (heard[:0], {}))
+        since = heard.copy()
+        since[: len(old)] &= ~old
+        best: Knowledge = dict(known)
+        work = [events.learned[i] for i in np.flatnonzero(since)]
         while work:
             for other, vector in work.pop().items():
                 before = best.get(other)
                 if before is not None and covers(before, vector):
                     continue
                 merged = best[other] = later(vector, before)
-                for event in self.events.get(other, ()):
-                    now = event.time <= merged[0, event.column]
-                    if now and (before is None or event.time > before[0, event.column]):
-                        work.append(event.learned)
-        self._merged[number, heard] = best
+                if (theirs := self.events.get(other)) is None:
+                    continue
+                times, columns = theirs.times, theirs.columns
+                now = times <= merged[0, columns]
+                if before is not None:
+                    now &= times > before[0, columns]
+                work += [theirs.learned[i] for i in np.flatnonzero(now)]
+        self._merged[key] = best
+        self._of_lane[number, lane, proxy] = heard, best
         return best
 
     def unknown(self, lanes: I64, records: I64, owners: I32) -> Bools:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
 import pytest
 
 from fragir.emulator import EmulationError, run
 
-SIZE = 128
-
-
-def load() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "emulator.py"
-    spec = importlib.util.spec_from_file_location("benchmark_emulator", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-BENCHMARK = load()
+from .subjects import BENCHMARK, SIZE
 
 
 def mismatches(text: str, schedule: int | None = None) -> int:
