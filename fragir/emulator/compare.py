@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, elementwise, of2
-from fragir.emulator.common import Mask, Step, store, width_of, word_of
+from fragir.emulator.common import DTYPES, Mask, Step, store, width_of, word_of
 from fragir.emulator.floating import KINDS, flush
 from fragir.emulator.rounding import FORMATS, decode, encode
 
@@ -82,12 +82,20 @@ def _operands(d: Decoder, ins: Instruction, kind: str) -> tuple[Function, list[A
     return comparison(word, False), [d.source(ins, i, kind) for i in _ab(ins)], False
 
 
+def _types(d: Decoder, ins: Instruction, count: int) -> list[str]:
+    found = [w for w in ins.opcode[1:] if w in DTYPES]
+    if len(found) != count:
+        raise d.error(ins, f"{ins.mnemonic} has {count} types, not {len(found)}")
+    return found
+
+
 def _ab(ins: Instruction) -> tuple[int, int]:
     return 1, 2
 
 
 def set_predicate(d: Decoder, ins: Instruction) -> Step:
-    compare, (a, b), split = _operands(d, ins, ins.opcode[-1])
+    (kind,) = _types(d, ins, 1)
+    compare, (a, b), split = _operands(d, ins, kind)
     first, second = d.pair(d.operand(ins, 0))
     p = d.target_of(ins, first, "pred")
     q = None if second is None else d.target_of(ins, second, "pred")
@@ -129,8 +137,12 @@ def _packed(compare: Function, a: Any, b: Any, p: Any, q: Any, combine: Any, c: 
 
 def set_value(d: Decoder, ins: Instruction) -> Step:
     """set: all ones (integers) or 1.0 where the comparison holds."""
-    into, kind = ins.opcode[-2], ins.opcode[-1]
+    into, kind = _types(d, ins, 2)
     compare, (a, b), split = _operands(d, ins, kind)
+    if split != (kind in KINDS and width_of(into) == 32 and KINDS[kind][2]) or (
+        into in KINDS and KINDS[into][2] != split
+    ):
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
     if into in KINDS:
         form, register, wide = KINDS[into]
         truth = int(encode(np.array([1.0]), FORMATS[form])[0])

@@ -8,19 +8,25 @@ from typing import Any
 
 import pytest
 
+from benchmarks.sweeps import statements
 from fragir.cli.main import main
 from fragir.emulator import EmulationError, decode, run
 from fragir.emulator.failure import EmulatorFailure
-
-from . import statement_mutants
-
-SAMPLE = 500
+from fragir.sweeps import Task
 
 
 def test_no_mutant_makes_the_emulator_fail() -> None:
-    mutants = statement_mutants.sample(SAMPLE, seed=1)
-    failed = {s: statement_mutants.verdict(t, s, n % 2 == 0) for n, (t, s) in enumerate(mutants)}
-    assert {s: why for s, why in failed.items() if why is not None} == {}
+    """`fragir sweep statements` runs many more."""
+    batch = len(statements.bases())
+    result = statements.run(Task(0, None, 1, {"batch": batch}))
+    assert result == {"mutants": batch, "findings": []}
+
+
+def test_a_failure_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(decode.tables()[0], "popc", _decodes_badly)
+    found = statements.verdict("sm_80", "popc.b32 %r2, %r3")
+    assert found is not None
+    assert "the emulator failed here" in found
 
 
 def test_every_shape_is_one_that_the_emulator_reads() -> None:
@@ -28,7 +34,7 @@ def test_every_shape_is_one_that_the_emulator_reads() -> None:
     unknown = "multimem istypep tex txq suld sust tcgen05".split()
     refused = [
         s
-        for t, s in statement_mutants.bases()[::3]
+        for t, s in statements.bases()[::3]
         if (reason := said(t, s)) is not None
         and " in k, block " not in reason
         and "not initialised" not in reason
@@ -39,11 +45,11 @@ def test_every_shape_is_one_that_the_emulator_reads() -> None:
 
 def said(target: str, statement: str) -> str | None:
     """What the emulator says of a statement."""
-    text = statement_mutants.HEAD.format(target=target) + f"{statement};"
+    text = statements.HEAD.format(target=target) + f"{statement};"
     threads = 128 if "wgmma" in statement else 32
     try:
         run(
-            text + statement_mutants.TAIL.format(),
+            text + statements.TAIL.format(),
             arguments=[bytes(64)],
             block=(threads,),
             limit=2000,
@@ -79,15 +85,15 @@ def said(target: str, statement: str) -> str | None:
     ],
 )
 def test_what_is_wrong_is_said(statement: str, words: str) -> None:
-    text = statement_mutants.HEAD.format(target="sm_120a") + f"{statement};"
+    text = statements.HEAD.format(target="sm_120a") + f"{statement};"
     with pytest.raises(EmulationError, match=words) as caught:
-        run(text + statement_mutants.TAIL.format(), arguments=[bytes(64)])
+        run(text + statements.TAIL.format(), arguments=[bytes(64)])
     assert caught.value.line == 15
 
 
 def test_a_wide_clock_is_cut() -> None:
-    text = statement_mutants.HEAD.format(target="sm_80") + "mov.u32 %r2, %clock64;"
-    run(text + statement_mutants.TAIL.format(), arguments=[bytes(64)])
+    text = statements.HEAD.format(target="sm_80") + "mov.u32 %r2, %clock64;"
+    run(text + statements.TAIL.format(), arguments=[bytes(64)])
 
 
 # -- our own failures ------------------------------------------------------------------------------

@@ -1,20 +1,21 @@
 # ruff: noqa: E501 - a statement is not broken
-"""Statements with wrong operands: every shape of instruction, its operands dropped, doubled, swapped
-and replaced by every other kind of operand, its words dropped, doubled and exchanged.
+"""Statements with wrong words and operands: taken, or refused with a reason; the emulator never fails.
 
-Each is one kernel. The emulator must take it or say what is wrong with it; it must never fail.
+Every shape of instruction has its operands dropped, doubled, swapped and replaced by every other
+kind of operand, its words dropped, doubled and exchanged. Each mutant is one kernel that runs for a
+moment. A task is a batch of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
+from typing import Any
 
-from fragir.emulator import run
-from fragir.emulator.failure import EmulatorFailure
-from fragir.errors import FragirError
-
-from .legality_forms import FORMS, expand
+from fragir.emulator import run as emulate
+from fragir.sweeps import Plan, Result, Sweep, Task
+from fragir.sweeps.trial import attempt
+from tests.emulator.legality_forms import FORMS, expand
 
 HEAD = """.version 9.2
 .target {target}
@@ -173,25 +174,31 @@ def mutants(base: str) -> Iterator[str]:
     yield f"@nosuch {base}"
 
 
-def sample(count: int, seed: int) -> list[tuple[str, str]]:
-    """(target, mutant): so many, of all shapes equally."""
-    random, found = Random(seed), bases()
-    return [
-        (target, random.choice(list(mutants(base))))
-        for target, base in (found[i % len(found)] for i in range(count))
-    ]
-
-
 def verdict(target: str, statement: str, check: bool = False) -> str | None:
     """How the emulator fails at a statement; None where it runs it, or says what is wrong."""
     text = HEAD.format(target=target) + f"{statement};" + TAIL.format()
     threads = 128 if "wgmma" in statement else 32
-    try:
-        run(text, arguments=[bytes(64)], block=(threads,), check=check, limit=2000)
-    except EmulatorFailure as error:
-        return error.message
-    except FragirError:
-        return None
-    except Exception as error:  # what is raised outside of all statements
-        return f"{type(error).__name__}: {error}"
-    return None
+    return attempt(
+        lambda: emulate(text, arguments=[bytes(64)], block=(threads,), check=check, limit=2000)
+    ).finding
+
+
+def tasks(plan: Plan) -> Sequence[Any]:
+    return [None] * (plan.count or 500)
+
+
+def run(task: Task) -> Result:
+    """A batch of mutants, of all shapes equally."""
+    random, found = Random(f"{task.seed}/{task.index}"), bases()
+    size: int = task.parameters["batch"]
+    findings: list[str] = []
+    for number in range(size):
+        target, base = found[(task.index * size + number) % len(found)]
+        mutant = random.choice(list(mutants(base)))
+        failed = verdict(target, mutant, check=number % 2 == 0)
+        if failed is not None:
+            findings.append(f"{mutant}: {failed}")
+    return {"mutants": size, "findings": findings}
+
+
+SWEEP = Sweep(tasks, run, {"batch": 100}, seconds=300.0)
