@@ -15,7 +15,15 @@ import numpy as np
 from fragir.emulator.common import UINT, EmulationError, Mask, Row, Step, store, where
 from fragir.emulator.decode import Decoder
 from fragir.emulator.externs import EXTERNS, Extern
-from fragir.emulator.handover import Fetch, Handover, Handovers, Put, next_frame, reserve
+from fragir.emulator.handover import (
+    Fetch,
+    Handover,
+    Handovers,
+    Put,
+    bits_of,
+    next_frame,
+    reserve,
+)
 from fragir.emulator.memory import AccessFault
 from fragir.emulator.program import Register, Routine, Symbol
 from fragir.ptx import tree
@@ -42,6 +50,9 @@ class Calls(Handovers):
 
     def call(self, at: int) -> Terminator:
         ins = self.program.code[at].ins
+        if self.program.callee(ins) is None:
+            text = "takes the name of a function, or the register that holds its address"
+            raise self.program.error(f"{ins.mnemonic} {text}", ins.at)
         _, name, _ = split_call(ins)
         extern = self.extern(name)
         if extern is not None:
@@ -52,9 +63,12 @@ class Calls(Handovers):
                 return at + 1
 
             return outside
-        begin = self.begin(ins)
         routine = self.program.routine(name.text)
+        begin = self.begin(ins)
         if routine is not None:
+            if routine.node.kind == "entry":
+                text = f"{name.text} is a kernel, a call is of a function"
+                raise self.program.error(text, name.at)
             only = routine
 
             def direct(sel: Any, mask: Mask) -> int:
@@ -214,13 +228,20 @@ class Calls(Handovers):
         result: list[Handover] = []
         for routine in self.program.routines.values():
             theirs = side(routine)
-            if len(theirs) != len(operands) or routine.node.kind == "entry":
+            if routine.node.kind == "entry" or not self._fits(theirs, operands):
                 result.append(Handover([]))
             elif passing:
                 result.append(self.moves(ins, operands, theirs, into=routine))
             else:
                 result.append(self.moves(ins, theirs, operands, out_of=routine))
         return result
+
+    def _fits(self, theirs: Sequence[Any], operands: Sequence[tree.Operand]) -> bool:
+        """Whether an indirect call can be one of a function with such parameters, or results."""
+        if len(theirs) != len(operands):
+            return False
+        sizes = [bits_of(self.entity(operand)) for operand in operands]
+        return all(n is None or n == bits_of(t) for n, t in zip(sizes, theirs, strict=True))
 
     # -- registers of recursive functions ----------------------------------------------------------
 

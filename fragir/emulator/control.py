@@ -61,12 +61,13 @@ def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
         return found
 
     if ins.opcode[0] == "bra":
-        if len(ins.operands) != 1 or not isinstance(ins.operands[0], tree.Name):
-            raise program.error("bra needs a label", ins.at)
-        return [position(ins.operands[0])]
+        if len(ins.operands) != 1 or not isinstance(name := ins.operands[0], tree.Name):
+            raise program.error(f"{ins.mnemonic} takes one label", ins.at)
+        return [position(name)]
     if ins.opcode[0] == "brx":
         if len(ins.operands) != 2:
-            raise program.error("brx.idx needs an index and the label of a list", ins.at)
+            text = "takes an index and the label of a .branchtargets"
+            raise program.error(f"{ins.mnemonic} {text}", ins.at)
         table = ins.operands[1]
         if isinstance(table, tree.Name):
             for s in scope.chain():

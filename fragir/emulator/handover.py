@@ -65,9 +65,14 @@ class Handovers:
             )
         pairs: list[tuple[Fetch, Put]] = []
         for source, place in zip(sources, places, strict=True):
-            a, b = self.entity(source), self.entity(place)
+            a, b = self.known(ins, source), self.known(ins, place)
             if isinstance(b, tree.Sink):
                 continue
+            if not isinstance(b, Symbol | Register):
+                raise self.program.error(
+                    "a result of a call goes to a register, a variable or _", _at(place, ins)
+                )
+            self._check_sizes(ins, source, place, a, b)
             size = b.size if isinstance(b, Symbol) else max(b.width // 8, 1)
             if isinstance(a, Symbol) and isinstance(b, Symbol):
                 size = min(a.size, b.size)
@@ -84,6 +89,30 @@ class Handovers:
         if isinstance(value, tree.Name):
             return self.program.find(self.decoder.scope, value.text)
         return value
+
+    def known(self, ins: tree.Instruction, value: Any) -> Any:
+        """As `entity`; an error where a name stands for nothing that a call can pass."""
+        found = self.entity(value)
+        if not isinstance(value, tree.Name):
+            return found
+        at = _at(value, ins)
+        machine = getattr(self.decoder, "real", self.decoder).machine
+        special = value.text.startswith("%") and machine.special(value.text[1:]) is not None
+        if found is None and not special and value.text != "WARP_SZ":
+            raise self.program.error(f"{value.text} is not declared", at)
+        if isinstance(found, Symbol) and found.space != "local":
+            raise self.program.error(f"{value.text} cannot be passed by a call", at)
+        return value if found is None else found
+
+    def _check_sizes(self, ins: tree.Instruction, source: Any, place: Any, a: Any, b: Any) -> None:
+        """What is passed and what takes it have the same size (PTX ISA 9.2, section 9.7.12.5)."""
+        sizes = [bits_of(entity) for entity in (a, b)]
+        if None in sizes or sizes[0] == sizes[1] or sizes in ([16, 8], [8, 16]):
+            return
+        value = source if isinstance(source, tree.Name) else place
+        raise self.program.error(
+            f"a value of {sizes[0]} bits is passed where {sizes[1]} are expected", _at(value, ins)
+        )
 
     def _base(self, symbol: Symbol, callee: bool) -> Fetch:
         """Positions of a variable in local memory: of this call's frame, or of the callee's."""
@@ -164,6 +193,18 @@ class Handovers:
             memory.local.bytes[part] = data
 
         return to_memory
+
+
+def _at(value: Any, ins: tree.Instruction) -> int:
+    """Where to point for an operand of a call."""
+    return value.at if isinstance(value, tree.Name | tree.Integer | tree.Float) else ins.at
+
+
+def bits_of(entity: Any) -> int | None:
+    """The size of a variable or register; None of a literal, which fits."""
+    if isinstance(entity, Symbol):
+        return 8 * entity.size
+    return entity.width if isinstance(entity, Register) else None
 
 
 def next_frame(top: Any) -> Any:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from fragir.emulator import EmulationError, run
+from fragir.errors import FragirError
+from fragir.toolchain.ptxas import assemble
 from tests.emulator.kernels import HEAD, body, launch
 
 FACTORIAL = """
@@ -392,3 +394,85 @@ def test_traps_say_whose() -> None:
         run(text, block=(64,), arguments=[np.zeros((64, 64), np.uint8)] * 2)
     assert (error.value.warp, error.value.lane) == (1, 5)
     assert HEAD in text
+
+
+CALLED = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.func (.param .b32 r) f (.param .b32 a) { .reg .b32 %r<2>; st.param.b32 [r], 5; ret; }
+.func (.reg .b32 r) h (.reg .b32 a) { add.u32 r, a, 1; ret; }
+.func (.param .align 8 .b8 r[8]) s (.param .align 8 .b8 a[8]) { st.param.b64 [r], 1; ret; }
+.func n () { ret; }
+.visible .entry other () { ret; }
+.visible .entry k (.param .u32 p) {
+.reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .b16 %h<3>; .reg .pred %p<3>;
+CALL
+ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("{ .param .b32 q; call (nosuch), f, (7); ld.param.b32 %r1, [q]; }", "nosuch is not decl"),
+        ("call (%r1), h, (nosuch);", "nosuch is not declared"),
+        ("call (%r1), h, (%nosuch);", "%nosuch is not declared"),
+        ("call (7), h, (%r1);", "a result of a call goes to a register, a variable or _"),
+        ("call (%r1), h, (_);", "cannot take this operand"),
+        ("call (%rd1), h, (%r2);", "a value of 32 bits is passed where 64 are expected"),
+        ("call (%r1), h, (%rd1);", "a value of 64 bits is passed where 32 are expected"),
+        ("call (%r1), h, (%h1);", "a value of 16 bits is passed where 32 are expected"),
+        ("call (%p1), h, (%r1);", "a value of 32 bits is passed where 1 are expected"),
+        ("{ .param .b64 w; call (%r1), f, (w); }", "a value of 64 bits is passed where 32 are"),
+        ("{ .param .align 8 .b8 w[4]; .param .align 8 .b8 q[8]; call (q), s, (w); }", "of 32 bits"),
+        ("call (%r1), f, (p);", "p cannot be passed by a call"),
+        ("call (%r1), h;", "passes 0 values, 1 are expected"),
+        ("call other, ();", "other is a kernel, a call is of a function"),
+        ("call nosuch, ();", "the function nosuch has no body"),
+        ("call (%r1), p, (%r1);", "the function p has no body"),
+    ],
+)
+def test_calls_that_are_none(call: str, words: str) -> None:
+    """An error at the call's line, of ptxas too."""
+    ptx = CALLED.replace("CALL", call)
+    with pytest.raises(EmulationError, match=words) as caught:
+        run(ptx, "k", arguments=[3])
+    assert caught.value.line == 12
+    with pytest.raises(FragirError, match="ptxas"):
+        assemble(ptx, "sm_90a")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("call (%r1), h, (7);", "call (%r1), h, (%laneid);", "call (_), h, (%r1);"),
+        *("call (%r1), f, (%r2);", "{ .param .b32 w; call (w), h, (w); }", "call n;"),
+    ],
+)
+def test_calls_with_registers_and_literals(call: str) -> None:
+    ptx = CALLED.replace("CALL", call)
+    run(ptx, "k", arguments=[3], check=True)
+    if "laneid" not in call:
+        assemble(ptx, "sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("bra;", "bra takes one label"),
+        ("bra.uni;", "bra.uni takes one label"),
+        ("bra 5;", "bra takes one label"),
+        ("bra h;", "the label h is not declared"),
+        ("brx.idx %r1;", "brx.idx takes an index and the label"),
+        ("brx.idx %r1, zz;", "brx.idx needs the label of a .branchtargets"),
+        ("call;", "call takes the name of a function"),
+        ("call (%r1), 5, (%r1);", "call takes the name of a function"),
+    ],
+)
+def test_branches_that_are_none(statement: str, words: str) -> None:
+    ptx = CALLED.replace("CALL", statement)
+    with pytest.raises(EmulationError, match=words):
+        run(ptx, "k", arguments=[3])
+    with pytest.raises(FragirError, match="ptxas"):
+        assemble(ptx, "sm_90a")
