@@ -460,11 +460,11 @@ def test_calls_with_registers_and_literals(call: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("bra;", "bra takes one label"),
-        ("bra.uni;", "bra.uni takes one label"),
+        ("bra;", "bra takes 1 operand, not 0"),
+        ("bra.uni;", "bra.uni takes 1 operand, not 0"),
         ("bra 5;", "bra takes one label"),
         ("bra h;", "the label h is not declared"),
-        ("brx.idx %r1;", "brx.idx takes an index and the label"),
+        ("brx.idx %r1;", "brx.idx takes 2 operands, not 1"),
         ("brx.idx %r1, zz;", "brx.idx needs the label of a .branchtargets"),
         ("call;", "call takes the name of a function"),
         ("call (%r1), 5, (%r1);", "call takes the name of a function"),
