@@ -22,6 +22,7 @@ from fragir.cli.common import (
 )
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
+from fragir.cli.memory import refuse_too_large
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -263,6 +264,7 @@ class Trial:
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
         arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}
         self.sizes = resolve(self.slots, sizes, arrays)
+        refuse_too_large(self.slots, self.sizes)
         self.kernel.check(self.sizes)
         self.inputs = self.timed(
             "inputs", lambda: generate(function, self.slots, self.sizes, values, kind, seed)

@@ -29,7 +29,7 @@ _SAVE_SECONDS = 10.0
 )
 @click.option("--only", metavar="PATTERN", help="Only mnemonics like this, as in 'mma*f16*'.")
 @click.option("--target", metavar="SM", help="On the emulator: this machine, for all of them.")
-@click.option("--cases", type=click.IntRange(min=1), default=32, show_default=True, metavar="N")
+@click.option("--cases", type=click.IntRange(1, 10_000), default=32, show_default=True, metavar="N")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),

@@ -470,3 +470,13 @@ def test_without_ptxas(fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(result.out)
     assert (found["result"], found["registers"], found["spills"]) == ("PASS", None, None)
     assert result.err == "not assembled: no ptxas here\n"
+
+
+@pytest.mark.parametrize("size", [2**31 - 1, 10**6])
+def test_arrays_that_no_machine_has_room_for(fragir: Fragir, size: int) -> None:
+    """2^62 elements are more than numpy can name, 10^12 than fits; both are said at once."""
+    result = run(fragir, "gemm.mlir", "--size", f"m={size},n={size},k=1")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("error: the arrays need ")
+    assert f"the largest is c: {size}x{size}" in result.err
+    assert "choose smaller sizes" in result.err
