@@ -13,13 +13,22 @@ from pathlib import Path
 from fragir.cli.common import os_error
 from fragir.errors import FragirError
 
+_DEVICE = 1 << 26
+"""More bytes than this from a device, as `/dev/zero`, would have no end."""
+
 
 def read_bytes(path: str) -> bytes:
     """A file's bytes; `-` is stdin."""
     try:
         if path == "-":
             return sys.stdin.buffer.read()
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:
+            if not stat.S_ISCHR(os.fstat(file.fileno()).st_mode) or file.isatty():
+                return file.read()
+            data = file.read(_DEVICE + 1)
+            if len(data) > _DEVICE:
+                raise FragirError("this device has no end", path)
+            return data
     except OSError as error:
         raise os_error(error, "read") from error
     except ValueError as error:  # a NUL in the name

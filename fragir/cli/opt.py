@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import IO
@@ -13,7 +14,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from fragir import diagnostics
 from fragir.cli.common import guarded
-from fragir.cli.files import decoded, refuse_to_replace, write_output
+from fragir.cli.files import decoded, read_bytes, refuse_to_replace, write_output
 from fragir.errors import FragirError
 
 
@@ -40,12 +41,10 @@ class FragirOptMain(xDSLOptMain):
         return sys.stdout if self.args.output_file is None else self._output
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
-        if self.args.input_file == "-":
-            return sys.stdin.buffer, "mlir"
-        return super().get_input_stream()
-
-    text: str | None = None
-    """What was read last, for messages."""
+        """The whole input and its file's ending; stdin is MLIR."""
+        name: str = self.args.input_file or "-"
+        ending = ".mlir" if name == "-" else os.path.splitext(name)[1]
+        return io.BytesIO(read_bytes(name)), ending.removeprefix(".")
 
     def register_all_dialects(self) -> None:
         from xdsl.dialects import get_all_dialects

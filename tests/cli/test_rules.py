@@ -263,6 +263,13 @@ def test_file_that_cannot_be_read(name: str, words: str) -> None:
     assert caught.value.file == name
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+def test_devices() -> None:
+    with pytest.raises(FragirError, match="/dev/zero: this device has no end"):
+        read_text("/dev/zero")
+    assert read_text(os.devnull) == ""
+
+
 def test_name_with_a_zero_byte() -> None:
     with pytest.raises(FragirError, match="cannot read this file"):
         read_text("a\0b")

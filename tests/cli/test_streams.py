@@ -41,7 +41,7 @@ def shell(module: str, words: str) -> subprocess.CompletedProcess[str]:
         ("main", "compile - <&-", 1, "<stdin>: cannot read this file: it is closed"),
         ("main", "compile p.mlir --to lane -o q.mlir >&- <&-", 0, ""),
         ("main", "compile none.mlir 2>&-", 1, ""),
-        ("opt", "<&-", 1, "<stdin>: cannot use this file: it is closed"),
+        ("opt", "<&-", 1, "<stdin>: cannot read this file: it is closed"),
         ("opt", "p.mlir -o q.mlir >&- <&- 2>&-", 0, ""),
     ],
 )
