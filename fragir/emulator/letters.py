@@ -20,6 +20,12 @@ LETTERS: dict[str, tuple[str, str]] = {
         "first, before repurposing the memory location for any other purpose, including another "
         "mbarrier object.",
     ),
+    # Cooperative groups: one lane acquires, and a shuffle tells the others.
+    "warp": (
+        "bar.warp.sync",
+        "Thus, threads within warp that wish to communicate via memory can store to memory, "
+        "execute bar.warp.sync, and then safely read values stored by other threads in warp.",
+    ),
     # A bulk store at a kernel's end: the machine lets it finish.
     "shared": (
         "Shared State Space",

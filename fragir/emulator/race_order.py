@@ -22,6 +22,7 @@ from fragir.emulator.hooks import Access, BarrierEvent, Event
 from fragir.emulator.race_global import Knowledge, World
 from fragir.emulator.race_mbarriers import Mbarriers
 from fragir.emulator.race_shadow import RaceShadow
+from fragir.emulator.race_told import Told
 from fragir.emulator.scopes import ACQUIRING, BLOCK, CLUSTER, DEVICE, RELEASING, strength
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Order(Mbarriers):
     def forget(self) -> None:
         """New blocks: nobody has arrived anywhere."""
         super().forget()
+        self.told = Told()
         self.arrived: dict[tuple[str, int, int], npt.NDArray[np.int32]] = {}
         self.phases: dict[int, npt.NDArray[np.int32]] = {}
         #: (scope, block or cluster, space, position) -> what has been published there.
@@ -319,7 +321,11 @@ class Order(Mbarriers):
             for lane in lanes:
                 self.heard.setdefault(int(lane), {})[key] = heard
 
+    def told_of(self, lane: int, rec: int, cluster: int | None = None) -> bool:
+        return self.told.knows(lane, rec, cluster)
+
     def _learn(self, heard: Heard, lanes: I64) -> None:
+        self.told.acquire(heard.vector, heard.known, lanes)
         if heard.vector is not None:
             self.clocks.acquire(lanes, heard.vector)
         if heard.known is not None:

@@ -69,9 +69,10 @@ class Records(Sited):
 
         `letter`: the sentence in `LETTERS` that is all that speaks against it.
         """
-        if (kind, site, other) in self.said:
+        said = f"{kind} {letter}", site, other
+        if said in self.said:
             return
-        self.said.add((kind, site, other))
+        self.said.add(said)
         ins = self.program.code[site].ins
         offset = at % max(self.machine.memory.shared_stride, 1)
         text = f"{ins.mnemonic} at shared offset {offset}: {message}"
@@ -125,21 +126,34 @@ class Records(Sited):
             self.find("pending-source", site, other, lane, at, text)
         else:
             text = f"nothing orders this after the {what} of the same bytes: {who}"
-            self.find("race", site, other, lane, at, text)
+            letter = "warp" if self.told_of(lane, rec) else None
+            if letter is not None:
+                text += "; a lane of this warp knows of it, and has told the others by a shuffle"
+            self.find("race", site, other, lane, at, text, letter)
 
     def _copied_for_wgmma(self, site: int, other: int) -> bool:
         """Whether wgmma reads what cp.async has copied, which no machine gets wrong."""
         reader, writer = (self.program.code[s].ins.opcode for s in (site, other))
         return reader[0] == "wgmma" and writer[:2] == ("cp", "async") and "bulk" not in writer
 
+    def told_of(self, lane: int, rec: int, cluster: int | None = None) -> bool:
+        """Whether a lane of the same warp knows of an access and has told this one."""
+        raise NotImplementedError
+
     def overwritten(self, site: int, lane: int, at: int) -> bool:
         """An ordinary write to a live mbarrier; whether it does no harm."""
         raise NotImplementedError
 
     def tell(self, what: str, site: int, bad: Bools, lanes: I64, at: I64, recs: I64) -> None:
-        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        everywhere = np.broadcast_to(lanes, bad.shape)
+        found = (tuple(int(i) for i in index) for index in np.argwhere(bad)[:LANES])
+        index = next(found)
+        while self.told_of(int(everywhere[index]), int(recs[index])):
+            if (after := next(found, None)) is None:
+                break
+            index = after  # what nobody was told of is worse
         position = int(np.broadcast_to(at, bad.shape)[index])
-        lane = int(np.broadcast_to(lanes, bad.shape)[index])
+        lane = int(everywhere[index])
         memory = self.machine.memory
         if what == "write" and memory.poisoned and memory.poison[position >> 2]:
             return  # a pending copy: the access itself stops the run

@@ -109,6 +109,13 @@ class GlobalTransfers(AsyncProxy):
         raise NotImplementedError
 
     def _find_global(
-        self, site: int, other: int, lane: int, position: int, text: str, kind: str = "race"
+        self,
+        site: int,
+        other: int,
+        lane: int,
+        position: int,
+        text: str,
+        kind: str = "race",
+        letter: str | None = None,
     ) -> None:
         raise NotImplementedError

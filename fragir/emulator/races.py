@@ -19,9 +19,11 @@ from fragir.emulator.access import get, shape_of, stored_rows
 from fragir.emulator.clocks import COLUMN_BITS, COLUMN_MASK, SITE_MASK, STRONG, Clocks, record
 from fragir.emulator.common import I64, LANES, Bools, Mask, Step, count_of, kind_of, width_of
 from fragir.emulator.hooks import Access, later
+from fragir.emulator.letters import quote
 from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.race_global import READ, READ_ELSEWHERE, WRITE, GlobalRecords, Ledger
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
+from fragir.emulator.race_told import TELLING
 from fragir.emulator.race_transfers import GlobalTransfers
 from fragir.emulator.race_updates import LostUpdates
 from fragir.emulator.scopes import (
@@ -205,7 +207,11 @@ class Races(GlobalTransfers):
         text = f"nothing orders this after the {what} of the same bytes: {who}"
         if rec & STRONG and strength(self.program.code[site].ins.opcode):
             text += "; the scope of one of the two leaves the other thread out"
-        self._find_global(site, rec >> COLUMN_BITS & SITE_MASK, lane, position, text)
+        cluster = None if owner == self.globals.owner_of[lane] else owner
+        letter = "warp" if self.told_of(lane, rec, cluster) else None
+        if letter is not None:
+            text += "; a lane of this warp knows of it, and has told the others by a shuffle"
+        self._find_global(site, rec >> COLUMN_BITS & SITE_MASK, lane, position, text, letter=letter)
 
     def _who_globally(self, lane: int, rec: int, owner: int) -> str:
         """The instruction and the thread of a record of global memory, for messages."""
@@ -243,16 +249,27 @@ class Races(GlobalTransfers):
         position: int,
         text: str,
         kind: str = "race",
+        letter: str | None = None,
     ) -> None:
-        if (f"global {kind}", site, other) in self.said:
+        said = f"global {kind} {letter}", site, other
+        if said in self.said:
             return
-        self.said.add((f"global {kind}", site, other))
+        self.said.add(said)
         ins = self.program.code[site].ins
         memory = self.machine.memory
         buffer = memory.buffers[int(memory.buffer_of(np.array([position]))[0])]
         text = f"{ins.mnemonic} at byte {position - buffer.start} of {buffer.name}: {text}"
         address = GLOBAL_BASE + position
-        self.found(self.program, ins.at, kind, text, lane=lane, address=address, subject=f"{other}")
+        self.found(
+            self.program,
+            ins.at,
+            kind,
+            text if letter is None else f"{text}. {quote(letter)}",
+            lane=lane,
+            address=address,
+            subject=f"{other}",
+            severity=None if letter is None else "letter",
+        )
 
     # -- what is wrapped ---------------------------------------------------------------------------
 
@@ -284,7 +301,12 @@ class Races(GlobalTransfers):
             return self._wrap_warp(d, ins, step)
         if words[0] in ("cp", "wgmma", "mbarrier", "clusterlaunchcontrol"):
             return self._at_site(site, step)
+        if self.by_memory and words[0] in TELLING:
+            return self._after(step, self._tell)
         return step
+
+    def _tell(self, lanes: I64) -> None:
+        self.told.tell(lanes)
 
     def _at_site(self, site: int, step: Step) -> Step:
         def run(sel: Any, mask: Mask) -> None:

@@ -130,3 +130,39 @@ def test_a_wide_fence_covers_what_a_narrow_one_left() -> None:
         assert kinds(both + flag, reader, both, BLOCKS) == set()
     both = "fence.acq_rel.cta; fence.acq_rel.cluster;"
     assert kinds(both + flag, reader, "fence.acq_rel.gpu;", BLOCKS) == {"race"}
+
+
+@pytest.mark.parametrize(
+    ("after", "severities"), [("", {"letter"}), ("bar.warp.sync -1;", set[str]())]
+)
+def test_what_a_shuffle_tells_of_another_block(after: str, severities: set[str]) -> None:
+    """Lane 0 acquires what another block has released; lane 5 reads it behind a shuffle."""
+    ptx = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data)
+{
+    .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p<5>;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 5;
+    ld.param.u64 %rd1, [data]; setp.eq.u32 %p3, %r2, 1; @%p3 bra READER;
+    @%p1 st.global.u32 [%rd1], 7; @%p1 st.release.gpu.global.u32 [%rd1+4], 1;
+    ret;
+READER:
+    mov.u32 %r4, 1; @!%p1 bra TELL;
+POLL:
+    ld.acquire.gpu.global.u32 %r4, [%rd1+4]; setp.ne.u32 %p4, %r4, 1; @%p4 bra POLL;
+TELL:
+    shfl.sync.idx.b32 %r5, %r4, 0, 31, -1; AFTER
+    @%p2 ld.global.u32 %r6, [%rd1]; @%p2 st.global.u32 [%rd1+8], %r6;
+    ret;
+}
+""".replace("AFTER", after)
+    for schedule in (None, 1):
+        data = [np.zeros(64, np.uint32)]
+        report = run(ptx, grid=(2,), block=(32,), arguments=data, check=True, schedule=schedule)
+        assert {f.severity for f in report.findings} == severities
+        assert {f.kind for f in report.findings} <= {"race"}
+    unaware = ptx.replace("shfl.sync.idx.b32 %r5, %r4, 0, 31, -1;", "")
+    report = run(unaware, grid=(2,), block=(32,), arguments=data, check=True)
+    assert {f.severity for f in report.findings} == ({"error"} if severities else set[str]())
