@@ -1,7 +1,7 @@
 """Every tensor-core instruction of the table, from the matrix level to the emulator.
 
 What is not reached is listed here with its reason. By default each type, word and form of wgmma
-is run with some N, and all N with some types; FRAGIR_DEEP=1 runs every one.
+is run with some N, and all N with some types; `fragir sweep wgmma-families` runs every one.
 """
 
 from __future__ import annotations
@@ -23,42 +23,36 @@ from xdsl.utils.test_value import create_ssa_value
 
 from fragir import compile as compile_program
 from fragir import isa
-from fragir.compiler import Kernel, lower, parse
+from fragir.compiler import lower, parse
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 from fragir.isa.targets import newest
-from fragir.reference import compare, evaluate
 from fragir.toolchain import ptxas
 
-from .every import Array, Case, chain
-from .programs import DEEP
+from .every import Case, chain
+from .judges import (
+    BLOCKS,
+    FAMILIES,
+    UNREACHED,
+    every_case,
+    name,
+    one_element_hits_one,
+    one_hot_says_something,
+    products_are_exact,
+    random_products_are_within_the_bound,
+    run,
+)
 
-FAMILIES = ("mma", "mma.sp", "mma.sp::ordered_metadata", "wgmma", "wgmma.sp")
-# Why the matrix level does not reach an instruction; every other one it does.
-UNREACHED = {
-    f"mma.sync.aligned.m8n8k4.{orders}.f32.{type_}.{type_}.f32": "ptxas emits nothing for it"
-    for orders in ("row.col", "row.row", "col.row", "col.col")
-    for type_ in ("bf16", "tf32")
-}
 COUNTS = {"mma": 201, "mma.sp": 44, "mma.sp::ordered_metadata": 127, "wgmma": 546, "wgmma.sp": 528}
-BLOCKS = 4
-
-
-def every_case(family: str) -> Iterator[Case]:
-    """What is reached of a family, both forms of a wgmma."""
-    for instruction in isa.instructions():
-        if instruction.family == family and instruction.mnemonic not in UNREACHED:
-            for form in instruction.variants or ("registers",):
-                yield Case(instruction, form)
 
 
 @cache
 def run_cases() -> tuple[Case, ...]:
-    """All mma; of wgmma a sample in which N and everything else take turns, or all."""
+    """All mma; of wgmma a sample in which N and everything else take turns."""
     chosen: list[Case] = []
     for family in FAMILIES:
         cases = list(every_case(family))
-        if family.startswith("wgmma") and not DEEP:
+        if family.startswith("wgmma"):
             cases = list(_sample(cases))
         chosen += cases
     return tuple(chosen)
@@ -73,11 +67,6 @@ def _sample(cases: list[Case]) -> Iterator[Case]:
         yield group[i % min(4, len(group))]
         if i % 8 == 0:
             yield group[-1 - i // 8 % len(group)]
-
-
-def name(case: Case) -> str:
-    text = case.instruction.mnemonic.replace(".sync.aligned", "")
-    return f"{text}-{case.form}" if case.is_wgmma else text
 
 
 def test_the_table_is_what_this_was_written_for() -> None:
@@ -189,11 +178,6 @@ def test_what_is_not_reached_is_refused(mnemonic: str) -> None:
             frag.MmaOp(a, b, c, using=using).verify()
 
 
-@cache
-def compiled(case: Case) -> Kernel:
-    return compile_program(case.program(blocks=BLOCKS), target=case.target)
-
-
 def test_ptxas_takes_them_without_a_warning() -> None:
     """One module a target; m8n8k4 of f16 for sm_70 and sm_72, too, by ptxas 12."""
     texts: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -217,81 +201,21 @@ def test_ptxas_takes_them_without_a_warning() -> None:
         assert len(assembled.entries) == len(kernels)
 
 
-def run(case: Case, values: dict[str, Array]) -> Array:
-    """D of the kernel on the emulator, which must find nothing wrong."""
-    kernel = compiled(case)
-    wanted = np.zeros((BLOCKS, *case.shapes()["d"]))
-    d = case.stored("d", wanted)
-    arrays = [case.stored(x, values[x]) for x in case.shapes() if x != "d"]
-    report = kernel.launch(BLOCKS, None, *arrays, d, on="emulator")
-    assert report.findings == []
-    return d
-
-
-def values_of(case: Case, rng: np.random.Generator, small: bool) -> dict[str, Array]:
-    operands = [x for x in case.shapes() if x not in "ed"]
-    values = {x: case.random(rng, x, BLOCKS, small) for x in operands}
-    if case.is_sparse:
-        values["e"], values["positions"] = case.metadata(rng, BLOCKS)
-    return values
-
-
 @pytest.mark.parametrize("case", run_cases(), ids=name)
 def test_products_are_exact(case: Case) -> None:
-    """Small integers in every type; integers also of the whole range, wrapped or clamped."""
-    rng = np.random.default_rng(len(name(case)))
-    integers = case.instruction.types.d == "s32"
-    for small in (True, False) if integers else (True,):
-        values = values_of(case, rng, small)
-        wanted = case.expected(values)
-        np.testing.assert_array_equal(run(case, values).astype(wanted.dtype), wanted)
-        if "satfinite" in case.flags and not small:
-            assert np.isin(wanted, (-(2**31), 2**31 - 1)).any()
+    products_are_exact(case)
 
 
 @pytest.mark.parametrize("case", run_cases(), ids=name)
 def test_random_products_are_within_the_reference_s_bound(case: Case) -> None:
-    """The meaning of the operation in numpy (fragir.reference) with its bound."""
-    rng = np.random.default_rng(len(name(case)) + 2)
-    values = {x: case.normal(rng, x, BLOCKS) for x in case.shapes() if x not in "ed"}
-    if case.is_sparse:
-        values["e"], _ = case.metadata(rng, BLOCKS)
-    found = run(case, values)
-    arrays = [case.stored(x, values[x]) for x in case.shapes() if x != "d"]
-    function = next(iter(parse(case.program(blocks=BLOCKS)).ops))
-    assert isinstance(function, func.FuncOp)
-    views = [x if x.dtype.kind in "iuf" else x.view(np.dtype(f"u{x.itemsize}")) for x in arrays]
-    (*_, reference) = evaluate(
-        function, [*views, np.zeros_like(found)], target=case.target, grid=(BLOCKS, 1, 1)
-    )
-    assert reference is not None
-    result = compare(reference, found, case.instruction.types.d)
-    assert (result.mismatches, result.unbounded) == (0, 0), result
-    # a bound that says nothing proves nothing
-    largest = np.abs(reference.value).max()
-    assert reference.bound.max() <= 0.1 * largest
+    random_products_are_within_the_bound(case)
 
 
 @pytest.mark.parametrize("case", run_cases(), ids=name)
 def test_one_element_of_a_and_b_hits_one_of_d(case: Case) -> None:
-    """Also with the metadata and scales of every place at random."""
-    if case.is_quad or "xor" in case.flags:
-        pytest.skip("test_mma.py has the former; in the latter every unequal bit counts")
-    rng = np.random.default_rng(len(name(case)) + 1)
-    values = values_of(case, rng, True)
-    shapes = case.shapes()
-    for x in "abc":
-        values[x] = np.zeros_like(values[x])
-    places: list[tuple[int, int]] = []
-    for block in range(BLOCKS):
-        i, k, j = (int(rng.integers(size)) for size in (*shapes["a"], shapes["b"][1]))
-        column = int(values["positions"][block, i, k]) if case.is_sparse else k
-        values["a"][block, i, k] = values["b"][block, column, j] = 1
-        places.append((i, j))
-    wanted = case.expected(values)
-    for block, place in enumerate(places):
-        assert [tuple(at) for at in np.argwhere(wanted[block])] == [place]
-    np.testing.assert_array_equal(run(case, values).astype(wanted.dtype), wanted)
+    if not one_hot_says_something(case):
+        pytest.skip("test_mma.py has m8n8k4; with xor every unequal bit counts")
+    one_element_hits_one(case)
 
 
 ROUNDINGS = [c for c in run_cases() if c.instruction.types.a == "f64"]
