@@ -106,6 +106,10 @@ class LocatingParser(Parser):
         except Exception as error:
             what = "this operation" if token.text[0] in '%"' else f"this {token.text}"
             wrong = "operands, types or attributes are missing, or not those that it takes"
+            if token.text == "linalg.matmul":
+                from fragir.passes.contraction.named import with_maps
+
+                wrong = with_maps(token.input.content[token.end :]) or wrong
             raise ParseError(token, _words_of(error, what, wrong)) from error
         if not isinstance(op.location, FileLineColLoc):
             op.location = self._location(token.start)

@@ -16,6 +16,8 @@ from fragir.passes.contraction import words
 
 # `ins(%a, %b : T, U) outs(%c : V)`; types here hold no parentheses
 _OPERANDS = re.compile(r"\s*ins\s*\([^:()]*:([^()]*)\)\s*outs\s*\([^:()]*:([^()]*)\)")
+_MAPS = re.compile(r"\s*indexing_maps\s*=\s*\[([^\[\]]*)\]")
+_RESULTS = re.compile(r"->\s*\(([^()]*)\)")
 _SHAPED = re.compile(r"(memref|tensor)<((?:[0-9?]+x)*)([A-Za-z]\w*)[^<>]*(?:<[^<>]*>[^<>]*)*>")
 _PRODUCT = re.compile(r"linalg\.(batch_|batch_reduce_)?matmul(_transpose_[ab])?")
 _VECTOR = ("dot", "matvec", "vecmat", "batch_matvec", "batch_vecmat")
@@ -89,7 +91,7 @@ def _usual() -> tuple[Attribute, Attribute, Attribute]:
 
 
 def _product(batch: str, transposed: str, rest: str) -> str:
-    ways = transposed.endswith("_a"), transposed.endswith("_b")
+    ways = "_a" in transposed, "_b" in transposed
     operands = _OPERANDS.match(rest)
     types: list[re.Match[str]] = []
     if operands is not None:
@@ -105,7 +107,7 @@ def _product(batch: str, transposed: str, rest: str) -> str:
         if types[2][1] == "tensor":
             shown = None  # the form for memrefs
         if not _sums(a, b, c):
-            return words.instead(a, b)
+            return words.instead(a, b, ways)
     written = words.generic(a, b, c, ways, shown)
     if not batch:
         return f"write {written}"
@@ -113,6 +115,20 @@ def _product(batch: str, transposed: str, rest: str) -> str:
         "a kernel multiplies two matrices: launch it once for each of the batch, with "
         f"{written}; or write tiles, whose frag.load takes the batch as its first index"
     )
+
+
+def with_maps(rest: str) -> str | None:
+    """The linalg.generic for a linalg.matmul with indexing maps before its operands, a form that
+    xDSL does not read; None for any other text behind the name."""
+    found = _MAPS.match(rest)
+    if found is None:
+        return None
+    loops = [tuple(x.strip() for x in dims.split(",")) for dims in _RESULTS.findall(found[1])]
+    if len(loops) != 3 or len(loops[2]) != 2:
+        return None
+    m, n = loops[2]
+    way = ("_a" if loops[0][-1] == m else "") + ("_b" if loops[1][0] == n else "")
+    return _product("", way, rest[found.end() :])
 
 
 def _sums(a: Attribute, b: Attribute, total: Attribute) -> bool:

@@ -117,9 +117,11 @@ def _check_named(op: ops.MatmulOp) -> None:
 def mixed(op: ops.MatmulOp) -> str:
     """What to write where the types of a linalg.matmul differ."""
     a, b, c = (argument.type for argument in op.body.block.args)
+    first, second, out = (dims_of(map_) or [] for map_ in maps_of(op))
+    transposed = first[-1:] == out[:1], second[:1] == out[1:]
     return (
         f"linalg.matmul of {a} and {b} into {c} cannot say how the elements are extended; "
-        + words.instead(a, b)
+        + words.instead(a, b, transposed)
     )
 
 

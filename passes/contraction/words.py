@@ -59,16 +59,16 @@ def usual_sum(a: Attribute, b: Attribute) -> Attribute | None:
         return None
 
 
-def instead(a: Attribute, b: Attribute) -> str:
+def instead(a: Attribute, b: Attribute, transposed: tuple[bool, bool] = (False, False)) -> str:
     """How to go on when a product of a and b cannot be formed as it is written."""
     total = usual_sum(a, b)
     if total is not None:
-        return f"write {generic(a, b, total)}"
+        return f"write {generic(a, b, total, transposed)}"
     f32, tf32 = element_type("f32"), element_type("tf32")
     if (a, b) == (f32, f32):
         return (
             "tensor cores take f32 as tf32, whose low 13 bits do not count: declare the inputs "
-            f"so (the arrays stay float32) and write {generic(tf32, tf32, f32)}"
+            f"so (the arrays stay float32) and write {generic(tf32, tf32, f32, transposed)}"
         )
     return (
         f"there are products of {', '.join(ACCUMULATORS)}, each by itself, signs and 8-bit floats "

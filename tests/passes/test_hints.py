@@ -64,12 +64,34 @@ def test_products_that_are_not_there(name: str, a: str, b: str, c: str) -> None:
     assert np.array_equal(total, expected)
 
 
+MAPS = {"m, k": False, "k, m": True}, {"k, n": False, "n, k": True}
+
+
+@pytest.mark.parametrize("first", MAPS[0])
+@pytest.mark.parametrize("second", MAPS[1])
+@pytest.mark.parametrize("before", [True, False])
+def test_transposed_products_of_unlike_types(first: str, second: str, before: bool) -> None:
+    """The maps come before the operands, which xDSL does not read, or in a dictionary."""
+    maps = [f"affine_map<(m, n, k) -> ({dims})>" for dims in (first, second, "m, n")]
+    listed = f"indexing_maps = [{', '.join(maps)}]"
+    types = ["memref<?x?xf16>", "memref<?x?xf16>", "memref<?x?xf32>"]
+    operands = f"ins(%a, %b : {types[0]}, {types[1]}) outs(%c : {types[2]})"
+    text = f"{listed} {operands}" if before else f"{{{listed}}} {operands}"
+    error = told(function(f"linalg.matmul {text}", *types))
+    kernel = fragir.compile(function(written(error), *types), target="sm_80")
+    name = ("_a" if MAPS[0][first] else "") + ("_b" if MAPS[1][second] else "")
+    a, b, c = arrays(name, False)
+    expected = c + product(name, a, b)
+    kernel(a, b, c)
+    assert np.array_equal(c, expected)
+
+
 def arrays(name: str, bytes_: bool) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
     shapes = [(32, 64), (64, 48), (32, 48)]
-    if name.endswith("_a"):
+    if "_a" in name:
         shapes[0] = (64, 32)
-    if name.endswith("_b"):
+    if "_b" in name:
         shapes[1] = (48, 64)
     types = ("int8", "int8", "int32") if bytes_ else ("float16", "float16", "float32")
     a, b, c = (rng.integers(-4, 5, s).astype(t) for s, t in zip(shapes, types, strict=True))
@@ -78,7 +100,7 @@ def arrays(name: str, bytes_: bool) -> tuple[Any, Any, Any]:
 
 def product(name: str, a: Any, b: Any) -> Any:
     a, b = a.astype(np.int64), b.astype(np.int64)
-    return (a.T if name.endswith("_a") else a) @ (b.T if name.endswith("_b") else b)
+    return (a.T if "_a" in name else a) @ (b.T if "_b" in name else b)
 
 
 @pytest.mark.parametrize(("element", "words"), [("f32", "declare the inputs so"), ("i16", "store")])
