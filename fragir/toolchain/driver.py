@@ -12,26 +12,21 @@ import hashlib
 import importlib
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from fragir.errors import FragirError
 from fragir.ptx import machines
-from fragir.toolchain.arguments import pack, size_of
-from fragir.toolchain.tensor_maps import SIZE, Tiles, encode, is_tensor_map
+from fragir.toolchain.arguments import size_of
+from fragir.toolchain.gpu_arguments import INSTALL, Buffers, as_array, value_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fragir.emulator.parameters import Packer
-
     Array = np.ndarray[Any, np.dtype[Any]]
 
 Extent = tuple[int, ...]
-
-_INSTALL = "install them with `pip install 'fragir[gpu]'`, or run on the emulator"
-_LEGACY_STREAM = 1  # how DLPack and the CUDA array interface call the default stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +88,7 @@ def launch(
     parameters: Sequence[str] | None = None,
     stream: object = None,
     cooperative: bool = False,
+    variables: Mapping[str, object] | None = None,
 ) -> None:
     """Runs one kernel and waits for it.
 
@@ -107,7 +103,10 @@ def launch(
     `grid` and `block` count blocks and threads (x, y, z), `cluster` blocks, `shared` bytes of
     dynamic shared memory. `stream` is a handle, or an object with `__cuda_stream__`; where one is
     given and no numpy array is among the arguments, the call does not wait. `cooperative`: all
-    blocks are on the GPU together, as grids need that synchronise.
+    blocks are on the GPU together, as grids need that synchronise. `variables`: numpy arrays for
+    variables in global and constant memory, by name and of their size, copied in before the kernel
+    runs and, where they can be written, back. `fragir.emulator.Struct`, `Pointer` and `pointers`
+    are arguments that hold pointers.
 
     Raises FragirError in one line: no GPU, a wrong argument, or what the driver reports.
     """
@@ -122,22 +121,30 @@ def launch(
     handle = _stream(stream)
     types = _types(cuda, function, entry, arguments, parameters)
     _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
-    buffers = _Buffers(cuda, handle)
+    buffers = Buffers(cuda, handle, _do)
     try:
         from fragir.emulator.parameters import arrays_of
 
         places = [f"argument {index}" for index in range(len(arguments))]
         buffers.take(pair for a, place in zip(arguments, places) for pair in arrays_of(a, place))
         values = [
-            _value(buffers, argument, kind, place, handle)
+            value_of(buffers, argument, kind, place, handle)
             for place, argument, kind in zip(places, arguments, types, strict=True)
         ]
         storage = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*map(ctypes.addressof, storage))
+        kept = [
+            _variable(cuda, _module(cuda, cubin), name, value, handle)
+            for name, value in (variables or {}).items()
+        ]
         config = _config(cuda, grid, block, cluster, shared, handle, cooperative)
         _do(cuda.cuLaunchKernelEx, config, function, ctypes.addressof(pointers), 0, entry=entry)
         buffers.copy_back(entry)
-        if stream is None or buffers.arrays or buffers.constants:
+        for array, pointer in kept:
+            if array.flags.writeable:
+                host = array.ctypes.data
+                _do(cuda.cuMemcpyDtoHAsync, host, pointer, array.nbytes, handle, entry=entry)
+        if stream is None or kept or buffers.arrays or buffers.constants:
             _do(cuda.cuStreamSynchronize, handle, entry=entry)
     finally:
         buffers.free()
@@ -151,7 +158,7 @@ def _bindings() -> Any:
     try:
         return importlib.import_module("cuda.bindings.driver")
     except ImportError as error:
-        raise FragirError("NVIDIA's CUDA packages are not installed", hint=_INSTALL) from error
+        raise FragirError("NVIDIA's CUDA packages are not installed", hint=INSTALL) from error
 
 
 @functools.cache
@@ -210,7 +217,29 @@ _modules: OrderedDict[tuple[int, bytes], Any] = OrderedDict()
 
 
 def _function(cuda: Any, cubin: bytes, entry: str) -> Any:
-    """The function of a cubin; modules stay loaded, those used last."""
+    """The function of a cubin."""
+    code, function = cuda.cuModuleGetFunction(_module(cuda, cubin), entry.encode())
+    if code.value != 0:
+        raise FragirError(f"the cubin has no entry `{entry}`")
+    return function
+
+
+def _variable(cuda: Any, module: Any, name: str, value: object, stream: int) -> tuple[Array, Any]:
+    """Queues the copy of an array into a variable of a module; the array and where that lies."""
+    array = as_array(value)
+    if array is None or not array.flags.c_contiguous:
+        raise FragirError(f"the variable {name} takes a C-contiguous numpy array")
+    code, pointer, size = cuda.cuModuleGetGlobal(module, name.encode())
+    if code.value != 0:
+        raise FragirError(f"the cubin has no variable {name}")
+    if size != array.nbytes:
+        raise FragirError(f"the variable {name} has {size} bytes, its array {array.nbytes}")
+    _do(cuda.cuMemcpyHtoDAsync, pointer, array.ctypes.data, size, stream)
+    return array, pointer
+
+
+def _module(cuda: Any, cubin: bytes) -> Any:
+    """The module of a cubin; modules stay loaded, those used last."""
     context = int(_do(cuda.cuCtxGetCurrent))
     key = context, hashlib.sha256(cubin).digest()
     module = _modules.get(key)
@@ -225,10 +254,7 @@ def _function(cuda: Any, cubin: bytes, entry: str) -> Any:
             _, oldest = _modules.popitem(last=False)
             cuda.cuModuleUnload(oldest)
     _modules.move_to_end(key)
-    code, function = cuda.cuModuleGetFunction(module, entry.encode())
-    if code.value != 0:
-        raise FragirError(f"the cubin has no entry `{entry}`")
-    return function
+    return module
 
 
 def _types(
@@ -346,156 +372,3 @@ def _stream(stream: object) -> int:
     if isinstance(stream, int):
         return stream
     raise FragirError(f"a {type(stream).__name__} is no CUDA stream")
-
-
-# Buffers -----------------------------------------------------------------------------------------
-
-
-class _Buffers:
-    """Copies of numpy arrays on the GPU, for the time of one launch: one for each storage."""
-
-    def __init__(self, cuda: Any, stream: int) -> None:
-        self.cuda = cuda
-        self.stream = stream
-        self.arrays: list[Array] = []
-        self._pointers: list[Any] = []
-        self._addresses: dict[tuple[int, int], int] = {}
-        self.constants: list[tuple[Any, ctypes.Array[ctypes.c_char]]] = []
-        self._placed: dict[int, int] = {}
-
-    def take(self, named: Iterable[tuple[str, Array]]) -> None:
-        """Allocates for all arrays of a launch, and queues the copies of their bytes."""
-        from fragir.emulator.storage import storages, unfit
-
-        for place, array in named:
-            if reason := unfit(array):
-                raise FragirError(f"{place}: {reason[0]}", hint=reason[1])
-            self.arrays.append(array)
-        for storage in storages(self.arrays):
-            pointer = _do(self.cuda.cuMemAlloc, max(1, storage.size))
-            self._pointers.append(pointer)
-            for index in storage.arrays:
-                host = self.arrays[index].ctypes.data
-                key = host, self.arrays[index].nbytes
-                self._addresses[key] = int(pointer) + host - storage.start
-            if storage.size:
-                _do(self.cuda.cuMemcpyHtoDAsync, pointer, storage.start, storage.size, self.stream)
-
-    def pointer(self, array: Array) -> int:
-        """The address on the GPU of an array that was taken."""
-        return self._addresses[array.ctypes.data, array.nbytes]
-
-    def placed(self, data: bytes, key: int) -> int:
-        """As `constant`; the same key is the same address."""
-        if key not in self._placed:
-            self._placed[key] = self.constant(data)
-        return self._placed[key]
-
-    def constant(self, data: bytes) -> int:
-        """The address on the GPU of bytes that the kernel only reads."""
-        pointer = _do(self.cuda.cuMemAlloc, len(data))
-        # the copy is asynchronous: its source lives as long as the launch
-        source = ctypes.create_string_buffer(data, len(data))
-        self.constants.append((pointer, source))
-        host = ctypes.addressof(source)
-        _do(self.cuda.cuMemcpyHtoDAsync, pointer, host, len(data), self.stream)
-        return int(pointer)
-
-    def copy_back(self, entry: str) -> None:
-        """Queues the copies back into the arrays that can be written."""
-        for array in self.arrays:
-            if array.nbytes and array.flags.writeable:
-                _do(
-                    self.cuda.cuMemcpyDtoHAsync,
-                    array.ctypes.data,
-                    self.pointer(array),
-                    array.nbytes,
-                    self.stream,
-                    entry=entry,
-                )
-
-    def free(self) -> None:
-        for pointer in self._pointers:
-            self.cuda.cuMemFree(pointer)
-        for pointer, _ in self.constants:
-            self.cuda.cuMemFree(pointer)
-        self.arrays.clear()
-        self._pointers.clear()
-        self.constants.clear()
-
-
-def _value(buffers: _Buffers, argument: object, kind: str, place: str, stream: int) -> bytes:
-    """The bytes of one parameter: an address, a scalar or a struct."""
-    from fragir.emulator.parameters import needs_packer
-
-    if is_tensor_map(argument):
-        return _tensor_map(buffers, argument, kind, place)
-    if needs_packer(argument):
-        data = _packer(buffers, stream).pack(argument, place, size_of(kind))
-        if len(data) != size_of(kind):
-            raise FragirError(f"{place} has {len(data)} bytes, the parameter `{kind}` another size")
-        return data
-    array = _as_array(argument)
-    if array is not None and array.ndim:
-        address = buffers.pointer(array)
-    elif _is_on_gpu(argument):
-        address = _in_place(argument, place, stream)
-    else:
-        return pack(argument, kind, place)
-    if size_of(kind) != 8:
-        raise FragirError(f"{place} is an array, the parameter has the type `{kind}`")
-    return address.to_bytes(8, "little")
-
-
-def _packer(buffers: _Buffers, stream: int) -> Packer:
-    """Packs what structs and pointers hold."""
-    from fragir.emulator.parameters import Packer
-
-    return Packer(
-        lambda array, place: (
-            _in_place(array, place, stream) if _is_on_gpu(array) else buffers.pointer(array)
-        ),
-        lambda tiles, place: encode(buffers.cuda, tiles, buffers.pointer(tiles.array), _do, place),
-        lambda data, key, _: buffers.placed(data, key),
-    )
-
-
-def _is_on_gpu(argument: object) -> bool:
-    return _as_array(argument) is None and (
-        hasattr(argument, "__cuda_array_interface__") or hasattr(argument, "__dlpack__")
-    )
-
-
-def _tensor_map(buffers: _Buffers, tiles: Tiles, kind: str, place: str) -> bytes:
-    """A tensor map as a parameter: its own bytes, or the address of a copy."""
-    size = size_of(kind)
-    if size not in (8, SIZE):
-        raise FragirError(f"{place} is a tensor map, the parameter has the type `{kind}`")
-    encoded = encode(buffers.cuda, tiles, buffers.pointer(tiles.array), _do, place)
-    return encoded if size == SIZE else buffers.placed(encoded, id(tiles)).to_bytes(8, "little")
-
-
-def _as_array(argument: object) -> Array | None:
-    import numpy as np
-
-    return cast("Array", argument) if isinstance(argument, np.ndarray) else None
-
-
-def _in_place(argument: object, place: str, stream: int) -> int:
-    """The address of an array that already lives on the GPU."""
-    try:
-        utilities = importlib.import_module("cuda.core.utils")
-    except ImportError:
-        try:
-            utilities = importlib.import_module("cuda.core.experimental.utils")
-        except ImportError as error:
-            raise FragirError("NVIDIA's cuda-core is not installed", hint=_INSTALL) from error
-    try:
-        view_class = utilities.StridedMemoryView
-        look = getattr(view_class, "from_any_interface", view_class)  # older ones: the class itself
-        view = look(argument, stream_ptr=stream or _LEGACY_STREAM)
-    except Exception as error:  # whatever the other package raises for its types
-        raise FragirError(f"{place} cannot be used on the GPU: {error}") from error
-    if not view.is_device_accessible:
-        raise FragirError(f"{place} lives in host memory", hint="pass a numpy array")
-    return int(view.ptr)

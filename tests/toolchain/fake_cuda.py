@@ -63,6 +63,8 @@ class FakeCuda:
         self.loaded = 0
         self.synchronized: list[int] = []
         self.maps: list[tuple[Any, ...]] = []
+        #: Variables of the module by name; the kernel adds 1 to their bytes too.
+        self.variables: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
 
     def cuInit(self, flags: int) -> tuple[Any, ...]:
         return (self.init,)
@@ -117,6 +119,12 @@ class FakeCuda:
     def cuModuleGetFunction(self, module: int, name: bytes) -> tuple[Any, ...]:
         return (*OK, 6) if name == b"add" else (Code.CUDA_ERROR_NOT_FOUND, None)
 
+    def cuModuleGetGlobal(self, module: int, name: bytes) -> tuple[Any, ...]:
+        if name not in self.variables:
+            return Code.CUDA_ERROR_NOT_FOUND, None, 0
+        block = self.variables[name]
+        return (*OK, ctypes.addressof(block), len(block))
+
     def cuFuncGetParamInfo(self, function: int, index: int) -> tuple[Any, ...]:
         if index >= len(self.sizes):
             return Code.CUDA_ERROR_INVALID_VALUE, 0, 0
@@ -163,6 +171,8 @@ class FakeCuda:
                 block = self.memory.get(int.from_bytes(value, "little"))
                 if block is not None:
                     block.raw = bytes((byte + 1) % 256 for byte in block.raw)
+            for block in self.variables.values():
+                block.raw = bytes((byte + 1) % 256 for byte in block.raw)
         return (self.kernel,)
 
     def cuStreamSynchronize(self, stream: int) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import inspect
 import re
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fragir.emulator import Struct, pointers
 from fragir.errors import FragirError
 from fragir.toolchain import driver, tensor_maps
 from fragir.toolchain.ptxas import assemble
@@ -233,6 +235,40 @@ def test_overlapping_arrays_are_one_buffer(make: Make) -> None:
     # the kernel adds 1 to the buffer of every pointer that is the start of one
     assert array.tolist() == list(range(1, 9))
     assert (apart.tolist(), fake.freed, fake.memory) == ([1, 1], 2, {})
+
+
+def test_variables(make: Make) -> None:
+    fake = make()
+    fake.variables = {
+        b"count": ctypes.create_string_buffer(4),
+        b"table": ctypes.create_string_buffer(3),
+    }
+    count, table = np.array([5, 6, 7, 8], np.uint8), np.array([1, 2, 3], np.uint8)
+    table.flags.writeable = False
+    add(variables={"count": count, "table": table})
+    assert (count.tolist(), table.tolist()) == ([6, 7, 8, 9], [1, 2, 3])
+    assert fake.variables[b"table"].raw == bytes([2, 3, 4])
+    for given, words in (
+        ({"none": count}, "the cubin has no variable none"),
+        ({"table": count}, "the variable table has 3 bytes, its array 4"),
+        ({"count": [1]}, "the variable count takes a C-contiguous numpy array"),
+    ):
+        with pytest.raises(FragirError, match=words):
+            add(variables=given)
+
+
+def test_structs_with_pointers(make: Make) -> None:
+    fake = make(32, 8)
+    a, b = np.zeros(4, np.uint8), np.zeros(2, np.uint8)
+    table = pointers(b, None, a)
+    add(Struct({0: a, 8: np.int32(-3), 16: table, 24: np.float32(1.5)}), table, shared=0)
+    struct, pointer = fake.parameters
+    assert struct[8:16] == b"\xfd\xff\xff\xff\0\0\0\0"
+    assert struct[16:24] == pointer
+    assert struct[24:] == b"\0\0\xc0\x3f\0\0\0\0"
+    assert (fake.memory, fake.freed) == ({}, 3)  # two arrays, one table
+    with pytest.raises(FragirError, match="argument 0 has 8 bytes"):
+        add(table, table)
 
 
 def test_unknown_entry(make: Make) -> None:
