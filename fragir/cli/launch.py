@@ -13,6 +13,7 @@ from fragir.cli.common import Progress, note
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
 from fragir.cli.loaded import Loaded, Values
+from fragir.cli.query import is_count
 from fragir.cli.variables import variable_option
 from fragir.errors import FragirError
 
@@ -29,7 +30,7 @@ def read_extent(
 ) -> tuple[int, int, int]:
     """A callback for `X[,Y[,Z]]`: a number of blocks or threads in every direction."""
     parts = value.split(",")
-    if not 1 <= len(parts) <= 3 or not all(p.isascii() and p.isdigit() for p in parts):
+    if not 1 <= len(parts) <= 3 or not all(map(is_count, parts)):
         raise click.BadParameter(f"`{value}` is not of the form X[,Y[,Z]]")
     x, y, z = (*map(int, parts), 1, 1, 1)[:3]
     if min(x, y, z) < 1:

@@ -28,6 +28,9 @@ class _Whole(io.StringIO):
 class FragirOptMain(xDSLOptMain):
     """Parses with locations, writes files as a whole; everything else is xdsl-opt."""
 
+    text: str | None = None
+    """The source, for messages."""
+
     def run(self) -> None:
         """As in xdsl-opt; the output file is replaced once everything has succeeded."""
         output: str | None = self.args.output_file

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 TABLE_FORMATS = ("text", "csv", "markdown")
 
 
+def is_count(text: str) -> bool:
+    """Whether a word is a number from 0 on, and no longer than any that could be meant."""
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
 def read_point(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> tuple[int, ...] | None:
@@ -21,7 +26,7 @@ def read_point(
     if value is None:
         return None
     parts = [part.strip() for part in value.split(",")]
-    if len(parts) not in (2, 3) or not all(p.isascii() and p.isdigit() for p in parts):
+    if len(parts) not in (2, 3) or not all(map(is_count, parts)):
         raise click.BadParameter(f"`{value}` is not of the form ROW,COL")
     return tuple(map(int, parts))
 

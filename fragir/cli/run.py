@@ -41,7 +41,7 @@ def read_sizes(
     """A callback for `--size m=250,n=130`: sizes by name."""
     sizes: dict[str, int] = {}
     for text in [part for value in values for part in value.split(",")]:
-        match = re.fullmatch(rf"({_NAME})=([0-9]+)", text.strip(), re.ASCII)
+        match = re.fullmatch(rf"({_NAME})=([0-9]{{1,99}})", text.strip(), re.ASCII)
         if match is None:
             raise click.BadParameter(f"`{text}` is not of the form NAME=NUMBER")
         name, size = match[1], int(match[2])

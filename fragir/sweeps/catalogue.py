@@ -72,6 +72,8 @@ def find(name: str) -> Source:
 
 
 def _from_file(path: Path) -> Source:
+    if path.is_char_device():
+        raise FragirError("cannot read this sweep: it is a device", str(path))
     try:
         data = path.read_bytes()
         text = data.decode("utf-8")

@@ -223,6 +223,7 @@ def test_command_line(environment: tuple[str, Path], tmp_path: Path) -> None:
     left_out = [f"--ignore-glob={ROOT}/tests/cli/{name}" for name in SLOW]
     left_out = [] if version == RUNNING else left_out
     command = [programs / "python", "-P", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
+    command += ["-o", "pythonpath="]  # the package is the installed one, not the tree's
     said = run([*command, "--rootdir", ROOT, *left_out, ROOT / "tests" / "cli"], tmp_path)
     passed = re.search(r"(\d+) passed", said)
     assert passed is not None
