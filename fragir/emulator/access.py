@@ -8,6 +8,7 @@ import numpy as np
 
 from fragir.emulator.alu import Decode
 from fragir.emulator.common import UINT, Mask, Row, Step, count_of, is_slice, kind_of, width_of
+from fragir.ptx.tree import Sink
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder, Place
@@ -128,13 +129,16 @@ def stored_rows(
         if type(operand).__name__ == "Integer":
             value = d.literal(ins, index) or 0
             return [d.constant("b64", value), d.constant("b64", value >> 64)]
-        return [h for e in d.vector(operand) for h in d.halves(ins, e)]
+        return [h for e in d.vector(operand) for h in d.halves(ins, e, source=True)]
     raw = f"b{8 * width}"
+    elements = _elements(d, ins, operand, count)
+    if width * count < 32 and any(isinstance(e, Sink) for e in elements):
+        raise d.error(ins, f"{ins.mnemonic}: `_` leaves elements out of stores of 256 bits only")
     return [
         None
-        if type(e).__name__ == "Sink"
+        if isinstance(e, Sink)
         else d.row(ins, e, raw if _is_raw(e) else kind, True).view(UINT[width])
-        for e in _elements(d, ins, operand, count)
+        for e in elements
     ]
 
 

@@ -79,6 +79,8 @@ def said(target: str, statement: str) -> str | None:
         ("cvt.rn.tf32.e4m3x2 %r2, %h1", "is not supported"),
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%g0, %g1}, {%g2}, {%g3}", "takes 4"),
         ("atom.global.cas.b128 %q0, [%d0], _, %q2", "needs a register here"),
+        ("st.global.v4.b32 [%d0], {%r0, _, %r1, %r2}", "`_` leaves elements out of stores of 256"),
+        ("st.global.b32 [%d0], _", "`_` leaves elements out"),
         ("cp.async.mbarrier.arrive.b64 [%d0]", "an mbarrier must lie in shared memory"),
         ("mov.u64 %d1, %clock", "%clock has fewer bits than .u64"),
         ("mov.pred %p1, %laneid", "%laneid cannot be used as .pred"),
