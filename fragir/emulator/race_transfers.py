@@ -27,7 +27,7 @@ class GlobalTransfers(AsyncProxy):
         now = self.clocks.now
         super().on_transfer_issue(transfer)
         region = transfer.region
-        if region is None or not len(region.starts):
+        if region is None or not len(region.starts) or region.size <= 0:
             return
         lane = int(transfer.lanes[0])
         if transfer.group >= 0:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import TensorMap, run
+from fragir.emulator.asynchronous import Region
 
 #: Block 0 writes and raises a flag; block 1 waits for it and has TMA read what was written.
 KERNEL = """
@@ -52,6 +53,25 @@ TENSOR = (
     "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
     " [buffer], [%rd3, {%r6, %r6}], [bar];"
 )
+
+
+@pytest.mark.parametrize(
+    ("starts", "size", "unit"),
+    [
+        ([256], 96, 16),
+        ([259], 40, 1),
+        ([8], 48, 8),
+        (list(range(128, 160, 2)), 2, 16),  # rows of elements that lie side by side
+        ([*range(128, 136, 2), *range(256, 264, 2)], 2, 8),
+        ([0, 64, 2], 2, 2),
+        ([12, 24], 12, 4),
+    ],
+)
+def test_what_a_region_is_made_of(starts: list[int], size: int, unit: int) -> None:
+    at, each = Region(np.array(starts, np.int64), size).pieces()
+    assert each == unit
+    covered = [x + i for x in at.tolist() for i in range(each)]
+    assert sorted(covered) == sorted({x + i for x in starts for i in range(size)})
 
 
 @pytest.mark.parametrize("copy", [PLAIN, TENSOR], ids=["plain", "tensor"])
