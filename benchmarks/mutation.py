@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import copy
 import gc
+import json
 import os
 import random
 import signal
@@ -57,6 +58,14 @@ class Result:
     judged: int = 0
     survivors: list[Mutant] = field(default_factory=list["Mutant"])
     unreached: list[Mutant] = field(default_factory=list["Mutant"])
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "module": self.module,
+            "judged": self.judged,
+            "survivors": list(map(str, self.survivors)),
+            "unreached": list(map(str, self.unreached)),
+        }
 
     def __str__(self) -> str:
         lines = [f"  survives: {m}" for m in self.survivors]
@@ -346,6 +355,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--most", type=int, help="a sample of so many mutants of each module")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the results here too")
     options = parser.parse_args(arguments)
     judge = Judge(options.modules, options.most, options.seed)
     plugins = ["-p", "no:cacheprovider", "-p", "no:terminal"]
@@ -353,6 +363,8 @@ def main(arguments: list[str]) -> int:
     if judge.failed:
         print("tests fail without any mutant:", *judge.failed, sep="\n", file=sys.stderr)
         return 2
+    if options.json is not None:
+        options.json.write_text(json.dumps([result.document() for result in judge.results]))
     return 1 if any(r.survivors or r.unreached for r in judge.results) else 0
 
 
