@@ -308,7 +308,7 @@ class Judge:
         every = list(mutants(path))
         if self.most is not None and len(every) > self.most:
             every = random.Random(self.seed).sample(every, self.most)
-        result = Result(str(path.relative_to(ROOT)))
+        result = Result(os.path.relpath(path, ROOT))
         for mutant in sorted(every, key=lambda m: m.line):
             function = loaded(module, mutant.function) if module is not None else None
             if not tests.get(mutant.line):
