@@ -166,3 +166,42 @@ TELL:
     unaware = ptx.replace("shfl.sync.idx.b32 %r5, %r4, 0, 31, -1;", "")
     report = run(unaware, grid=(2,), block=(32,), arguments=data, check=True)
     assert {f.severity for f in report.findings} == ({"error"} if severities else set[str]())
+
+
+REMOTE = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data)
+{{
+    .reg .b32 %r<12>; .reg .b64 %rd<4>; .reg .pred %p<5>;
+    .shared .align 8 .b32 word[4];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0;
+    ld.param.u64 %rd1, [data]; mov.u32 %r3, word;
+    @%p1 st.shared.u32 [word+4], 0;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    @!%p1 bra DONE;
+    setp.eq.u32 %p3, %r2, 1; @%p3 bra READER;
+    mov.u32 %r4, 1; mapa.shared::cluster.u32 %r5, %r3, %r4;
+    st.shared::cluster.u32 [%r5], 7;
+    st.release.{writer}.shared::cluster.u32 [%r5+4], 1;
+    bra.uni DONE;
+READER:
+    ld.acquire.{reader}.shared::cta.u32 %r6, [word+4]; setp.ne.u32 %p4, %r6, 1; @%p4 bra READER;
+    ld.shared.u32 %r7, [word]; st.global.u32 [%rd1], %r7;
+DONE:
+    barrier.cluster.arrive; barrier.cluster.wait;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("writer", ["cta", "cluster", "sys"])
+@pytest.mark.parametrize("reader", ["cta", "cluster", "gpu"])
+def test_shared_memory_of_a_cluster(writer: str, reader: str) -> None:
+    """A flag in the shared memory of another block needs the scope of the cluster on both sides."""
+    ptx = REMOTE.format(writer=writer, reader=reader)
+    data = [np.zeros(4, np.uint32)]
+    report = run(ptx, grid=(2,), block=(32,), cluster=(2,), arguments=data, check=True)
+    assert [f.kind for f in report.findings] == ["race"] * ("cta" in (writer, reader))
+    assert "cta" in (writer, reader) or data[0][0] == 7
