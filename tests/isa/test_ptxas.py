@@ -1,6 +1,6 @@
 """ptxas has the last word: it assembles what the table claims, and refuses what it does not.
 
-The whole sweep (some minutes): FRAGIR_FULL_SWEEP=1 pytest tests/isa/test_ptxas.py
+A sample; `fragir sweep isa-ptxas` asks about all of the table.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ from typing import Protocol
 
 import pytest
 
-from fragir import isa
+from benchmarks.sweeps.isa_ptxas import claimed, denied, every_form
 from fragir.isa import Instruction
-from fragir.isa.emit import emit_module, statement
-from fragir.isa.targets import NEWEST_VERSION, TARGETS, version_key
+from fragir.isa.emit import emit_module
 
-MINORS = {6: 6, 7: 9, 8: 9, 9: 3}
-VERSIONS = [f"{major}.{minor}" for major, count in MINORS.items() for minor in range(count)]
 SAMPLE = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120f", "sm_121a")
-MODULE = 300  # kernels in one module
 
 
 class Assembler(Protocol):
@@ -35,59 +31,19 @@ def stratified(found: list[tuple[Instruction, str]]) -> list[tuple[Instruction, 
     return [item for group in groups.values() for item in {group[0], group[-1]}]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_ptxas_assembles_what_the_table_claims(
-    ptxas: Assembler, target: str, full_sweep: bool
-) -> None:
+@pytest.mark.parametrize("target", SAMPLE)
+def test_ptxas_assembles_what_the_table_claims(ptxas: Assembler, target: str) -> None:
     """Every instruction, every variant, with the lowest PTX version the table gives."""
-    if target not in SAMPLE and not full_sweep:
-        pytest.skip("in the full sweep only: FRAGIR_FULL_SWEEP=1")
-    by_version: dict[str, list[tuple[Instruction, str]]] = defaultdict(list)
-    for instruction in isa.instructions(target=target):
-        if not instruction.refused:
-            for a in instruction.variants or ("registers",):
-                by_version[instruction.targets[target]].append((instruction, a))
-    assert by_version or target == "sm_60"
-    for version, claimed in by_version.items():
-        chosen = claimed if full_sweep else stratified(claimed)
-        for first in range(0, len(chosen), MODULE):
-            part = chosen[first : first + MODULE]
-            assert ptxas.run(emit_module(part, target, version), target) == ""
+    assert claimed(target)
+    for version, forms in claimed(target).items():
+        assert ptxas.run(emit_module(stratified(forms), target, version), target) == ""
 
 
-def declared(instruction: Instruction, a: str = "registers") -> str:
-    """The bare instruction with the registers it uses, for a kernel that has no others."""
-    operands = instruction.operands.values()
-    words = [
-        f".reg .{o.registers.type} %{o.name}<{o.registers.count}>;"
-        for o in operands
-        if o.registers.cls in ("fragment", "metadata", "scale")
-    ]
-    words += [".reg .b64 %b, %a_shared;", ".reg .b32 %address;"]
-    if any(o.name == "b" and o.registers.cls == "fragment" for o in operands):
-        words[-2] = ""
-    return " ".join((*words, statement(instruction, a)))
-
-
-def test_ptxas_refuses_earlier_versions_and_other_targets(
-    ptxas: Assembler, full_sweep: bool
-) -> None:
+def test_ptxas_refuses_earlier_versions_and_other_targets(ptxas: Assembler) -> None:
     """One version below the lowest, and on every target that the table does not list."""
-    everything = [(i, "registers") for i in isa.instructions() if not i.refused]
-    chosen = everything if full_sweep else stratified(everything)
-    asked: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for instruction, a in chosen:
-        text = declared(instruction, a)
-        for target in TARGETS if full_sweep else ("sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120f"):
-            if target in ("sm_70", "sm_72"):
-                continue
-            lowest = instruction.targets.get(target)
-            if lowest is None:
-                asked[target, NEWEST_VERSION].append(text)
-            elif version_key(lowest) > version_key(TARGETS[target]):
-                asked[target, VERSIONS[VERSIONS.index(lowest) - 1]].append(text)
+    targets = ("sm_75", "sm_80", "sm_90a", "sm_100a", "sm_120f")
     wrong: list[str] = []
-    for (target, version), statements in asked.items():
+    for (target, version), statements in denied(stratified(every_form()), targets).items():
         refused = ptxas.refusals(statements, target, version)
         wrong += [
             f"{target} {version} accepts {text}"

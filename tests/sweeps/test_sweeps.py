@@ -9,6 +9,7 @@ from fragir.sweeps import Plan, catalogue, runner
 
 #: Tests of their own rooms run some tasks of the others.
 SMALL = {
+    "isa-ptxas": Plan(seed=3, count=2),
     "validation": Plan(count=2, parameters={"only": "mma*m16n8k8*", "cases": 1}),
     "wgmma-families": Plan(count=2, parameters={"only": "*m16n8k*"}),
 }
