@@ -18,7 +18,7 @@ KERNEL = """
     .reg .b32 %r<10>; .reg .b64 %rd<10>; .reg .pred %p<4>; .reg .b16 %h<2>;
     .shared .align 1024 .b8 buffer[1024];
     mov.u32 %r1, %tid.x; mov.u32 %r3, buffer; mov.u32 %r7, 0; mov.u32 %r8, {column};
-    mov.b64 %rd1, to; ld.param.u64 %rd2, [out]; mov.b16 %h0, {mask};
+    mov.b64 %rd1, to; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [out]; mov.b16 %h0, {mask};
     setp.eq.u32 %p1, %r1, 0;
     {write}
     fence.proxy.async.shared::cta;
