@@ -33,6 +33,11 @@ def attempt(target: str) -> Trial:
     return trial
 
 
+def _number(value: float | None) -> str:
+    """Infinite, or of nothing that was judged, where there is none."""
+    return "none" if value is None else f"{value:.3g}"
+
+
 def main() -> int:
     """Prints one column a target; the exit code is 1 where a result is wrong."""
     trials = [attempt(target) for target in TARGETS]
@@ -43,8 +48,8 @@ def main() -> int:
     for what in ("on", "registers", "spills", "shared"):
         rows.append([what, *(str(document[what]) for document in documents)])
     rows.append(["in the SASS", *(t.tensor_instructions or "no nvdisasm" for t in trials)])
-    rows.append(["largest error", *(f"{document['max_error']:.3g}" for document in documents)])
-    rows.append(["its bound", *(f"{document['bound']:.3g}" for document in documents)])
+    for what, key in (("largest error", "max_error"), ("its bound", "bound")):
+        rows.append([what, *(_number(document[key]) for document in documents)])
     rows.append(["result", *(str(document["result"]) for document in documents)])
     print(f"{PROGRAM.name}: C = alpha A B + beta C, 256 x 256 x 256, f16 in, f32 out")
     print_table(["", *TARGETS], rows)
