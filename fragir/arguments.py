@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
 
 from fragir.dialects.elements import element_bits, element_name
-from fragir.errors import FragirError
+from fragir.errors import FragirError, kind_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,6 +92,10 @@ def view(value: object, element: Attribute, name: str) -> View:
     """An argument as an array with these elements; FragirError where it is none."""
     import numpy as np
 
+    if isinstance(value, np.ma.MaskedArray):
+        raise FragirError(
+            f"{name} is a masked array, a kernel knows no masks", hint="pass .filled(0) or .data"
+        )
     if isinstance(value, np.ndarray):
         return _of_numpy(cast("Array", value), element, name)
     if _attribute(value, "__cuda_array_interface__") is not None:
@@ -102,7 +106,7 @@ def view(value: object, element: Attribute, name: str) -> View:
             return _of_numpy(_host_array(value, name), element, name)
         return _of_gpu_tensor(value, element, name)
     hint = "numpy.asarray makes one" if type(value) in (list, tuple) else None
-    raise FragirError(f"{name} must be an array, not {type(value).__name__}", hint=hint)
+    raise FragirError(f"{name} must be an array, not {kind_of(value)}", hint=hint)
 
 
 def _attribute(value: object, name: str) -> Any:
@@ -238,7 +242,7 @@ def scalar(given: object, type_: Attribute, name: str) -> bytes:
         value = value.item()  # an array of no dimensions
     is_real = hasattr(value, "__float__") or hasattr(value, "__index__")
     if isinstance(value, complex) or not is_real or str(getattr(value, "dtype", ""))[:1] == "c":
-        raise FragirError(f"{name} must be a number ({shown}), not {type(value).__name__}")
+        raise FragirError(f"{name} must be a number ({shown}), not {kind_of(value)}")
     if kind.startswith(("s", "u")) and not hasattr(value, "__index__"):
         raise FragirError(
             f"{name} is {value}, the kernel takes {shown}", hint="pass a whole number, an int"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.context import Context
@@ -23,7 +24,8 @@ from fragir import diagnostics
 from fragir.arguments import View, follows, row_major, scalar, whole
 from fragir.arguments import view as view_of
 from fragir.borrowed import Borrowed
-from fragir.errors import FragirError
+from fragir.errors import FragirError, extent, kind_of, one_of, whole_number
+from fragir.isa.targets import known
 from fragir.ptx import machines
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 Level = Literal["placed", "lane"]
 Place = Literal["emulator", "gpu", "auto"]
+PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
 Observer = Callable[[str, ModuleOp], None]
 
 
@@ -47,6 +50,8 @@ def context() -> Context:
 
 def parse(text: str, filename: str = "<input>") -> ModuleOp:
     """A verified module from MLIR text; FragirError with file, line and column."""
+    _check_kind(text, str, "parse takes the text of a program")
+    _check_kind(filename, str, "a file's name is a str")
     return diagnostics.parse_module(context(), text, filename)
 
 
@@ -104,6 +109,9 @@ def lower(
 
     `source` is the text the module came from, for messages; `stages` gets each pass's time in ms.
     """
+    _check_kind(module, ModuleOp, "lower takes a ModuleOp", "fragir.parse(text) makes one")
+    one_of(to, ("placed", "lane"), "the level")
+    known(target)
     ctx = context()
     _check_sizes(module, source)
     for one in passes_for(module, to, target):
@@ -150,12 +158,18 @@ def emit(
     module: ModuleOp, target: str = "sm_80", *, comments: bool = False, source: str | None = None
 ) -> str:
     """PTX text of a module at lane level."""
+    _check_kind(module, ModuleOp, "emit takes a ModuleOp", "fragir.lower(...) makes one")
     from fragir.passes.writer.module import write_module
 
     try:
         return write_module(module, target, comments=comments)
     except Exception as error:
         raise diagnostics.from_exception(error, source) from error
+
+
+def _check_kind(value: object, kind: type | UnionType, what: str, hint: str | None = None) -> None:
+    if not isinstance(value, kind):
+        raise FragirError(f"{what}, not {kind_of(value)}", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -230,6 +244,7 @@ class Kernel:
 
     def grid(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
         """Blocks to launch for these sizes."""
+        self.check(sizes)
         if self.grid_attribute is None:
             return 1, 1, 1
         try:
@@ -246,7 +261,9 @@ class Kernel:
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """FragirError for sizes that break what the program promises of them."""
+        _check_kind(sizes, Mapping, "sizes are a dict", 'write {"m": 256}')
         for name, size in sizes.items():
+            whole_number(size, f"the size {name}")
             divisor = self.promises.get(name, 1)
             if size % divisor:
                 raise FragirError(
@@ -281,6 +298,7 @@ class Kernel:
         ]
 
     def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
+        _check_kind(arguments, Sequence, "arguments are a tuple or list")
         if len(arguments) != len(self.signature):
             names = ", ".join(argument.name for argument in self.signature)
             raise FragirError(
@@ -323,7 +341,19 @@ class Kernel:
         `options` as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
         """
         grid = self.grid(self.sizes(arguments))
+        if 0 in grid:
+            self.parameters(arguments)
+            return self._nothing_to_do(on, options)
         return self.launch(grid, self.block, *arguments, on=on, **options)
+
+    def _nothing_to_do(self, on: Place, options: Mapping[str, Any]) -> Any:
+        """What a run of no blocks gives, as for matrices without rows or columns."""
+        one_of(on, PLACES, "on")
+        if on == "gpu":
+            return None
+        from fragir.emulator import Report
+
+        return Report()
 
     def launch(
         self,
@@ -341,12 +371,15 @@ class Kernel:
         `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options (`check`,
         `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
         """
+        one_of(on, PLACES, "on")
         views = self._views(arguments)
         self._bind(views)
         borrowed = self._borrowed(views)
         parameters = self._parameters(arguments, views, borrowed)
-        blocks, threads = _extent(grid), _extent(block if block is not None else self.block)
-        memory = self.shared if shared is None else shared
+        blocks = extent(grid, "the grid")
+        threads = extent(self.block if block is None else block, "the block")
+        cluster = extent(cluster, "the cluster")
+        memory = self.shared if shared is None else whole_number(shared, "shared")
         machine = options.get("target") or self.target
         problem = machines.launch_problem(
             machine, grid=blocks, block=threads, cluster=cluster, shared=memory
@@ -403,12 +436,6 @@ class Kernel:
         return report
 
 
-def _extent(extent: Sequence[int] | int) -> tuple[int, int, int]:
-    values = (extent,) if isinstance(extent, int) else tuple(extent)
-    x, y, z = (*values, 1, 1, 1)[:3]
-    return x, y, z
-
-
 def _array(value: object, argument: Argument) -> View:
     """An argument as an array of the declared elements, rank and strides."""
     from fragir.dialects.narrow import memref_type
@@ -463,6 +490,10 @@ def compile(
     from fragir.dialects import frag
     from fragir.passes.writer.module import shared_bytes
 
+    _check_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
+    if entry is not None:
+        _check_kind(entry, str, "entry is the name of a function")
+    known(target)
     stages: dict[str, float] = {}
     start = time.perf_counter()
     text = program if isinstance(program, str) else None

@@ -1,8 +1,14 @@
-"""The one error type that users see: what is wrong, where, and how to go on."""
+"""The one error type that users see: what is wrong, where, and how to go on.
+
+Also what checks the values that a caller gives: whole numbers, extents, words of a choice.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
+from typing import Any, cast
 
 _WIDTH = 160
 """A longer source line is cut around the column that the error is about."""
@@ -65,3 +71,48 @@ def _excerpt(source: str, col: int | None) -> list[str]:
         return [f"  {shown}"]
     before = shown[: max(0, col - 1 - start)].ljust(col - 1 - start)
     return [f"  {shown}", "  " + "".join("\t" if c == "\t" else " " for c in before) + "^"]
+
+
+def whole_number(value: object, what: str, least: int | None = None) -> int:
+    """A number given as an int of any package; FragirError where it is none or less than `least`.
+
+    A bool is no number here: it is a slip.
+    """
+    try:
+        number = None if isinstance(value, bool) else index(cast("Any", value))
+    except TypeError:
+        number = None
+    if number is None:
+        raise FragirError(f"{what} is {_shown(value)}, it must be a whole number")
+    if least is not None and number < least:
+        raise FragirError(f"{what} is {_shown(number)}, it must be {least} or more")
+    return number
+
+
+def extent(value: object, what: str) -> tuple[int, int, int]:
+    """Sizes in x, y and z from a number or one to three of them; FragirError for anything else."""
+    given: Sequence[object] = (value,)  # a list, a tuple, an array
+    if isinstance(value, Sequence) or getattr(value, "shape", ()):
+        given = () if isinstance(value, str | bytes) else tuple(cast("Iterable[object]", value))
+    if not 1 <= len(given) <= 3:
+        shown = _shown(cast("object", value))
+        raise FragirError(f"{what} is {shown}, it must be one to three whole numbers")
+    x, y, z = (*(whole_number(size, what) for size in given), 1, 1)[:3]
+    return x, y, z
+
+
+def one_of(value: object, choices: Sequence[str], what: str) -> None:
+    """FragirError where a word is none of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise FragirError(f"{what} is {_shown(value)}, it must be one of {', '.join(choices)}")
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in a message: the name of its type, or None."""
+    return "None" if value is None else type(value).__name__
+
+
+def _shown(value: object) -> str:
+    """A value in a message, cut where it is long."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a huge number"
+    return text if len(text) <= 80 else f"{text[:77]}..."

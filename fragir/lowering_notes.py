@@ -27,9 +27,9 @@ def instructions_of(module: ModuleOp) -> list[str]:
 
 
 def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
-    """A sentence for each instruction that the target does not have natively.
+    """A sentence for each instruction that the target does not have natively, or not for long.
 
-    Read off the machine code of ptxas 13.2, as the table of `fragir.isa` has it.
+    Read off the machine code of ptxas 13.2, as the table of `fragir.isa` has it, and its advice.
     """
     from fragir import isa
 
@@ -37,6 +37,9 @@ def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
     for mnemonic in mnemonics:
         instruction = isa.lookup(mnemonic)
         lowering = instruction.lowering.get(target, "native")
+        advice = unordered_note(instruction.mnemonic)
+        if advice is not None:
+            notes.append(advice)
         if lowering == "native":
             continue
         native = [t for t, how in instruction.lowering.items() if how == "native"]
@@ -56,3 +59,13 @@ def spill_notes(entries: Mapping[str, EntryInfo]) -> list[str]:
         for name, info in entries.items()
         if info.spill_stores or info.spill_loads
     ]
+
+
+def unordered_note(mnemonic: str) -> str | None:
+    """What ptxas advises on sparse products whose metadata may stand in any order; else None."""
+    if not mnemonic.startswith("mma.sp.sync."):
+        return None
+    return (
+        f"{mnemonic}: ptxas expects substantially reduced performance of mma.sp on future "
+        "machines; where the metadata is in order, mma.sp::ordered_metadata is the same"
+    )

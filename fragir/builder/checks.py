@@ -8,6 +8,7 @@ from typing import cast
 
 from fragir.builder.places import fail
 from fragir.dialects import frag
+from fragir.errors import FragirError, whole_number
 
 Size = int | str
 
@@ -27,6 +28,42 @@ def named(name: object, what: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         fail(f"{name!r} is no name for {what}", "write letters, digits and _, as in gemm_128")
     return name
+
+
+def word(given: object, name: str) -> str:
+    """A text that the operation itself judges."""
+    if isinstance(given, str):
+        return given
+    fail(f"{name} is {given!r}, it must be a str")
+
+
+def whole(given: object, name: str, least: int | None = None) -> int:
+    """A whole number of 32 bits, as the device computes with them."""
+    try:
+        number = whole_number(given, name, least)
+    except FragirError as error:
+        fail(error.message)
+    if not -(1 << 31) <= number < 1 << 31:
+        fail(f"{name} does not fit 32 bits")
+    return number
+
+
+def positive(given: object, count: int, name: str) -> list[int]:
+    """So many positive numbers."""
+    numbers = items(given) or []
+    if len(numbers) != count:
+        fail(f"{name} is {given!r}, it must be {count} positive numbers")
+    return [whole(number, name, 1) for number in numbers]
+
+
+def strides_of(given: object, sizes: Sequence[Size], name: str) -> list[int | None]:
+    """A stride for each size, None for what the array has."""
+    strides = items(given)
+    if strides is None:
+        fail(f"the strides of {name} are {given!r}", "write a tuple as in (None, 1)")
+    if len(strides) != len(sizes):
+        fail(f"{name} has {len(sizes)} dimensions and {len(strides)} strides")
+    return [None if s is None else whole(s, f"a stride of {name}", 0) for s in strides]
 
 
 def pair(given: object, name: str) -> tuple[int, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import LocationAttr
@@ -20,17 +19,23 @@ class Expression:
     name: str | None = None
 
 
-def nodes(tile: Tile, is_leaf: set[Tile], seen: set[Tile] | None = None) -> Iterator[Tile]:
+def nodes(tile: Tile, is_leaf: set[Tile]) -> list[Tile]:
     """The tiles that a tile is computed from, and itself, each once, operands first.
 
     Tiles in `is_leaf` are not looked into.
     """
-    seen = set() if seen is None else seen
-    if tile in seen:
-        return
-    seen.add(tile)
-    if tile.expression is not None and tile not in is_leaf:
-        for operand in tile.expression.operands:
-            if isinstance(operand, Tile):
-                yield from nodes(operand, is_leaf, seen)
-    yield tile
+    order: list[Tile] = []
+    seen: set[Tile] = set()
+    # an expression may be thousands of terms deep: no recursion; True comes after the operands
+    waiting = [(tile, False)]
+    while waiting:
+        at, ready = waiting.pop()
+        if ready:
+            order.append(at)
+        elif at not in seen:
+            seen.add(at)
+            waiting.append((at, True))
+            if at.expression is not None and at not in is_leaf:
+                operands = [o for o in at.expression.operands if isinstance(o, Tile)]
+                waiting += [(operand, False) for operand in reversed(operands)]
+    return order

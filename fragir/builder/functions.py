@@ -124,14 +124,18 @@ def build(function: str, operands: Sequence[SSAValue]) -> Operation:
 def attribute(number: float, type_: Any) -> Any:
     """A Python number as a constant of a type; an error where the type has no such number."""
     if is_float(type_):
-        return FloatAttr(float(number), type_)
+        try:
+            return FloatAttr(float(number), type_)
+        except OverflowError:
+            fail(f"this number is larger than any {type_name(type_)}")
     if isinstance(number, float):
         fail(f"{number} is no {type_name(type_)}", "write a whole number, or cast to f32")
     if type_ == condition:
         return IntegerAttr(int(number != 0), type_)
     bits = element_bits(type_)
     if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-        fail(f"{number} does not fit {type_name(type_)} ({bits} bits)")
+        shown = number if abs(number) < 10**40 else "a huge number"
+        fail(f"{shown} does not fit {type_name(type_)} ({bits} bits)")
     return IntegerAttr(number, type_)
 
 

@@ -27,7 +27,19 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.printer import Printer
 
 from fragir import diagnostics
-from fragir.builder.checks import Size, divisor_of, extent_of, named, pair, size_of
+from fragir.builder.checks import (
+    Size,
+    divisor_of,
+    extent_of,
+    items,
+    named,
+    pair,
+    positive,
+    size_of,
+    strides_of,
+    whole,
+    word,
+)
 from fragir.builder.control import Branch, Carried, Loop
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.tiles import Tiles
@@ -168,13 +180,14 @@ class KernelBuilder(Tiles):
         row without it.
         """
         element = tile_element(element, f"the memory {name}")
-        sizes = [size_of(size, name) for size in shape]
+        given = items(shape)
+        if given is None:
+            fail(f"{shape!r} is no shape of {name}", 'write a tuple as in ("m", 64)')
+        sizes = [size_of(size, name) for size in given]
         static = [size if isinstance(size, int) else DYNAMIC_INDEX for size in sizes]
         layout: StridedLayoutAttr | NoneAttr = NoneAttr()
         if strides is not None:
-            if len(strides) != len(sizes):
-                fail(f"{name} has {len(sizes)} dimensions and {len(strides)} strides")
-            layout = StridedLayoutAttr(list(strides))
+            layout = StridedLayoutAttr(strides_of(strides, sizes, name))
         # one name a dimension up to the last that has one; numbers stand for themselves
         named_dims = [dim for dim, size in enumerate(sizes) if isinstance(size, str)]
         names = tuple(map(str, sizes[: named_dims[-1] + 1])) if named_dims else ()
@@ -207,7 +220,7 @@ class KernelBuilder(Tiles):
         return self.trace.dim(*self._size(name))
 
     def _size(self, name: str) -> tuple[Memory, int]:
-        if name not in self._sizes:
+        if word(name, "a size's name") not in self._sizes:
             fail(f"no argument has a size {name}", f"the names are {', '.join(self._sizes)}")
         return self._sizes[name]
 
@@ -242,7 +255,7 @@ class KernelBuilder(Tiles):
 
     def block_id(self, dimension: str = "x") -> Scalar:
         """The block's place in the grid along "x", "y" or "z"."""
-        if dimension not in ("x", "y", "z"):
+        if word(dimension, "a dimension") not in ("x", "y", "z"):
             fail(f"a grid has no dimension {dimension!r}", 'write "x", "y" or "z"')
         op = frag.BlockIdOp(frag.Dimension(dimension))
         return Scalar(self.trace, self.trace.insert(op, f"b{dimension}").result)
@@ -296,7 +309,12 @@ class KernelBuilder(Tiles):
         """
         if self._warps or self._warpgroups:
             fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")
-        operands = [self._memory(memory) for memory in (a, b, into, *extra)]
+        more = items(extra)
+        if more is None:
+            fail(f"extra is {extra!r}, it must be a tuple of memory")
+        operands = [self._memory(memory) for memory in (a, b, into, *more)]
+        if accumulate is not None:
+            accumulate = tile_element(accumulate, "the sum")
         op = frag.MatmulOp(
             *operands[:3],
             extra=operands[3:],
@@ -304,11 +322,12 @@ class KernelBuilder(Tiles):
             b_transposed=transposed_b,
             accumulate=accumulate,
         )
-        for name, values in (("tile", tile), ("warps", warps)):
+        for name, values, count in (("tile", tile, 3), ("warps", warps, 2)):
             if values is not None:
-                op.attributes[name] = DenseArrayBase.from_list(i64, list(values))
+                numbers = positive(values, count, name)
+                op.attributes[name] = DenseArrayBase.from_list(i64, numbers)
         if stages is not None:
-            op.attributes["stages"] = IntegerAttr(stages, i64)
+            op.attributes["stages"] = IntegerAttr(whole(stages, "stages", 1), i64)
         if epilogue is not None:
             op = self._with_epilogue(op, epilogue)
         self.trace.insert(op)
@@ -345,7 +364,8 @@ def kernel(
 
 def fragment(instruction: str, operand: str, warps: tuple[int, int] = (1, 1)) -> frag.MmaFragment:
     """The layout of an instruction's operand, as in `fragment("m16n8k16.f16", "a")`."""
-    made = frag.MmaFragment(instruction, operand, warps)
+    over = pair(warps, "warps") or (1, 1)
+    made = frag.MmaFragment(word(instruction, "instruction"), word(operand, "operand"), over)
     try:
         made.resolve()
     except FragirError as error:

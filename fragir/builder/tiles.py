@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
-from fragir.builder.checks import items, shape_of
+from fragir.builder.checks import items, shape_of, whole, word
 from fragir.builder.elementwise import Elementwise
 from fragir.builder.places import error_at, fail, place
-from fragir.builder.types import tile_element, type_name
+from fragir.builder.types import scalar_type, tile_element, type_name
 from fragir.builder.values import Index, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.layout import Layout
@@ -32,7 +32,7 @@ class Tiles(Elementwise):
         `ldmatrix` free of bank conflicts, and wgmma needs one.
         """
         element = tile_element(element, "shared memory")
-        if swizzle not in (0, 32, 64, 128):
+        if whole(swizzle, "swizzle") not in (0, 32, 64, 128):
             fail(f"swizzle is {swizzle}, it must be 0, 32, 64 or 128 bytes")
         sizes = shape_of(shape)
         if len(sizes) < 2:
@@ -121,7 +121,7 @@ class Tiles(Elementwise):
 
     def wait(self, pending: int = 0) -> None:
         """Waits until at most `pending` of the newest groups are under way."""
-        self.trace.insert(frag.WaitOp(pending))
+        self.trace.insert(frag.WaitOp(whole(pending, "pending")))
 
     def barrier(self) -> None:
         """All threads of the block wait for each other and then see each other's writes."""
@@ -131,7 +131,11 @@ class Tiles(Elementwise):
 
     def constant(self, value: float, type_: Attribute) -> Scalar:
         """A number as a scalar of a type."""
-        return Scalar(self.trace, self.trace.constant(value, type_))
+        type_ = scalar_type(type_, "a constant")
+        number = self.trace.operand(value)
+        if not isinstance(number, int | float):
+            fail(f"a constant is {value!r}, it must be a number of Python's")
+        return Scalar(self.trace, self.trace.constant(number, type_))
 
     def fill(
         self,
@@ -178,12 +182,12 @@ class Tiles(Elementwise):
             )
         op = frag.MmaOp(
             *(first, second, third, self._sums(c, result)),
-            using=using,
+            using=word(using, "using"),
             scales=self._scales(scales),
             satfinite=satfinite,
-            rounding=rounding,
-            bitop=bitop,
-            kind=kind,
+            rounding=word(rounding, "rounding"),
+            bitop=word(bitop, "bitop"),
+            kind=word(kind, "kind"),
         )
         return self.trace.wrap(self.trace.insert(op).d)
 
@@ -219,8 +223,8 @@ class Tiles(Elementwise):
             scales=self._scales(scales),
             unordered=unordered,
             satfinite=satfinite,
-            kind=kind,
-            using=using,
+            kind=word(kind, "kind"),
+            using=word(using, "using"),
         )
         return self.trace.wrap(self.trace.insert(op).d)
 
@@ -231,7 +235,12 @@ class Tiles(Elementwise):
         return type_ if result is None else type_.with_element(tile_element(result, "a tile"))
 
     def _scales(self, scales: tuple[Tile, Tile] | None) -> list[SSAValue]:
-        return [] if scales is None else [self._tile(scale) for scale in scales]
+        if scales is None:
+            return []
+        given = items(scales)
+        if given is None or len(given) != 2:
+            fail(f"scales are {scales!r}, they must be two tiles: those of a and those of b")
+        return [self._tile(scale) for scale in given]
 
     def wgmma(
         self,

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.builder import functions
+from fragir.builder.checks import whole
 from fragir.builder.expression import Expression, nodes
 from fragir.builder.operators import Value
 from fragir.builder.places import describe, error_at, fail, place, target
@@ -168,7 +169,9 @@ class Trace:
         operand = self.operand(value)
         if isinstance(operand, float):
             fail(f"{what} is {operand}; it must be a whole number", "write //, not /")
-        return operand if isinstance(operand, int) else self.scalar(operand, index, what)
+        return (
+            whole(operand, what) if isinstance(operand, int) else self.scalar(operand, index, what)
+        )
 
     def dim(self, memory: Memory, dim: int) -> Scalar:
         """A size that is known when the kernel runs."""
@@ -275,7 +278,7 @@ class Trace:
         if tile.element == condition:
             fail("a tile of conditions cannot be kept", "use it in k.select(...)")
         done = {t for t in nodes(tile, set()) if t.ssa is not None and self.sees(t.ssa)}
-        order = list(nodes(tile, done))
+        order = nodes(tile, done)
         leaves = [t for t in order if t in done or t.expression is None]
         sources = [self.use(leaf) for leaf in leaves]
 

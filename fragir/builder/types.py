@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute, TypeAttribute
 
@@ -51,6 +53,8 @@ NAMES = (
 
 def type_name(type_: Attribute) -> str:
     """How a user writes a type."""
+    if not isinstance(cast("object", type_), Attribute):
+        return repr(type_)
     if type_ == index:
         return "index"
     if type_ == condition:

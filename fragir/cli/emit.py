@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fragir.cli.common import command, json_option, output_option, print_json
+from fragir.cli.common import command, json_option, note, output_option, print_json
 from fragir.cli.files import write_output
 from fragir.cli.query import find
 from fragir.errors import FragirError
@@ -46,12 +46,16 @@ def main(
 ) -> None:
     """Write a PTX module that uses an instruction, or a C++ wrapper of it."""
     from fragir.isa.emit import default_target
+    from fragir.lowering_notes import unordered_note
 
     instruction = find(mnemonic)
     if instruction.refused:
         raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")
     target = target if target is not None else default_target(instruction)
     text = _text(find(mnemonic, target), target, variant, language)
+    advice = unordered_note(instruction.mnemonic)
+    if advice is not None:
+        note(f"note: {advice}")
     if output is not None or not as_json:
         write_output(output, text)
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from fragir.emulator.parameters import (
 )
 from fragir.emulator.program import Program, Symbol
 from fragir.emulator.storage import Array, Storage, address_of, bytes_of, storages, unfit
-from fragir.errors import FragirError
+from fragir.errors import FragirError, kind_of
 
 _STRUCT = {"f32": "<f", "f64": "<d", "f16": "<e"}
 
@@ -103,6 +103,8 @@ class Arguments:
     def __init__(self, program: Program, memory: Memory, arguments: Sequence[object]) -> None:
         self.program, self.memory = program, memory
         self.arguments = arguments
+        if not isinstance(cast("object", arguments), Sequence) or isinstance(arguments, str):
+            raise EmulationError(f"arguments are a list, not {kind_of(arguments)}")
         parameters = [p for p in program.main.parameters if isinstance(p, Symbol)]
         if len(arguments) != len(parameters):
             names = ", ".join(p.name for p in parameters)

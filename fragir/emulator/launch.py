@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ from fragir.emulator.variables import Variables, unset
 from fragir.emulator.warp_matrix import fusible, mma_group
 from fragir.emulator.watch import Limit, Moment, Watch
 from fragir.emulator.wgmma import Warpgroups, needs_warpgroup, registers_of
+from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -96,6 +97,18 @@ def run(
     from fragir.ptx.reader import parse
 
     started = time.perf_counter()
+    shared = whole_number(shared, "shared", 0)
+    whole_number(resident, "resident", 1)
+    if schedule is not None:
+        schedule = whole_number(schedule, "schedule")
+    if stack is not None:
+        whole_number(stack, "stack", 0)
+    for what, text in (("entry", entry), ("target", target), ("ptxas", ptxas)):
+        if text is not None and not isinstance(cast("object", text), str):
+            raise EmulationError(f"{what} is a str, not {kind_of(text)}")
+    one_of(asynchrony, ("late", "early", "random"), "asynchrony")
+    if not isinstance(cast("object", ptx), str | tree.Module):
+        raise EmulationError(f"a program is PTX text or a Module, not {kind_of(ptx)}")
     module = parse(ptx) if isinstance(ptx, str) else ptx
     launch = Launch(
         module,
@@ -138,10 +151,10 @@ def _version(text: str) -> tuple[int, int]:
 
 
 def _dim3(what: str, value: Sequence[int]) -> Dim3:
-    numbers = [int(v) for v in value] + [1] * (3 - len(value))
-    if len(numbers) != 3 or min(numbers) < 1:
-        raise EmulationError(f"{what} must be up to three positive numbers, not {tuple(value)}")
-    return numbers[0], numbers[1], numbers[2]
+    numbers = extent(value, what)
+    if min(numbers) < 1:
+        raise EmulationError(f"{what} must be up to three positive numbers, not {numbers}")
+    return numbers
 
 
 class Launch:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.common import I64, OOB_NAN, UINT, EmulationError
 from fragir.emulator.memory import GLOBAL_BASE, Memory
+from fragir.errors import kind_of, one_of, whole_number
 
 SIZE = 128  # bytes of a tensor map
 _MAGIC = b"fgtm"
@@ -116,6 +117,7 @@ class TensorMap:
     im2col: Im2col | None = None
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         rank = self.array.ndim
         if not 1 <= rank <= 5 or len(self.box) != rank:
             raise EmulationError(
@@ -146,6 +148,30 @@ class TensorMap:
                 f"the inner side of the box has {inner} bytes, more than swizzle {self.swizzle}"
             )
 
+    def _check_kinds(self) -> None:
+        """That everything is of the type it should have."""
+        if not isinstance(cast("object", self.array), np.ndarray):
+            raise EmulationError(f"a tensor map is of a numpy array, not of {kind_of(self.array)}")
+        for name, numbers in (
+            ("box", self.box),
+            ("strides", self.strides),
+            ("element_strides", self.element_strides),
+        ):
+            if numbers is None and name != "box":
+                continue
+            if not isinstance(cast("object", numbers), tuple | list):
+                raise EmulationError(f"{name} is a tuple of numbers, not {kind_of(numbers)}")
+            for number in cast("tuple[object, ...]", numbers):
+                whole_number(number, f"a number of {name}")
+        for name, word in (("fill", self.fill), ("kind", self.kind)):
+            if word is not None and not isinstance(cast("object", word), str):
+                raise EmulationError(f"{name} is a str, not {kind_of(word)}")
+        one_of(self.fill, ("zero", "nan"), "fill")
+        one_of(str(whole_number(self.swizzle, "swizzle")), ("0", "32", "64", "128"), "swizzle")
+        one_of(str(whole_number(self.atom, "atom")), ("16", "32", "64"), "atom")
+        if self.im2col is not None and not isinstance(cast("object", self.im2col), Im2col):
+            raise EmulationError(f"im2col is an Im2col, not {type(self.im2col).__name__}")
+
     def _check_im2col(self, how: Im2col) -> None:
         rank = self.array.ndim
         if not 3 <= rank <= 5 or len(how.lower) != rank - 2 or len(how.upper) != rank - 2:
@@ -166,6 +192,8 @@ class TensorMap:
         if self.kind is not None:
             return ELEMENTS[NUMBERS[self.kind]]
         name = _BY_DTYPE.get(self.array.dtype.name, f"u{8 * self.array.itemsize}")
+        if name not in NUMBERS:
+            raise EmulationError(f"a tensor map has no elements of numpy's {self.array.dtype}")
         return ELEMENTS[NUMBERS[name]]
 
     @property

@@ -114,6 +114,8 @@ def _coordinates(view: View) -> list[str]:
     """row(lane, i), col(lane, i), ... from the layout's formula."""
     text = view.layout.formula().replace("%laneid", "lane").replace("/", " / ")
     formulas, _, where = text.partition("\nheld where ")
+    if formulas.startswith("thread = "):  # of a warpgroup; the caller passes it
+        formulas = formulas.partition("\n")[2]
     lines: list[str] = []
     head = "__host__ __device__ static constexpr"
     for dim, line in zip(view.dims, formulas.splitlines(), strict=True):
@@ -127,7 +129,8 @@ def _coordinates(view: View) -> list[str]:
 def _parameters(expression: str) -> str:
     """Parameters that the expression does not use have no name."""
     used = set(re.findall(r"[a-z]+", expression))
-    return ", ".join(f"int {name}" if name in used else "int" for name in ("lane", "i"))
+    first = "thread" if "thread" in used else "lane"
+    return ", ".join(f"int {name}" if name in used else "int" for name in (first, "i"))
 
 
 def _access(view: View) -> list[str]:

@@ -128,6 +128,8 @@ class MatrixDescriptor:
         for field in self.fields:
             value = getattr(self, field.name)
             shown = f"{value} bytes" if field.name in _SCALED else str(value)
+            if field.name == "leading" and value == 0:
+                shown += ", which is no stride: unused"
             lines.append(
                 f"  {field.high:>2}:{field.low:<2} {field.name} = {shown}  ({field.meaning})"
             )

@@ -162,7 +162,7 @@ def _types(form: Form, near: Form) -> str:
             f"{len(near.types)}, as {'.'.join(near.types)}"
         )
     wrong = [
-        f"{name} is {mine}, not {legal}"
+        f"{name} must be {legal}, not {mine}"
         for name, mine, legal in zip(_OPERANDS, form.types, near.types, strict=False)
         if mine != legal
     ]

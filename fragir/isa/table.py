@@ -11,6 +11,7 @@ from functools import cache, lru_cache, wraps
 from importlib import import_module
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
+from fragir.errors import FragirError, kind_of
 from fragir.isa import spelling
 from fragir.isa.model import Form, Instruction, UnknownInstruction
 
@@ -84,6 +85,9 @@ def lookup(mnemonic: str, *, target: str | None = None) -> Instruction:
     Raises `UnknownInstruction`, which names the part that is wrong and the nearest legal
     mnemonics; with `target` also where the instruction does not exist there.
     """
+    _check_text(mnemonic)
+    if target is not None:
+        _check_text(target)
     found = _registered.get(mnemonic)
     if found is None:
         form = spelling.parse(mnemonic)
@@ -187,17 +191,25 @@ def forms() -> Iterator[Form]:
         yield from _rules(module).forms()
 
 
+def _check_text(mnemonic: object) -> None:
+    if not isinstance(mnemonic, str):
+        raise FragirError(f"a mnemonic or target is a str, not {kind_of(mnemonic)}")
+
+
 def register(instruction: Instruction) -> None:
     """Add an instruction, or override the one with the same mnemonic, in this process.
 
     It counts from the next question on, for the compiler too, whatever was compiled before.
     """
+    if not isinstance(cast("object", instruction), Instruction):
+        raise FragirError(f"register takes an Instruction, not {kind_of(instruction)}")
     _registered[_canonical(instruction.mnemonic)] = instruction
     _changed()
 
 
 def unregister(mnemonic: str) -> None:
     """Take back what `register` did; an error where nothing is registered."""
+    _check_text(mnemonic)
     if _registered.pop(_canonical(mnemonic), None) is None:
         raise UnknownInstruction(f"{mnemonic!r} was not registered")
     _changed()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import cast
 
 from fragir.errors import FragirError
 
@@ -64,9 +65,10 @@ def newest(versions: Iterable[str]) -> str:
 
 def known(target: str) -> str:
     """`target` itself; an error that lists the targets where it is none of them."""
-    if target not in TARGETS:
+    if not isinstance(cast("object", target), str) or target not in TARGETS:
+        shown = repr(target) if len(repr(target)) < 80 else "this"
         raise FragirError(
-            f"{target!r} is no target of this compiler", hint=f"one of {', '.join(TARGETS)}"
+            f"{shown} is no target of this compiler", hint=f"one of {', '.join(TARGETS)}"
         )
     return target
 

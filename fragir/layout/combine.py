@@ -20,9 +20,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
+from fragir.layout.given import takes
 from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point
 
 
+@takes(Layout)
 def appended(layout: Layout, name: str, *modes: tuple[int, Point]) -> Layout:
     """The layout with slower modes added to an axis; the axis is created (last) if it is new."""
     added = tuple(Mode(size, stride) for size, stride in modes)
@@ -32,11 +34,13 @@ def appended(layout: Layout, name: str, *modes: tuple[int, Point]) -> Layout:
     return replace(layout, axes=tuple(axes))
 
 
+@takes(Layout)
 def replicated(layout: Layout, name: str, copies: int) -> Layout:
     """The layout with `copies` copies of everything along an axis (a mode of stride zero)."""
     return appended(layout, name, (copies, (0,) * layout.rank))
 
 
+@takes(Layout, Layout)
 def concatenated(fast: Layout, slow: Layout) -> Layout:
     """The sum of two layouts: axes that share a name get the modes of `fast`, then of `slow`.
 
@@ -58,6 +62,7 @@ def concatenated(fast: Layout, slow: Layout) -> Layout:
     return Layout(tuple(Axis(n, m) for n, m in axes.items()), fast.dims, offset, tuple(where))
 
 
+@takes(Layout)
 def reordered(layout: Layout, names: Iterable[str]) -> Layout:
     """The layout with its axes in another order; all must be named."""
     names = tuple(names)
@@ -68,6 +73,7 @@ def reordered(layout: Layout, names: Iterable[str]) -> Layout:
     return replace(layout, axes=tuple(layout.axis(name) for name in names))
 
 
+@takes(Layout)
 def renamed(layout: Layout, **names: str) -> Layout:
     """The layout with axes renamed: `renamed(layout, lane="thread")`."""
     for name in names:
@@ -79,6 +85,7 @@ def renamed(layout: Layout, **names: str) -> Layout:
     )
 
 
+@takes(Layout)
 def merged(layout: Layout, name: str, names: Iterable[str]) -> Layout:
     """The layout with several axes joined to one, in this order, the first fastest.
 
@@ -110,6 +117,7 @@ def merged(layout: Layout, name: str, names: Iterable[str]) -> Layout:
     return Layout(tuple(axes), layout.dims, layout.offset, tuple(where))
 
 
+@takes(Layout)
 def split(layout: Layout, name: str, **sizes: int) -> Layout:
     """The layout with one axis cut into several, the first fastest; the inverse of `merged`.
 
@@ -180,6 +188,7 @@ def _split_condition(condition: Condition, sizes: dict[str, int]) -> Condition:
     raise LayoutError(f"Condition {condition} would be cut into several axes.")
 
 
+@takes(Layout)
 def permuted(layout: Layout, dims: Iterable[str]) -> Layout:
     """The layout with its dimensions in another order; the names stay with their strides."""
     dims = tuple(dims)
@@ -191,6 +200,7 @@ def permuted(layout: Layout, dims: Iterable[str]) -> Layout:
     return replace(_with_order(layout, order), dims=dims)
 
 
+@takes(Layout)
 def transposed(layout: Layout) -> Layout:
     """The layout of the transposed matrix: strides exchanged, names of the dimensions in place."""
     if layout.rank < 2:
@@ -208,12 +218,14 @@ def _with_order(layout: Layout, order: list[int]) -> Layout:
     return replace(layout, axes=axes, offset=pick(layout.origin))
 
 
+@takes(Layout)
 def shifted(layout: Layout, by: Point) -> Layout:
     """The layout with `by` added to every point; negative steps may go back to zero, not below."""
     offset = tuple(a + b for a, b in zip(layout.origin, by, strict=True))
     return replace(layout, offset=offset)
 
 
+@takes(Layout)
 def masked(layout: Layout, *conditions: Condition) -> Layout:
     """The layout with further conditions on who holds anything."""
     return replace(layout, where=(*layout.where, *conditions))

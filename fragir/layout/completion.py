@@ -18,9 +18,11 @@ the original is replicated).
 from __future__ import annotations
 
 from fragir.layout.digits import along, digits_of, unit
+from fragir.layout.given import point, takes
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
 
 
+@takes(Layout)
 def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
     """The layout of one axis whose sum with `layout` covers the tile of this shape.
 
@@ -31,8 +33,7 @@ def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
     """
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate has no complement: {layout}.")
-    if len(shape) != layout.rank:
-        raise LayoutError(f"The shape {shape} does not have {layout.rank} dimensions.")
+    shape = point(shape, layout.rank, "The shape", 1)
     digits = digits_of(layout, "No complement")
     modes: list[Mode] = []
     for dim, (name, extent) in enumerate(zip(layout.dims, shape, strict=True)):

@@ -30,14 +30,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import prod
+from typing import cast
 
+from fragir.errors import kind_of
+from fragir.layout.given import takes
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
 from fragir.layout.synthesis import from_function
 
 # Above so many slots a composition that is no sum of digits is refused without trying every slot.
-LARGEST_TABLE = 1 << 16
+LARGEST_TRIED = 1 << 16
 
 
+@takes(Layout, Layout)
 def compose(outer: Layout, inner: Layout) -> Layout:
     """The layout with the axes of `inner` and the dimensions of `outer`.
 
@@ -62,7 +66,7 @@ def compose(outer: Layout, inner: Layout) -> Layout:
         return _by_digits(outer, inner)
     except LayoutError:
         # Carries can cancel. Then the table still is a layout; that is rare, so try it last.
-        if prod(inner.sizes.values()) > LARGEST_TABLE:
+        if prod(inner.sizes.values()) > LARGEST_TRIED:
             raise
         try:
             found = from_function(inner.sizes, _function(outer, inner), outer.dims)
@@ -123,6 +127,8 @@ def identity(sizes: Mapping[str, int], dims: Iterable[str] | None = None) -> Lay
     >>> print(identity({"row": 4, "col": 3}))
     row [4:(1,0)] col [3:(0,1)]
     """
+    if not isinstance(cast("object", sizes), Mapping):
+        raise LayoutError(f"identity takes sizes by name, not {kind_of(sizes)}.")
     names = tuple(dims) if dims is not None else tuple(sizes)
     return Layout(
         tuple(

@@ -31,6 +31,7 @@ from typing import Literal, NamedTuple
 
 from fragir.layout.combine import appended, merged, reordered, split
 from fragir.layout.composition import compose
+from fragir.layout.given import check_table, takes
 from fragir.layout.inversion import inverse
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
 
@@ -103,6 +104,7 @@ class Conversion:
         )
 
 
+@takes(Layout, Layout)
 @lru_cache(maxsize=256)
 def plan(src: Layout, dst: Layout) -> Conversion:
     """The conversion between two register layouts of one tile.
@@ -114,6 +116,7 @@ def plan(src: Layout, dst: Layout) -> Conversion:
     the destination wants and the source does not hold, naming it.
     """
     for layout in (src, dst):
+        check_table(layout)
         other = [name for name in layout.names if name not in AXES]
         if other:
             raise LayoutError(f"A register layout has no axis {other[0]}: {layout}.")

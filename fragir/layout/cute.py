@@ -25,11 +25,13 @@ from dataclasses import replace
 from itertools import chain
 
 from fragir.layout.composition import compose
+from fragir.layout.given import names, point, takes
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point
 
 Tree = int | tuple["Tree", ...]
 
 
+@takes(str)
 def from_cute(
     text: str,
     shape: Point | None = None,
@@ -44,16 +46,19 @@ def from_cute(
     stride do not match, where there are not as many top-level modes as axes, and where an index
     lies outside of the tile or a mode runs across its border.
     """
+    axes, dims = names(axes, "the axes"), names(dims, "the dimensions")
+    if shape is not None:
+        shape = point(shape, len(dims), "the shape", 1)
     left, colon, right = text.partition(":")
     if not colon:
-        raise LayoutError(f"A CuTe layout is shape:stride, but there is no ':' in {text!r}.")
+        raise LayoutError(f"A CuTe layout is shape:stride, but there is no ':' in {_cut(text)}.")
     sizes, strides = _parse(left), _parse(right)
     if len(axes) == 1:
         sizes, strides = (sizes,), (strides,)
     if not isinstance(sizes, tuple) or not isinstance(strides, tuple) or len(sizes) != len(axes):
-        raise LayoutError(f"{text} does not have {len(axes)} modes: ({', '.join(axes)}).")
+        raise LayoutError(f"{_cut(text)} does not have {len(axes)} modes: ({', '.join(axes)}).")
     if len(strides) != len(sizes):
-        raise LayoutError(f"Shape and stride of {text} have different numbers of modes.")
+        raise LayoutError(f"Shape and stride of {_cut(text)} have different numbers of modes.")
     flat = Layout(
         tuple(
             Axis(name, tuple(_modes(size, stride, text)))
@@ -68,6 +73,7 @@ def from_cute(
     return compose(counted(shape, dims), flat).simplified()
 
 
+@takes(Layout)
 def to_cute(layout: Layout, shape: Point | None = None) -> str:
     """The layout in CuTe's notation, its points numbered in a tile of this shape.
 
@@ -76,7 +82,7 @@ def to_cute(layout: Layout, shape: Point | None = None) -> str:
     """
     if layout.offset or layout.where:
         raise LayoutError(f"CuTe's notation has neither offset nor predicate: {layout}.")
-    extents = layout.shape if shape is None else shape
+    extents = layout.shape if shape is None else point(shape, layout.rank, "the shape", 1)
     if len(extents) != layout.rank or any(
         n < m for n, m in zip(extents, layout.shape, strict=True)
     ):
@@ -119,44 +125,55 @@ def _modes(size: Tree, stride: Tree, text: str) -> Iterator[Mode]:
         pairs = zip(size, stride, strict=True)
         yield from chain.from_iterable(_modes(s, d, text) for s, d in pairs)
     else:
-        raise LayoutError(f"Shape and stride of {text} do not have the same nesting.")
+        raise LayoutError(f"Shape and stride of {_cut(text)} do not have the same nesting.")
 
 
 def _text(tree: Tree) -> str:
     return str(tree) if isinstance(tree, int) else f"({','.join(map(_text, tree))})"
 
 
-_TOKEN = re.compile(r"\s*(?:(_?\d+)|([(),]))")
+_TOKEN = re.compile(r"\s*(?:(_?\d{1,100})(?!\d)|([(),]))")
+_DEEPEST = 32
+"""Brackets within brackets; CuTe's own layouts have four or five."""
 
 
 def _parse(text: str) -> Tree:
     """Nested tuples of integers."""
-    tokens: list[str] = []
-    position = 0
-    while text[position:].strip():
+    open_: list[list[Tree]] = []
+    done: Tree | None = None
+    position, end = 0, len(text.rstrip())
+    expected = "A number or ("
+    while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise LayoutError(f"{text[position:].strip()[0]!r} is not part of a CuTe layout.")
-        tokens.append(match[1] or match[2])
-        position = match.end()
-    tree, rest = _tree(tokens, text)
-    if rest:
-        raise LayoutError(f"{' '.join(rest)} is left over in the CuTe layout {text.strip()}.")
-    return tree
+            wrong = text[position:].lstrip()[0]
+            raise LayoutError(f"{wrong!r} is not part of a CuTe layout.")
+        sign, position = match[2], match.end()
+        is_value = sign in (None, "(")
+        if is_value != expected.startswith("A number"):
+            raise LayoutError(f"{expected} is missing in the CuTe layout {_cut(text)}.")
+        if sign == "(":
+            open_.append([])
+            if len(open_) > _DEEPEST:
+                raise LayoutError(f"The CuTe layout has brackets more than {_DEEPEST} deep.")
+            continue
+        if sign == ",":
+            expected = "A number or ("
+            continue
+        value: Tree = tuple(open_.pop()) if sign == ")" else int(match[1].strip("_"))
+        if open_:
+            open_[-1].append(value)
+            expected = "A comma or )"
+        elif text[position:end].strip():
+            raise LayoutError(f"{_cut(text[position:end])} is left over in the CuTe layout.")
+        else:
+            done = value
+    if done is None:
+        raise LayoutError(f"{expected} is missing in the CuTe layout {_cut(text)}.")
+    return done
 
 
-def _tree(tokens: list[str], text: str) -> tuple[Tree, list[str]]:
-    head, *tokens = tokens or [""]
-    if head.strip("_").isdigit():
-        return int(head.strip("_")), tokens
-    if head != "(":
-        raise LayoutError(f"A number or ( is missing in the CuTe layout {text.strip()!r}.")
-    children: list[Tree] = []
-    while True:
-        child, tokens = _tree(tokens, text)
-        children.append(child)
-        head, *tokens = tokens or [""]
-        if head == ")":
-            return tuple(children), tokens
-        if head != ",":
-            raise LayoutError(f"A comma or ) is missing in the CuTe layout {text.strip()!r}.")
+def _cut(text: str) -> str:
+    """A text in a message, cut where it is long."""
+    text = text.strip()
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")

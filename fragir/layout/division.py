@@ -30,11 +30,13 @@ from fragir.layout.combine import cut
 from fragir.layout.completion import complement
 from fragir.layout.composition import compose
 from fragir.layout.digits import unit
+from fragir.layout.given import takes
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, coalesced
 
 Tiler = int | Layout
 
 
+@takes(Layout)
 def logical_divide(layout: Layout, **tilers: Tiler) -> Layout:
     """Every named axis reordered: first the tile, then which tile (CuTe's logical_divide).
 
@@ -50,6 +52,7 @@ def logical_divide(layout: Layout, **tilers: Tiler) -> Layout:
     return compose(layout, Layout(tuple(axes), layout.names))
 
 
+@takes(Layout)
 def zipped_divide(
     layout: Layout, *, tile: str = "tile", rest: str = "rest", **tilers: Tiler
 ) -> Layout:
@@ -97,6 +100,7 @@ def _cut_axes(
     return parts
 
 
+@takes(Layout, Layout)
 def quotient(layout: Layout, fragment: Layout) -> Layout:
     """The layout of the fragments: `concatenated(fragment, quotient)` is equivalent to `layout`.
 

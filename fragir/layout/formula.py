@@ -43,15 +43,23 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from fragir.errors import whole_number
 from fragir.layout.condition import condition_for
+from fragir.layout.given import names as names_of
+from fragir.layout.given import takes
 from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Point
-from fragir.layout.synthesis import from_function
+from fragir.layout.synthesis import LARGEST_FUNCTION, from_function
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
     Node: TypeAlias = Tree[Token] | Token
 
+WARP = 32
+_THREAD_NAMES = tuple(f"thread{'_' * n}" for n in range(8))
+"""What the thread of a warpgroup is called; the first that means nothing else."""
+MOST_TEXT = 20_000  # characters; the ISA's longest formula has some 700
+_MOST_BITS = 64  # of a number
 _MOST_ELEMENTS = 256  # a lane has no more registers
 
 Environment = dict[str, int]
@@ -77,12 +85,18 @@ OPERATORS: Mapping[str, Callable[[int, int], int]] = {
     "*": lambda a, b: a * b,
     "/": lambda a, b: a // b,
     "%": lambda a, b: a % b,
-    "<<": lambda a, b: a << b,
+    "<<": lambda a, b: a << (b if b < _MOST_BITS else _refuse_shift(b)),
     ">>": lambda a, b: a >> b,
     "&": lambda a, b: a & b,
     "^": lambda a, b: a ^ b,
     "|": lambda a, b: a | b,
 }
+
+
+def _refuse_shift(by: int) -> int:
+    raise ValueError(f"a shift by {by}")
+
+
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -94,6 +108,7 @@ COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
+@takes(str)
 def from_formula(
     text: str,
     *,
@@ -109,8 +124,27 @@ def from_formula(
     `dims`. Raises LayoutError for a syntax error (with its place), for a formula that leaves an
     element undefined, and for one that is no layout, naming the element.
     """
+    if len(text) > MOST_TEXT:
+        raise LayoutError(f"A formula of {len(text)} characters; at most {MOST_TEXT} are read.")
+    lanes = whole_number(lanes, "lanes", 1)
+    if elements is not None:
+        elements = whole_number(elements, "elements", 1)
+    if dims is not None:
+        dims = names_of(dims, "the dimensions")
+    try:
+        return _layout_of(text, elements, lanes, dims)
+    except RecursionError:
+        raise LayoutError("The formula is nested too deeply.") from None
+
+
+def _layout_of(text: str, elements: int | None, lanes: int, dims: tuple[str, ...] | None) -> Layout:
     formula = _read(text)
     sizes = _sizes(formula, elements, lanes)
+    if prod(sizes.values()) > LARGEST_FUNCTION:
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise LayoutError(
+            f"The formula has too many slots ({listed}); at most {LARGEST_FUNCTION} are computed."
+        )
     names = dims if dims is not None else formula.targets({*sizes, "element"})
     missing = [name for name in names if name not in formula.definitions]
     if missing or not names:
@@ -149,7 +183,7 @@ def _inferred_elements(formula: _Formula, sizes: dict[str, int], names: tuple[st
     fitting: list[int] = []
     wanted = formula.used.union(names)
     alternatives = sum(len(formula.definitions.get(name, ())) for name in wanted)
-    for element in range(_MOST_ELEMENTS):
+    for element in range(min(_MOST_ELEMENTS, LARGEST_FUNCTION // len(slots))):
         try:
             points = [function((*slot, element)) for slot in slots]
         except LayoutError:
@@ -169,6 +203,7 @@ def _inferred_elements(formula: _Formula, sizes: dict[str, int], names: tuple[st
     )
 
 
+@takes(Layout)
 def to_formula(layout: Layout) -> str:
     """The layout as one closed formula per dimension; `from_formula` reads it back.
 
@@ -176,6 +211,13 @@ def to_formula(layout: Layout) -> str:
     """
     variables = {axis.name: _variable(axis.name) for axis in layout.axes}
     lines: list[str] = []
+    declared = dict(variables)
+    lanes = layout.sizes.get("lane", 0)
+    if lanes > WARP:  # a warpgroup's threads: %laneid ends at 31
+        taken = {*variables.values(), *layout.dims}
+        thread = next(name for name in _THREAD_NAMES if name not in taken)
+        lines.append(f"{thread} = %tid.x % {lanes}")
+        variables["lane"], declared["lane"] = thread, "%tid.x"
     for dim, (name, start) in enumerate(zip(layout.dims, layout.origin, strict=True)):
         terms = [
             term
@@ -185,7 +227,7 @@ def to_formula(layout: Layout) -> str:
         if start or not terms:
             terms.append(str(start))
         lines.append(f"{name} = {' + '.join(terms)}")
-    ranges = [f"{variables[axis.name]} = {_set(axis.size)}" for axis in layout.axes]
+    ranges = [f"{declared[axis.name]} = {_set(axis.size)}" for axis in layout.axes]
     if ranges and lines:
         lines[-1] += f" for {', '.join(ranges)}"
     if layout.where:
@@ -266,7 +308,9 @@ class _Formula:
             for number, (value, guard) in enumerate(self.definitions[name]):
                 if guard(environment):
                     self.reached.add((name, number))
-                    return value(environment)
+                    # kept, so that a name costs one evaluation however often it is used
+                    environment[name] = value(environment)
+                    return environment[name]
         finally:
             self.evaluating.discard(name)
         raise LayoutError(f"The formula does not say what {name} is at {_place(environment)}.")
@@ -293,7 +337,10 @@ def _predicate(formula: _Formula, sizes: dict[str, int]) -> tuple[Condition, ...
         if len(axes) != 1 or len(used) != 1:
             raise LayoutError("A condition of 'held where' must be about one variable.")
         axis = axes[0]
-        held = [bool(evaluate({axis: x})) for x in range(sizes[axis])]
+        try:
+            held = [bool(evaluate({axis: x})) for x in range(sizes[axis])]
+        except (ZeroDivisionError, ValueError) as error:
+            raise LayoutError(f"The condition of 'held where' fails: {error}.") from None
         if all(held):
             continue
         condition = condition_for(axis, held)
@@ -332,7 +379,10 @@ def _read(text: str) -> _Formula:
             col=position - start + 1,
             source=text[start:].split("\n", 1)[0],
         ) from None
-    return _Builder().formula(tree)
+    try:
+        return _Builder().formula(tree)
+    except ValueError as error:  # a number like 09, or one of 5,000 digits
+        raise LayoutError(f"The formula has a number that cannot be read: {error}.") from None
 
 
 _CONTINUES = re.compile(r"\s*(?:for\b|if\b|otherwise\b|else\b|[-+*/&|^<>=,)]|%\s|where\b)", re.I)
@@ -353,8 +403,8 @@ def fold(text: str) -> str:
     for index, char in enumerate(text):
         depth += (char in "({[") - (char in ")}]")
         if char == "\n":
-            follows = text[index + 1 :]
-            continues = _CONTINUES.match(follows) and not _LOCAL.match(follows)
+            after = index + 1
+            continues = _CONTINUES.match(text, after) and not _LOCAL.match(text, after)
             char = " " if depth > 0 or last in "-+*/&|^<>=,%" or continues else ";"
         if not char.isspace():
             last = char
@@ -428,7 +478,13 @@ class _Builder:
             if token.type == "DOTS":
                 if not 0 < index < len(tokens) - 1:
                     raise LayoutError("A range {a,..,b} needs a number on both sides of the dots.")
-                numbers.extend(range(numbers[-1] + 1, int(tokens[index + 1], 0)))
+                last = int(tokens[index + 1], 0)
+                if last - numbers[-1] > LARGEST_FUNCTION:
+                    raise LayoutError(
+                        f"The range {numbers[-1]},..,{last} is too long; at most "
+                        f"{LARGEST_FUNCTION} slots are computed."
+                    )
+                numbers.extend(range(numbers[-1] + 1, last))
             else:
                 numbers.append(int(token, 0))
         name = _single(of)
@@ -510,7 +566,13 @@ class _Builder:
 
 
 def _binary(operate: Callable[[int, int], int], left: Evaluate, right: Evaluate) -> Evaluate:
-    return lambda e: operate(left(e), right(e))
+    def evaluate(e: Environment) -> int:
+        value = operate(left(e), right(e))
+        if value.bit_length() > _MOST_BITS:
+            raise ValueError(f"a number of more than {_MOST_BITS} bits")
+        return value
+
+    return evaluate
 
 
 def _member(values: set[int]) -> Callable[[int, Environment], tuple[bool, int]]:

@@ -17,15 +17,18 @@ R(L(x)) = x. It is asked only for points that are held; where there are gaps it 
 from __future__ import annotations
 
 from fragir.layout.digits import Digit, along, digits_of, unit
+from fragir.layout.given import takes
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode
 
 
+@takes(Layout)
 def inverse(layout: Layout) -> Layout:
     """The two-sided inverse of a bijection. Raises LayoutError naming the mode in the way."""
     _refuse_replication(layout, "No inverse")
     return right_inverse(layout)
 
 
+@takes(Layout)
 def right_inverse(layout: Layout) -> Layout:
     """R with layout(R(p)) == p for every point p of `layout.shape`; among copies the first.
 
@@ -35,6 +38,7 @@ def right_inverse(layout: Layout) -> Layout:
     return _build(layout, digits_of(layout, "No right inverse"), gaps=False)
 
 
+@takes(Layout)
 def left_inverse(layout: Layout) -> Layout:
     """R with R(layout(x)) == x for every slot x.
 

@@ -99,7 +99,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fragir.errors import FragirError
 
@@ -109,6 +109,9 @@ if TYPE_CHECKING:
 
 Point: TypeAlias = tuple[int, ...]
 Nested: TypeAlias = "list[Nested] | Point | None"
+
+LARGEST_TABLE = 1 << 20
+"""Slots that are looked at one by one, as for a table; what is larger is an error at once."""
 
 DEFAULT_DIMS: dict[int, tuple[str, ...]] = {
     1: ("index",),
@@ -160,7 +163,12 @@ class Axis:
         return tuple(point)
 
     def points(self, rank: int) -> list[Point]:
-        """`at` for every coordinate in order."""
+        """`at` for every coordinate in order. LayoutError beyond `LARGEST_TABLE`."""
+        if self.size > LARGEST_TABLE:
+            raise LayoutError(
+                f"Axis {self.name} has {self.size} coordinates; at most {LARGEST_TABLE} are looked "
+                "at one by one."
+            )
         points: list[Point] = [(0,) * rank]
         for mode in self.modes:
             points = [
@@ -201,6 +209,8 @@ class Layout:
     where: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
+        if not all(isinstance(axis, Axis) for axis in _given(self.axes)):
+            raise LayoutError(f"The axes of a layout are a tuple of Axis, not {self.axes!r}.")
         rank = len(self.dims)
         names = {axis.name for axis in self.axes}
         if len(names) != len(self.axes):
@@ -309,8 +319,13 @@ class Layout:
     def slots(self) -> Iterator[tuple[Point, Point | None]]:
         """Every slot as (its coordinates in the order of the axes, what it holds).
 
-        The last axis changes fastest, as in `table`.
+        The last axis changes fastest, as in `table`. LayoutError beyond `LARGEST_TABLE`.
         """
+        if prod(self.sizes.values()) > LARGEST_TABLE:
+            raise LayoutError(
+                f"The layout has {prod(self.sizes.values())} slots; at most {LARGEST_TABLE} are "
+                "looked at one by one."
+            )
         done: list[tuple[Point, Point | None]] = [((), self.origin)]
         for axis in self.axes:
             conditions = [c for c in self.where if c.axis == axis.name]
@@ -344,6 +359,8 @@ class Layout:
         """The table as an array of shape (sizes of the axes..., rank); -1 where nothing is held."""
         import numpy as np
 
+        if max(self.shape, default=0) > 1 << 63:
+            raise LayoutError("The coordinates of the layout do not fit 64 bits.")
         nothing = (-1,) * self.rank
         flat = np.array([nothing if p is None else p for _, p in self.slots()], dtype=np.int64)
         return flat.reshape(*self.sizes.values(), self.rank)
@@ -372,9 +389,42 @@ class Layout:
         slots = prod(self.sizes.values())
         if slots != prod(e - s for s, e in zip(start, end, strict=True)):
             return False
-        return len(self.holders) == slots and all(
-            s <= p < e for point in self.holders for s, p, e in zip(start, point, end, strict=True)
+        return self.origin == start and self._holds_all() and self._tiles(start, end)
+
+    def _holds_all(self) -> bool:
+        """Whether every slot holds something."""
+        return all(
+            condition.modulus == 1
+            or (condition.value == 0 and self.size(condition.axis) <= condition.divisor)
+            for condition in self.where
         )
+
+    def _tiles(self, start: Point, end: Point) -> bool:
+        """Whether the sums of digits are all the points of a box, each once.
+
+        The point next to the corner along a dimension is one digit's stride, and a row of the box
+        is cut by that digit's runs in one way only. So every other stride is a multiple of the
+        run along this dimension, and the same holds for the box counted in runs: all digits go
+        along one dimension, and each goes on where the finer ones end.
+        """
+        digits: list[list[tuple[int, int]]] = [[] for _ in self.dims]
+        for axis in self.axes:
+            for mode in axis.modes:
+                moved = [dim for dim, stride in enumerate(mode.stride) if stride]
+                if mode.size == 1:
+                    continue
+                if len(moved) != 1:
+                    return False
+                digits[moved[0]].append((mode.stride[moved[0]], mode.size))
+        for along, first, last in zip(digits, start, end, strict=True):
+            covered = 1
+            for stride, size in sorted(along):
+                if stride != covered:
+                    return False
+                covered *= size
+            if covered != last - first:
+                return False
+        return True
 
     def replication(self) -> int:
         """How many slots hold each element.
@@ -506,6 +556,11 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
                 continue
         merged.append(mode)
     return tuple(merged)
+
+
+def _given(value: object) -> tuple[object, ...]:
+    """The items of a tuple; one that is nothing for anything else."""
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
 
 
 def _sum(a: Point, b: Point) -> Point:

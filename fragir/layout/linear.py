@@ -38,6 +38,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard, cast
 
+from fragir.layout.given import takes
 from fragir.layout.layout import (
     DEFAULT_DIMS,
     Axis,
@@ -48,6 +49,9 @@ from fragir.layout.layout import (
     coalesced,
     default_dims,
 )
+
+MOST_TEXT = 20_000
+_F2 = re.compile(r"\s*f2:\s*(\{[^{}]*\})\s*(?:dims\s*\(([\w\s,]*)\)\s*)?")
 
 Bases = tuple[Point, ...]
 
@@ -63,6 +67,10 @@ class LinearLayout:
     dims: tuple[str, ...] = DEFAULT_DIMS[2]
 
     def __post_init__(self) -> None:
+        if not _is_axes(self.axes):
+            raise LayoutError(
+                f"The axes of a layout over F2 are ((name, (points...)), ...), not {self.axes!r}."
+            )
         for name, bases in self.axes:
             for basis in bases:
                 if len(basis) != len(self.dims) or min(basis, default=0) < 0:
@@ -139,15 +147,16 @@ class LinearLayout:
 
         Raises LayoutError.
         """
-        match = re.fullmatch(r"\s*f2:\s*(\{.*\})\s*(?:dims\s*\(([\w\s,]*)\)\s*)?", text, re.S)
+        match = _F2.fullmatch(text) if len(text) <= MOST_TEXT else None
         quoted = "" if match is None else re.sub(r'["\']?(\w+)["\']?\s*[:=]', r'"\1":', match[1])
         try:
             parsed: object = json.loads(quoted)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # no JSON, a number too long, brackets too deep
             parsed = None
         if match is None or not _is_bases(parsed):
             raise LayoutError(
-                f"Not a layout over F2: {text}.", hint='write f2:{"register": [[0, 1]], "lane": []}'
+                f"Not a layout over F2: {text[:80]}{' ...' if len(text) > 80 else ''}.",
+                hint='write f2:{"register": [[0, 1]], "lane": []}',
             )
         dims = tuple(name.strip() for name in match[2].split(",")) if match[2] else ()
         return LinearLayout.of(parsed, dims)
@@ -170,6 +179,7 @@ class LinearLayout:
         return self.rank == len(self.columns) == sum(self.bits)
 
 
+@takes(Layout)
 def to_linear(layout: Layout) -> LinearLayout:
     """The same function over F2.
 
@@ -197,6 +207,7 @@ def to_linear(layout: Layout) -> LinearLayout:
     return LinearLayout(tuple(axes), layout.dims)
 
 
+@takes(LinearLayout)
 def to_layout(linear: LinearLayout) -> Layout:
     """The same function as modes, simplified.
 
@@ -216,6 +227,7 @@ def to_layout(linear: LinearLayout) -> Layout:
     return Layout(tuple(axes), linear.dims)
 
 
+@takes(LinearLayout, LinearLayout)
 def compose(outer: LinearLayout, inner: LinearLayout) -> LinearLayout:
     """x -> outer(inner(x)). Raises LayoutError unless the inner dimensions fit the outer axes."""
     sizes = {name: len(bases) for name, bases in outer.axes}
@@ -235,6 +247,7 @@ def compose(outer: LinearLayout, inner: LinearLayout) -> LinearLayout:
     return LinearLayout(axes, outer.dims)
 
 
+@takes(LinearLayout)
 def inverse(linear: LinearLayout) -> LinearLayout:
     """The inverse of a bijection. Raises LayoutError if some slots hold the same point."""
     if linear.rank < len(linear.columns):
@@ -242,6 +255,7 @@ def inverse(linear: LinearLayout) -> LinearLayout:
     return right_inverse(linear)
 
 
+@takes(LinearLayout)
 def right_inverse(linear: LinearLayout) -> LinearLayout:
     """R with linear(R(p)) == p for every point p of the shape; free bits are zero in R.
 
@@ -263,6 +277,7 @@ def right_inverse(linear: LinearLayout) -> LinearLayout:
     return LinearLayout(tuple(axes), linear.names)
 
 
+@takes(LinearLayout, LinearLayout)
 def divide(linear: LinearLayout, fragment: LinearLayout) -> LinearLayout:
     """The rest with `product(fragment, rest) == linear`: how a tile is made of fragments.
 
@@ -291,6 +306,7 @@ def divide(linear: LinearLayout, fragment: LinearLayout) -> LinearLayout:
     return LinearLayout(tuple(axes), linear.dims)
 
 
+@takes(LinearLayout, LinearLayout)
 def product(fragment: LinearLayout, grid: LinearLayout) -> LinearLayout:
     """The fragment at every point of the grid; in shared axes the fragment's bits come first.
 
@@ -354,6 +370,23 @@ def _solve(reduced: dict[int, tuple[int, int]], wanted: int) -> int | None:
         wanted ^= found[0]
         inputs ^= found[1]
     return inputs
+
+
+def _is_axes(value: object) -> bool:
+    return isinstance(value, tuple) and all(map(_is_axis, cast("tuple[object, ...]", value)))
+
+
+def _is_axis(value: object) -> bool:
+    match value:
+        case (str(), tuple()):
+            bases = cast("tuple[str, tuple[object, ...]]", value)[1]
+            return all(
+                isinstance(basis, tuple)
+                and all(isinstance(x, int) for x in cast("tuple[object, ...]", basis))
+                for basis in bases
+            )
+        case _:
+            return False
 
 
 def _is_bases(value: object) -> TypeGuard[dict[str, list[list[int]]]]:

@@ -23,9 +23,20 @@ from typing import NamedTuple
 from fragir.layout.composition import compose
 from fragir.layout.condition import condition_for
 from fragir.layout.digits import Digit, along, digits_of
-from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point, coalesced
+from fragir.layout.given import point, takes
+from fragir.layout.layout import (
+    LARGEST_TABLE,
+    Axis,
+    Condition,
+    Layout,
+    LayoutError,
+    Mode,
+    Point,
+    coalesced,
+)
 
 
+@takes(Layout)
 def restrict(layout: Layout, **parts: int | slice) -> Layout:
     """The layout for fixed coordinates (`warp=3`, the axis goes) or ranges (`element=slice(2, 4)`).
 
@@ -69,6 +80,8 @@ def _range(axis: Axis, part: int | slice) -> range:
 
 def _moved(condition: Condition, chosen: range, keep: bool) -> Condition | None:
     """The condition for the coordinates of a range, counted from zero; None if it always holds."""
+    if len(chosen) > LARGEST_TABLE:
+        raise LayoutError(f"Condition {condition} on {len(chosen)} coordinates is not looked at.")
     held = [condition(x) for x in chosen]
     if all(held):
         return None
@@ -90,6 +103,7 @@ class Part(NamedTuple):
     elements: tuple[int, ...]
 
 
+@takes(Layout)
 def subtile(layout: Layout, start: Point, shape: Point, element: str = "element") -> Part:
     """The part of a tile that begins at `start`; its coordinates count from there.
 
@@ -101,6 +115,9 @@ def subtile(layout: Layout, start: Point, shape: Point, element: str = "element"
         raise LayoutError(f"A layout with an offset has no sub-tile; shift it to zero: {layout}.")
     if any(c.axis == element for c in layout.where):
         raise LayoutError(f"A layout with a predicate over {element} has no sub-tile: {layout}.")
+    start = point(start, layout.rank, "the start")
+    shape = point(shape, layout.rank, "the shape", 1)
+    layout.axis(element)
     plan = _Borders(layout, start, shape)
     axes: list[Axis] = []
     where = list(layout.where)

@@ -25,9 +25,11 @@ from __future__ import annotations
 from fragir.layout.combine import concatenated
 from fragir.layout.completion import complement
 from fragir.layout.composition import compose
+from fragir.layout.given import takes
 from fragir.layout.layout import Axis, Layout, LayoutError
 
 
+@takes(Layout, Layout)
 def logical_product(layout: Layout, grid: Layout) -> Layout:
     """`layout` for every point of `grid`; the axes must have different names.
 
@@ -42,11 +44,13 @@ def logical_product(layout: Layout, grid: Layout) -> Layout:
     return blocked_product(layout, grid)
 
 
+@takes(Layout, Layout)
 def blocked_product(layout: Layout, grid: Layout) -> Layout:
     """`layout` for every point of `grid`; in shared axes the digits of `layout` come first."""
     return concatenated(layout, _spread(layout, grid))
 
 
+@takes(Layout, Layout)
 def raked_product(layout: Layout, grid: Layout) -> Layout:
     """`layout` for every point of `grid`; in shared axes the digits of `grid` come first.
 

@@ -31,11 +31,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
+from fragir.errors import kind_of, whole_number
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout, LayoutError
 
 BANKS = 32
+_ADDRESS_BITS = 64
 BANK_BYTES = 4
 
 
@@ -52,6 +55,9 @@ class Swizzle:
     shift: int
 
     def __post_init__(self) -> None:
+        for name, number in (("bits", self.bits), ("base", self.base), ("shift", self.shift)):
+            if abs(whole_number(number, f"the {name} of a swizzle")) > _ADDRESS_BITS:
+                raise LayoutError(f"The {name} of a swizzle are of an address of 64 bits at most.")
         if self.bits < 0 or self.base < 0 or abs(self.shift) < self.bits:
             raise LayoutError(f"{self} moves bits onto themselves.")
 
@@ -71,6 +77,7 @@ class Swizzle:
         return f"swizzle ({self.bits},{self.base},{self.shift})"
 
 
+_SWIZZLE = re.compile(r"\s*\((\d{1,9}),\s*(\d{1,9}),\s*(-?\d{1,9})\)\s*")
 NO_SWIZZLE = Swizzle(0, 4, 3)
 
 # The swizzle modes of TMA and wgmma by the width in bytes of what they permute:
@@ -85,7 +92,7 @@ SWIZZLES: dict[int, Swizzle] = {
 
 def swizzle_of(width: int) -> Swizzle:
     """The swizzle mode of 0 (none), 32, 64 or 128 bytes. Raises LayoutError for other widths."""
-    if width not in SWIZZLES:
+    if whole_number(width, "the swizzle") not in SWIZZLES:
         raise LayoutError(f"There is no {width}-byte swizzle; there are 0, 32, 64 and 128.")
     return SWIZZLES[width]
 
@@ -98,6 +105,8 @@ class SharedLayout:
     swizzle: Swizzle = NO_SWIZZLE
 
     def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.layout), Layout):
+            raise LayoutError(f"A SharedLayout is made of a Layout, not {self.layout!r}.")
         if self.layout.rank != 1:
             raise LayoutError(f"A shared-memory layout has one dimension, bytes: {self.layout}.")
 
@@ -127,11 +136,12 @@ class SharedLayout:
     @staticmethod
     def parse(text: str) -> SharedLayout:
         """The layout of a text as `str` prints it. Raises LayoutError."""
-        match = re.fullmatch(r"(.*?)\s*swizzle\s*\((\d+),\s*(\d+),\s*(-?\d+)\)\s*", text, re.S)
+        before, word, after = text.rpartition("swizzle")
+        match = _SWIZZLE.fullmatch(after) if word else None
         if match is None:
             return SharedLayout(Layout.parse(text))
-        bits, base, shift = (int(match[i]) for i in (2, 3, 4))
-        return SharedLayout(Layout.parse(match[1]), Swizzle(bits, base, shift))
+        bits, base, shift = (int(match[i]) for i in (1, 2, 3))
+        return SharedLayout(Layout.parse(before.rstrip()), Swizzle(bits, base, shift))
 
 
 def banks(address: int, width: int = BANK_BYTES) -> range:
@@ -153,9 +163,9 @@ def wavefronts(addresses: Iterable[int], width: int) -> int:
     and profiler documentation describe. Raises LayoutError for another width or a misaligned
     address.
     """
-    if width not in (1, 2, 4, 8, 16):
+    if whole_number(width, "the width") not in (1, 2, 4, 8, 16):
         raise LayoutError(f"A lane accesses 1, 2, 4, 8 or 16 bytes, not {width}.")
-    addresses = list(addresses)
+    addresses = _numbers(addresses)
     lanes = {8: 16, 16: 8}.get(width, 32)
     return sum(
         _passes(addresses[start : start + lanes], width)
@@ -171,9 +181,17 @@ def conflicts(addresses: Iterable[int], width: int) -> int:
     >>> conflicts([8 * lane for lane in range(32)], 4), conflicts([128 * n for n in range(32)], 4)
     (1, 31)
     """
-    addresses = list(addresses)
+    kept = _numbers(addresses)
+    passes = wavefronts(kept, width)
     lanes = {8: 16, 16: 8}.get(width, 32)
-    return wavefronts(addresses, width) - -(-len(addresses) // lanes)
+    return passes - -(-len(kept) // lanes)
+
+
+def _numbers(addresses: object) -> list[int]:
+    if not isinstance(addresses, Iterable) or getattr(addresses, "shape", None) == ():
+        raise LayoutError(f"Addresses are numbers, not {kind_of(addresses)}.")
+    given = cast("Iterable[object]", addresses)
+    return [whole_number(address, "an address", 0) for address in given]
 
 
 def _passes(addresses: list[int], width: int) -> int:

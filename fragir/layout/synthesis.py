@@ -12,8 +12,14 @@ lane [2:(0,1) 4:(1,0)] element [3:(0,1) 2:(0,0)]
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import cast
 
+from fragir.errors import whole_number
 from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point
+
+LARGEST_FUNCTION = 1 << 17
+"""Slots at which a function is asked for its value."""
 
 
 def from_function(
@@ -25,6 +31,15 @@ def from_function(
 
     Raises LayoutError naming the first slot for which no layout agrees with the function.
     """
+    if not isinstance(cast("object", sizes), Mapping) or not callable(function):
+        raise LayoutError("from_function takes sizes by name and a function of coordinates.")
+    for name, size in sizes.items():
+        whole_number(size, f"the size of {name}", 1)
+    if prod(sizes.values()) > LARGEST_FUNCTION:
+        raise LayoutError(
+            f"The function has {prod(sizes.values())} slots; at most {LARGEST_FUNCTION} are "
+            "looked at one by one."
+        )
     names = tuple(sizes)
     zero = (0,) * len(names)
     origin = function(zero)

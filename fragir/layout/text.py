@@ -23,11 +23,18 @@ _WHERE = re.compile(r"\s*where\b")
 _CONDITION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:/\s*(\d+))?\s*%\s*(\d+)\s*==\s*(\d+)")
 _AND = re.compile(r"\s*and\b")
 _CLOSE = re.compile(r"\s*\]")
+MOST_DIGITS = 100
 _WORD = re.compile(r"[\w']+")
 
 
 def _numbers(text: str) -> Point:
-    return tuple(int(number) for number in text.strip("()").split(","))
+    return tuple(_number(number) for number in text.strip("()").split(","))
+
+
+def _number(text: str) -> int:
+    if len(text.strip()) > MOST_DIGITS:
+        raise LayoutError(f"A number of {len(text.strip())} digits stands in the layout.")
+    return int(text)
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +59,7 @@ def parse(text: str) -> Layout:
     while match := take(_AXIS):
         modes: list[Mode] = []
         while mode := take(_MODE):
-            modes.append(Mode(int(mode[1]), _numbers(mode[2])))
+            modes.append(Mode(_number(mode[1]), _numbers(mode[2])))
         expect(_CLOSE, "a mode such as 4:(0,2), or ]")
         axes.append(Axis(match[1], tuple(modes)))
     offset: Point = ()
@@ -63,7 +70,8 @@ def parse(text: str) -> Layout:
     if take(_WHERE):
         while True:
             found = expect(_CONDITION, "a condition such as lane/2%4==0")
-            where.append(Condition(found[1], int(found[2] or 1), int(found[3]), int(found[4])))
+            numbers = (_number(found[2] or "1"), _number(found[3]), _number(found[4]))
+            where.append(Condition(found[1], *numbers))
             if not take(_AND):
                 break
     if match := take(_DIMS):

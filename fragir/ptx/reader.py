@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache as cached
 from typing import Any, NamedTuple, NoReturn, cast
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, kind_of
 from fragir.ptx import _lark, tree
 from fragir.ptx.comments import Comments, place_comments, strip_comments
 from fragir.ptx.constants import check_initial
@@ -39,6 +39,8 @@ class PtxSyntaxError(FragirError):
 
 def parse(text: str, filename: str = "<ptx>", *, cache: bool = True) -> Module:
     """The syntax tree of a PTX text. Raises PtxSyntaxError, and nothing else, if it has none."""
+    if not isinstance(cast("object", text), str):
+        raise PtxSyntaxError(f"PTX is a str, not {kind_of(text)}")
     text = text.rstrip("\0")  # the end of a C string, which NVRTC's texts are
     source = Source(text, filename)
     if len(text) > MAX_TEXT:

@@ -53,6 +53,8 @@ def transform(node: N, function: Callable[[Node], Node | None]) -> N:
     None drops it from the tuple that it stands in (or leaves an optional field empty). What does
     not change is shared with the old tree.
     """
+    if type(node) not in NODE_FIELDS:
+        raise TypeError(f"a node of a tree is transformed, not {type(node).__name__}")
     made = _transform(node, function)
     if made is None:
         raise ValueError("the root of a tree cannot be dropped")

@@ -7,8 +7,9 @@ their own, indented by their block. Reading what was written gives an equal tree
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from fragir.errors import FragirError, kind_of
 from fragir.ptx import tree
 from fragir.ptx.tree import Module, Node
 
@@ -19,6 +20,8 @@ PRECEDENCE = {op: level for level, ops in enumerate(_LEVELS) for op in ops.split
 
 def write(module: Module) -> str:
     """The PTX text of a module; it ends with a newline."""
+    if not isinstance(cast("object", module), tree.Module):
+        raise FragirError(f"write takes a Module, not {kind_of(module)}")
     lines: list[str] = []
     _write_items(module.items, "", lines)
     lines.append("")

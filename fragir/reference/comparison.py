@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, apart
-from fragir.reference.formats import Array, Floats, decode
+from fragir.reference.formats import FLOATS, INTEGERS, Array, Floats, decode
 
 Verdict = Literal["PASS", "FAIL", "UNJUDGED"]
 
@@ -72,6 +72,8 @@ def compare(
     against the reference's value. `allow_unjudged` is the share of the elements, 0 to 1, of which
     nothing may be known. Raises FragirError for shapes or arguments that do not fit.
     """
+    if not isinstance(cast("object", element), str) or element not in {*FLOATS, *INTEGERS}:
+        raise FragirError(f"{element!r} is no type of elements", hint='as in "f16"')
     if rtol is not None and not (rtol >= 0 and math.isfinite(rtol)):
         raise FragirError(f"rtol is {rtol}", hint="give a number from 0 on, as in 1e-3")
     if not 0 <= allow_unjudged <= 1:

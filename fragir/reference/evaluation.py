@@ -13,7 +13,7 @@ from xdsl.dialects.memref import AlterShapeOperation
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.errors import FragirError
+from fragir.errors import FragirError, kind_of
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to
 from fragir.reference.interpreter import PREDICATE, Interpreter, Value, type_name
@@ -38,6 +38,7 @@ def evaluate(
     `source` is the program's text, for errors. Raises FragirError, with the place where there is
     one, for operations that have no meaning here and for accesses out of bounds.
     """
+    _check_function(function)
     parameters = function.body.block.args
     returned = _homeless(function)
     count = len(parameters) + len(returned)
@@ -69,8 +70,17 @@ def _value(type_: Attribute, argument: Any) -> Value:
     return exactly(INTEGERS[name].wrapped(np.asarray(int(argument), np.int64)))
 
 
+def _check_function(function: object) -> None:
+    if not isinstance(function, func.FuncOp):
+        raise FragirError(
+            f"a func.FuncOp is evaluated, not {kind_of(function)}",
+            hint="one of the operations of fragir.parse(text)",
+        )
+
+
 def outputs(function: func.FuncOp) -> list[int]:
     """The numbers of the arguments that the function writes."""
+    _check_function(function)
     roots: set[SSAValue] = set()
     for op in function.walk():
         roots |= {_root(value) for value in _written(op)}

@@ -52,7 +52,11 @@ def pack(value: object, kind: str, place: str) -> bytes:
     if kind.startswith(("f", "bf")):
         if not isinstance(value, int | float):
             raise FragirError(f"{place} is {_name(value)}, the parameter `{kind}` needs a number")
-        return _float(float(value), kind, place)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise FragirError(f"{place} is a whole number larger than any {kind}") from None
+        return _float(number, kind, place)
     if not isinstance(value, int):
         raise FragirError(f"{place} is {_name(value)}, the parameter `{kind}` needs an integer")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
