@@ -100,7 +100,14 @@ COMPILER: dict[str, Call] = {
 }
 
 
-def _in_kernel(x: Any, statement: Callable[..., object]) -> object:
+def _constant(x: Any) -> Any:
+    def constant(*_: Any) -> Any:
+        return x
+
+    return constant
+
+
+def _in_kernel(x: Any, statement: Any) -> object:
     with fragir.kernel("g", warps=(2, 2)) as k:
         a = k.memory("a", fragir.f16, ("m", "k"))
         scalars = k.scalar("s", fragir.f32), k.scalar("i", fragir.index)
@@ -110,7 +117,8 @@ def _in_kernel(x: Any, statement: Callable[..., object]) -> object:
 
 
 # a: memory, s: f32, i: index, t: f16 tile, u: f32 tile of one kernel k
-STATEMENTS: dict[str, Callable[..., object]] = {
+Statement = Callable[[Any, Any, Any, Any, Any, Any, Any], object]
+STATEMENTS: dict[str, Statement] = {
     "memory name": lambda k, a, s, i, t, u, x: k.memory(x, fragir.f16, (3,)),
     "memory element": lambda k, a, s, i, t, u, x: k.memory("z", x, (3,)),
     "memory shape": lambda k, a, s, i, t, u, x: k.memory("z", fragir.f16, x),
@@ -148,7 +156,7 @@ STATEMENTS: dict[str, Callable[..., object]] = {
     "remainder": lambda k, a, s, i, t, u, x: i % x,
     "compare": lambda k, a, s, i, t, u, x: i < x,
     "select": lambda k, a, s, i, t, u, x: k.select(i < 3, u, x),
-    "map": lambda k, a, s, i, t, u, x: k.map(lambda _: x, u),
+    "map": lambda k, a, s, i, t, u, x: k.map(_constant(x), u),
     "cast": lambda k, a, s, i, t, u, x: u.cast(x),
     "named": lambda k, a, s, i, t, u, x: u.named(x),
     "loop": lambda k, a, s, i, t, u, x: k.loop(0, x).__enter__(),
@@ -161,6 +169,18 @@ BUILDER: dict[str, Call] = {
     "fragment operand": lambda x: fragir.fragment("m16n8k16.f16", x),
     **{name: partial(_in_kernel, statement=each) for name, each in STATEMENTS.items()},
 }
+
+
+def _run(x: Any, name: str) -> object:
+    given: dict[str, Any] = {"arguments": [np.zeros(4)], name: x}
+    return emulator.run(PTX, **given)
+
+
+def _tensor_map(x: Any, name: str) -> object:
+    given: dict[str, Any] = {"array": np.zeros((64, 64), np.float16), "box": (8, 8), name: x}
+    return TensorMap(**given)
+
+
 _TILE = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]")
 LIBRARY: dict[str, Call] = {
     "lookup": lambda x: isa.lookup(x),
@@ -180,18 +200,14 @@ LIBRARY: dict[str, Call] = {
     "conflicts": lambda x: layout.conflicts(x, 4),
     "run": lambda x: emulator.run(x),
     **{
-        f"run {name}": lambda x, name=name: emulator.run(
-            PTX, **{"arguments": [np.zeros(4)], name: x}
-        )
+        f"run {name}": partial(_run, name=name)
         for name in ("entry", "grid", "block", "cluster", "shared", "target", "ptxas", "schedule")
     },
     "run arguments": lambda x: emulator.run(PTX, arguments=x),
     "run argument": lambda x: emulator.run(PTX, arguments=[x]),
     "TensorMap": lambda x: TensorMap(x, (8, 8)),
     **{
-        f"TensorMap {name}": lambda x, name=name: TensorMap(
-            **{"array": np.zeros((64, 64), np.float16), "box": (8, 8), name: x}
-        )
+        f"TensorMap {name}": partial(_tensor_map, name=name)
         for name in (
             "box",
             "swizzle",

@@ -97,7 +97,7 @@ def run(
     from fragir.ptx.reader import parse
 
     started = time.perf_counter()
-    shared = whole_number(shared, "shared", 0)
+    shared = whole_number(shared, "shared")
     whole_number(resident, "resident", 1)
     if schedule is not None:
         schedule = whole_number(schedule, "schedule")

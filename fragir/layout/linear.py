@@ -51,6 +51,7 @@ from fragir.layout.layout import (
 )
 
 MOST_TEXT = 20_000
+_KEY = re.compile(r'["\']?(?<!\w)(\w++)["\']?\s*+[:=]')
 _F2 = re.compile(r"\s*f2:\s*(\{[^{}]*\})\s*(?:dims\s*\(([\w\s,]*)\)\s*)?")
 
 Bases = tuple[Point, ...]
@@ -148,7 +149,7 @@ class LinearLayout:
         Raises LayoutError.
         """
         match = _F2.fullmatch(text) if len(text) <= MOST_TEXT else None
-        quoted = "" if match is None else re.sub(r'["\']?(\w+)["\']?\s*[:=]', r'"\1":', match[1])
+        quoted = "" if match is None else _KEY.sub(r'"\1":', match[1])
         try:
             parsed: object = json.loads(quoted)
         except (ValueError, RecursionError):  # no JSON, a number too long, brackets too deep

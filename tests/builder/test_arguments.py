@@ -89,7 +89,7 @@ def test_wrong_elements(element: str, given: Any, words: str) -> None:
     ("a", "b", "words"),
     [
         ([[1.0]], np.zeros((1, 1), np.float32), "a must be an array, not list (numpy.asarray make"),
-        (None, np.zeros((1, 1), np.float32), "a must be an array, not NoneType"),
+        (None, np.zeros((1, 1), np.float32), "a must be an array, not None"),
         (3.0, np.zeros((1, 1), np.float32), "a must be an array, not float"),
         (np.zeros(4, np.float32), np.zeros((1, 1), np.float32), "a has 1 dimensions, the kernel "),
         (
@@ -381,7 +381,7 @@ def test_scalars(type_: Any, value: object, expected: bytes) -> None:
         (s32, 2**31 + 2**31, "x is 4294967296, which does not fit the parameter `s32`"),
         (s8, 1000, "x is 1000, which does not fit the parameter `s8`"),
         (f32, "1.0", "x must be a number (f32), not str"),
-        (f32, None, "x must be a number (f32), not NoneType"),
+        (f32, None, "x must be a number (f32), not None"),
         (f32, 1j, "x must be a number (f32), not complex"),
         (f32, np.complex64(1), "x must be a number (f32), not complex64"),
         (f32, np.ones(3), "x is a number (f32), not an array"),
