@@ -22,9 +22,13 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`variables`: those that the address is in, by name and offset; None: it may be anything."""
+    """`variables`: those that the address is in, by space and offset; None: it may be anything.
+
+    `encoded`: without its lowest 4 bits, as in a descriptor of a matrix in shared memory.
+    """
 
     variables: frozenset[tuple[str, int]] | None
+    encoded: bool = False
 
 
 NUMBER = Origin(frozenset())
@@ -37,9 +41,14 @@ _KEEPS = frozenset(("mov", "cvta", "cvt", "mapa", "shfl"))
 _CHOOSES = frozenset(("selp", "slct", "min", "max"))
 #: What no address comes out of, whatever goes in.
 _COUNTS = frozenset(
-    "ld ldu atom ldmatrix wmma mma shr bfe bfind popc clz set fns vote match activemask "
+    "ld ldu atom ldmatrix wmma mma bfind popc clz set fns vote match activemask "
     "elect getctarank mbarrier createpolicy rem div".split()
 )
+
+
+def is_wgmma(ins: tree.Instruction) -> bool:
+    """Whether operands 1 and 2 are descriptors of matrices, or registers of A."""
+    return ins.opcode[:2] == ("wgmma", "mma_async")
 
 
 def place_of(symbol: Symbol) -> tuple[str, int]:
@@ -57,9 +66,9 @@ def join(one: Origin | None, other: Origin | None) -> Origin | None:
         return one or other
     if one == other:
         return one
-    if not one.variables or not other.variables:
+    if not one.variables or not other.variables or one.encoded != other.encoded:
         return ANYTHING
-    return Origin(one.variables | other.variables)
+    return Origin(one.variables | other.variables, one.encoded)
 
 
 def total(parts: list[Origin | None]) -> Origin | None:
@@ -84,7 +93,7 @@ class Origins:
         self.flow = flow or Dataflow(program)
         #: By file and row; what nothing has written yet is missing.
         self.known: dict[Key, Origin] = {}
-        #: Of the memory operands, by instruction and operand.
+        #: Of memory operands and descriptors, by instruction and operand.
         self.addresses: dict[tuple[int, int], Origin] = {}
         self._solve()
 
@@ -121,6 +130,13 @@ class Origins:
             return ANYTHING
         return total(parts)
 
+    def _shifted(self, ins: tree.Instruction, origin: Origin | None) -> Origin | None:
+        """Right by 4 bits an address is encoded; by another number it is an address no more."""
+        if origin is None or not origin.variables:
+            return origin
+        by = self.program.constant_or_none(ins.operands[2])
+        return Origin(origin.variables, True) if by == 4 and not origin.encoded else NUMBER
+
     def _result(self, placed: Placed) -> Origin | None:
         ins = placed.ins
         name = ins.opcode[0]
@@ -136,6 +152,8 @@ class Origins:
             return total([product, *parts[2:]])
         if name in _KEEPS:
             return parts[0]
+        if name in ("shr", "bfe"):
+            return self._shifted(ins, parts[0])
         if name in _CHOOSES:
             return join(parts[0], parts[1])
         if name == "and":
@@ -186,7 +204,7 @@ class Origins:
         for at in range(start, end):
             placed, each = self.program.code[at], self.flow.roles[at]
             for index, operand in enumerate(placed.ins.operands):
-                if isinstance(operand, tree.Address):
+                if isinstance(operand, tree.Address) or (index in (1, 2) and is_wgmma(placed.ins)):
                     base = self.of(placed, operand)
                     if base is not None:
                         self.addresses[id(placed.ins), index] = base

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
     from fragir.emulator.program import Program, Symbol
     from fragir.emulator.state import Machine
+    from fragir.emulator.wgmma import Issue
 
 #: Where a space begins among generic addresses, and which of a kernel's variables are there.
 _BASES = {
@@ -85,8 +86,9 @@ class Extents(Hooks):
         ins = group[0]
         words = ins.opcode
         for index, operand in enumerate(ins.operands):
-            if isinstance(operand, tree.Address):
-                found = self._variables(self.origins.addresses.get((id(ins), index)))
+            origin = self.origins.addresses.get((id(ins), index))
+            if origin is not None and origin.encoded != isinstance(operand, tree.Address):
+                found = self._variables(origin)
                 if found and not self._is_safe(d, ins, index, found):
                     self.allowed[id(ins), index] = found
         asynchronous = words[:2] == ("cp", "async") and words[2] in ("ca", "cg")
@@ -172,6 +174,20 @@ class Extents(Hooks):
             if cells is not None and (id(ins), index) in self.allowed:
                 lanes = np.broadcast_to(transfer.lanes[:1], cells.shape)
                 self._look(ins, index, "shared", cells % stride, size, lanes)
+
+    def on_wgmma_issue(self, item: Issue) -> None:
+        ins, form = item.form.instruction, item.form
+        options = {k: v for k, v in form.options.items() if k.startswith("transpose")}
+        b = form.op.shared_addresses(None, item.b, **options)
+        operands = [(2, b)]
+        if item.a is not None:
+            both = form.op.shared_addresses(item.a, item.b, **options)
+            operands.append((1, both[:, : both.shape[1] - b.shape[1]]))
+        for index, cells in operands:
+            inside = int(cells.max()) + 16 <= self.machine.memory.shared_size
+            if inside and (id(ins), index) in self.allowed:
+                lanes = np.broadcast_to(item.warps[:, None] * LANES, cells.shape)
+                self._look(ins, index, "shared", cells, 16, lanes)
 
     def _look(
         self,
