@@ -1,33 +1,18 @@
 """The statement-shape cache against plain Lark: the same trees, positions and refusals.
 
-FRAGIR_PTX_MUTANTS sets how many mutants are tried (default 3000); FRAGIR_PTX_SEED where to begin.
+Of the mutants here are some; `fragir sweep ptx-cache` tries 30,000.
 """
 
 from __future__ import annotations
 
-import os
-import random
 from pathlib import Path
 
 import pytest
 
-from fragir.ptx import PtxSyntaxError, _lark, known, learn, learnt, parse, walk
-from fragir.ptx.tree import Module
-
-HEAD = ".version 8.7\n.target sm_90a\n.entry k()\n{\n"
-CHARACTERS = "".join(map(chr, range(32, 127))) + "\n\t\f\v\r\0\x1c\x85\xa0\u2028é"
-
-
-def positions(module: Module) -> list[tuple[type, object, object]]:
-    return [(type(n), getattr(n, "at", None), getattr(n, "end", None)) for n in walk(module)]
-
-
-def outcome(text: str, cache: bool) -> tuple[Module, list[tuple[type, object, object]]] | None:
-    try:
-        module = parse(text, cache=cache)
-    except PtxSyntaxError:
-        return None
-    return module, positions(module)
+from benchmarks.sweeps import ptx_cache
+from benchmarks.sweeps.ptx_cache import outcome
+from fragir.ptx import _lark, known, learn, learnt, parse, walk
+from fragir.sweeps import Task
 
 
 def test_files(text: str) -> None:
@@ -45,39 +30,20 @@ def test_what_comes_with_the_package_follows_from_the_grammar() -> None:
     assert Path(known.__file__).read_text("utf-8") == made
 
 
-def mutants(texts: dict[str, str], seed: int, count: int) -> list[str]:
-    """Runs of lines of real files, some in a body of their own, with one character changed."""
-    rng = random.Random(seed)
-    lines = [text.split("\n") for text in texts.values()]
-    made: list[str] = []
-    while len(made) < count:
-        file = rng.choice(lines)
-        first = rng.randrange(len(file))
-        text = "\n".join(file[first : first + rng.randint(1, 4)])
-        if rng.random() < 0.8:
-            text = f"{HEAD}{text}\n}}\n"
-        for _ in range(5):
-            at = rng.randrange(max(1, len(text)))
-            new = rng.choice(CHARACTERS if rng.random() < 0.6 else text or "x")
-            way = rng.random()
-            if way < 0.4:
-                made.append(text[:at] + new + text[at + 1 :])
-            elif way < 0.7:
-                made.append(text[:at] + text[at + 1 :])
-            else:
-                made.append(text[:at] + new + text[at:])
-    return made
+def test_mutants() -> None:
+    results = [ptx_cache.run(Task(i, None, 0, ptx_cache.SWEEP.parameters)) for i in range(10)]
+    assert [each["findings"] for each in results] == [[]] * 10
+    mutants, read = (sum(each[name] for each in results) for name in ("mutants", "read"))
+    assert mutants // 20 < read < mutants * 3 // 4  # the test tests both
 
 
-def test_mutants(texts: dict[str, str]) -> None:
-    count = int(os.environ.get("FRAGIR_PTX_MUTANTS", "3000"))
-    seed = int(os.environ.get("FRAGIR_PTX_SEED", "0"))
-    accepted = 0
-    for text in mutants(texts, seed, count):
-        quick, plain = outcome(text, cache=True), outcome(text, cache=False)
-        assert quick == plain, text
-        accepted += plain is not None
-    assert count // 20 < accepted < count * 3 // 4  # the test tests both
+def test_a_cache_that_reads_otherwise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def otherwise(text: str, cache: bool) -> bool:
+        return cache
+
+    monkeypatch.setattr(ptx_cache, "outcome", otherwise)
+    found = ptx_cache.run(Task(0, None, 0, {"batch": 5}))["findings"]
+    assert len(found) == 5
 
 
 TABLES = [
