@@ -146,7 +146,7 @@ class Clocks:
         return rows
 
     def publish(self, lanes: I64) -> npt.NDArray[np.int32]:
-        """What these lanes know together: [planes, width]. What they do next is later."""
+        """What these lanes (some) know together: [planes, width]. What they do next is later."""
         vector = self.rows(lanes).max(axis=1)
         self.now += 1
         return vector
@@ -161,7 +161,8 @@ class Clocks:
 
     def join(self, lanes: I64) -> None:
         """Each of the lanes learns what any of them knows."""
-        self.acquire(lanes, self.publish(lanes))
+        if len(lanes):  # a membermask may name nobody
+            self.acquire(lanes, self.publish(lanes))
 
     def join_blocks(self, lanes: I64) -> None:
         """`lanes` are all that is alive of some blocks, which are clusters of their own."""

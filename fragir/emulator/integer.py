@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.alu import Decode, Function, elementwise, nothing, of1, of3
-from fragir.emulator.common import Mask, Step, dtype_of, store, where, width_of
+from fragir.emulator.common import EmulationError, Mask, Step, dtype_of, store, where, width_of
 from fragir.emulator.integer_bits import (
     PERMUTATIONS,
     bit_mask,
@@ -38,7 +38,10 @@ _WIDER = {8: 16, 16: 32, 32: 64}
 
 def wide(kind: str) -> str:
     """The type twice as wide: u16 -> u32, s32 -> s64."""
-    return f"{kind[0]}{_WIDER[width_of(kind)]}"
+    wider = _WIDER.get(width_of(kind))
+    if wider is None:
+        raise EmulationError(f".wide multiplies 16 and 32 bits, not .{kind}")
+    return f"{kind[0]}{wider}"
 
 
 # -- functions on arrays ---------------------------------------------------------------------------

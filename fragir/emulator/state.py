@@ -37,12 +37,14 @@ class Clock:
         self.dtype, self.shift = np.dtype(dtype), shift
 
     def view(self, dtype: Any) -> Clock:
-        """Itself: a clock has no bits to look at before it is read."""
-        return self
+        """What it will read, seen as another type of the same size."""
+        return Clock(dtype, self.shift)
 
     def __getitem__(self, sel: Any) -> Any:
         ticks = time.perf_counter_ns() >> self.shift
-        return np.full((1, LANES), ticks & ((1 << (8 * self.dtype.itemsize)) - 1), self.dtype)
+        size = self.dtype.itemsize
+        low = ticks & ((1 << (8 * size)) - 1)
+        return np.full((1, LANES), low, UINT[size]).view(self.dtype)
 
 
 class Machine:

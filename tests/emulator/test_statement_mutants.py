@@ -74,7 +74,7 @@ def said(target: str, statement: str) -> str | None:
         ("setp.f32 %p1, %f0, %f1", "it needs a comparison, one of"),
         ("prmt %r2, %r3, %r4, 0x5410, 7", "prmt takes 4 operands, not 5"),
         ("vadd.u32.u32 %r2, %r3, %r4", "vadd.u32.u32: it has 3 types, not 2"),
-        ("call (%r2), [%d0], (%r3)", "a call names a function"),
+        ("call (%r2), [%d0], (%r3)", "call takes the name of a function"),
         ("min.s32 %r2, %r3, %r4, %r5", "min.s32 takes 3 operands, not 4"),
         ("cvt.rn.tf32.e4m3x2 %r2, %h1", "is not supported"),
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%g0, %g1}, {%g2}, {%g3}", "takes 4"),
@@ -83,6 +83,7 @@ def said(target: str, statement: str) -> str | None:
         ("st.global.b32 [%d0], _", "`_` leaves elements out"),
         ("cp.async.mbarrier.arrive.b64 [%d0]", "an mbarrier must lie in shared memory"),
         ("mov.u64 %d1, %clock", "%clock has fewer bits than .u64"),
+        ("mul.wide.u64 %d1, %d2, %d3", ".wide multiplies 16 and 32 bits, not .u64"),
         ("mov.pred %p1, %laneid", "%laneid cannot be used as .pred"),
     ],
 )
@@ -95,6 +96,7 @@ def test_what_is_wrong_is_said(statement: str, words: str) -> None:
 
 def test_a_wide_clock_is_cut() -> None:
     text = statements.HEAD.format(target="sm_80") + "mov.u32 %r2, %clock64;"
+    text += "mad.hi.s32 %r3, %clock64, %r2, %r2; add.f32 %f0, %clock, %f1;"
     run(text + statements.TAIL.format(), arguments=[bytes(64)])
 
 
