@@ -243,6 +243,8 @@ def _region(
     memory = machine.memory
     if max(skip) >= UNIT or sum(skip) > size:
         raise AccessFault(f"0 to {UNIT - 1} bytes can be ignored at an end", int(address[0]), 0)
+    if size > 1 << 20:  # nonsense, most likely: its end alone tells, without an array of it all
+        _region(machine, space, address + address.dtype.type(size - UNIT), home, UNIT, (0, 0))
     offsets = np.arange(0, max(size, UNIT), UNIT).astype(address.dtype)
     every = address + offsets
     if space == "shared":

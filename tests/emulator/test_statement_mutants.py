@@ -81,6 +81,10 @@ def said(target: str, statement: str) -> str | None:
         ("atom.global.cas.b128 %q0, [%d0], _, %q2", "needs a register here"),
         ("st.global.v4.b32 [%d0], {%r0, _, %r1, %r2}", "`_` leaves elements out of stores of 256"),
         ("st.global.b32 [%d0], _", "`_` leaves elements out"),
+        (
+            "cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r0], 0x7FFFFFF0",
+            "outside|block has",
+        ),
         ("cp.async.mbarrier.arrive.b64 [%d0]", "an mbarrier must lie in shared memory"),
         ("mov.u64 %d1, %clock", "%clock has fewer bits than .u64"),
         ("mul.wide.u64 %d1, %d2, %d3", ".wide multiplies 16 and 32 bits, not .u64"),
