@@ -226,7 +226,14 @@ class Launch:
         if program.frames:
             self._add_stack(stack)
         heap = HEAP if "malloc" in program.externs else 0
-        memory.commit(machine.warps, self.wave, static + shared, self.local_size, size, heap)
+        try:
+            memory.commit(machine.warps, self.wave, static + shared, self.local_size, size, heap)
+        except MemoryError as error:
+            need = sum(buffer.size for buffer in memory.buffers)
+            raise EmulationError(
+                f"there is no memory for this launch: {need} bytes of global memory, and"
+                f" {self.local_size} of local memory for each of {32 * machine.warps} lanes"
+            ) from error
         machine.barriers = BlockBarriers(machine)
         machine.engine = AsyncEngine(machine)
         machine.wgmma = Warpgroups(machine)

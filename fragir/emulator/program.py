@@ -6,10 +6,12 @@ place, labels become positions. Functions that the kernel can reach follow it in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fragir.emulator.common import DTYPES, EmulationError
+from fragir.emulator.declarations import functions_twice, problem, twice
+from fragir.emulator.expressions import binary
 from fragir.ptx import tree
 
 
@@ -147,6 +149,9 @@ class Program:
             if isinstance(item, tree.Alias) and item.target.text in self._functions:
                 self._functions[item.name.text] = self._functions[item.target.text]
         self.root = Scope(None, None)
+        for function in functions_twice(module):
+            raise self.error(f"{function.name.text} is defined twice", function.name.at)
+        self._refuse_twice(module.declarations)
         for declaration in module.declarations:
             self._declare(self.root, declaration)
         self.main = self._routine(entries[entry])
@@ -302,11 +307,19 @@ class Program:
         self.code.append(Placed(tree.Instruction(None, ("ret",), (), end), scope))
         routine.end = len(self.code)
 
+    def _refuse_twice(self, declarations: Iterable[tree.Declaration]) -> None:
+        for variable in twice(declarations):
+            raise self.error(f"{variable.name.text} is declared twice", variable.name.at)
+
     def _block(self, block: tree.Block, scope: Scope) -> None:
+        self._refuse_twice(item for item in block.items if isinstance(item, tree.Declaration))
         for item in block.items:
             if isinstance(item, tree.Declaration):
                 self._declare(scope, item)
             elif isinstance(item, tree.Label):
+                if item.name.text in scope.labels:
+                    text = f"the label {item.name.text} stands here twice"
+                    raise self.error(text, item.name.at)
                 scope.labels[item.name.text] = len(self.code)
         label: str | None = None
         for item in block.items:
@@ -372,6 +385,10 @@ class Program:
         self, scope: Scope, node: tree.Declaration, kernel: bool = False
     ) -> list[Symbol | Register]:
         made: list[Symbol | Register] = []
+        bits = DTYPES[node.type][1] if node.type in DTYPES else 64
+        wrong = problem(node, bits, scope is self.root)
+        if wrong is not None:
+            raise self.error(wrong, node.at)
         for variable in node.variables:
             name = variable.name.text
             if node.space == "reg":
@@ -459,7 +476,7 @@ class Program:
                 )
                 if left is None or right is None:
                     return None
-                return _binary(node.operator, left, right)
+                return binary(node.operator, left, right)
             case tree.Conditional():
                 condition = self.constant_or_none(node.condition)
                 if condition is None:
@@ -467,35 +484,6 @@ class Program:
                 return self.constant_or_none(node.then if condition else node.otherwise)
             case _:
                 return None
-
-
-def _binary(operator: str, left: int, right: int) -> int | None:
-    if operator in ("/", "%") and right == 0:
-        return None
-    quotient = 0
-    if operator in ("/", "%"):
-        quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-    table = {
-        "+": lambda: left + right,
-        "-": lambda: left - right,
-        "*": lambda: left * right,
-        "/": lambda: quotient,
-        "%": lambda: left - quotient * right,
-        "<<": lambda: left << (right & 63),
-        ">>": lambda: left >> (right & 63),
-        "&": lambda: left & right,
-        "|": lambda: left | right,
-        "^": lambda: left ^ right,
-        "&&": lambda: int(bool(left and right)),
-        "||": lambda: int(bool(left or right)),
-        "==": lambda: int(left == right),
-        "!=": lambda: int(left != right),
-        "<": lambda: int(left < right),
-        "<=": lambda: int(left <= right),
-        ">": lambda: int(left > right),
-        ">=": lambda: int(left >= right),
-    }
-    return table[operator]()
 
 
 def _labels(targets: tree.BranchTargets) -> tuple[tree.Name, ...]:
