@@ -80,5 +80,5 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Memory, "commit", refuse)
     ptx = PTX.replace("MODULE", ".global .u8 x[1099511627776];").replace("BODY", "")
-    with pytest.raises(EmulationError, match="no memory for this launch: 10995116277.. bytes"):
+    with pytest.raises(EmulationError, match=r"no memory for this launch: 10995116277.. bytes"):
         run(ptx, "k")
