@@ -124,7 +124,7 @@ def _words_of(error: Exception, what: str, wrong: str) -> str:
     """
     if isinstance(error, (*_SPEAKING, FragirError)):
         return message_of(error)
-    return f"{what} cannot be read: {wrong}"
+    return f"{what} cannot be taken: {wrong}"
 
 
 def message_of(error: BaseException) -> str:
@@ -197,7 +197,9 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
         module.verify()
     except Exception as error:
         culprit = next((op for op in module.walk() if _fails(op)), None) or _innermost(module)
-        place, message = _hidden(culprit) or (culprit, message_of(error))
+        wrong = "its operands, types or attributes do not fit together"
+        words = _words_of(error, f"this {culprit.name}", wrong)
+        place, message = _hidden(culprit) or (culprit, words)
         raise located(place, message, text) from error
     early = used_too_early(module)
     if early is not None:

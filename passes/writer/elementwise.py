@@ -182,6 +182,8 @@ class Elementwise:
         if name in HALVES:
             x, y = self.convert.to_f32(op.lhs), self.convert.to_f32(op.rhs)
             name = "f32"
+        elif name not in ("f32", "f64"):
+            raise FragirError(f"{name} is not compared", hint="convert it to f32 first")
         else:
             x, y = w.in_registers(op.lhs), w.names[op.rhs]
         for result, left, right in zip(w.define(op.result), x, y, strict=True):

@@ -193,17 +193,17 @@ def test_uses_that_are_right() -> None:
 
 
 BUILT = {  # what xDSL's classes of operations answer with an IndexError or AssertionError
-    "a fill without operands": ("  linalg.fill\n", "this linalg.fill cannot be read"),
+    "a fill without operands": ("  linalg.fill\n", "this linalg.fill cannot be taken"),
     "a product without operands": (
         '  linalg.matmul "x", -1\n',
-        "this linalg.matmul cannot be read",
+        "this linalg.matmul cannot be taken",
     ),
     "a product of a tile": (
         "  linalg.matmul ins(%a, %b : !frag.tile<16x16xf16>, memref<?x?xf64>) "
         "outs(%b : memref<?x?xf64>)\n",
-        "this linalg.matmul cannot be read",
+        "this linalg.matmul cannot be taken",
     ),
-    "with results": ("  %0 = linalg.matmul %a[0] : f32\n", "this operation cannot be read"),
+    "with results": ("  %0 = linalg.matmul %a[0] : f32\n", "this operation cannot be taken"),
 }
 
 
@@ -215,6 +215,32 @@ def test_operations_that_cannot_be_built(name: str) -> None:
         compiler.parse(text, "x.mlir")
     assert (caught.value.file, caught.value.line, caught.value.col) == ("x.mlir", 2, 3)
     assert caught.value.message.startswith(words)
+
+
+def test_operations_that_xdsl_cannot_verify() -> None:
+    """Its verifier of linalg.transpose looks beyond the end of a shape."""
+    with pytest.raises(FragirError, match=r"this linalg\.transpose cannot be taken") as caught:
+        compiler.parse(
+            """func.func @f(%a: memref<?x?xf16>, %d: memref<?x?xf16>) {
+  linalg.transpose ins(%d : memref<?x?xf16>) outs(%a : memref<?x?xf16>) permutation = [7, 0]
+  func.return
+}
+"""
+        )
+    assert caught.value.line == 2
+
+
+def test_elements_that_are_not_compared() -> None:
+    """setp has no 8-bit floats (PTX ISA 9.2, section 9.7.6.2)."""
+    text = """func.func @k(%p: !ptx.ptr<global>) attributes {ptx.ntid = 32 : i64} {
+  %v = ptx.load %p[0] : !ptx.ptr<global> -> vector<4xf8E4M3FN>
+  %0 = ptx.compare "olt" %v, %v : vector<4xf8E4M3FN> -> vector<4xi1>
+  func.return
+}
+"""
+    with pytest.raises(FragirError, match="e4m3 is not compared") as caught:
+        compiler.compile(text)
+    assert caught.value.line == 3
 
 
 WRONG_LEVEL = [
