@@ -12,7 +12,9 @@ from fragir.emulator.common import EmulationError
 #: Warp instructions, or those and seconds; None: as many as it takes.
 Limit: TypeAlias = "int | Sequence[int | float | None] | None"
 
-QUANTUM = 1 << 14  # warp instructions between two looks at the clock
+#: Warp instructions between two looks at the clock: where only progress is shown, and where
+#: seconds count. With every check, an instruction of many waiting warps takes milliseconds.
+QUANTUM, CAREFUL = 1 << 14, 1 << 6
 BEAT = 0.25  # seconds between two reports of progress
 
 
@@ -42,7 +44,7 @@ class Watch:
         self._grant()
 
     def _grant(self) -> None:
-        room = QUANTUM
+        room = QUANTUM if self.seconds is None else CAREFUL
         if self.instructions is not None:
             room = min(room, self.instructions - self._looked)
         self.left = self._granted = room
