@@ -188,7 +188,8 @@ def conflicts(addresses: Iterable[int], width: int) -> int:
 
 
 def _numbers(addresses: object) -> list[int]:
-    if not isinstance(addresses, Iterable) or getattr(addresses, "shape", None) == ():
+    single = getattr(addresses, "shape", None) == ()  # an array of no dimension cannot be iterated
+    if single or not isinstance(addresses, Iterable):
         raise LayoutError(f"Addresses are numbers, not {kind_of(addresses)}.")
     given = cast("Iterable[object]", addresses)
     return [whole_number(address, "an address", 0) for address in given]

@@ -395,7 +395,11 @@ def test_wrong_usage(fragir: Fragir, arguments: list[str]) -> None:
         (["broken.mlir"], "broken.mlir:2:"),
         (["binary.mlir"], "binary.mlir: this is a binary file"),
         (["nothing.mlir"], "writes none of its arguments"),
-        (["outside.mlir"], "outside.mlir:3:3: frag.load: the tile at [8, 0]"),
+        (["outside.mlir"], "outside.mlir:3:3: frag.load: 16 elements from 8 on in dimension 0 lie"),
+        (
+            ["leaves.mlir", "--size", "x_d0=16"],
+            "leaves.mlir:3:3: frag.load: the tile at [8, 0]",
+        ),
         (["lanes.mlir"], "lanes.mlir: tile is lane code"),
     ],
 )
@@ -404,12 +408,18 @@ def test_bad_programs(fragir: Fragir, arguments: list[str], words: str, as_json:
     Path("broken.mlir").write_text(GEMM[:150])
     Path("binary.mlir").write_bytes(b"\0" * 9)
     Path("nothing.mlir").write_text("func.func @f(%x: f32) {\n  func.return\n}\n")
-    Path("outside.mlir").write_text(
+    outside = (
         "func.func @f(%x: memref<16x16xf32>, %y: memref<16x16xf32>) {\n"
         "  %zero = arith.constant 0 : index\n"
         "  %t = frag.load %x[8, 0] : memref<16x16xf32> -> !frag.tile<16x16xf32>\n"
         "  frag.store %t, %y[0, 0] : !frag.tile<16x16xf32>, memref<16x16xf32>\n"
         "  func.return\n}\n"
+    )
+    Path("outside.mlir").write_text(outside)
+    # what is known at the launch alone
+    dynamic = outside.replace("%x: memref<16x16", "%x: memref<?x16")
+    Path("leaves.mlir").write_text(
+        dynamic.replace(": memref<16x16xf32> ->", ": memref<?x16xf32> ->")
     )
     Path("lanes.mlir").write_text(fragir("compile", "tile.mlir", "--to", "lane").out)
     result = run(fragir, *arguments, *(["--json"] if as_json else []))

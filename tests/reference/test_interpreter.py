@@ -332,7 +332,8 @@ def test_dynamic_allocations_and_reshapes() -> None:
 
 
 def test_leaving_the_memory_is_an_error_with_its_place() -> None:
-    f = body("%t = frag.load %a[8, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>")
+    load = "%t = frag.load %a[8, 0] : memref<?x16xf16> -> !frag.tile<16x16xf16>"
+    f = body(load, "%a: memref<?x16xf16>")
     with pytest.raises(FragirError, match="leaves the memory of 16x16") as caught:
         evaluate(f, [np.zeros((16, 16), np.float16)])
     assert (caught.value.file, caught.value.line) == ("p.mlir", 2)
