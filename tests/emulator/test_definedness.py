@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import run
@@ -156,6 +156,7 @@ def test_how_undefined_bits_spread(instruction: str) -> None:
         assert found == ([] if defined & probe == probe else ["%p"]), hex(probe)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 255),
     st.lists(st.tuples(st.integers(0, 255), st.integers(0, 255)), min_size=3, max_size=3),

@@ -38,8 +38,11 @@ def nothing(target: str = "sm_90", head: str = "", before: str = "", body: str =
 @pytest.mark.parametrize(
     ("target", "kib"),
     # "Maximum amount of shared memory per thread block" of the programming guide
-    {"sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99, "sm_90": 227}.items()
-    | {"sm_100a": 227, "sm_103": 227, "sm_110f": 227, "sm_120": 99, "sm_121a": 99}.items(),
+    [
+        *(("sm_75", 64), ("sm_80", 163), ("sm_86", 99), ("sm_87", 163), ("sm_89", 99)),
+        *(("sm_90", 227), ("sm_100a", 227), ("sm_103", 227), ("sm_110f", 227)),
+        *(("sm_120", 99), ("sm_121a", 99)),
+    ],
 )
 def test_shared_memory_of_a_block(target: str, kib: int) -> None:
     assert machines.machine(target).shared == kib * KIB
