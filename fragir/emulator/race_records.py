@@ -69,20 +69,36 @@ class Records(Sited):
 
         `letter`: the sentence in `LETTERS` that is all that speaks against it.
         """
-        said = f"{kind} {letter}", site, other
+        offset = at % max(self.machine.memory.shared_stride, 1)
+        text = f"at shared offset {offset}: {message}"
+        self.say_once("shared", kind, letter, site, other, text, lane=lane, address=offset)
+
+    def say_once(
+        self,
+        space: str,
+        kind: str,
+        letter: str | None,
+        site: int,
+        other: int,
+        text: str,
+        *,
+        lane: int,
+        address: int,
+    ) -> None:
+        """A finding about two instructions and one space, once."""
+        said = f"{space} {kind} {letter}", site, other
         if said in self.said:
             return
         self.said.add(said)
         ins = self.program.code[site].ins
-        offset = at % max(self.machine.memory.shared_stride, 1)
-        text = f"{ins.mnemonic} at shared offset {offset}: {message}"
+        text = f"{ins.mnemonic} {text}"
         self.found(
             self.program,
             ins.at,
             kind,
             text if letter is None else f"{text}. {quote(letter)}",
             lane=lane,
-            address=offset,
+            address=address,
             subject=f"{other}",
             severity=None if letter is None else "letter",
         )

@@ -19,7 +19,6 @@ from fragir.emulator.access import get, shape_of, stored_rows
 from fragir.emulator.clocks import COLUMN_BITS, COLUMN_MASK, SITE_MASK, STRONG, Clocks, record
 from fragir.emulator.common import I64, LANES, Bools, Mask, Step, count_of, kind_of, width_of
 from fragir.emulator.hooks import Access, later
-from fragir.emulator.letters import quote
 from fragir.emulator.memory import GLOBAL_BASE
 from fragir.emulator.race_global import READ, READ_ELSEWHERE, WRITE, GlobalRecords, Ledger
 from fragir.emulator.race_shadow import CHUNK, RaceShadow
@@ -251,25 +250,11 @@ class Races(GlobalTransfers):
         kind: str = "race",
         letter: str | None = None,
     ) -> None:
-        said = f"global {kind} {letter}", site, other
-        if said in self.said:
-            return
-        self.said.add(said)
-        ins = self.program.code[site].ins
         memory = self.machine.memory
         buffer = memory.buffers[int(memory.buffer_of(np.array([position]))[0])]
-        text = f"{ins.mnemonic} at byte {position - buffer.start} of {buffer.name}: {text}"
+        text = f"at byte {position - buffer.start} of {buffer.name}: {text}"
         address = GLOBAL_BASE + position
-        self.found(
-            self.program,
-            ins.at,
-            kind,
-            text if letter is None else f"{text}. {quote(letter)}",
-            lane=lane,
-            address=address,
-            subject=f"{other}",
-            severity=None if letter is None else "letter",
-        )
+        self.say_once("global", kind, letter, site, other, text, lane=lane, address=address)
 
     # -- what is wrapped ---------------------------------------------------------------------------
 
