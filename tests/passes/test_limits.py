@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -175,12 +176,14 @@ def test_strings_are_read_as_before() -> None:
     assert r'a = "x\22y\\z\0A\09", b = "", c = @"a b"' in str(compiler.parse(text))
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says the peak of memory")
 def test_comments_take_little_memory() -> None:
     """20 MB of comments: xDSL's own expression took 110 bytes for each of theirs."""
     script = (
-        "import resource; from fragir import compiler;"
+        "from fragir import compiler;"
         "compiler.parse('// some words of a comment\\n' * 750_000 + 'func.func private @f()');"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        # the process's own peak: getrusage counts what it was before it became this program
+        "print(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -106,11 +106,13 @@ def judge(
     scalars: Mapping[str, float] | None = None,
     seed: int = 0,
     assemble: bool = True,
+    unjudged: float = 0.5,
 ) -> Kernel:
     """Compiles, assembles and emulates a program of one function, and checks everything.
 
     The IR survives printing at every level; ptxas has nothing to say; the emulator finds nothing
-    and agrees with the reference.
+    and agrees with the reference. `unjudged`: the share of elements that may have no bound, or be
+    NaN where all are.
     """
     module = parse(program)
     survives("parse", module)
@@ -134,6 +136,6 @@ def judge(
         assert reference is not None
         name = element_name(memref_type(argument.type).element_type)
         result = np.ascontiguousarray(arguments[number])
-        found = compare(reference, result, name, allow_unjudged=0.5)
+        found = compare(reference, result, name, allow_unjudged=unjudged)
         assert found.passed, f"{argument.name}: {found}\n{program}"
     return kernel

@@ -28,6 +28,8 @@ def test_floats(element: str, value: float) -> None:
   func.return
 }}""",
         "sm_89",
+        # e4m3 has no infinity: what is beyond its largest number is NaN, here everywhere
+        unjudged=1.0 if element == "f8E4M3FN" and abs(value) > 464 else 0.0,
     )
 
 
