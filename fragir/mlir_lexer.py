@@ -20,6 +20,8 @@ _INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)")
 MOST_BITS = 4096
 """The widest integer type that is read; no instruction knows more than 128 bits."""
 
+_WIDE_FLOATS = ("f80", "f128")
+
 
 class Lexer(MLIRLexer):
     """As MLIRLexer; a string or name that cannot be read is told at its place."""
@@ -34,6 +36,10 @@ class Lexer(MLIRLexer):
         if found is not None and (len(found[1]) > 6 or int(found[1]) > MOST_BITS):
             # xDSL computes with 2 to the power of the width
             words = f"an integer of {found[1]} bits; the limit is {MOST_BITS}"
+            raise ParseError(token.span, words)
+        if len(token.span) in (3, 4) and token.span.text in _WIDE_FLOATS:
+            # xDSL reads them, and can neither compute with nor print numbers of these types
+            words = f"{token.span.text} is no type of a GPU; the widest float is f64"
             raise ParseError(token.span, words)
         return token
 

@@ -103,6 +103,13 @@ func.func @f(%a: memref<64x1048576xf16>) {
 """,
         (2, "1000000000 registers of every lane"),
     ),
+    "a float of 128 bits": (
+        """func.func @f(%x: f128) {
+  func.return
+}
+""",
+        (1, "f128 is no type of a GPU; the widest float is f64"),
+    ),
     "an integer of 2^32 bits": (
         """func.func @f() attributes {ptx.ntid = 32 : i4294967296} {
   func.return
