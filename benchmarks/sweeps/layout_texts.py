@@ -7,6 +7,7 @@ what looking at every slot says.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
@@ -16,7 +17,7 @@ from fragir import layout
 from fragir.errors import FragirError
 from fragir.layout import Layout, LinearLayout, SharedLayout
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import attempt
+from fragir.sweeps.trial import SECONDS, attempt
 
 _NUMBERS = (
     *(
@@ -138,10 +139,15 @@ def ask(one: Layout) -> None:
 
 
 def _refusable(question: Callable[[], Any]) -> Any:
+    """The answer, or None where it is refused; each question has its own time."""
+    start = time.process_time()
     try:
         return question()
     except FragirError:
         return None
+    finally:
+        spent = time.process_time() - start
+        assert spent < SECONDS, f"{question} took {spent:.1f} s"
 
 
 def bijective(one: Layout) -> bool:
@@ -174,7 +180,7 @@ def run(task: Task) -> Result:
     findings: list[str] = []
     for number in range(task.parameters["batch"]):
         kind, given = text(random.Random(f"{task.seed}/{task.index}/{number}"))
-        trial = attempt(partial(_trial, kind, given))
+        trial = attempt(partial(_trial, kind, given), seconds=6 * SECONDS)
         counts["texts"] += 1
         counts["layouts"] += trial.error is None and trial.finding is None
         if trial.finding is not None:

@@ -321,11 +321,7 @@ class Layout:
 
         The last axis changes fastest, as in `table`. LayoutError beyond `LARGEST_TABLE`.
         """
-        if prod(self.sizes.values()) > LARGEST_TABLE:
-            raise LayoutError(
-                f"The layout has {prod(self.sizes.values())} slots; at most {LARGEST_TABLE} are "
-                "looked at one by one."
-            )
+        self._check_slots()
         done: list[tuple[Point, Point | None]] = [((), self.origin)]
         for axis in self.axes:
             conditions = [c for c in self.where if c.axis == axis.name]
@@ -339,6 +335,13 @@ class Layout:
                 for index, step in points
             ]
         return iter(done)
+
+    def _check_slots(self) -> None:
+        if prod(self.sizes.values()) > LARGEST_TABLE:
+            raise LayoutError(
+                f"The layout has {prod(self.sizes.values())} slots; at most {LARGEST_TABLE} are "
+                "looked at one by one."
+            )
 
     def table(self) -> Nested:
         """Nested lists in the order of the axes; innermost the point, or None.
@@ -361,9 +364,14 @@ class Layout:
 
         if max(self.shape, default=0) > 1 << 63:
             raise LayoutError("The coordinates of the layout do not fit 64 bits.")
-        nothing = (-1,) * self.rank
-        flat = np.array([nothing if p is None else p for _, p in self.slots()], dtype=np.int64)
-        return flat.reshape(*self.sizes.values(), self.rank)
+        self._check_slots()
+        points, held = np.array(self.origin, np.int64), np.array(True)
+        for axis in self.axes:
+            conditions = [c for c in self.where if c.axis == axis.name]
+            steps = np.array(list(axis.points(self.rank)), np.int64).reshape(-1, self.rank)
+            kept = np.array([all(c(i) for c in conditions) for i in range(axis.size)], np.bool_)
+            points, held = points[..., None, :] + steps, held[..., None] & kept
+        return np.where(held[..., None], points, -1)
 
     @cached_property
     def holders(self) -> dict[Point, list[Point]]:
