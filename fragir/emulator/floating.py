@@ -28,7 +28,14 @@ from fragir.emulator.rounding import (
     sum_odd,
     to_odd,
 )
-from fragir.emulator.signs import absolute, copy_sign, extreme, has_property, negate
+from fragir.emulator.signs import (
+    PROPERTIES,
+    absolute,
+    copy_sign,
+    extreme,
+    has_property,
+    negate,
+)
 
 if TYPE_CHECKING:
     from fragir.emulator.decode import Decoder
@@ -332,6 +339,8 @@ def _sign(d: Decoder, ins: Instruction) -> Step:
 
 
 def _test(d: Decoder, ins: Instruction) -> Step:
+    if len(ins.opcode) != 3 or ins.opcode[1] not in PROPERTIES:
+        raise d.error(ins, f"testp needs one of .{', .'.join(PROPERTIES)}, and a type")
     form, register, _ = floating_kind(ins.opcode[-1])
     function = has_property(ins.opcode[1], form)
     return elementwise(function, d.target(ins, 0, "pred"), [d.source(ins, 1, register)])

@@ -269,7 +269,7 @@ def shift(d: Decoder, ins: Instruction) -> Step:
     a, b, out = d.source(ins, 1, kind), d.source(ins, 2, "u32"), d.target(ins, 0, kind)
     constant = d.literal(ins, 2)
     if constant is not None and 0 <= constant < width_of(kind) and out is not None:
-        amount = np.broadcast_to(np.array(constant, dtype_of(kind)), a.shape)
+        amount = np.broadcast_to(np.array(constant, dtype_of(kind)), out.shape)
         return elementwise(
             np.left_shift if ins.opcode[0] == "shl" else np.right_shift, out, [a, amount]
         )

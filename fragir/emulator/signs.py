@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,21 +68,24 @@ def copy_sign(a: Array, b: Array) -> Array:
     return (b & ~sign) | (a & sign)
 
 
+#: What testp asks of a value, given its magnitude and the smallest normal number.
+PROPERTIES: dict[str, Callable[[Array, Array, float], Array]] = {
+    "finite": lambda value, magnitude, smallest: np.isfinite(value),
+    "infinite": lambda value, magnitude, smallest: np.isinf(value),
+    "number": lambda value, magnitude, smallest: ~np.isnan(value),
+    "notanumber": lambda value, magnitude, smallest: np.isnan(value),
+    "normal": lambda value, magnitude, smallest: np.isfinite(value) & (magnitude >= smallest),
+    "subnormal": lambda value, magnitude, smallest: (magnitude < smallest) & (magnitude > 0),
+}
+
+
 def has_property(word: str, form: str) -> Function:
     """testp: a property of one value."""
-    shape = FORMATS[form]
+    shape, asked = FORMATS[form], PROPERTIES[word]
     smallest = 2.0**shape.lowest
 
     def function(a: Array) -> Array:
         value = decode(a, shape)
-        magnitude = np.abs(value)
-        return {
-            "finite": lambda: np.isfinite(value),
-            "infinite": lambda: np.isinf(value),
-            "number": lambda: ~np.isnan(value),
-            "notanumber": lambda: np.isnan(value),
-            "normal": lambda: np.isfinite(value) & (magnitude >= smallest),
-            "subnormal": lambda: (magnitude < smallest) & (magnitude > 0),
-        }[word]()
+        return asked(value, np.abs(value), smallest)
 
     return function

@@ -63,6 +63,9 @@ def said(target: str, statement: str) -> str | None:
     ("statement", "words"),
     [
         ("testp.finite.lt.f32 %p1, %f1", "there is no instruction .*: .lt is no modifier of testp"),
+        ("testp.f32.f32 %p1, %f1", "testp needs one of .finite, .*, and a type"),
+        ("vset.s32.u32.lt %v.x, %r3, %r4", "a part is one of .*, not .x"),
+        ("vadd.u32.u32.u32 %r2, %v.x, %r4", "a part is one of .*, not .x"),
         ("add.volatile.u32 %r2, %r3, %r4", ".volatile is no modifier of add"),
         ("add.u32 %r2, %r3", "add.u32 takes 3 operands, not 2"),
         ("bra END, MORE", "bra takes 1 operand, not 2"),
@@ -96,6 +99,11 @@ def test_what_is_wrong_is_said(statement: str, words: str) -> None:
     with pytest.raises(EmulationError, match=words) as caught:
         run(text + statements.TAIL.format(), arguments=[bytes(64)])
     assert caught.value.line == 15
+
+
+@pytest.mark.parametrize("statement", ["shl.b32 %r2, %clock, 4", "shr.u32 %r2, %clock64, 4"])
+def test_clocks_are_shifted(statement: str) -> None:
+    assert said("sm_80", statement) is None
 
 
 def test_a_wide_clock_is_cut() -> None:
