@@ -61,7 +61,8 @@ def _operand(d: Decoder, ins: tree.Instruction, index: int) -> tuple[tree.Operan
     if isinstance(node, tree.Unary) and negated:
         node = node.operand
     if isinstance(node, tree.Component):
-        if node.component not in _PARTS:
+        selects = ins.opcode[0][-1] in "24"  # several parts at once, which `_chosen` reads
+        if not selects and node.component not in _PARTS:
             parts = ", ".join(f".{part}" for part in _PARTS if part)
             raise d.error(ins, f"{ins.mnemonic}: a part is one of {parts}, not .{node.component}")
         return node.base, node.component, negated
