@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.alu import Decode, Function, elementwise, of2
-from fragir.emulator.common import EmulationError, Row, Step, where, word_of
+from fragir.emulator.common import EmulationError, Step, where, word_of
 from fragir.emulator.compare import ORDERED
 from fragir.ptx import tree
 
@@ -61,20 +61,24 @@ def _operand(d: Decoder, ins: tree.Instruction, index: int) -> tuple[tree.Operan
     if isinstance(node, tree.Unary) and negated:
         node = node.operand
     if isinstance(node, tree.Component):
-        selects = ins.opcode[0][-1] in "24"  # several parts at once, which `_chosen` reads
-        if not selects and node.component not in _PARTS:
-            parts = ", ".join(f".{part}" for part in _PARTS if part)
-            raise d.error(ins, f"{ins.mnemonic}: a part is one of {parts}, not .{node.component}")
         return node.base, node.component, negated
     return node, "", negated
 
 
-def _sources(d: Decoder, ins: tree.Instruction, count: int) -> tuple[list[Row], list[str]]:
-    """Rows and selectors of the operands 1 to `count`."""
+def _part(d: Decoder, ins: tree.Instruction, text: str) -> tuple[int, int]:
+    """(lowest bit, bits) of the part of a register that a selector names."""
+    if text not in _PARTS:
+        parts = ", ".join(f".{part}" for part in _PARTS if part)
+        raise d.error(ins, f"{ins.mnemonic}: a part is one of {parts}, not .{text}")
+    return _PARTS[text]
+
+
+def _sources(d: Decoder, ins: tree.Instruction, count: int) -> tuple[list[tree.Operand], list[str]]:
+    """Registers and selectors of the operands 1 to `count`."""
     found = [_operand(d, ins, i) for i in range(1, count + 1)]
     if any(negated for *_, negated in found):
         raise d.error(ins, f"{ins.mnemonic} has no negated operands")
-    return [d.row(ins, node, "u32") for node, *_ in found], [part for _, part, _ in found]
+    return [node for node, *_ in found], [part for _, part, _ in found]
 
 
 def _types(ins: tree.Instruction, count: int) -> list[bool]:
@@ -88,7 +92,7 @@ def _types(ins: tree.Instruction, count: int) -> list[bool]:
 def _finish(d: Decoder, ins: tree.Instruction, signed: bool, saturates: bool) -> tuple[Any, Any]:
     """(destination row, function of the intermediate result and c or None)."""
     node, part, _ = _operand(d, ins, 0)
-    low, width = _PARTS[part]
+    low, width = _part(d, ins, part)
     secondary = next((w for w in ins.opcode[1:] if w in _SECONDARY), None)
     if (secondary is not None) + bool(part) != d.count(ins) - 3:
         raise d.error(ins, f"{ins.mnemonic}: a third source goes with .add, .min, .max or a part")
@@ -116,15 +120,17 @@ def _scalar(d: Decoder, ins: tree.Instruction) -> Step:
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _shift(name, "wrap" in words) if name in ("vshl", "vshr") else _PRIMARY[name]
-    (a, b), (a_part, b_part) = _sources(d, ins, 2)
+    nodes, (a_part, b_part) = _sources(d, ins, 2)
+    a_field, b_field = _part(d, ins, a_part), _part(d, ins, b_part)
     out, finish = _finish(d, ins, d_signed, "sat" in words)
 
     def function(a: Any, b: Any, *c: Any) -> Any:
-        left = _field(a, *_PARTS[a_part], a_signed)
-        right = _field(b, *_PARTS[b_part], b_signed)
+        left = _field(a, *a_field, a_signed)
+        right = _field(b, *b_field, b_signed)
         return finish(primary(left, right).astype(np.int64), *(c or (None,)))
 
-    rows = [a, b] + ([d.source(ins, 3, "u32")] if d.count(ins) == 4 else [])
+    rows = [d.row(ins, node, "u32") for node in nodes]
+    rows += [d.source(ins, 3, "u32")] if d.count(ins) == 4 else []
     return elementwise(function, out, rows)
 
 
@@ -154,6 +160,7 @@ def _multiply_add(d: Decoder, ins: tree.Instruction) -> Step:
     (_, a_part, a_minus), (_, b_part, b_minus), (_, c_part, c_minus) = found
     if c_part or (a_minus != b_minus and c_minus):
         raise d.error(ins, f"{ins.mnemonic} does not take these signs or parts")
+    a_field, b_field = _part(d, ins, a_part), _part(d, ins, b_part)
     one_more = "po" in words
     if one_more and (a_minus != b_minus or c_minus):
         raise d.error(ins, f"{ins.mnemonic} has no negated operands")
@@ -161,7 +168,7 @@ def _multiply_add(d: Decoder, ins: tree.Instruction) -> Step:
     shift = 7 if "shr7" in words else 15 if "shr15" in words else 0
 
     def function(a: Any, b: Any, c: Any) -> Any:
-        left, right = _field(a, *_PARTS[a_part], a_signed), _field(b, *_PARTS[b_part], b_signed)
+        left, right = _field(a, *a_field, a_signed), _field(b, *b_field, b_signed)
         addend = _field(c, 0, 32, signed).astype(object)  # Python integers: products of 64 bits
         product = left.astype(object) * right.astype(object)
         product = -product if a_minus != b_minus else product
@@ -202,7 +209,8 @@ def _simd(d: Decoder, ins: tree.Instruction) -> Step:
     else:
         d_signed, a_signed, b_signed = _types(ins, 3)
         primary = _PRIMARY[name]
-    rows, (a_part, b_part) = _sources(d, ins, 2)
+    nodes, (a_part, b_part) = _sources(d, ins, 2)
+    rows = [d.row(ins, node, "u32") for node in nodes]
     own = "".join(str(i) for i in reversed(range(many)))
     other = "".join(str(i + many) for i in reversed(range(many)))
     a_from = _chosen(a_part, letter, letter + own, many, 2 * many - 1)
