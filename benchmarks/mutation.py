@@ -7,7 +7,7 @@ imported and collected already; there run only the tests that reach the changed 
 first, until one fails. What no test fails for is a survivor: a gap of the tests, or a change
 without effect.
 
-    python benchmarks/mutation.py fragir/emulator/conflicts.py --tests tests/emulator
+    python benchmarks/mutation.py fragir/emulator/checks/conflicts.py --tests tests/emulator
 
 prints the survivors. Functions that have run while modules were imported cannot be judged so; they
 are counted. Needs fork (Linux, macOS) and `coverage`.

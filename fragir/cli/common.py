@@ -21,7 +21,7 @@ from fragir.cli import signals, streams
 from fragir.errors import FragirError, printable
 
 if TYPE_CHECKING:
-    from fragir.emulator.watch import Moment
+    from fragir.emulator.machine.watch import Moment
 
 OK, FINDING, USAGE, INTERRUPTED = 0, 1, 2, 130
 

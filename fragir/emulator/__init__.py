@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fragir.emulator.common import EmulationError
-    from fragir.emulator.launch import run
-    from fragir.emulator.parameters import Pointer, Struct, pointers
+    from fragir.emulator.launch.launch import run
+    from fragir.emulator.launch.parameters import Pointer, Struct, pointers
+    from fragir.emulator.machine.tensor_map import Im2col, TensorMap
     from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Severity, Statistics
-    from fragir.emulator.tensor_map import Im2col, TensorMap
 
 _HOMES = {
     "EmulationError": "common",
     "Finding": "report",
     "FragmentUse": "report",
-    "Im2col": "tensor_map",
+    "Im2col": "machine.tensor_map",
     "KINDS": "report",
-    "Pointer": "parameters",
+    "Pointer": "launch.parameters",
     "Report": "report",
     "Severity": "report",
     "Statistics": "report",
-    "Struct": "parameters",
-    "TensorMap": "tensor_map",
-    "pointers": "parameters",
-    "run": "launch",
+    "Struct": "launch.parameters",
+    "TensorMap": "machine.tensor_map",
+    "pointers": "launch.parameters",
+    "run": "launch.launch",
 }
 
 __all__ = [

@@ -123,7 +123,7 @@ def launch(
     _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
     buffers = Buffers(cuda, handle, _do)
     try:
-        from fragir.emulator.parameters import arrays_of
+        from fragir.emulator.launch.parameters import arrays_of
 
         places = [f"argument {index}" for index in range(len(arguments))]
         buffers.take(pair for a, place in zip(arguments, places) for pair in arrays_of(a, place))

@@ -14,7 +14,7 @@ from fragir.toolchain.tensor_maps import SIZE, Tiles, encode, is_tensor_map
 if TYPE_CHECKING:
     import numpy as np
 
-    from fragir.emulator.parameters import Packer
+    from fragir.emulator.launch.parameters import Packer
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -37,7 +37,7 @@ class Buffers:
 
     def take(self, named: Iterable[tuple[str, Array]]) -> None:
         """Allocates for all arrays of a launch, and queues the copies of their bytes."""
-        from fragir.emulator.storage import storages, unfit
+        from fragir.emulator.launch.storage import storages, unfit
 
         for place, array in named:
             if reason := unfit(array):
@@ -100,7 +100,7 @@ class Buffers:
 
 def value_of(buffers: Buffers, argument: object, kind: str, place: str, stream: int) -> bytes:
     """The bytes of one parameter: an address, a scalar or a struct."""
-    from fragir.emulator.parameters import needs_packer
+    from fragir.emulator.launch.parameters import needs_packer
 
     if is_tensor_map(argument):
         return _tensor_map(buffers, argument, kind, place)
@@ -123,7 +123,7 @@ def value_of(buffers: Buffers, argument: object, kind: str, place: str, stream: 
 
 def _packer(buffers: Buffers, stream: int) -> Packer:
     """Packs what structs and pointers hold."""
-    from fragir.emulator.parameters import Packer
+    from fragir.emulator.launch.parameters import Packer
 
     return Packer(
         lambda array, place: (

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragir.emulator.arithmetic import Architecture, Fused, Rounding, fused, target
-from fragir.emulator.arithmetic_formats import decode
-from fragir.emulator.arithmetic_fused import dot
+from fragir.emulator.numbers.formats import decode
+from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Rounding, fused, target
+from fragir.emulator.tensor_cores.fused import dot
 from fragir.errors import FragirError
 
 Bits: TypeAlias = npt.NDArray[np.uint32]

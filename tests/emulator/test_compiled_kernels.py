@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fragir.emulator
-import fragir.emulator.launch
+import fragir.emulator.launch.launch
 from fragir.cli.main import main
 from fragir.emulator import Report, run
 
@@ -45,7 +45,7 @@ def test_our_own(
         reports.append(run(*arguments, **named, check=True))
         return reports[-1]
 
-    monkeypatch.setattr(fragir.emulator.launch, "run", checked)
+    monkeypatch.setattr(fragir.emulator.launch.launch, "run", checked)
     monkeypatch.setattr(fragir.emulator, "run", checked, raising=False)
     command = ["run", str(EXAMPLES / f"{example}.mlir"), "--target", target, "--on", "emulator"]
     code = main([*command, *options])

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import Report, run
-from fragir.emulator.conflicts import passes, passes_of, sectors, sectors_of
+from fragir.emulator.checks.conflicts import passes, passes_of, sectors, sectors_of
 from fragir.emulator.report import PERFORMANCE
 
 from .faults import Fault, faults

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.memory import Memory
+from fragir.emulator.machine.memory import Memory
 from fragir.errors import FragirError
 from fragir.toolchain.ptxas import assemble
 

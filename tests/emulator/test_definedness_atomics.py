@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.atomics import operator
-from fragir.emulator.definedness_atomics import rule
+from fragir.emulator.checks.definedness.atomics import rule
+from fragir.emulator.instructions.atomics import operator
 
 BITS = 3  # of the values that are tried; the others are zero, and defined
 SIGN = 1 << 31

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fragir.emulator import Finding, run
-from fragir.emulator.address_origins import ANYTHING, NUMBER, Origin, Origins
-from fragir.emulator.program import Program
+from fragir.emulator.checks.address_origins import ANYTHING, NUMBER, Origin, Origins
+from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 from fragir.ptx.reader import parse
 

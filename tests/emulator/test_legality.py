@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from fragir.emulator.launch import Launch
+from fragir.emulator.launch.launch import Launch
 from fragir.errors import FragirError
 from fragir.ptx.reader import parse
 from fragir.toolchain.find import PTXAS, execute, find

@@ -17,7 +17,7 @@ import fragir
 from fragir import compiler
 from fragir.cli.main import main
 from fragir.emulator import EmulationError, run
-from fragir.emulator.watch import BEAT, Moment
+from fragir.emulator.machine.watch import BEAT, Moment
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 ENDLESS = f"""{HEAD}.visible .entry k(.param .u64 out) {{

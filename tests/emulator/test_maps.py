@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fragir.emulator import maps
-from fragir.emulator.maps import Formula, formula, formulas
-from fragir.emulator.tensor_sparse import Metadata, granularity
+from fragir.emulator.tensor_cores import maps
+from fragir.emulator.tensor_cores.maps import Formula, formula, formulas
+from fragir.emulator.tensor_cores.sparse import Metadata, granularity
 from fragir.errors import FragirError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fragir.emulator import EmulationError, Finding, run
-from fragir.emulator.program import Program
-from fragir.emulator.register_pool import launched_with
+from fragir.emulator.checks.register_pool import launched_with
+from fragir.emulator.program.program import Program
 from fragir.ptx.reader import parse
 
 PTX = """

@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks.sweeps import statements
 from fragir.cli.main import main
-from fragir.emulator import EmulationError, decode, run
-from fragir.emulator.failure import EmulatorFailure
+from fragir.emulator import EmulationError, run
+from fragir.emulator.instructions import decode
+from fragir.emulator.program.failure import EmulatorFailure
 from fragir.sweeps import Task
 
 

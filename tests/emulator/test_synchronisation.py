@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fragir.emulator import KINDS, EmulationError, run
+from fragir.emulator.checks.letters import LETTERS, quote
 from fragir.emulator.common import Asynchrony
-from fragir.emulator.letters import LETTERS, quote
 from fragir.emulator.report import PERFORMANCE
 
 from .faults import Fault, faults

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor import LdmatrixOp, MovmatrixOp, StmatrixOp, tensor_instruction
+from fragir.emulator.tensor_cores import LdmatrixOp, MovmatrixOp, StmatrixOp, tensor_instruction
 from fragir.errors import FragirError
 
 

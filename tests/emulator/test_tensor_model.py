@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor import MmaOp, Settings, WgmmaOp, tensor_instruction
-from fragir.emulator.tensor_compute import Scales
+from fragir.emulator.tensor_cores import MmaOp, Settings, WgmmaOp, tensor_instruction
+from fragir.emulator.tensor_cores.compute import Scales
 
 from . import floats
 from .test_arithmetic import FORMATS, Number, codes, read, step, towards_zero, write

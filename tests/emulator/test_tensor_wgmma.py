@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor import ReadShared, WgmmaOp, tensor_instruction
+from fragir.emulator.tensor_cores import ReadShared, WgmmaOp, tensor_instruction
 from fragir.errors import FragirError
 
 Array: TypeAlias = npt.NDArray[Any]

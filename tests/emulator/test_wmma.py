@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.arithmetic import fused, target
 from fragir.emulator.common import EmulationError
-from fragir.emulator.tensor import WmmaAccess, WmmaOp, tensor_instruction
+from fragir.emulator.tensor_cores import WmmaAccess, WmmaOp, tensor_instruction
+from fragir.emulator.tensor_cores.arithmetic import fused, target
 from fragir.errors import FragirError
 
 from .test_arithmetic import chain, codes, width

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from fragir.emulator.forms import FORMS as TABLE
-from fragir.emulator.forms import why_not
+from fragir.emulator.instructions.forms import FORMS as TABLE
+from fragir.emulator.instructions.forms import why_not
 
 from .legality_forms import FORMS, REFUSED
 from .test_legality import forms_of, listed, refusal, refused_by_ptxas

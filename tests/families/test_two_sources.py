@@ -1,7 +1,7 @@
 """The compiler's lane maps and the emulator's, element by element.
 
 The compiler takes them from a few rules (fragir.isa), the emulator from the text of the PTX ISA
-(fragir.emulator.maps). They meet here and nowhere else.
+(fragir.emulator.tensor_cores.maps). They meet here and nowhere else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fragir import isa
-from fragir.emulator.maps import Formula, Ints, formula, formulas
+from fragir.emulator.tensor_cores.maps import Formula, Ints, formula, formulas
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.layout import Layout

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from fragir.emulator import arithmetic, tensor_mma_forms, tensor_opcode
-from fragir.emulator.arithmetic import Fused
+from fragir.emulator.tensor_cores import arithmetic
+from fragir.emulator.tensor_cores import mma_forms as tensor_mma_forms
+from fragir.emulator.tensor_cores import opcode as tensor_opcode
+from fragir.emulator.tensor_cores.arithmetic import Fused
 from fragir.errors import FragirError
 from fragir.validation.answers import ask
 from fragir.validation.codes import Words

@@ -1,0 +1,216 @@
+"""What accesses to memory cost: bank conflicts of shared memory, sectors of global memory.
+
+Shared memory has 32 banks of 4 bytes. Lanes are served together as long as they make 128 bytes: 32
+lanes of up to 4 bytes, 16 of 8, 8 of 16 (and of the rows of ldmatrix and stmatrix). Each of these
+groups takes as many passes as there are different words in the busiest bank. Global memory is
+moved in sectors of 32 bytes. Both are remarks about an instruction, summed over the launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fragir.emulator.common import I64, LANES
+from fragir.emulator.machine.hooks import Access, Hooks
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.memory import Arena
+    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.program.program import Program
+    from fragir.ptx.tree import Instruction
+
+BANKS, WORD, SECTOR = 32, 4, 32
+#: A global access is remarked upon where it moves this many times the sectors it needs, and
+#: more than the one that an unaligned start costs.
+EXCESS = 2
+_ABSENT = -1
+KEPT = 64  # patterns of an instruction whose price is remembered
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one instruction's accesses to one kind of memory have cost so far."""
+
+    instruction: Instruction
+    shared: bool
+    paid: int = 0
+    needed: int = 0
+    worst: int = 0
+    lane: int = 0
+    address: int = 0
+    detail: str = ""
+    patterns: dict[bytes, tuple[int, int, str]] = field(
+        default_factory=dict[bytes, "tuple[int, int, str]"]
+    )
+
+
+class Conflicts(Hooks):
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+        self.costs: dict[tuple[int, bool], Cost] = {}
+        self._told: set[tuple[int, bool]] = set()
+
+    def on_access(self, access: Access) -> None:
+        words = access.instruction.opcode
+        if access.space == "local" or words[:2] == ("st", "bulk"):
+            return
+        if "param" in words or "const" in words:
+            return  # through caches of their own
+        for arena, at, lanes in access.parts():
+            if at.size and arena is not self.machine.memory.local:
+                self._count(access, arena, at, lanes)
+
+    def _count(self, access: Access, arena: Arena, at: I64, lanes: I64) -> None:
+        shared = arena is self.machine.memory.shared
+        key = (id(access.instruction), shared)
+        cost = self.costs.get(key)
+        if cost is None:
+            cost = self.costs[key] = Cost(access.instruction, shared)
+        if at.ndim == 2 and at.shape[1] == LANES:
+            rows, warps = at, lanes[:, 0] // LANES
+            relative = rows - rows[:, :1]
+            if shared and access.size >= WORD and (relative == relative[0]).all():
+                least = relative[0] - relative[0].min()
+                self._add(cost, access, least, len(rows), int(warps[0]))
+                return
+        else:
+            rows, warps = by_warp(at.ravel(), lanes.ravel())
+        unit = WORD if shared else SECTOR
+        present = rows != _ABSENT
+        first = np.where(present, rows, np.iinfo(np.int64).max).min(axis=1)
+        base = first // unit * unit
+        relative = np.where(present, rows - base[:, None], _ABSENT)
+        if (relative == relative[0]).all():
+            self._add(cost, access, relative[0], len(rows), int(warps[0]))
+            return
+        price = passes_of if shared else sectors_of
+        paid, needed = price(relative, access.size)
+        worst = int((paid - needed).argmax())
+        self._add(cost, access, relative[worst], 1, int(warps[worst]))
+        cost.paid += int(paid.sum() - paid[worst])
+        cost.needed += int(needed.sum() - needed[worst])
+
+    @staticmethod
+    def _add(cost: Cost, access: Access, pattern: I64, times: int, warp: int) -> None:
+        """Count accesses of one pattern, made `times` times, by that warp among others."""
+        text = pattern.tobytes()
+        found = cost.patterns.get(text)
+        if found is None:
+            price = passes if cost.shared else sectors
+            found = price(pattern, access.size)
+            if len(cost.patterns) < KEPT:
+                cost.patterns[text] = found
+        paid, needed, detail = found
+        cost.paid += paid * times
+        cost.needed += needed * times
+        if paid - needed > cost.worst:
+            cost.worst, cost.detail = paid - needed, detail
+            cost.lane = warp * LANES + int(np.flatnonzero(pattern != _ABSENT)[0])
+            cost.address = int(access.address.flat[0])
+
+    def on_finish(self) -> None:
+        total = self.machine.report.statistics.conflicts
+        total.clear()
+        for cost in self.costs.values():
+            word = "passes" if cost.shared else "sectors"
+            total[word] += cost.paid
+            total[f"{word}_needed"] += cost.needed
+        for key, cost in self.costs.items():
+            limit = cost.needed if cost.shared else EXCESS * cost.needed - 1
+            straddles = not cost.shared and cost.worst < 2
+            if cost.paid <= limit or straddles or key in self._told:
+                continue
+            self._told.add(key)
+            kind = "bank-conflict" if cost.shared else "uncoalesced"
+            at = cost.instruction.at
+            message = f"{cost.instruction.mnemonic}: {cost.detail}"
+            self.found(self.program, at, kind, message, lane=cost.lane, address=cost.address)
+
+
+def by_warp(at: I64, lanes: I64) -> tuple[I64, I64]:
+    """Positions as [warp, lane], absent ones marked, and the numbers of the warps."""
+    if (
+        len(at) % LANES == 0
+        and (lanes % LANES == np.tile(np.arange(LANES), len(at) // LANES)).all()
+    ):
+        return at.reshape(-1, LANES), lanes[::LANES] // LANES
+    warps, row = np.unique(lanes // LANES, return_inverse=True)
+    result = np.full((len(warps), LANES), _ABSENT, np.int64)
+    result[row, lanes % LANES] = at
+    return result, warps
+
+
+def passes_of(patterns: I64, size: int) -> tuple[I64, I64]:
+    """(passes taken, passes needed) of every row of `[warp, lane]`; see `passes`."""
+    group = max(1, min(LANES, BANKS * WORD // max(size, WORD)))
+    rows = patterns.reshape(-1, group)
+    absent = rows == _ABSENT
+    parts = max(1, size // WORD)
+    words = (rows[:, :, None] // WORD + np.arange(parts)).reshape(len(rows), -1)
+    words = np.where(np.repeat(absent, parts, axis=1), _ABSENT, words)
+    words.sort(axis=1)
+    new = words != _ABSENT
+    new[:, 1:] &= words[:, 1:] != words[:, :-1]
+    row, column = np.nonzero(new)
+    banks = np.bincount(row * BANKS + words[row, column] % BANKS, minlength=len(rows) * BANKS)
+    paid = banks.reshape(len(rows), BANKS).max(axis=1)
+    needed = ~absent.all(axis=1)
+    per = LANES // group
+    return paid.reshape(-1, per).sum(axis=1), needed.reshape(-1, per).sum(axis=1)
+
+
+def sectors_of(patterns: I64, size: int) -> tuple[I64, I64]:
+    """(sectors touched, sectors needed) of every row of `[warp, lane]`; see `sectors`."""
+    absent = patterns == _ABSENT
+    starts = np.sort(patterns, axis=1)
+    new = starts != _ABSENT
+    new[:, 1:] &= starts[:, 1:] != starts[:, :-1]
+    needed = -(-new.sum(axis=1) * size // SECTOR)
+    first = np.where(absent, _ABSENT, patterns // SECTOR)
+    last = np.where(absent, _ABSENT, (patterns + size - 1) // SECTOR)
+    touched = np.sort(np.concatenate([first, last], axis=1), axis=1)
+    other = touched != _ABSENT
+    other[:, 1:] &= touched[:, 1:] != touched[:, :-1]
+    return other.sum(axis=1), needed
+
+
+def passes(pattern: I64, size: int) -> tuple[int, int, str]:
+    """(passes that it takes, passes without conflicts, who collides) of one warp's access."""
+    group = max(1, min(LANES, BANKS * WORD // max(size, WORD)))
+    paid = needed = worst = 0
+    detail = ""
+    for start in range(0, LANES, group):
+        lanes = np.arange(start, start + group)
+        lanes = lanes[pattern[lanes] != _ABSENT]
+        if not len(lanes):
+            continue
+        words = pattern[lanes][:, None] // WORD + np.arange(max(1, size // WORD))
+        owners = np.broadcast_to(lanes[:, None], words.shape).ravel()
+        unique, which = np.unique(words.ravel(), return_index=True)
+        count = np.bincount(unique % BANKS, minlength=BANKS)
+        busiest = int(count.argmax())
+        paid += int(count[busiest])
+        needed += 1
+        if count[busiest] > max(1, worst):
+            worst = int(count[busiest])
+            who = owners[which[unique % BANKS == busiest]]
+            detail = f"{worst}-way bank conflict between lanes {', '.join(map(str, who))}"
+    return paid, needed, detail
+
+
+def sectors(pattern: I64, size: int) -> tuple[int, int, str]:
+    """(sectors touched, sectors needed, in words) of one warp's access."""
+    start = pattern[pattern != _ABSENT]
+    unique = np.unique(start)
+    touched = np.unique(np.concatenate([unique // SECTOR, (unique + size - 1) // SECTOR]))
+    bytes_needed = len(np.unique(unique[:, None] + np.arange(size)))
+    needed = -(-bytes_needed // SECTOR)
+    return (
+        len(touched),
+        needed,
+        f"a warp touches {len(touched)} sectors of {SECTOR} bytes for {bytes_needed} bytes, "
+        f"which {needed} would hold",
+    )

@@ -1,0 +1,1 @@
+"""Use of what nothing has written."""

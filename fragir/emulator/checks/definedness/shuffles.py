@@ -1,0 +1,124 @@
+"""Undefined bits under shuffles: those that are moved, and those of lanes that give nothing.
+
+The result of a shuffle is undefined where the lane that is read is not in the membermask, has
+exited, or does not execute the shuffle (PTX ISA 9.2, section 9.7.9.6). Reductions read such lanes
+and use nothing of it, so a warp's shuffles are only remembered here, and reported where it uses
+undefined bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.shadow import Plane, PlaneDecoder
+from fragir.emulator.common import LANES, Bools, Mask, Row, Step, store
+from fragir.emulator.instructions.collective import sources_of
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder
+
+_ALL = np.ones(LANES, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A shuffle whose result is undefined in some lanes. `subject`: the register, or its mask."""
+
+    ins: tree.Instruction
+    subject: str
+    message: str
+    lane: int
+
+
+class Shuffles:
+    """What the warps have shuffled."""
+
+    def __init__(self, plane: Plane) -> None:
+        self.plane = plane
+        self.suspects: dict[int, dict[tuple[int, str], Suspect]] = {}
+
+    def clear(self) -> None:
+        self.suspects.clear()
+
+    def of(self, warp: int) -> list[Suspect]:
+        """The suspects of a warp, which are forgotten."""
+        return list(self.suspects.pop(warp, {}).values())
+
+    def _note(self, warp: int, suspect: Suspect) -> None:
+        key = id(suspect.ins), suspect.subject
+        self.suspects.setdefault(warp, {}).setdefault(key, suspect)
+
+    def step(
+        self, d: Decoder, ins: tree.Instruction, out: Row, moved: Row | None, name: str
+    ) -> Step:
+        """What a shuffle does to the undefined bits `out` of its result.
+
+        `moved`: those of the register that it moves, called `name`; None where it has none.
+        """
+        repeat = PlaneDecoder(d, self.plane).repeat(ins, (2, 3))
+        sources, members = sources_of(d, ins), d.row(ins, ins.operands[-1], "u32")
+        machine = d.machine
+
+        def run(sel: Any, mask: Mask) -> None:
+            there = np.broadcast_to(_ALL, members[sel].shape) if mask is None else mask
+            undefined = None if moved is None else moved[sel]
+            if undefined is not None and undefined.any():
+                repeat(sel, mask)
+                self._moved(d, ins, sel, out[sel] != 0, (undefined != 0) & there, there, name)
+            else:
+                store(out, sel, mask, 0)
+            source = np.broadcast_to(sources(sel)[0], there.shape)
+            gives = np.take_along_axis(there, source, axis=1)
+            gives &= (members[sel] >> source.astype(np.uint32)) & 1 != 0
+            if mask is not None:
+                gives |= ~mask
+            if not gives.all():
+                store(out, sel, ~gives, np.iinfo(out.dtype).max)
+                alive = machine.alive[sel]
+                self._silent(ins, sel, ~gives, source, members[sel], alive)
+
+        return run
+
+    def _moved(
+        self,
+        d: Decoder,
+        ins: tree.Instruction,
+        sel: Any,
+        result: Bools,
+        undefined: Bools,
+        there: Bools,
+        name: str,
+    ) -> None:
+        warps = np.arange(self.plane.machine.warps)[sel]
+        for index in np.flatnonzero((result & there).any(axis=1)):
+            lane, count = int(np.argmax(undefined[index])), int(undefined[index].sum())
+            some = "1 lane" if count == 1 else f"{count} lanes"
+            text = f"{name} is not initialised in {some}; it is shuffled"
+            self._note(int(warps[index]), Suspect(ins, name, text, lane))
+
+    def _silent(
+        self,
+        ins: tree.Instruction,
+        sel: Any,
+        bad: Bools,
+        source: Any,
+        members: Any,
+        alive: Bools,
+    ) -> None:
+        """Lanes have read others that give nothing."""
+        warps = np.arange(self.plane.machine.warps)[sel]
+        for index in np.flatnonzero(bad.any(axis=1)):
+            lane = int(np.argmax(bad[index]))
+            read, named = int(source[index, lane]), int(members[index, lane])
+            if not named >> read & 1:
+                why = f"is not in the membermask 0x{named:x}"
+            elif not alive[index, read]:
+                why = "has exited or never was"
+            else:
+                why = "does not execute it"
+            text = f"lane {lane} reads lane {read}, which {why}"
+            self._note(int(warps[index]), Suspect(ins, "membermask", text, lane))

@@ -1,0 +1,1 @@
+"""Where the fragments of tensor-core instructions come from."""

@@ -1,0 +1,290 @@
+"""Where data comes from: every byte of a register or of shared memory knows its byte in a buffer.
+
+The number of a byte is its place in global memory plus one; zero: computed, or not known. Planes
+(`shadow.py`) hold one byte of these numbers each, so that instructions that move bytes move their
+numbers too. Bytes of global memory always stand for themselves. Only registers that lie on a way
+from memory to a tensor-core instruction are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.shadow import Plane, PlaneDecoder
+from fragir.emulator.common import I64, Mask, Step, kind_of, store, width_of
+from fragir.emulator.instructions.calls import Calls
+from fragir.emulator.machine.hooks import later
+from fragir.emulator.machine.memory import GLOBAL_BASE
+from fragir.emulator.machine.state import Machine
+from fragir.emulator.program.dataflow import Dataflow, Roles
+from fragir.emulator.program.program import RESULTS, Program, Register
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder, Place
+
+_LOADS = {"ld", "ldu", "ldmatrix"}
+_LOGIC = {"and", "or", "xor"}
+#: Moving instructions -> operands that steer them.
+_STEERING = {"prmt": (3,), "selp": (3,), "shfl": (2, 3), "mov": (), "movmatrix": ()}
+_CHUNK = 1 << 20
+_UNSIGNED = {f"s{n}": f"u{n}" for n in (8, 16, 32, 64)}
+
+
+class Provenance:
+    """The origins of all bytes of a launch, as `planes`: byte k of every number."""
+
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+        self.flow = Dataflow(program)
+        size = machine.memory.globals.bytes.size
+        self.planes: list[Plane] = []
+        while not self.planes or size >> 8 * len(self.planes):
+            self.planes.append(Plane(machine, 0))
+        for start in range(0, size, _CHUNK):  # 64-bit numbers of all memory at once are too many
+            numbers = np.arange(start + 1, min(start + _CHUNK, size) + 1, dtype=np.int64)
+            for k, plane in enumerate(self.planes):
+                plane.memory.globals.bytes[start : start + len(numbers)] = numbers >> 8 * k & 0xFF
+        for buffer in machine.memory.buffers:
+            if buffer.name == "the parameters":
+                for plane in self.planes:
+                    plane.memory.globals.bytes[buffer.start : buffer.start + buffer.size] = 0
+        self.tracked = self._relevant()
+
+    def reset(self) -> None:
+        for plane in self.planes:
+            plane.reset()
+
+    def buffer(self, position: int) -> tuple[str, int]:
+        """(name, offset) of the buffer that holds a byte of global memory, or the nearest one."""
+        found = min(
+            self.machine.memory.buffers,
+            key=lambda b: max(b.start - position, position - (b.start + b.size) + 1, 0),
+        )
+        return found.name, position - found.start
+
+    # -- which registers ---------------------------------------------------------------------------
+
+    def _relevant(self) -> set[Register]:
+        loads: set[Register] = set()
+        wanted: set[Register] = set()
+        stored: set[Register] = set()
+        shared = False
+        for placed, each in zip(self.program.code, self.flow.roles, strict=True):
+            words = placed.ins.opcode
+            if words[0] in _LOADS:
+                loads.update(each.written)
+            elif words[0] == RESULTS:
+                loads.update(each.written)
+            elif words[0] == "call":
+                stored.update(each.read)
+            elif words[0] in ("st", "stmatrix"):
+                stored.update(r for r in each.read if r not in each.addresses)
+            elif words[0] == "mma":
+                wanted.update(r for operand in each.operands[1:] for r in operand)
+            elif words[:2] == ("wgmma", "mma_async"):
+                shared = True
+                wanted.update(r for operand in each.operands[:2] for r in operand)
+
+        def back(start: Iterable[Register]) -> set[Register]:
+            return self.flow.closure(start, self._carries, backwards=True, sources=self._sources)
+
+        reached = back(wanted)
+        if shared or reached & loads:
+            reached = back(wanted | stored)
+        forward = self.flow.closure(loads, self._carries, sources=self._sources)
+        return reached & forward
+
+    def _steering(self, ins: tree.Instruction) -> tuple[int, ...] | None:
+        """The operands that steer a moving instruction; None where bytes do not stay whole."""
+        words = ins.opcode
+        known = _STEERING.get(words[0])
+        if words[0] == "prmt":
+            selector = self._literal(ins, 3)
+            replicates = selector is not None and selector & 0x8888
+            return None if replicates or len(words) > 2 else known
+        if words[0] == "mov" and words[-1] == "pred":
+            return None
+        if known is not None:
+            return known
+        if words[0] in ("shl", "shr", "shf"):
+            index = 3 if words[0] == "shf" else 2
+            amount = self._literal(ins, index)
+            whole = amount is not None and amount % 8 == 0
+            return (index,) if whole else None
+        if words[0] in ("bfe", "bfi"):
+            index = 2 if words[0] == "bfe" else 3
+            amounts = self._literal(ins, index), self._literal(ins, index + 1)
+            whole = all(a is not None and a % 8 == 0 for a in amounts)
+            return (index, index + 1) if whole else None
+        if words[0] == "cvt" and len(words) == 3 and {w[0] for w in words[1:]} <= set("sub"):
+            return ()
+        return None
+
+    def _literal(self, ins: tree.Instruction, index: int) -> int | None:
+        return self.program.constant_or_none(ins.operands[index])
+
+    def _carries(self, ins: tree.Instruction) -> bool:
+        if ins.opcode[0] in _LOGIC:
+            return ins.opcode[-1] in ("b16", "b32", "b64")
+        try:
+            return self._steering(ins) is not None
+        except IndexError:
+            return False
+
+    def _sources(self, ins: tree.Instruction, each: Roles) -> list[Register]:
+        steering = self._steering(ins) or ()
+        return [
+            r for i, found in enumerate(each.operands) if i and i not in steering for r in found
+        ]
+
+    # -- decoding ----------------------------------------------------------------------------------
+
+    def steps(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        """What one instruction does to the numbers, before it runs itself."""
+        each = self.flow.of(ins)
+        name = ins.opcode[0]
+        if name == RESULTS:
+            return self._results(d, ins)
+        if name in ("st", "stmatrix"):
+            return self._store(d, ins)
+        if ins.opcode[:2] == ("wmma", "store"):
+            return self._store_fragment(d, ins)
+        if name in ("atom", "red"):
+            return self._lose(d, ins) + self._clear(each.written)
+        if not any(r in self.tracked for r in each.written):
+            return []
+        if name in _LOADS:
+            if any(w.startswith(("b6x16", "b4x16")) for w in ins.opcode):
+                return self._clear(each.written)  # elements that are no whole bytes
+            return self._repeat(d, ins, ())
+        if name in _LOGIC and self._carries(ins):
+            return [self._logic(d, ins)]
+        steering = self._steering(ins)
+        sources = self._sources(ins, each)
+        if steering is None or not any(r in self.tracked for r in sources):
+            return self._clear(each.written)
+        return self._repeat(d, ins, steering)
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def arguments(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        """What a call hands over, before it happens."""
+        return [Calls(PlaneDecoder(d, plane)).begin(ins) for plane in self.planes]
+
+    def _results(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        return [Calls(PlaneDecoder(d, plane)).end(ins) for plane in self.planes]
+
+    def _repeat(self, d: Decoder, ins: tree.Instruction, steering: Sequence[int]) -> list[Step]:
+        plain = replace(ins, opcode=tuple(_UNSIGNED.get(w, w) for w in ins.opcode))
+        return [PlaneDecoder(d, plane).repeat(plain, steering) for plane in self.planes]
+
+    def _clear(self, registers: Iterable[Register]) -> list[Step]:
+        rows = [p.row(r) for r in registers if r in self.tracked for p in self.planes]
+
+        def run(sel: Any, mask: Mask) -> None:
+            for row in rows:
+                store(row, sel, mask, 0)
+
+        return [run] if rows else []
+
+    def _store(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        place = d.place(ins, 0, d.space(ins))
+        if place.space == "global" or later(ins):
+            return []
+        steps = self._repeat(d, ins, (1,) if ins.opcode[1] == "bulk" else ())
+        if place.space == "generic" and ins.opcode[0] == "st" and ins.opcode[1] != "bulk":
+            steps.append(self._restore(place))
+        return steps
+
+    def _store_fragment(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        """wmma.store: accumulators come from nowhere; global memory stands for itself."""
+        place = d.place(ins, 0, d.space(ins))
+        if place.space == "global":
+            return []
+        steps = [PlaneDecoder(d, plane).repeat(ins, (2,)) for plane in self.planes]
+
+        def run(sel: Any, mask: Mask) -> None:
+            if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
+                return
+            for step in steps:
+                step(sel, mask)
+
+        return [run]
+
+    def _restore(self, place: Place) -> Step:
+        """Bytes of global memory stand for themselves, also after a generic store."""
+        memory = self.machine.memory
+
+        def run(sel: Any, mask: Mask) -> None:
+            address = place.at(sel, mask)
+            for arena, at, _ in memory.spaces("generic", address, sel, mask, 1):
+                if arena is memory.globals:
+                    for offset in range(32):
+                        where = np.minimum(at + offset, arena.bytes.size - 1)
+                        for k, plane in enumerate(self.planes):
+                            plane.memory.globals.bytes[where] = (where + 1) >> 8 * k & 0xFF
+
+        return run
+
+    def _lose(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+        """Atomics compute: what lies in shared memory afterwards comes from nowhere."""
+        place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
+        if place.space != "shared" or later(ins):
+            return []
+        size = width_of(kind_of(ins.opcode)) // 8
+        width, count = min(size, 8), max(size // 8, 1)
+
+        def run(sel: Any, mask: Mask) -> None:
+            address = place.at(sel, mask)
+            shape = address.shape if count == 1 else (*address.shape, count)
+            zero = np.zeros(shape, np.dtype(f"u{width}"))
+            for plane in self.planes:
+                plane.memory.save("shared", address, sel, mask, width, count, zero)
+
+        return [run]
+
+    def _logic(self, d: Decoder, ins: tree.Instruction) -> Step:
+        """Masks and unions keep the bytes that the other operand leaves as they are."""
+        kind = ins.opcode[-1]
+        values = [d.source(ins, i, kind) for i in (1, 2)]
+        decoders = [PlaneDecoder(d, plane) for plane in self.planes]
+        numbers = [[p.source(ins, i, kind) for p in decoders] for i in (1, 2)]
+        outs = [p.target(ins, 0, kind) for p in decoders]
+        neutral = 0xFF if ins.opcode[0] == "and" else 0
+
+        def whole(sel: Any, index: int) -> Any:
+            value = np.ascontiguousarray(
+                np.broadcast_to(values[index][sel], values[index][sel].shape)
+            )
+            return value.view(np.uint8) == neutral
+
+        def run(sel: Any, mask: Mask) -> None:
+            keeps = whole(sel, 1), whole(sel, 0)  # bytes that the other operand leaves alone
+            known = [
+                np.any([np.ascontiguousarray(p[sel]).view(np.uint8) != 0 for p in n], axis=0)
+                for n in numbers
+            ]
+            first = keeps[0] & known[0] & ~known[1]
+            second = keeps[1] & known[1] & ~known[0]
+            for a, b, out in zip(*numbers, outs, strict=True):
+                if out is None:
+                    continue
+                left = np.ascontiguousarray(a[sel]).view(np.uint8)
+                right = np.ascontiguousarray(b[sel]).view(np.uint8)
+                store(out, sel, mask, (left * first + right * second).view(out.dtype))
+
+        return run
+
+
+def numbers_of(words: Sequence[Any], byte: int) -> I64:
+    """The numbers of byte `byte` of registers, from their words in every plane."""
+    total: Any = 0
+    for k, word in enumerate(words):
+        part = (word >> word.dtype.type(8 * byte)) & word.dtype.type(0xFF)
+        total = total + (part.astype(np.int64) << 8 * k)
+    return total

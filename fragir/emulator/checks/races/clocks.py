@@ -1,0 +1,228 @@
+"""Who knows of whose accesses: happens-before between the lanes of a cluster.
+
+Time is one counter for the machine: an access happens at `now`, and everything that makes an order
+lets `now` advance. `known[0][lane, column]` is the time up to which a lane knows the accesses of a
+column: each lane of its cluster has one, and so has each agent of asynchronous work (the copies of
+one mbarrier, the wgmma of a warpgroup, the bulk groups of a lane). Further planes say the same of
+what a fence has dealt with: `known[proxy]` of what a `fence.proxy.async` has made visible to the
+asynchronous proxy, `known[fenced(scope)]` of what a `fence` or `membar` of at least that scope lets
+relaxed accesses hand on.
+
+Two shortcuts keep the common cases cheap: a barrier of a whole block raises the `floor` of its
+lanes, a barrier of a whole warp the `warp_floor`, instead of writing rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import I32, I64, LANES, Bools
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.state import Machine
+
+#: Times of asynchronous agents lie above all others: no floor covers them.
+ASYNC = 1 << 29
+#: Later than everything: a write that has not happened yet.
+PENDING = (1 << 30) - 1
+
+COLUMN_BITS, SITE_BITS = 16, 16
+STRONG = 1 << (COLUMN_BITS + SITE_BITS)
+TIME_SHIFT = COLUMN_BITS + SITE_BITS + 1
+COLUMN_MASK = (1 << COLUMN_BITS) - 1
+SITE_MASK = (1 << SITE_BITS) - 1
+
+
+def record(time: int, column: Any, site: int, strong: bool = False) -> Any:
+    """One access in 63 bits: when, by whom, at which instruction, whether it is a strong one."""
+    return (time << TIME_SHIFT) | (int(strong) << (TIME_SHIFT - 1)) | (site << COLUMN_BITS) | column
+
+
+def distinct(numbers: I64) -> I64:
+    """The different ones among small numbers, in ascending order."""
+    return np.flatnonzero(np.bincount(numbers))
+
+
+class Clocks:
+    """`proxies`: 0 without work of the asynchronous proxy, 1 where its fences are for all memory, 2
+    where some are for shared or global memory alone; `levels`: the scopes in which plain memory
+    hands on what is known (`scopes.py`). The planes of what it lacks are plane 0.
+    """
+
+    def __init__(self, machine: Machine, proxies: int, levels: Sequence[int]) -> None:
+        self.machine, self.levels = machine, tuple(levels)
+        planes = self.planes = 1 + proxies + len(self.levels)
+        self._first = 1 + proxies
+        self.proxy, self.proxy_global = min(proxies, 1), proxies
+        self.lanes = machine.warps_per_block * LANES * machine.cluster_size  # of a cluster
+        total = machine.warps * LANES
+        self.width = self.lanes
+        self.known: npt.NDArray[np.int32] = np.zeros((planes, total, self.width), np.int32)
+        self.floor: I32 = np.zeros(total, np.int32)
+        self.lowest = 0  # of all floors
+        self.warp_floor: I32 = np.zeros(total, np.int32)
+        #: Warps whose lanes differ in what they know of others.
+        self.uneven: Bools = np.zeros(machine.warps, np.bool_)
+        self.own: I64 = np.arange(total, dtype=np.int64) % self.lanes  # the lane's own column
+        self.agents: dict[tuple[int, str, int], int] = {}
+        self._agents_of: dict[int, int] = {}
+        self.now = 1
+
+    def reset(self) -> None:
+        """A new wave: what went before is known to everybody."""
+        self.floor[...] = self.lowest = self.now
+        self.known[:, :, self.lanes :] = 0
+        self.uneven[...] = False
+        self.now += 1
+
+    def agent(self, lane: int, kind: str, number: int) -> int:
+        """The column of an asynchronous agent of the cluster in which `lane` is."""
+        cluster = lane // self.lanes
+        key = (cluster, kind, number)
+        found = self.agents.get(key)
+        if found is None:
+            used = self._agents_of.get(cluster, 0)
+            self._agents_of[cluster] = used + 1
+            found = self.agents[key] = self.lanes + used
+            if found >= self.width:
+                grow = max(8, (self.width - self.lanes) // 2)
+                more = np.zeros((*self.known.shape[:2], grow), np.int32)
+                self.known = np.concatenate([self.known, more], axis=2)
+                self.width += grow
+        return found
+
+    # -- questions -----------------------------------------------------------------------------
+
+    def settled(self, records: I64) -> bool:
+        """Whether a barrier of their block has made all records known to everybody there."""
+        return int(records.max()) >> TIME_SHIFT <= self.lowest
+
+    def unordered(self, lanes: I64, records: I64) -> Bools:
+        """Which accesses of the past the lanes do not know (arrays of one shape)."""
+        time = records >> TIME_SHIFT
+        bad = time > self.floor[lanes]
+        if not bad.any():
+            return bad
+        which = np.nonzero(bad)
+        lane, when = lanes[which], time[which]
+        column = records[which] & COLUMN_MASK
+        own = self.own[lane]
+        known = self.known[0, lane, np.minimum(column, self.width - 1)]
+        warp = (column >> 5 == own >> 5) & (when <= self.warp_floor[lane])
+        bad[which] = ~((column == own) | warp | (when <= known))
+        return bad
+
+    def invisible(self, lanes: I64, records: I64, proxy: int | None = None) -> Bools:
+        """Like `unordered`, for a lane that lets the asynchronous proxy access the bytes.
+
+        What threads wrote must have passed a proxy fence on its way, their own writes too; `proxy`:
+        that for shared memory, or another plane.
+        """
+        proxy = self.proxy if proxy is None else proxy
+        time = records >> TIME_SHIFT
+        column = records & COLUMN_MASK
+        plane = np.where(column >= self.lanes, 0, proxy)
+        known = self.known[plane, lanes, np.minimum(column, self.width - 1)]
+        return (time > 0) & (time > known)
+
+    # -- what makes an order -------------------------------------------------------------------
+
+    def rows(self, lanes: I64) -> npt.NDArray[np.int32]:
+        """Everything the lanes know, themselves included: [planes, lanes, width]."""
+        rows = self.known[:, lanes]
+        first = rows[0, :, : self.lanes]
+        if self.machine.cluster_size == 1:
+            np.maximum(first, self.floor[lanes][:, None], out=first)
+        own = self.own[lanes]
+        columns = (own // LANES * LANES)[:, None] + np.arange(LANES)
+        at = np.arange(len(lanes))
+        warp = np.maximum(rows[0, at[:, None], columns], self.warp_floor[lanes][:, None])
+        rows[0, at[:, None], columns] = warp
+        rows[0, at, own] = self.now
+        return rows
+
+    def publish(self, lanes: I64) -> npt.NDArray[np.int32]:
+        """What these lanes (some) know together: [planes, width]. What they do next is later."""
+        vector = self.rows(lanes).max(axis=1)
+        self.now += 1
+        return vector
+
+    def acquire(self, lanes: I64, vector: npt.NDArray[np.int32]) -> None:
+        """The lanes learn what was published."""
+        size = vector.shape[1]
+        part = self.known[:, lanes, :size]
+        self.known[:, lanes, :size] = np.maximum(part, vector[:, None])
+        counts = np.bincount(lanes // LANES)
+        self.uneven[np.flatnonzero((counts > 0) & (counts < LANES))] = True
+
+    def join(self, lanes: I64) -> None:
+        """Each of the lanes learns what any of them knows."""
+        if len(lanes):  # a membermask may name nobody
+            self.acquire(lanes, self.publish(lanes))
+
+    def join_blocks(self, lanes: I64) -> None:
+        """`lanes` are all that is alive of some blocks, which are clusters of their own."""
+        blocks = distinct(lanes // self.lanes)
+        everybody = len(blocks) * self.lanes == len(self.floor)
+        rows: Any = slice(None)
+        if not everybody:
+            rows = (blocks[:, None] * self.lanes + np.arange(self.lanes)).ravel()
+        count = len(blocks) * self.lanes
+        shape = (self.planes, len(blocks), self.lanes, -1)
+        if self.width > self.lanes:
+            agents = self.known[:, rows, self.lanes :].reshape(shape).max(axis=2, keepdims=True)
+            spread = np.broadcast_to(agents, (*shape[:3], self.width - self.lanes))
+            self.known[:, rows, self.lanes :] = spread.reshape(self.planes, count, -1)
+        for plane in range(1, self.planes):
+            fenced = self.known[plane, rows].reshape(len(blocks), self.lanes, -1)
+            common = np.broadcast_to(fenced.max(axis=1, keepdims=True), fenced.shape)
+            self.known[plane, rows] = common.reshape(count, -1)
+        self.floor[rows] = self.now
+        self.lowest = int(self.floor.min())
+        self.uneven[rows if everybody else rows // LANES] = False
+        self.now += 1
+
+    def join_warps(self, lanes: I64) -> None:
+        """`lanes` are all 32 lanes of some warps."""
+        self.warp_floor[lanes] = self.now
+        warps = distinct(lanes // LANES)
+        for plane in range(1, self.planes):
+            shape = (len(warps), LANES, self.width)
+            rows = (warps[:, None] * LANES + np.arange(LANES)).ravel()
+            fenced = self.known[plane, rows].reshape(shape)
+            common = np.broadcast_to(fenced.max(axis=1, keepdims=True), shape)
+            self.known[plane, rows] = common.reshape(-1, self.width)
+        for warp in warps[self.uneven[warps]]:
+            self.join(warp * LANES + np.arange(LANES))
+            self.uneven[warp] = False
+        self.now += 1
+
+    def fence(self, lanes: I64, plane: int) -> None:
+        """What the lanes know is dealt with by a fence of that plane."""
+        if plane:
+            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], self.rows(lanes)[0])
+            self.now += 1
+
+    def fenced(self, scope: int) -> int:
+        """The plane of what a fence of at least that scope has dealt with; 0 if there is none."""
+        first = self._first
+        return next((first + i for i, s in enumerate(self.levels) if s >= scope), 0)
+
+    def release(self, lanes: I64, scope: int) -> None:
+        """A fence of that scope: what the lanes know can be handed on as far as it reaches."""
+        first = self._first
+        rows = self.rows(lanes)[0]
+        for plane in (first + i for i, s in enumerate(self.levels) if s <= scope):
+            self.known[plane, lanes] = np.maximum(self.known[plane, lanes], rows)
+        self.now += 1
+
+    def handed_on(self, lanes: I64, scope: int) -> npt.NDArray[np.int32]:
+        """What relaxed accesses of these lanes publish to those `scope` away: what is fenced."""
+        vector = self.known[:, lanes].max(axis=1)
+        plane = self.fenced(scope)
+        vector[0] = vector[plane] if plane else 0
+        return vector

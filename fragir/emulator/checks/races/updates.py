@@ -1,0 +1,104 @@
+"""Updates of global memory that get lost within a warp: read, change, store, without an atomic.
+
+Lanes of one warp that read a place, and store there what they have made of it, overwrite each
+other: in one store, or one after the other once both have read. Whether what is stored comes from
+what was read is looked up in the program, through arithmetic, not through collectives: what a warp
+has agreed on is the same in every lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.races.clocks import (
+    COLUMN_BITS,
+    COLUMN_MASK,
+    SITE_MASK,
+    TIME_SHIFT,
+    Clocks,
+)
+from fragir.emulator.checks.races.global_memory import READ, WRITE, Ledger
+from fragir.emulator.common import I32, I64, Bools
+from fragir.emulator.program.dataflow import Dataflow
+
+if TYPE_CHECKING:
+    from fragir.emulator.program.program import Program
+
+#: What makes no value out of values of the same lane.
+_APART = {
+    "activemask", "atom", "elect", "ld", "ldmatrix", "ldu", "match", "mma", "redux", "set", "setp",
+    "shfl", "vote", "wgmma", "wmma",
+}  # fmt: skip
+
+
+class LostUpdates:
+    def __init__(self, program: Program, clocks: Clocks) -> None:
+        self.program, self.clocks = program, clocks
+        self._from: dict[int, set[Any]] = {}
+        self.loads = any(p.ins.opcode[0] in ("ld", "ldu") for p in program.code)
+
+    @cached_property
+    def _flow(self) -> Dataflow:
+        return Dataflow(self.program)
+
+    def derives(self, store: int, load: int) -> bool:
+        """Whether the store at a site stores what comes of the load at another."""
+        code = self.program.code
+        if code[load].ins.opcode[0] not in ("ld", "ldu") or code[store].ins.opcode[0] != "st":
+            return False
+        flow = self._flow
+        if load not in self._from:
+            start = flow.of(code[load].ins).written
+            self._from[load] = flow.closure(start, lambda ins: ins.opcode[0] not in _APART)
+        each = flow.of(code[store].ins)
+        return any(r in self._from[load] for operand in each.operands[1:] for r in operand)
+
+    def before(
+        self, ledger: Ledger, site: int, places: I64, lanes: I64, mine: I64, owner: I32
+    ) -> Iterator[tuple[int, int, int]]:
+        """(index of the access, place, record of the other) where another lane came between.
+
+        A lane has read the place, another one of its warp has written there since, and now the
+        lane stores. Before the store is noted. Of several lanes that read together one is known:
+        for the others it must be that nothing orders the two writes.
+        """
+        if not ledger.written:
+            return
+        last, read = ledger.records[WRITE, places], ledger.records[READ, places]
+        apart = (last ^ mine[:, None]) & COLUMN_MASK
+        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE, places] == owner[:, None])
+        if not bad.any():
+            return
+        who = np.broadcast_to(lanes[:, None], bad.shape)
+        reader = (read ^ mine[:, None]) & COLUMN_MASK == 0
+        bad &= reader | self.clocks.unordered(who, last)
+        bad &= (read ^ mine[:, None]) & COLUMN_MASK < 32
+        bad &= ledger.owners[READ, places] == owner[:, None]
+        bad &= read >> TIME_SHIFT < last >> TIME_SHIFT
+        yield from self._derived(site, bad, places, read, last)
+
+    def together(
+        self, ledger: Ledger, site: int, places: I64, mine: I64, owner: I32
+    ) -> Iterator[tuple[int, int, int]]:
+        """The same where lanes of one store have read the place; after the store is noted."""
+        last, read = ledger.records[WRITE, places], ledger.records[READ, places]
+        apart = (last ^ mine[:, None]) & COLUMN_MASK
+        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE, places] == owner[:, None])
+        if not bad.any():
+            return
+        bad &= ledger.owners[READ, places] == owner[:, None]
+        reader = read & COLUMN_MASK
+        stores = (reader == last & COLUMN_MASK) | (reader == mine[:, None] & COLUMN_MASK)
+        yield from self._derived(site, bad & stores, places, read, last)
+
+    def _derived(
+        self, site: int, bad: Bools, places: I64, read: I64, last: I64
+    ) -> Iterator[tuple[int, int, int]]:
+        for index in np.argwhere(bad)[:64]:
+            i, j = (int(x) for x in index)
+            if self.derives(site, int(read[i, j]) >> COLUMN_BITS & SITE_MASK):
+                yield i, int(places[i, j]), int(last[i, j])

@@ -1,0 +1,240 @@
+"""Collectives in divergent code, transaction counts of mbarriers, work that nobody waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fragir.emulator.checks.letters import quote
+from fragir.emulator.common import I64, LANE_BITS, LANES, Bools, Mask, Step
+from fragir.emulator.instructions.collective import is_collective
+from fragir.emulator.machine.hooks import BarrierEvent, Event, Sited, later
+from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.machine.asynchronous import Copy, Transfer
+    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.program.program import Program
+    from fragir.ptx.tree import Instruction
+
+#: Instructions of whole warps (PTX ISA 9.2: "all threads in the warp must execute the same").
+ALIGNED = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
+
+
+class Synchronisation(Sited):
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+        self.sites = {id(p.ins): at for at, p in enumerate(program.code)}
+        lanes = machine.warps * LANES
+        self.copied: I64 = np.zeros(lanes, np.int64)  # where each lane last issued a cp.async
+        self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
+        self.cluster_site: I64 = np.zeros(lanes, np.int64)  # where each has arrived last
+        self.cluster_count: I64 = np.zeros(lanes, np.int64)
+        self.arrived: Bools = np.zeros(lanes, np.bool_)  # and has not waited since
+        self.last = 0  # the lane of the latest event at an mbarrier
+        self.came: dict[int, list[int]] = {}  # mbarrier -> lanes that arrived in this phase
+        self.said: set[tuple[str, int, int]] = set()
+        self.born = (machine.thread_ids() < machine.threads).copy()
+
+    def say(
+        self,
+        kind: str,
+        site: int,
+        message: str,
+        lane: int | None,
+        at: int | None,
+        letter: str | None = None,
+    ) -> None:
+        if (kind, site, 0) in self.said:
+            return
+        self.said.add((kind, site, 0))
+        ins = self.program.code[site].ins
+        text = f"{ins.mnemonic}: {message}"
+        if letter is not None:
+            text += f". {quote(letter)}"
+        severity = None if letter is None else "letter"
+        self.found(self.program, ins.at, kind, text, lane=lane, address=at, severity=severity)
+
+    # -- whole warps -------------------------------------------------------------------------------
+
+    def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
+        ins = group[0]
+        site = self.sites[id(ins)]
+        whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
+        whole = whole or ins.opcode[:2] == ("tensormap", "cp_fenceproxy")
+        if not whole and ins.opcode[0] not in ALIGNED and is_collective(ins):
+            return self._among_members(d, ins, step)
+        if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or later(ins):
+
+            def remember(sel: Any, mask: Mask) -> None:
+                self.site = site
+                step(sel, mask)
+
+            return remember
+        if not whole:
+            return step
+        lane_ids = self.machine.engine.lane_ids
+
+        def run(sel: Any, mask: Mask) -> None:
+            if mask is not None:
+                absent = self.born[sel] & ~mask & mask.any(axis=1, keepdims=True)
+                if absent.any():
+                    lane = int(lane_ids[sel][absent][0])
+                    text = f"lane {lane % LANES} does not execute this with the rest of its warp"
+                    self.say("divergent", site, text, lane, None)
+            step(sel, mask)
+
+        return run
+
+    def _at_cluster(self, lanes: I64) -> None:
+        """All lanes of a warp must come to barrier.cluster.arrive.aligned by one instruction."""
+        self.cluster_site[lanes] = self.site
+        self.cluster_count[lanes] += 1
+        if "aligned" not in self.program.code[self.site].ins.opcode:
+            return
+        rows = np.unique(lanes // LANES)[:, None] * LANES + np.arange(LANES)
+        same = self.cluster_count[rows] == self.cluster_count[lanes].max()
+        other = same & (self.cluster_site[rows] != self.site)
+        if other.any():
+            lane = int(rows[other][0])
+            line = self._line(int(self.cluster_site[lane]))
+            text = f"lane {lane % LANES} of the same warp has arrived at line {line} instead"
+            self.say("divergent", self.site, text, int(lanes[0]), None)
+
+    def _take_turns(self, kind: BarrierEvent, lanes: I64) -> None:
+        """A thread arrives at the cluster's barrier once, and waits, before it arrives again."""
+        arrived = self.arrived[lanes]
+        if kind == "arrive":
+            if arrived.any():
+                lane = int(lanes[arrived][0])
+                line = self._line(int(self.cluster_site[lane]))
+                text = (
+                    f"the thread has arrived at line {line} and not waited since; it must arrive "
+                    "only once before the barrier completes"
+                )
+                self.say("cluster-barrier", self.site, text, lane, None)
+            self.arrived[lanes] = True
+        elif kind == "wait":
+            if not arrived.all():
+                text = "the thread has not arrived since it last waited; this waits for nobody"
+                self.say("cluster-barrier", self.site, text, int(lanes[~arrived][0]), None)
+            self.arrived[lanes] = False
+
+    def _line(self, site: int) -> int | None:
+        return self.program.error("", self.program.code[site].ins.at).line
+
+    def on_finish(self) -> None:
+        """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
+        for lane in np.flatnonzero(self.arrived)[:1].tolist():
+            text = "the thread exits without barrier.cluster.wait, and knows nothing of the others"
+            site = int(self.cluster_site[lane])
+            self.say("cluster-barrier", site, text, lane, None, "cluster-wait")
+
+    def on_wave(self) -> None:
+        self.arrived[...] = False
+        self.cluster_count[...] = 0
+        self.came.clear()
+
+    def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
+        """A lane must be in the membermask that it gives, and those it names must give the same."""
+        members, site = d.row(ins, ins.operands[-1], "u32"), self.sites[id(ins)]
+        lane_ids = self.machine.engine.lane_ids
+
+        def run(sel: Any, mask: Mask) -> None:
+            named = members[sel]
+            strange = named & LANE_BITS == 0
+            if mask is not None:
+                strange &= mask
+            if strange.any():
+                warp, lane = (int(x) for x in np.argwhere(strange)[0])
+                value = int(np.broadcast_to(named, strange.shape)[warp, lane])
+                text = f"lane {lane} is not in the membermask 0x{value:x} that it gives"
+                self.say("divergent", site, text, int(lane_ids[sel][warp, lane]), None)
+            step(sel, mask)
+
+        return run
+
+    def on_barrier(
+        self,
+        kind: BarrierEvent,
+        scope: Literal["block", "cluster"],
+        number: int,
+        lanes: I64,
+    ) -> None:
+        """Lanes of one warp must not wait at different barrier instructions."""
+        if scope == "cluster":
+            self._take_turns(kind, lanes)
+        if kind == "arrive" and scope == "cluster":
+            self._at_cluster(lanes)
+        if kind != "release" or not len(lanes) or scope == "cluster":
+            return
+        key = self.machine.key.ravel()[lanes]
+        blocked = key & BLOCKED != 0
+        if not blocked.any() or (key == key[0]).all():
+            return
+        key, lanes = key[blocked], lanes[blocked]
+        order = np.argsort(lanes // LANES, kind="stable")
+        key, lanes = key[order], lanes[order]
+        torn = (np.diff(lanes // LANES) == 0) & (np.diff(key) != 0)
+        if torn.any():
+            index = int(np.flatnonzero(torn)[0])
+            here, there = ((int(k) & (BLOCKED - 1)) - 1 for k in key[index : index + 2])
+            ins, other = self.program.code[here].ins, self.program.code[there].ins
+            if "aligned" not in ins.opcode and ins.opcode[0] == "barrier":
+                return
+            line = self.program.error("", other.at).line
+            text = f"lanes of one warp wait here and at line {line} for the same barrier"
+            self.say("divergent", here, text, int(lanes[index]), None)
+
+    # -- mbarriers ---------------------------------------------------------------------------------
+
+    def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
+        memory = self.machine.memory
+        offset = position % max(memory.shared_stride, 1)
+        if len(lanes):
+            self.last = int(lanes[0])
+        if kind == "complete":
+            self.site = int(self.transferred[lanes[0]])
+        elif kind == "arrive":
+            self.came.setdefault(position, []).extend(int(lane) for lane in lanes)
+        elif kind in ("phase", "init"):
+            self.came.pop(position, None)
+        elif kind == "underflow":
+            text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
+            self.say("mbarrier", self.site, text, self.last, offset)
+
+    def on_deadlock(self) -> list[str]:
+        """Who has arrived at the mbarriers that lanes poll."""
+        machine = self.machine
+        polled = machine.barriers.polled[(machine.key & PARKED != 0) & (machine.key < EXITED)]
+        notes: list[str] = []
+        for position in np.unique(polled[polled >= 0])[:4]:
+            offset = int(position) % max(machine.memory.shared_stride, 1)
+            lanes = np.array(self.came.get(int(position), []), np.int64)
+            warps = sorted({machine.place(int(w)) for w in np.unique(lanes // LANES)})
+            who = ", ".join(f"block {b} warp {w}" for b, w in warps[:4]) or "nobody"
+            notes.append(f"arrived {who} at the mbarrier at shared offset {offset} in this phase")
+        return notes
+
+    # -- what nobody waits for ---------------------------------------------------------------------
+
+    def on_copy_issue(self, copy: Copy) -> None:
+        self.copied[copy.lanes] = self.site
+
+    def on_transfer_issue(self, transfer: Transfer) -> None:
+        self.transferred[transfer.lanes] = self.site
+
+    def on_leftover(self, copies: Sequence[Copy], transfers: Sequence[Transfer]) -> None:
+        text = "all threads have exited and nothing has waited for this copy"
+        for copy in copies:
+            lane = int(copy.lanes.flat[0])
+            at = int(copy.into.flat[0]) % max(self.machine.memory.shared_stride, 1)
+            self.say("unretired", int(self.copied[lane]), text, lane, at)
+        for transfer in transfers:
+            lane = int(transfer.lanes[0])
+            # A store keeps its block's memory on every machine known; a load may hit a later block.
+            letter = "shared" if transfer.into is None else None
+            self.say("unretired", int(self.transferred[lane]), text, lane, None, letter)

@@ -1,0 +1,1 @@
+"""Instructions: a file a family."""

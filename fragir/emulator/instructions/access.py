@@ -1,0 +1,177 @@
+"""Loads and stores (PTX ISA 9.2, section 9.7.9). Cache hints have no effect here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.common import UINT, Mask, Row, Step, count_of, is_slice, kind_of, width_of
+from fragir.emulator.instructions.alu import Decode
+from fragir.ptx.tree import Sink
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder, Place
+    from fragir.ptx.tree import Instruction, Operand
+
+
+def put(row: Row, sel: Any, mask: Mask, value: Any) -> None:
+    """Write values of the active lanes: [warps, 32], or one per active lane where masked."""
+    if mask is None:
+        row[sel] = value
+    elif is_slice(sel):
+        row[sel][mask] = value
+    else:
+        part = row[sel]
+        part[mask] = value
+        row[sel] = part
+
+
+def get(row: Row, sel: Any, mask: Mask) -> Any:
+    """Values of the active lanes, in the shape that `put` takes."""
+    return row[sel] if mask is None else row[sel][mask]
+
+
+def shape_of(d: Decoder, ins: Instruction) -> tuple[str, int, int]:
+    """(type, bytes of an element, elements) of a load or store."""
+    kind, count = kind_of(ins.opcode), count_of(ins.opcode)
+    if kind == "pred":
+        raise d.error(ins, f"{ins.mnemonic}: .{kind} cannot be loaded or stored")
+    if kind == "b128":
+        return kind, 8, 2 * count
+    return kind, width_of(kind) // 8, count
+
+
+def _elements(d: Decoder, ins: Instruction, operand: Operand, count: int) -> tuple[Operand, ...]:
+    elements = d.vector(operand)
+    if len(elements) != count:
+        raise d.error(ins, f"{ins.mnemonic} moves {count} elements, not {len(elements)}")
+    return elements
+
+
+def load(d: Decoder, ins: Instruction) -> Step:
+    kind, width, count = shape_of(d, ins)
+    space = d.space(ins)
+    place = d.place(ins, 1, space)
+    policy(d, ins, 2)
+    if kind == "b128":
+        rows = [h for e in d.vector(d.operand(ins, 0)) for h in d.halves(ins, e)]
+    else:
+        rows = [d.wide_target(ins, e, kind) for e in _elements(d, ins, d.operand(ins, 0), count)]
+    memory, counted = d.machine.memory, d.machine.report.statistics.loaded
+    space = place.space
+    signed = kind[0] == "s"
+    view = np.dtype(f"{'i' if signed else 'u'}{width}")
+    # Rows of equal width and float rows take raw bits.
+    targets = [
+        None if r is None else r.view(UINT[width]) if r.dtype.itemsize == width else r for r in rows
+    ]
+
+    if count == 1:
+        only = targets[0]
+        extend = only is not None and only.dtype.itemsize != width
+
+        def single(sel: Any, mask: Mask) -> None:
+            address = place.at(sel, mask)
+            value = memory.load(space, address, sel, mask, width, 1)
+            counted[space] += width * address.size
+            if only is not None:
+                put(only, sel, mask, value.view(view) if extend else value)
+
+        return single
+
+    def run(sel: Any, mask: Mask) -> None:
+        address = place.at(sel, mask)
+        value = memory.load(space, address, sel, mask, width, count)
+        counted[space] += width * count * address.size
+        for index, row in enumerate(targets):
+            if row is not None:
+                part = value[..., index]
+                put(row, sel, mask, part.view(view) if row.dtype.itemsize != width else part)
+
+    return run
+
+
+def save(d: Decoder, ins: Instruction) -> Step:
+    if "bulk" in ins.opcode or ("async" in ins.opcode and "release" not in ins.opcode):
+        from fragir.emulator.instructions import async_store
+
+        return (async_store.fill if "bulk" in ins.opcode else async_store.store)(d, ins)
+    kind, width, count = shape_of(d, ins)
+    place = d.place(ins, 0, d.space(ins))
+    rows = stored_rows(d, ins, 1, kind, width, count)
+    policy(d, ins, 2)
+    machine = d.machine
+    if any(r is None for r in rows):
+        return _save_some(d, place, rows, width)
+    memory, counted = machine.memory, machine.report.statistics.stored
+    space = place.space
+
+    def run(sel: Any, mask: Mask) -> None:
+        address = place.at(sel, mask)
+        if count == 1:
+            value = get(rows[0], sel, mask)
+        else:
+            value = np.stack([get(r, sel, mask) for r in rows], axis=-1)
+        memory.save(space, address, sel, mask, width, count, value)
+        counted[space] += width * count * address.size
+        machine.progress = True
+
+    return run
+
+
+def stored_rows(
+    d: Decoder, ins: Instruction, index: int, kind: str, width: int, count: int
+) -> list[Any]:
+    """The rows of what is stored; None for `_`, which leaves its place in memory as it is."""
+    operand = d.operand(ins, index)
+    if kind == "b128":
+        if type(operand).__name__ == "Integer":
+            value = d.literal(ins, index) or 0
+            return [d.constant("b64", value), d.constant("b64", value >> 64)]
+        return [h for e in d.vector(operand) for h in d.halves(ins, e, source=True)]
+    raw = f"b{8 * width}"
+    elements = _elements(d, ins, operand, count)
+    if width * count < 32 and any(isinstance(e, Sink) for e in elements):
+        raise d.error(ins, f"{ins.mnemonic}: `_` leaves elements out of stores of 256 bits only")
+    return [
+        None
+        if isinstance(e, Sink)
+        else d.row(ins, e, raw if _is_raw(e) else kind, True).view(UINT[width])
+        for e in elements
+    ]
+
+
+def _save_some(d: Decoder, place: Place, rows: list[Any], width: int) -> Step:
+    """A vector store that leaves some elements out: the whole vector must be in bounds."""
+    machine = d.machine
+    memory, counted = machine.memory, machine.report.statistics.stored
+
+    def run(sel: Any, mask: Mask) -> None:
+        address = place.at(sel, mask)
+        memory.spaces(place.space, address, sel, mask, width * len(rows))
+        for index, row in enumerate(rows):
+            if row is not None:
+                at = address + address.dtype.type(index * width)
+                memory.save(place.space, at, sel, mask, width, 1, get(row, sel, mask))
+                counted[place.space] += width * address.size
+        machine.progress = True
+
+    return run
+
+
+def policy(d: Decoder, ins: Instruction, index: int) -> None:
+    """The operand of .L2::cache_hint: a 64-bit register, there only with that word."""
+    hinted = "L2::cache_hint" in ins.opcode
+    if d.count(ins) != index + hinted:
+        raise d.error(ins, f"{ins.mnemonic} takes {index + hinted} operands, not {d.count(ins)}")
+    if hinted:
+        d.source(ins, index, "b64")
+
+
+def _is_raw(operand: Operand) -> bool:
+    """Whether an operand is a register (its bits are stored) rather than a literal."""
+    return type(operand).__name__ in ("Name", "Component")
+
+
+TABLE: dict[str, Decode] = {"ld": load, "ldu": load, "st": save}

@@ -1,0 +1,322 @@
+"""cp.async.bulk.tensor, cp.reduce.async.bulk.tensor (PTX ISA 9.2, sections 5.5 and 9.7.9.27).
+
+Tiles, rows (gather4, scatter4) and columns (im2col), with all that a tensor map says
+(`tensor_map.py`). im2col::w is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import I64, UINT, EmulationError, Mask, Step
+from fragir.emulator.instructions.access import get
+from fragir.emulator.instructions.alu import Function, nothing
+from fragir.emulator.instructions.atomics import flushing, operator
+from fragir.emulator.instructions.bulk import MBARRIER, shared_address, spread
+from fragir.emulator.machine.asynchronous import Region, Transfer
+from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, Memory
+from fragir.emulator.machine.tensor_map import Fields, read
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder, Place
+    from fragir.emulator.machine.state import Machine
+
+_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+_ROWS = 4  # of tile::gather4 and tile::scatter4
+_ALIGNMENT = 128  # of a tile in shared memory
+
+
+@dataclass(slots=True)
+class Form:
+    """One decoded instruction: operands as rows, None where it has none."""
+
+    loads: bool
+    mode: str  # tile, rows, im2col
+    rank: int
+    coordinates: list[Any]
+    the_map: Place
+    shared: Place | None
+    barrier: Place | None = None
+    offsets: list[Any] | None = None
+    blocks: Any = None
+    reduction: str | None = None
+    pair: bool = False
+
+
+def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
+    form = _form(d, ins)
+    if form.shared is None:
+        return nothing
+    machine = d.machine
+
+    def run(sel: Any, mask: Mask) -> None:
+        _run(machine, form, sel, mask)
+
+    return run
+
+
+def _form(d: Decoder, ins: tree.Instruction) -> Form:
+    words = ins.opcode
+    if any(w.startswith("im2col::w") for w in words):
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    rank = next(int(w[0]) for w in words if len(w) == 2 and w[1] == "d" and w[0] in "12345")
+    prefetches = "prefetch" in words
+    loads = not prefetches and words[words.index(f"{rank}d") + 1].startswith("shared")
+    mode = "tile"
+    if "tile::gather4" in words or "tile::scatter4" in words:
+        mode = "rows"
+    elif "im2col" in words or "im2col_no_offs" in words:
+        mode = "im2col"
+    at = 1 if loads else 0
+    operand = d.operand(ins, at)
+    if not isinstance(operand, tree.Address) or len(operand.rest) != 1:
+        raise d.error(ins, f"{ins.mnemonic} needs [map, {{coordinates}}]")
+    coordinates = [d.row(ins, c, "s32") for c in d.vector(operand.rest[0])]
+    wanted = 1 + _ROWS if mode == "rows" else rank
+    if len(coordinates) != wanted or (mode == "rows" and rank != 2):
+        raise d.error(ins, f"{ins.mnemonic} needs {wanted} coordinates, not {len(coordinates)}")
+    if mode == "im2col" and rank < 3:
+        raise d.error(ins, "im2col needs 3 to 5 dimensions")
+    the_map = d.place_of(ins, operand, "generic")
+    form = Form(loads, mode, rank, coordinates, the_map, None, pair="cta_group::2" in words)
+    gather_only, scatter_only = "tile::gather4" in words, "tile::scatter4" in words
+    if (gather_only and not (loads or prefetches)) or (scatter_only and (loads or prefetches)):
+        raise d.error(ins, f"there is no {ins.mnemonic}")
+    index = 1
+    if not prefetches:
+        form.shared = d.place(ins, 0 if loads else 1, "shared")
+        index = 2
+    if loads:
+        form.barrier = d.place(ins, 2, "shared")
+        index = 3
+    if not prefetches and (MBARRIER if loads else "bulk_group") not in words:
+        raise d.error(ins, f"{ins.mnemonic} does not say how it completes")
+    if mode == "im2col" and not scatter_only and (loads or prefetches):
+        form.offsets = [d.row(ins, o, "u16") for o in d.vector(d.operand(ins, index))]
+        if len(form.offsets) != rank - 2:
+            raise d.error(ins, f"{ins.mnemonic} needs {rank - 2} offsets")
+        index += 1
+    if "multicast::cluster" in words:
+        form.blocks = d.source(ins, index, "u16")
+        index += 1
+    if "L2::cache_hint" in words:
+        d.source(ins, index, "b64")
+        index += 1
+    if d.count(ins) != index:
+        raise d.error(ins, f"{ins.mnemonic} takes {index} operands, not {d.count(ins)}")
+    if words[1] == "reduce":
+        form.reduction = next((w for w in words if w in _REDUCTIONS), None)
+        if form.reduction is None or loads or mode == "rows":
+            raise d.error(ins, f"there is no {ins.mnemonic}")
+    return form
+
+
+def find_map(memory: Memory, address: int, form: Form) -> Fields:
+    """The tensor map at a generic address, fit for an instruction."""
+    fields = read(memory, address)
+    if fields is None:
+        reason = f"there is no tensor map at this address{memory.astray(address)}"
+        raise AccessFault(reason, address, 0)
+    if address % 64:
+        raise AccessFault("a tensor map must be 64-byte aligned", address, 0)
+    if fields.rank != form.rank:
+        raise AccessFault(f"the tensor map has {fields.rank} dimensions", address, 0)
+    if (fields.im2col is not None) != (form.mode == "im2col"):
+        raise AccessFault("the tensor map is of another mode than the instruction", address, 0)
+    reason = fields.why_not()
+    if form.mode == "rows" and fields.box[1] != 1:
+        reason = "a tensor map whose rows are gathered has a box of one row"
+    if reason is not None:
+        raise AccessFault(reason, address, 0)
+    return fields
+
+
+def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
+    memory = machine.memory
+
+    def values(row: Any) -> Any:
+        return None if row is None else get(row, sel, mask).ravel()
+
+    assert form.shared is not None
+    lanes, homes = values(machine.engine.lane_ids), values(memory.shared_home)
+    groups = values(machine.engine.bulk_committed)
+    maps = form.the_map.at(sel, mask).ravel()
+    places = shared_address(form.shared.at(sel, mask)).ravel()
+    corners = [values(c) for c in form.coordinates]
+    offsets = [values(o) for o in form.offsets or ()]
+    blocks, signals = values(form.blocks), None
+    if form.barrier is not None:
+        signals = shared_address(form.barrier.at(sel, mask)).ravel()
+    rows = _ROWS if form.mode == "rows" else None
+    for index, lane in enumerate(lanes):
+        one = slice(index, index + 1)
+        try:
+            fields = find_map(memory, int(maps[index]), form)
+            if int(places[index]) % _ALIGNMENT:
+                raise AccessFault("a tile must be 128-byte aligned", int(places[index]), 0)
+            room = max(fields.room(rows), 16)
+            memory.locate_shared(places[one] + places.dtype.type(room - 16), homes[one], 16)
+            start = int(memory.locate_shared(places[one], homes[one], 16)[0])
+            word = -1
+            if signals is not None:
+                word = int(memory.locate_shared(signals[one], homes[one], 8)[0])
+            cells, inside = _cells(
+                memory,
+                fields,
+                form,
+                [int(c[index]) for c in corners],
+                [int(o[index]) for o in offsets],
+            )
+        except AccessFault as fault:
+            fault.index = index
+            raise
+        size = fields.bytes(rows)
+        function = _reduction(fields, form.reduction)
+        if form.loads:
+            targets = [(start, word)]
+            if blocks is not None:
+                chosen = int(blocks[index])
+                targets = spread(memory, int(homes[index]), start, word, chosen, form.pair)
+            region: Region | None = Region(cells[inside], fields.unit.bytes)
+            for to, signal in targets:
+                _load(machine, fields, cells, inside, to, signal, int(lane), size, region)
+                region = None  # of a multicast the first copy stands for all
+            continue
+        act = partial(_store, machine, fields, cells, inside, start, function)
+        chunks, exact = _read(fields, inside, start)
+        machine.report.statistics.stored["global"] += size
+        machine.engine.transfer(
+            Transfer(
+                act,
+                np.array([lane]),
+                None,
+                "cp.async.bulk.tensor",
+                int(groups[index]),
+                chunks,
+                size=size,
+                exact=exact,
+                region=Region(cells[inside], fields.unit.bytes),
+            )
+        )
+
+
+def _read(fields: Fields, inside: npt.NDArray[np.bool_], start: int) -> tuple[I64, I64 | None]:
+    """The chunks and bytes of shared memory that a store reads: those inside the array."""
+    size = fields.unit.room
+    if inside.all() and size == fields.unit.bytes:
+        return np.arange(start, start + len(inside) * size, 16, dtype=np.int64), None
+    at = fields.swizzled(start, len(inside))[inside]
+    exact = (at[:, None] + np.arange(fields.unit.bytes)).ravel()
+    return np.unique(exact >> 4) << 4, exact
+
+
+def _cells(
+    memory: Memory, fields: Fields, form: Form, corner: list[int], offsets: list[int]
+) -> tuple[I64, npt.NDArray[np.bool_]]:
+    """(byte positions in global memory, which are inside the array) of a tile's units, flat."""
+    if form.mode == "rows":
+        address, inside = fields.rows(corner)
+    elif form.mode == "im2col":
+        address, inside = fields.pixels(corner, offsets or [0] * (form.rank - 2))
+    else:
+        address, inside = fields.tile(corner)
+    address, inside = address.ravel(), inside.ravel()
+    unit = fields.unit.bytes
+    size = unit if unit in UINT else 4
+    if inside.any():
+        some = address[inside].astype(np.uint64)
+        memory.locate_global(some, size)
+        memory.locate_global(some + np.uint64(unit - size), size)
+    return np.where(inside, address - GLOBAL_BASE, 0), inside
+
+
+def _reduction(fields: Fields, word: str | None) -> Function | None:
+    if word is None:
+        return None
+    kind = fields.unit.kind or ""
+    if word in ("and", "or", "xor") and kind[:1] in ("u", "s"):
+        kind = f"b{kind[1:]}"
+    function = operator(word, kind)
+    if function is None:
+        raise EmulationError(f"there is no .{word} of .{fields.unit.name} elements")
+    return flushing(function, "f32") if fields.unit.ftz else function
+
+
+def _load(
+    machine: Machine,
+    fields: Fields,
+    cells: I64,
+    inside: npt.NDArray[np.bool_],
+    start: int,
+    word: int,
+    lane: int,
+    size: int,
+    region: Region | None,
+) -> None:
+    act = partial(_fetch, machine, fields, cells, inside, start)
+    room = len(cells) * fields.unit.room
+    machine.report.statistics.loaded["global"] += size
+    machine.engine.transfer(
+        Transfer(
+            act,
+            np.array([lane]),
+            np.arange(start, start + room, 16, dtype=np.int64),
+            "cp.async.bulk.tensor",
+            signal=word,
+            size=size,
+            region=region,
+        )
+    )
+
+
+def _fetch(
+    machine: Machine,
+    fields: Fields,
+    cells: I64,
+    inside: npt.NDArray[np.bool_],
+    start: int,
+    memory: Memory,
+) -> None:
+    unit = fields.unit
+    to = fields.swizzled(start, len(cells))
+    if unit.bytes != unit.room:  # with padding, which is written as zeros
+        data = np.zeros((len(cells), unit.room), np.uint8)
+        found = memory.globals.bytes[cells[:, None] + np.arange(unit.bytes)]
+        data[:, : unit.bytes] = np.where(inside[:, None], found, 0)
+        memory.shared.bytes[to[:, None] + np.arange(unit.room)] = data
+        return
+    shift = unit.bytes.bit_length() - 1
+    view = UINT[unit.bytes].type
+    filler = fields.filler() if memory is machine.memory else 0
+    values = np.where(inside, memory.globals.view(unit.bytes)[cells >> shift], view(filler))
+    memory.shared.view(unit.bytes)[to >> shift] = values
+
+
+def _store(
+    machine: Machine,
+    fields: Fields,
+    cells: I64,
+    inside: npt.NDArray[np.bool_],
+    start: int,
+    function: Function | None,
+    memory: Memory,
+) -> None:
+    unit = fields.unit
+    out_of, cells = fields.swizzled(start, len(cells))[inside], cells[inside]
+    if unit.bytes != unit.room:
+        within = np.arange(unit.bytes)
+        data = memory.shared.bytes[out_of[:, None] + within]
+        memory.globals.bytes[cells[:, None] + within] = data
+        return
+    shift = unit.bytes.bit_length() - 1
+    values = memory.shared.view(unit.bytes)[out_of >> shift]
+    target, cells = memory.globals.view(unit.bytes), cells >> shift
+    if function is not None and memory is machine.memory:
+        values = function(target[cells], values)
+    target[cells] = values

@@ -1,0 +1,257 @@
+"""Branches, calls and exits as terminators; guards (PTX ISA 9.2, sections 9.3 and 9.7.12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fragir.emulator.common import EmulationError, Mask, Row, Step
+from fragir.emulator.instructions.barriers import barrier_terminator
+from fragir.emulator.instructions.calls import Calls
+from fragir.emulator.instructions.decode import Decoder
+from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.machine.scheduler import Scheduler, Terminator
+from fragir.emulator.machine.state import EXITED, PARKED, Machine
+from fragir.emulator.program.program import Program, Routine
+from fragir.ptx import tree
+
+#: First words of instructions that end a block.
+ENDING = {"bra", "brx", "call", "ret", "exit", "trap", "brkpt"}
+_BARRIERS = {"bar", "barrier"}
+
+
+def ends_block(ins: tree.Instruction) -> bool:
+    """Whether an instruction is a terminator."""
+    words = ins.opcode
+    if words[0] in _BARRIERS:
+        return not (len(words) > 1 and words[1] == "warp")
+    return words[0] in ENDING
+
+
+def guarded(step: Step, row: Row, negated: bool) -> Step:
+    """Run a step for the lanes whose predicate holds."""
+
+    def run(sel: Any, mask: Mask) -> None:
+        lanes = row[sel]
+        if negated:
+            lanes = ~lanes
+        if mask is not None:
+            lanes = lanes & mask
+        if lanes.all():
+            step(sel, None)
+        elif lanes.any():
+            try:
+                step(sel, lanes)
+            except AccessFault as fault:
+                if not hasattr(fault, "mask"):
+                    fault.mask = lanes  # pyright: ignore[reportAttributeAccessIssue]
+                raise
+
+    return run
+
+
+def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
+    """Where a branch can go."""
+
+    def position(name: tree.Name) -> int:
+        found = program.label(scope, name.text)
+        if found is None:
+            raise program.error(f"the label {name.text} is not declared", name.at)
+        return found
+
+    if ins.opcode[0] == "bra":
+        if len(ins.operands) != 1 or not isinstance(name := ins.operands[0], tree.Name):
+            raise program.error(f"{ins.mnemonic} takes one label", ins.at)
+        return [position(name)]
+    if ins.opcode[0] == "brx":
+        if len(ins.operands) != 2:
+            text = "takes an index and the label of a .branchtargets"
+            raise program.error(f"{ins.mnemonic} {text}", ins.at)
+        table = ins.operands[1]
+        if isinstance(table, tree.Name):
+            for s in scope.chain():
+                if table.text in s.targets:
+                    return [position(n) for n in s.targets[table.text]]
+        if isinstance(table, tree.Vector):
+            return [position(n) for n in table.elements if isinstance(n, tree.Name)]
+        raise program.error("brx.idx needs the label of a .branchtargets", ins.at)
+    return []
+
+
+POLLING = {"mbarrier", "atom", "nanosleep"}
+_POLLING_LOADS = {"volatile", "acquire", "relaxed", "mmio"}
+
+
+def polls(ins: tree.Instruction) -> bool:
+    """Whether an instruction can see what another thread will do."""
+    words = ins.opcode
+    if words[0] == "mbarrier":
+        return words[1:2] in (("try_wait",), ("test_wait",))
+    if words[0] == "ld":
+        return any(w in _POLLING_LOADS for w in words)
+    return words[0] in POLLING
+
+
+def polling_edges(program: Program) -> set[int]:
+    """Positions of backward branches whose loop polls, not counting the loops inside it."""
+    edges: list[tuple[int, int]] = []
+    waiting: list[int] = []
+    for at, placed in enumerate(program.code):
+        if placed.ins.opcode[0] in ("bra", "brx"):
+            edges += [(to, at) for to in targets(program, placed.ins, placed.scope) if to <= at]
+        elif polls(placed.ins):
+            waiting.append(at)
+    found: set[int] = set()
+    for at in waiting:
+        around = [e for e in edges if e[0] <= at <= e[1]]
+        for start, end in around:
+            inner = any(
+                start <= s and e <= end and (s, e) != (start, end) and e - s < end - start
+                for s, e in around
+            )
+            if not inner:
+                found.add(end)
+    return found
+
+
+class Control:
+    """Makes the terminators of one program."""
+
+    def __init__(self, decoder: Decoder, scheduler: Scheduler, polling: set[int]) -> None:
+        self.decoder, self.scheduler, self.polling = decoder, scheduler, polling
+        self.machine: Machine = decoder.machine
+        self.program = decoder.program
+        self.calls = Calls(decoder)
+
+    def terminator(self, at: int) -> Terminator:
+        placed = self.program.code[at]
+        self.decoder.placed = placed
+        ins = placed.ins
+        guard = ins.guard
+        row = None
+        if guard is not None:
+            row = self.decoder.row(ins, guard.register, "pred")
+        if ins.opcode[0] == "bra":
+            (to,) = targets(self.program, ins, placed.scope)
+            return self._branch(at, to, row, guard.negated if guard else False)
+        plain = self._plain(at, ins)
+        if row is None or guard is None:
+            return plain
+        return self._guarded(at, plain, row, guard.negated)
+
+    def write(self, sel: Any, mask: Mask, value: Any) -> None:
+        key = self.machine.key
+        key[sel] = value if mask is None else np.where(mask, value, key[sel])
+
+    def _branch(self, at: int, to: int, row: Row | None, negated: bool) -> Terminator:
+        backwards = to <= at
+        polling = at in self.polling
+        scheduler = self.scheduler
+
+        def always(sel: Any, mask: Mask) -> int | None:
+            if backwards and scheduler.park(at, polling):
+                self.write(sel, mask, to | PARKED)
+                return None
+            return to
+
+        if row is None:
+            return always
+        after = at + 1
+
+        def run(sel: Any, mask: Mask) -> int | None:
+            taken = row[sel]
+            if negated:
+                taken = ~taken
+            if mask is not None:
+                taken = taken & mask
+            if not taken.any():
+                return after
+            if taken.all() if mask is None else (taken == mask).all():
+                return always(sel, mask)
+            there = to | PARKED if backwards and scheduler.park(at, polling) else to
+            self.write(sel, mask, np.where(taken, there, after))
+            return None
+
+        return run
+
+    def _guarded(self, at: int, plain: Terminator, row: Row, negated: bool) -> Terminator:
+        after = at + 1
+
+        def run(sel: Any, mask: Mask) -> int | None:
+            lanes = row[sel]
+            if negated:
+                lanes = ~lanes
+            inside = lanes if mask is None else lanes & mask
+            if not inside.any():
+                return after
+            if inside.all() if mask is None else (inside == mask).all():
+                return plain(sel, mask)
+            self.write(sel, ~lanes if mask is None else ~lanes & mask, after)
+            to = plain(sel, inside)
+            if to is not None:
+                self.write(sel, inside, to)
+            return None
+
+        return run
+
+    def _plain(self, at: int, ins: tree.Instruction) -> Terminator:
+        match ins.opcode[0]:
+            case "brx":
+                return self._indexed(at, ins)
+            case "call":
+                return self.calls.call(at)
+            case "ret" if self._function(at).node.kind != "entry":
+                return self.calls.ret()
+            case "ret" | "exit":
+                return self._exit()
+            case "trap" | "brkpt":
+                return self._trap(ins.opcode[0])
+            case _:
+                return barrier_terminator(self.decoder, ins, at + 1)
+
+    def _function(self, at: int) -> Routine:
+        function = self.program.code[at].scope.function
+        assert function is not None
+        return function
+
+    def _exit(self) -> Terminator:
+        machine = self.machine
+
+        def run(sel: Any, mask: Mask) -> None:
+            self.write(sel, mask, EXITED)
+            if mask is None:
+                machine.alive[sel] = False
+            else:
+                machine.alive[sel] = machine.alive[sel] & ~mask
+            machine.progress = True
+            machine.barriers.after_exit()
+
+        return run
+
+    def _trap(self, word: str) -> Terminator:
+        machine = self.machine
+        what = "the kernel trapped" if word == "trap" else "the kernel came to a breakpoint"
+
+        def run(sel: Any, mask: Mask) -> None:
+            error = EmulationError(what)
+            warps = np.arange(machine.warps)[sel]
+            first = np.argwhere(machine.alive[sel] if mask is None else mask)[0]
+            error.warp, error.lane = int(warps[first[0]]), int(first[1])
+            raise error
+
+        return run
+
+    def _indexed(self, at: int, ins: tree.Instruction) -> Terminator:
+        places = np.array(targets(self.program, ins, self.program.code[at].scope), np.int32)
+        index = self.decoder.source(ins, 0, "u32")
+
+        def run(sel: Any, mask: Mask) -> None:
+            which = index[sel]
+            inside = which < len(places)
+            if not (inside.all() if mask is None else inside[mask].all()):
+                raise EmulationError(f"the index is beyond the {len(places)} targets")
+            to = places[np.where(inside, which, 0)]
+            self.write(sel, mask, np.where(to <= at, to | PARKED, to))
+
+        return run

@@ -1,0 +1,202 @@
+"""cvt and cvt.pack (PTX ISA 9.2, sections 9.7.9.21 and 9.7.9.22)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.common import DTYPES, Step, dtype_of, where, width_of
+from fragir.emulator.instructions.alu import Decode, Function, elementwise
+from fragir.emulator.instructions.convert_packed import ELEMENTS, convert_pairs
+from fragir.emulator.instructions.floating import flush
+from fragir.emulator.numbers.narrowing import narrow
+from fragir.emulator.numbers.rounding import F64, FORMATS, decode, encode, quantize, rounded
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder
+    from fragir.ptx.tree import Instruction
+
+#: What cvt.pack packs into.
+_PACKED = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
+_SCALARS = ("f16", "bf16", "f32", "f64")
+_INTEGER_MODES = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
+_FLOAT_MODES = ("rn", "rna", "rz", "rm", "rp")
+_ROUND: dict[str, Function] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
+
+
+def limits(kind: str) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    bits = int(kind[1:])
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
+
+
+def integer_to_integer(into: str, kind: str, sat: bool) -> Function:
+    low, high = limits(into)
+    source_low, source_high = limits(kind)
+    dtype = dtype_of(into)
+
+    def function(a: Any) -> Any:
+        if sat:
+            a = np.clip(a, max(low, source_low), min(high, source_high))
+        return a.astype(dtype)
+
+    return function
+
+
+def integer_to_float(into: str, mode: str, sat: bool = False) -> Function:
+    """`sat`: clamped to [0, 1]."""
+    form = FORMATS[into]
+
+    def function(a: Any) -> Any:
+        if sat:
+            a = np.clip(a, 0, 1)
+        if a.dtype.itemsize < 8:
+            value = a.astype(np.float64)
+        elif into == "f64":
+            value = a.astype(np.float64) if mode == "rn" else _exact(a, mode)
+        else:
+            value = _sticky(a)
+        if into != "f64":
+            value = quantize(value, form, mode)
+        return encode(value, form).astype(np.dtype(f"u{width_of(into) // 8}"))
+
+    return function
+
+
+def _sticky(a: Any) -> F64:
+    """64-bit integers in 53 bits, the last one set where something was cut off."""
+    negative = a < 0
+    magnitude = where(negative, np.negative(a), a).view(np.uint64)
+    big = magnitude >> np.uint64(53) != 0
+    low = np.uint64(0x7FF)
+    cut = (magnitude & ~low) | ((magnitude & low != 0).astype(np.uint64) << np.uint64(11))
+    value = where(big, cut, magnitude).astype(np.float64)
+    return where(negative, -value, value)
+
+
+def _exact(a: Any, mode: str) -> F64:
+    values = [rounded(Fraction(int(v)), mode) if v else 0.0 for v in a.ravel()]
+    return np.array(values, np.float64).reshape(a.shape)
+
+
+def float_to_integer(into: str, kind: str, rounding: str, ftz: bool) -> Function:
+    """Out of range: the nearest end. NaN: zero, or the top bit where 64 bits are involved."""
+    low, high = limits(into)
+    nan = 1 << (width_of(into) - 1) if kind == "f64" or width_of(into) == 64 else 0
+    unsigned = np.dtype(f"u{width_of(into) // 8}")
+    form = FORMATS[kind]
+
+    def function(a: Any) -> Any:
+        if ftz:
+            a = flush(a, kind)
+        value = decode(a, form)
+        whole = _ROUND[rounding](value)
+        bad = np.isnan(value)
+        above, below = whole >= float(high) + 1, whole < float(low)
+        if width_of(into) < 64:
+            above = whole > high
+        inside = where(bad | above | below, 0.0, whole)
+        if into == "u64":
+            half = inside >= 2.0**63
+            result = where(half, inside - 2.0**63, inside).astype(np.int64).view(np.uint64)
+            result = where(half, result | np.uint64(1 << 63), result)
+        else:
+            result = inside.astype(np.int64).view(np.uint64)
+        mask64 = (1 << 64) - 1
+        result = where(above, np.uint64(high & mask64), result)
+        result = where(below, np.uint64(low & mask64), result)
+        return where(bad, np.uint64(nan), result).astype(unsigned).view(dtype_of(into))
+
+    return function
+
+
+def float_to_float(into: str, kind: str, words: tuple[str, ...]) -> Function:
+    source, form = FORMATS[kind], FORMATS[into]
+    integer = next((w for w in words if w in _ROUND), None)
+    mode = next((w for w in words if w in _FLOAT_MODES), "rn")
+    ftz = "ftz" in words
+    dtype = np.dtype(f"u{max(width_of(into), 8) // 8}")
+
+    def function(a: Any) -> Any:
+        if ftz and kind == "f32":
+            a = flush(a, kind)
+        value = decode(a, source)
+        if integer:
+            value = np.copysign(_ROUND[integer](value), value)
+        bits = narrow(value, form, mode, words).astype(dtype)
+        return flush(bits, into) if ftz and into == "f32" else bits
+
+    return function
+
+
+def convert(d: Decoder, ins: Instruction) -> Step:
+    words = ins.opcode
+    if "pack" in words[1:2]:
+        return _integer_pack(d, ins)
+    kinds = [w for w in words[1:] if w in DTYPES]
+    if len(kinds) != 2:
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    into, kind = kinds
+    if into in ELEMENTS:
+        return convert_pairs(d, ins, into, kind)
+    integer_in, integer_out = kind[0] in "us", into[0] in "us"
+    scalars = (*_SCALARS, "tf32") if kind in _SCALARS else _SCALARS
+    if not (integer_in or kind in _SCALARS) or not (integer_out or into in scalars):
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    rounding = next((w for w in words if w in _ROUND), None)
+    mode = next((w for w in words if w in _FLOAT_MODES), "rn")
+    function: Function
+    source = d.source(ins, 1, kind if integer_in else f"u{width_of(kind)}", True)
+    out = d.wide_target(ins, d.operand(ins, 0), into)
+    if out is not None and not integer_out:
+        out = out.view(np.dtype(f"u{out.dtype.itemsize}"))
+    if integer_in and integer_out:
+        if out is not None and out.dtype.itemsize == dtype_of(into).itemsize:
+            out = out.view(dtype_of(into))
+        function = integer_to_integer(into, kind, "sat" in words)
+    elif integer_in:
+        function = integer_to_float(into, mode, "sat" in words)
+    elif integer_out:
+        if rounding is None:
+            raise d.error(ins, f"{ins.mnemonic} needs a rounding mode (.rzi, .rni, ...)")
+        function = float_to_integer(into, kind, rounding, "ftz" in words)
+    else:
+        function = float_to_float(into, kind, words)
+    return elementwise(function, out, [source])
+
+
+def _integer_pack(d: Decoder, ins: Instruction) -> Step:
+    """cvt.pack.sat: two integers clamped and packed, c shifted up behind them."""
+    types = [w for w in ins.opcode[2:] if w != "sat"]
+    match types:
+        case [into, ("s32" | "u32") as kind, *rest] if into in _PACKED and rest in ([], ["b32"]):
+            pass
+        case _:
+            raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    if d.count(ins) != 1 + len(types):
+        raise d.error(ins, f"{ins.mnemonic} takes {1 + len(types)} operands, not {d.count(ins)}")
+    width = int(into[1:])  # also 4 and 2 bits
+    low, high = limits(into)
+    mask = (1 << width) - 1
+
+    def function(a: Any, b: Any, *c: Any) -> Any:
+        upper, lower = (np.clip(x.astype(np.int64), low, high) & mask for x in (a, b))
+        packed = (upper << width) | lower
+        if c:
+            packed = packed | (c[0].astype(np.int64) << (2 * width))
+        return packed.astype(np.uint32)
+
+    sources = [d.source(ins, 1, kind), d.source(ins, 2, kind)]
+    if d.count(ins) > 3:
+        sources.append(d.source(ins, 3, "u32"))
+    return elementwise(function, d.target(ins, 0, "u32"), sources)
+
+
+TABLE: dict[str, Decode] = {"cvt": convert}

@@ -1,0 +1,176 @@
+"""cvt of several values at once, packed in one register (PTX ISA 9.2, section 9.7.9.22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.common import Step, width_of
+from fragir.emulator.instructions.alu import elementwise
+from fragir.emulator.instructions.floating import flush
+from fragir.emulator.numbers.narrowing import (
+    fixed_point,
+    from_fixed_point,
+    narrow,
+    narrow_at_random,
+    power_of_two,
+    scale_value,
+)
+from fragir.emulator.numbers.rounding import F64, FORMATS, Format, decode
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder
+
+Array = Any
+
+#: Packed types -> the element; x4 are results only. ue8m0 and s2f6 are no ordinary formats.
+ELEMENTS = {
+    "f16x2": "f16",
+    "bf16x2": "bf16",
+    **{f"{e}x{n}": e for e in ("e4m3", "e5m2", "e2m1", "e2m3", "e3m2") for n in (2, 4)},
+    "ue8m0x2": "ue8m0",
+    "s2f6x2": "s2f6",
+}
+MODES = ("rn", "rna", "rz", "rm", "rp")
+_WIDTHS = {"f16": 16, "bf16": 16, "e2m1": 4}
+#: Which byte of rbits each result takes, lowest result first, and which of them are read with
+#: their bits in reverse order (observed on B200 and B300, as stated by Dao-AILab/quack; that
+#: sm_100 takes the bytes of e2m1 in this order is inferred from the ISA's text).
+_RANDOM_BYTES = {
+    ("sm_100", 8): ((0, 1, 2, 3), ()),
+    ("sm_100", 4): ((0, 2, 1, 3), ()),
+    ("sm_103", 8): ((1, 0, 3, 2), (1, 3)),
+    ("sm_103", 4): ((2, 0, 3, 1), (1, 3)),
+}
+
+
+def element_width(name: str) -> int:
+    """Bits that an element takes in its register (6-bit formats: 8)."""
+    return _WIDTHS.get(name, 8)
+
+
+def _split(packed: Array, width: int) -> tuple[Array, Array]:
+    """Low and high element of a pair."""
+    of = packed.dtype.type
+    return packed & of((1 << width) - 1), packed >> of(width) & of((1 << width) - 1)
+
+
+def _join(parts: list[Array], width: int, total: int) -> Array:
+    """Elements, lowest first, as one register of `total` bits."""
+    dtype = np.dtype(f"u{total // 8}")
+    packed = parts[0].astype(dtype)
+    for at, part in enumerate(parts[1:], 1):
+        packed = packed | part.astype(dtype) << dtype.type(width * at)
+    return packed
+
+
+def _reverse_byte(bits: Array) -> Array:
+    table = np.array([int(f"{n:08b}"[::-1], 2) for n in range(256)], np.uint32)
+    return table[bits]
+
+
+def _values(bits: Array, name: str) -> F64:
+    return from_fixed_point(bits) if name == "s2f6" else decode(bits, FORMATS[name])
+
+
+def convert_pairs(d: Decoder, ins: tree.Instruction, into: str, kind: str) -> Step:
+    """Two values: from two registers, or from the halves of one; four from four registers."""
+    words = ins.opcode
+    if "rs" in words:
+        return _at_random(d, ins, into)
+    scaled = any(w.startswith("scaled") for w in words)
+    element, width, total = ELEMENTS[into], element_width(ELEMENTS[into]), width_of(into)
+    given = 2 if kind == "f32" else 1
+    if kind != "f32" and kind not in ELEMENTS:
+        raise d.error(ins, f"the form {ins.mnemonic} is not supported")
+    if d.count(ins) != 1 + given + scaled:
+        raise d.error(ins, f"{ins.mnemonic} takes {1 + given + scaled} operands")
+    source = "f32" if kind == "f32" else ELEMENTS[kind]
+    one = _converter(words, element, source)
+
+    def function(*operands: Array) -> Array:
+        # Lowest element first; of two registers the second is the low one.
+        parts = (
+            (operands[1], operands[0]) if given == 2 else _split(operands[0], element_width(source))
+        )
+        scales = _split(operands[-1], 8) if scaled else (None, None)
+        return _join([one(x, s) for x, s in zip(parts, scales, strict=True)], width, total)
+
+    rows = [d.source(ins, i, f"u{width_of(kind)}", True) for i in range(1, 1 + given)]
+    if scaled:
+        rows.append(d.source(ins, 1 + given, "u16"))
+    return elementwise(function, d.wide_target(ins, d.operand(ins, 0), f"u{total}"), rows)
+
+
+def _converter(words: tuple[str, ...], element: str, source: str) -> Callable[[Array, Any], Array]:
+    """One element's bits, and its scale's or None, to the result's bits."""
+    mode = next((w for w in words if w in MODES), "rn")
+    ftz = "ftz" in words and source == "f32"
+    if element == "ue8m0":
+
+        def to_scale(bits: Array, scale: Any) -> Array:
+            single = bits.astype(np.uint32) << np.uint32(16) if source == "bf16" else bits
+            return power_of_two(single, mode, "satfinite" in words)
+
+        return to_scale
+    if source == "ue8m0":
+        form = FORMATS[element]
+        return lambda bits, scale: narrow(scale_value(bits), form, mode, words)
+
+    def convert(bits: Array, scale: Any) -> Array:
+        value = _values(flush(bits, "f32") if ftz else bits, source)
+        if scale is not None:
+            factor = scale_value(scale)
+            value = value / factor if element == "s2f6" else value * factor
+        if element == "s2f6":
+            return fixed_point(value, words)
+        return narrow(value, FORMATS[element], mode, words)
+
+    return convert
+
+
+def _at_random(d: Decoder, ins: tree.Instruction, into: str) -> Step:
+    """.rs: the last operand has the random bits."""
+    words = ins.opcode
+    name = ELEMENTS[into]
+    form, width, total = FORMATS[name], element_width(name), width_of(into)
+    if into.endswith("x2"):
+        sources = [d.operand(ins, i) for i in (2, 1)]
+        bits = 13 if name == "f16" else 16
+
+        def shares(random: Array) -> list[Array]:
+            return [part & ((1 << bits) - 1) for part in _split(random, 16)]
+
+    else:
+        vector = d.vector(d.operand(ins, 1))
+        if len(vector) != 4:
+            raise d.error(ins, f"{ins.mnemonic} takes four values in braces")
+        sources, bits = list(reversed(vector)), 8
+        family = "sm_103" if d.target_name.startswith("sm_103") else "sm_100"
+        order, reverse = _RANDOM_BYTES[family, 4 if name == "e2m1" else 8]
+
+        def shares(random: Array) -> list[Array]:
+            parts = [random >> np.uint32(8 * byte) & np.uint32(0xFF) for byte in order]
+            return [_reverse_byte(p) if i in reverse else p for i, p in enumerate(parts)]
+
+    def function(*operands: Array) -> Array:
+        *values, random = operands
+        return _join(
+            [
+                _stochastic(x, form, r, bits, words)
+                for x, r in zip(values, shares(random), strict=True)
+            ],
+            width,
+            total,
+        )
+
+    rows = [d.row(ins, x, "u32") for x in sources]
+    rows.append(d.source(ins, d.count(ins) - 1, "u32"))
+    return elementwise(function, d.target(ins, 0, f"u{total}"), rows)
+
+
+def _stochastic(bits: Array, form: Format, random: Array, count: int, words: Any) -> Array:
+    return narrow_at_random(decode(bits, FORMATS["f32"]), form, random, count, words)

@@ -1,0 +1,305 @@
+"""mbarriers (PTX ISA 9.2, section 9.7.13.15).
+
+An mbarrier's 64-bit word is opaque to PTX. Here: bits 0..19 pending arrivals, 20..39 arrivals
+expected in the next phase, 40..61 transaction bytes (two's complement), 62 whether it is
+initialised, 63 parity of the phase.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.common import I64, LANES, EmulationError, Mask, Step, store
+from fragir.emulator.instructions.access import get, put
+from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.machine.state import Machine
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder, Place
+    from fragir.emulator.machine.hooks import Event
+
+NONE = -1  # no mbarrier
+
+
+_NOBODY: I64 = np.zeros(0, np.int64)
+_FIELD = (1 << 20) - 1
+_TX = (1 << 22) - 1
+_LIVE = 1 << 62
+
+
+def unpack(word: int) -> tuple[int, int, int, int]:
+    """(pending arrivals, expected arrivals, transaction bytes, parity)."""
+    tx = word >> 40 & _TX
+    return word & _FIELD, word >> 20 & _FIELD, tx - (1 << 22) if tx >> 21 else tx, word >> 63
+
+
+def pack(pending: int, expected: int, tx: int, parity: int) -> int:
+    return pending | expected << 20 | (tx & _TX) << 40 | _LIVE | parity << 63
+
+
+def misused(machine: Machine, at: int, what: str, lane: int | None) -> EmulationError:
+    """The error of a lane (its flat number) at the mbarrier at a position; `{}` is its name."""
+    offset = at % max(machine.memory.shared_stride, 1)
+    error = EmulationError(what.format(f"the mbarrier at shared offset {offset}"), kind="mbarrier")
+    error.address = offset
+    if lane is not None:
+        error.warp, error.lane = divmod(lane, LANES)
+    return error
+
+
+def update(
+    machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0, lane: int | None = None
+) -> int:
+    """Arrive and change the transaction count of the mbarrier at a position; the old word.
+
+    `more` raises the pending count first (cp.async.mbarrier.arrive without .noinc). `lane`: whose
+    doing it is, for messages.
+    """
+    words = machine.memory.shared.view(8)
+    old = int(words[at >> 3])
+    pending, expected, bytes_left, parity = unpack(old)
+    if not old & _LIVE:
+        raise misused(machine, at, "{} is not initialised", lane)
+    bytes_left += tx
+    pending += more
+    while True:
+        taken = min(arrivals, pending)
+        arrivals -= taken
+        pending -= taken
+        if pending or bytes_left:
+            break
+        pending, parity = expected, parity ^ 1
+        for hook in machine.hooks:
+            hook.on_mbarrier("phase", at, _NOBODY)
+        if not arrivals or not expected:
+            break
+    if arrivals:
+        raise misused(machine, at, "{} expects fewer arrivals", lane)
+    if abs(bytes_left) > _FIELD:
+        raise misused(machine, at, f"the transaction count of {{}} exceeds {_FIELD}", lane)
+    words[at >> 3] = pack(pending, expected, bytes_left, parity)
+    machine.progress = True
+    if not pending and bytes_left < 0:
+        for hook in machine.hooks:
+            hook.on_mbarrier("underflow", at, _NOBODY)
+    return old
+
+
+def mbarriers_at(machine: Machine, place: Place, sel: Any, mask: Mask) -> I64:
+    """Byte positions of mbarriers in the shared arena."""
+    address = place.at(sel, mask)
+    parts = machine.memory.spaces(place.space, address, sel, mask, 8)
+    if len(parts) != 1 or parts[0][0] is not machine.memory.shared:
+        raise AccessFault("an mbarrier must lie in shared memory", int(address.flat[0]), 0)
+    return parts[0][1]
+
+
+def _own(machine: Machine, at: I64, lanes: I64) -> None:
+    """init, inval and waits are for mbarriers of the lane's own block."""
+    if machine.cluster_size == 1:
+        return
+    other = at // max(machine.memory.shared_stride, 1) != machine.block_of[lanes // LANES]
+    if other.any():
+        index = tuple(np.argwhere(other)[0])
+        what = "{} lies in another block, where it can only be arrived at"
+        raise misused(machine, int(at[index]), what, int(lanes[index]))
+
+
+def _space(d: Decoder, ins: tree.Instruction) -> str:
+    return d.space(ins)
+
+
+def mbarrier(d: Decoder, ins: tree.Instruction) -> Step:
+    word = ins.opcode[1]
+    decode = {
+        "init": _init,
+        "inval": _inval,
+        "arrive": _arrive,
+        "arrive_drop": _arrive,
+        "expect_tx": _expect,
+        "complete_tx": _expect,
+        "test_wait": _wait,
+        "try_wait": _wait,
+        "pending_count": _pending,
+    }.get(word)
+    if decode is None:
+        raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
+    return decode(d, ins)
+
+
+def _init(d: Decoder, ins: tree.Instruction) -> Step:
+    machine, place, count = d.machine, d.place(ins, 0, _space(d, ins)), d.source(ins, 1, "u32")
+
+    def run(sel: Any, mask: Mask) -> None:
+        at = mbarriers_at(machine, place, sel, mask)
+        lanes = get(machine.engine.lane_ids, sel, mask)
+        _own(machine, at, lanes)
+        tell_mbarrier(machine, "init", at, lanes)
+        value = get(count, sel, mask).astype(np.uint64)
+        bad = (value < 1) | (value > _FIELD)
+        if bad.any() and machine.engine.machine is machine:  # not on a plane beside it
+            index = tuple(np.argwhere(bad)[0])
+            what = f"{{}} cannot expect {int(value[index])} arrivals, only 1 to {_FIELD}"
+            raise misused(machine, int(at[index]), what, int(lanes[index]))
+        machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20) | np.uint64(_LIVE))
+        machine.progress = True
+
+    return run
+
+
+def _inval(d: Decoder, ins: tree.Instruction) -> Step:
+    machine, place = d.machine, d.place(ins, 0, _space(d, ins))
+
+    def run(sel: Any, mask: Mask) -> None:
+        at = mbarriers_at(machine, place, sel, mask)
+        _own(machine, at, get(machine.engine.lane_ids, sel, mask))
+        tell_mbarrier(machine, "inval", at, get(machine.engine.lane_ids, sel, mask))
+        machine.memory.shared.scatter(at, 8, 1, np.zeros(at.shape, np.uint64))
+        machine.progress = True
+
+    return run
+
+
+def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
+    machine = d.machine
+    place = d.place(ins, 1, _space(d, ins))
+    state = d.target(ins, 0, "u64")
+    expects = "expect_tx" in ins.opcode
+    amount = d.source(ins, 2, "u32") if d.count(ins) > 2 else None
+    drops = ins.opcode[1] == "arrive_drop"
+    stays = "noComplete" in ins.opcode
+    remote = "shared::cluster" in ins.opcode
+    if d.count(ins) not in ((3,) if expects or stays else (2, 3)) or (remote and state is not None):
+        raise d.error(ins, f"the operands of {ins.mnemonic} are not right")
+
+    def run(sel: Any, mask: Mask) -> None:
+        at = mbarriers_at(machine, place, sel, mask)
+        each, who = at.ravel(), get(machine.engine.lane_ids, sel, mask).ravel()
+        values = np.ones(each.shape, np.int64)
+        if amount is not None:
+            values = get(amount, sel, mask).astype(np.int64).ravel()
+        old = np.zeros(each.shape, np.uint64)
+        for position in np.unique(each):
+            which = np.flatnonzero(each == position)
+            if not expects and amount is not None:
+                _refuse_excess(machine, int(position), values[which], who[which])
+            counts = np.ones(len(which), np.int64) if expects else values[which]
+            pending = unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]
+            groups = [which]
+            if int(counts.sum()) > pending:  # the phase ends between two of the lanes
+                groups = [which[i : i + 1] for i in range(len(which))]
+            for group in groups:
+                tell_mbarrier(machine, "arrive", each[group], who[group])
+                total = int(values[group].sum())
+                count, tx = (len(group), total) if expects else (total, 0)
+                if stays and count >= unpack(int(machine.memory.shared.view(8)[position >> 3]))[0]:
+                    what = "{} would complete its phase, which .noComplete forbids"
+                    raise misused(machine, int(position), what, int(who[group[-1]]))
+                if drops:
+                    _drop(machine, int(position), count)
+                old[group] = update(machine, int(position), count, tx, lane=int(who[group[-1]]))
+        if state is not None:
+            if mask is None:
+                state[sel] = old.reshape(at.shape)
+            else:
+                full = np.zeros(mask.shape, np.uint64)
+                full[mask] = old
+                store(state, sel, mask, full)
+
+    return run
+
+
+def _refuse_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
+    """One thread cannot arrive more often than the phase still waits for."""
+    pending, expected, _, _ = unpack(int(machine.memory.shared.view(8)[at >> 3]))
+    most = int(counts.max())
+    if expected and most > (pending if len(counts) == 1 else expected):
+        what = f"{{}} expects fewer arrivals: {most} come, {pending} of {expected} are pending"
+        raise misused(machine, at, what, int(lanes[counts.argmax()]))
+
+
+def _drop(machine: Machine, at: int, number: int) -> None:
+    words = machine.memory.shared.view(8)
+    if not int(words[at >> 3]) & _LIVE:
+        return  # an error as soon as it arrives
+    pending, expected, tx, parity = unpack(int(words[at >> 3]))
+    words[at >> 3] = pack(pending, max(expected - number, 0), tx, parity)
+
+
+def _expect(d: Decoder, ins: tree.Instruction) -> Step:
+    machine, place, amount = d.machine, d.place(ins, 0, _space(d, ins)), d.source(ins, 1, "u32")
+    sign = 1 if ins.opcode[1] == "expect_tx" else -1
+
+    def run(sel: Any, mask: Mask) -> None:
+        at = mbarriers_at(machine, place, sel, mask).ravel()
+        tell_mbarrier(machine, "expect", at, get(machine.engine.lane_ids, sel, mask))
+        values = get(amount, sel, mask).ravel()
+        who = get(machine.engine.lane_ids, sel, mask).ravel()
+        for position, value, lane in zip(at, values, who, strict=True):
+            update(machine, int(position), 0, sign * int(value), lane=int(lane))
+
+    return run
+
+
+def _wait(d: Decoder, ins: tree.Instruction) -> Step:
+    machine, place = d.machine, d.place(ins, 1, _space(d, ins))
+    out = d.target(ins, 0, "pred")
+    by_parity = "parity" in ins.opcode
+    wanted = d.source(ins, 2, "u32" if by_parity else "u64")
+
+    def run(sel: Any, mask: Mask) -> None:
+        at = mbarriers_at(machine, place, sel, mask)
+        words = machine.memory.shared.gather(at, 8, 1)
+        if machine.cluster_size > 1:
+            _own(machine, at, get(machine.engine.lane_ids, sel, mask))
+        if (words & np.uint64(_LIVE) == 0).any():
+            index = int(np.flatnonzero(words & np.uint64(_LIVE) == 0)[0])
+            raise AccessFault(
+                "the mbarrier is not initialised", int(at.flat[index]), index, "mbarrier"
+            )
+        value = get(wanted, sel, mask)
+        parity = value & 1 if by_parity else value >> np.uint64(63)
+        done = (words >> np.uint64(63)) != parity
+        seen = np.where(done, NONE, at)
+        put(machine.barriers.polled, sel, mask, seen)
+        if machine.hooks:
+            lanes = get(machine.engine.lane_ids, sel, mask)
+            tell_mbarrier(machine, "test", at[~done], lanes[~done])
+            tell_mbarrier(machine, "wait", at[done], lanes[done])
+        if out is None:
+            return
+        if mask is None:
+            out[sel] = done
+        else:
+            full = np.zeros(mask.shape, np.bool_)
+            full[mask] = done
+            store(out, sel, mask, full)
+
+    return run
+
+
+def _pending(d: Decoder, ins: tree.Instruction) -> Step:
+    state, out = d.source(ins, 1, "u64"), d.target(ins, 0, "u32")
+
+    def run(sel: Any, mask: Mask) -> None:
+        if out is not None:
+            store(out, sel, mask, (state[sel] & np.uint64(_FIELD)).astype(np.uint32))
+
+    return run
+
+
+def tell_mbarrier(machine: Machine, kind: Event, at: I64, lanes: I64) -> None:
+    """What `lanes` do at the mbarriers at byte positions `at` (one each), to the checks."""
+    if not machine.hooks:
+        return
+    at, lanes = at.ravel(), lanes.ravel()
+    for position in np.unique(at):
+        for hook in machine.hooks:
+            hook.on_mbarrier(kind, int(position), lanes[at == position])
+
+
+TABLE: dict[str, Decode] = {"mbarrier": mbarrier}

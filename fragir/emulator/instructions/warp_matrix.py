@@ -1,0 +1,382 @@
+"""mma, ldmatrix, stmatrix, movmatrix: registers and addresses for the tensor-core operations.
+
+A run of neighbouring mma of one opcode in which none reads what an earlier one writes becomes one
+call: their instances lie one after the other along the warp axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import Mask, Step, is_slice, where
+from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
+from fragir.emulator.program.program import Register
+from fragir.emulator.tensor_cores import (
+    LdmatrixOp,
+    MmaOp,
+    MovmatrixOp,
+    StmatrixOp,
+    TensorOp,
+    WmmaAccess,
+    tensor_instruction,
+)
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.decode import Decoder, Place
+
+#: At most this many instances (instructions times warps) in one call.
+FUSED = 4096
+
+
+def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
+    try:
+        return tensor_instruction(ins.opcode, d.target_name, d.settings)
+    except Exception as problem:
+        if hasattr(problem, "message"):
+            raise d.error(ins, problem.message, getattr(problem, "hint", None)) from problem  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
+        raise
+
+
+def whole_warps(sel: Any, mask: Mask) -> Any:
+    """The warps of which any lane takes part: these instructions are for warps, not lanes."""
+    if mask is None:
+        return sel
+    some: Any = mask.any(axis=1)
+    if some.all():
+        return sel
+    if is_slice(sel):
+        return sel.start + np.flatnonzero(some)
+    return sel[some]
+
+
+class Registers:
+    """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
+
+    def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
+        self.file = d.machine.files[width]
+        self.rows: list[list[Any]] | None = None
+        numbers: list[list[int]] = []
+        kind = f"u{width}"
+        for vector in vectors:
+            numbers.append([])
+            for element in vector:
+                found = None
+                if isinstance(element, tree.Name):
+                    found = d.program.find(d.scope, element.text)
+                if isinstance(found, Register) and found.width == width:
+                    numbers[-1].append(found.index)
+                else:
+                    self.rows = self.rows or []
+                    numbers[-1].append(-1)
+        if self.rows is not None:
+            self.rows = [
+                [
+                    d.row(one, element, kind)
+                    for one, vector in zip(ins, vectors, strict=True)
+                    for element in [vector[i]]
+                ]
+                for i in range(len(vectors[0]))
+            ]
+        self.index: npt.NDArray[np.intp] = np.array(numbers, np.intp).T.copy()
+        flat = self.index.T.ravel()
+        self.run = self.rows is None and bool((np.diff(flat) == 1).all()) and len(ins) == 1
+
+    def read(self, sel: Any) -> Any:
+        """[count, n * warps, 32]"""
+        if self.rows is not None:
+            parts = [np.stack([row[sel] for row in rows]) for rows in self.rows]
+            stacked = np.stack(parts)
+        elif self.run and is_slice(sel):
+            first = int(self.index[0, 0])
+            return self.file[first : first + len(self.index), sel]
+        elif is_slice(sel):
+            stacked = self.file[self.index, sel]
+        else:
+            stacked = self.file[self.index[:, :, None], sel]
+        return stacked.reshape(stacked.shape[0], -1, 32)
+
+    def write(self, sel: Any, value: Any) -> None:
+        count, n = self.index.shape
+        parts = value.reshape(count, n, -1, 32)
+        if is_slice(sel):
+            if self.run:
+                first = int(self.index[0, 0])
+                self.file[first : first + count, sel] = parts[:, 0]
+            else:
+                self.file[self.index, sel] = parts
+        else:
+            self.file[self.index[:, :, None], sel] = parts
+
+
+def names(operand: tree.Operand) -> set[str]:
+    """The register names of a vector operand."""
+    elements = operand.elements if isinstance(operand, tree.Vector) else (operand,)
+    return {e.text for e in elements if isinstance(e, tree.Name)}
+
+
+def fusible(d: Decoder, group: list[tree.Instruction], nxt: tree.Instruction) -> bool:
+    """Whether `nxt` can join the mma of `group` (dense, one opcode, independent)."""
+    first = group[0]
+    if nxt.opcode != first.opcode or nxt.guard is not None or len(nxt.operands) != 4:
+        return False
+    if (len(group) + 1) * d.machine.warps > FUSED:
+        return False
+    written: set[str] = set[str]().union(*(names(i.operands[0]) for i in group))
+    reads = set[str]().union(*(names(o) for o in nxt.operands))
+    return not written & reads
+
+
+def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
+    """One step for a run of independent mma."""
+    ins = group[0]
+    op = operation(d, ins)
+    if not isinstance(op, MmaOp):
+        raise d.error(ins, f"{ins.mnemonic} is not supported")
+    for one in group:
+        if d.count(one) < 4:
+            raise d.error(one, f"{one.mnemonic} takes 4 operands or more, not {d.count(one)}")
+    vectors = [[d.vector(i.operands[k]) for i in group] for k in range(4)]
+    for vector, wanted, name in zip(vectors, (op.d, op.a, op.b, op.c), "dabc", strict=True):
+        for one, elements in zip(group, vector, strict=True):
+            if len(elements) != wanted.count:
+                raise d.error(
+                    one,
+                    f"operand {name} of {ins.mnemonic} has {wanted.count} registers, "
+                    f"not {len(elements)}",
+                )
+    out = _outputs(d, group, vectors[0], op.d.width)
+    a, b, c = (
+        Registers(d, group, vectors[k], r.width) for k, r in ((1, op.a), (2, op.b), (3, op.c))
+    )
+    extra = _extra(d, ins, op)
+    statistics = d.machine.report.statistics
+    count = len(group)
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        left = a.read(sel)
+        statistics.mma += left.shape[1]
+        out(sel, op.execute(left, b.read(sel), c.read(sel), **extra(sel)))
+
+    assert count == len(group)
+    return run
+
+
+def _outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Any:
+    """A writer of results; `_` elements are left out."""
+    if not any(isinstance(e, tree.Sink) for v in vectors for e in v):
+        for one, vector in zip(group, vectors, strict=True):
+            for element in vector:
+                if d.register(one, element).width != width:
+                    raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
+        return Registers(d, group, vectors, width).write
+    rows = [
+        [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
+    ]
+
+    def write(sel: Any, value: Any) -> None:
+        parts = value.reshape(value.shape[0], len(rows), -1, 32)
+        for n, vector in enumerate(rows):
+            for i, row in enumerate(vector):
+                if row is not None:
+                    row[sel] = parts[i, n]
+
+    return write
+
+
+def no_options(sel: Any) -> dict[str, Any]:
+    """The dense forms have nothing besides a, b and c."""
+    return {}
+
+
+def _extra(d: Decoder, ins: tree.Instruction, op: MmaOp) -> Any:
+    """Metadata and scales of the forms that have them."""
+    rest = list(range(4, d.count(ins)))
+    wanted = (2 if op.e is not None else 0) + (4 if op.scales else 0)
+    if len(rest) != wanted:
+        raise d.error(ins, f"{ins.mnemonic} takes {4 + wanted} operands, not {d.count(ins)}")
+    if not rest:
+        return no_options
+    fixed: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
+    if op.e is not None:
+        rows["e"] = d.source(ins, rest.pop(0), "u32")
+        selector = d.literal(ins, rest.pop(0))
+        if selector not in op.selectors:
+            raise d.error(ins, f"the sparsity selector must be one of {list(op.selectors)}")
+        fixed["selector"] = selector
+    if op.scales:
+        for side in "ab":
+            rows[f"sf{side}"] = d.source(ins, rest.pop(0), "u32")
+            chosen = d.vector(d.operand(ins, rest.pop(0)))
+            values = [d.program.constant_or_none(e) for e in chosen]
+            if len(values) != 2 or None in values:
+                raise d.error(ins, "scale selectors must be two constants")
+            fixed[f"select_{side}"] = tuple(values)
+
+    def options(sel: Any) -> dict[str, Any]:
+        return {**fixed, **{k: row[sel][None] for k, row in rows.items()}}
+
+    return options
+
+
+def _mma(d: Decoder, ins: tree.Instruction) -> Step:
+    return mma_group(d, [ins])
+
+
+# -- matrices in shared memory ---------------------------------------------------------------------
+
+
+def row_positions(d: Decoder, place: Place, sel: Any, rows: int) -> Any:
+    """Byte positions in the shared arena of the addresses of lanes 0..rows-1: [warps, rows]."""
+    memory = d.machine.memory
+    address = place.at(sel, None)[:, :rows]
+    if address.dtype.itemsize == 8:
+        address = where(address >= SHARED_WINDOW, address - np.uint64(SHARED_WINDOW), address)
+    home = memory.shared_home[sel][:, :rows]
+    try:
+        at = memory.locate_shared(address, home, 16)
+        if memory.poisoned:
+            memory.check_poison(memory.shared, at, 16)
+    except AccessFault as fault:
+        warp, lane = divmod(fault.index, rows)
+        fault.index = warp * 32 + lane
+        fault.mask = None  # pyright: ignore[reportAttributeAccessIssue]
+        fault.sel = sel  # pyright: ignore[reportAttributeAccessIssue]
+        raise
+    return at
+
+
+def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
+    op = operation(d, ins)
+    assert isinstance(op, LdmatrixOp)
+    place = d.place(ins, 1, d.space(ins))
+    vector = d.vector(d.operand(ins, 0))
+    if len(vector) != op.r.count:
+        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    write = _outputs(d, [ins], [vector], 32)
+    memory, counted = d.machine.memory, d.machine.report.statistics.loaded
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        at = row_positions(d, place, sel, op.rows)
+        data = memory.shared.bytes.reshape(-1, 16)[at >> 4]
+        counted["shared"] += 16 * at.size
+        write(sel, op.execute(data))
+
+    return run
+
+
+def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
+    op = operation(d, ins)
+    assert isinstance(op, StmatrixOp)
+    place = d.place(ins, 0, d.space(ins))
+    vector = d.vector(d.operand(ins, 1))
+    if len(vector) != op.r.count:
+        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    registers = Registers(d, [ins], [vector], 32)
+    machine = d.machine
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        at = row_positions(d, place, sel, op.rows)
+        machine.memory.shared.bytes.reshape(-1, 16)[at >> 4] = op.execute(registers.read(sel))
+        machine.report.statistics.stored["shared"] += 16 * at.size
+        machine.progress = True
+
+    return run
+
+
+def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
+    op = operation(d, ins)
+    assert isinstance(op, MovmatrixOp)
+    source, out = d.source(ins, 1, "u32"), d.target(ins, 0, "u32")
+
+    def run(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        if out is not None:
+            out[sel] = op.execute(source[sel][None])[0]
+
+    return run
+
+
+# -- wmma ------------------------------------------------------------------------------------------
+
+
+def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, Place, Any]:
+    """(operation, place, addresses of every access `[accesses, warps, 32]` by warps)."""
+    op = operation(d, ins)
+    assert isinstance(op, WmmaAccess)
+    load = ins.opcode[1] == "load"
+    place = d.place(ins, 1 if load else 0, d.space(ins))
+    if d.count(ins) not in (2, 3):
+        raise d.error(ins, f"{ins.mnemonic} takes 2 or 3 operands, not {d.count(ins)}")
+    stride = d.source(ins, 2, "u32") if d.count(ins) == 3 else None
+
+    def addresses(sel: Any) -> Any:
+        base = place.at(sel, None)
+        return op.addresses(base, np.array(op.stride) if stride is None else stride[sel])
+
+    return op, place, addresses
+
+
+def _faulty(sel: Any, fault: AccessFault) -> None:
+    """All lanes of these warps made the access."""
+    fault.mask = None  # pyright: ignore[reportAttributeAccessIssue]
+    fault.sel = sel  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
+    if ins.opcode[1] == "mma":
+        return mma_group(d, [ins])
+    op, place, addresses = wmma_places(d, ins)
+    load, space = ins.opcode[1] == "load", place.space
+    vector = d.vector(d.operand(ins, 0 if load else 1))
+    if len(vector) != op.r.count:
+        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    machine = d.machine
+    memory, statistics = machine.memory, machine.report.statistics
+
+    def run_load(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        where_ = addresses(sel)
+        try:
+            values = [memory.load(space, at, sel, None, op.unit, 1) for at in where_]
+        except AccessFault as fault:
+            _faulty(sel, fault)
+            raise
+        statistics.loaded[space] += op.unit * where_.size
+        write(sel, op.join(np.stack(values)))
+
+    def run_store(sel: Any, mask: Mask) -> None:
+        sel = whole_warps(sel, mask)
+        where_ = addresses(sel)
+        try:
+            for at, value in zip(where_, op.split(registers.read(sel)), strict=True):
+                memory.save(space, at, sel, None, op.unit, 1, value)
+        except AccessFault as fault:
+            _faulty(sel, fault)
+            raise
+        statistics.stored[space] += op.unit * where_.size
+        machine.progress = True
+
+    if load:
+        write = _outputs(d, [ins], [vector], op.r.width)
+        return run_load
+    registers = Registers(d, [ins], [vector], op.r.width)
+    return run_store
+
+
+TABLE: dict[str, Decode] = {
+    "mma": _mma,
+    "wmma": _wmma,
+    "ldmatrix": _load_matrix,
+    "stmatrix": _store_matrix,
+    "movmatrix": _move_matrix,
+}

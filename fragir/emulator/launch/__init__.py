@@ -1,0 +1,1 @@
+"""Launching a kernel: arguments, limits, the run itself."""

@@ -1,0 +1,460 @@
+"""Running a kernel: `run` puts all parts together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TextIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.checks.selection import hooks_for
+from fragir.emulator.common import LANES, Asynchrony, EmulationError, Step
+from fragir.emulator.instructions.barriers import BlockBarriers
+from fragir.emulator.instructions.collective import is_collective, needs
+from fragir.emulator.instructions.control import (
+    Control,
+    ends_block,
+    guarded,
+    polling_edges,
+    targets,
+)
+from fragir.emulator.instructions.decode import Decoder, lookup
+from fragir.emulator.instructions.forms import why_not
+from fragir.emulator.instructions.handover import FRAME
+from fragir.emulator.instructions.operand_counts import miscounted
+from fragir.emulator.instructions.warp_matrix import fusible, mma_group
+from fragir.emulator.instructions.wgmma import Warpgroups, needs_warpgroup, registers_of
+from fragir.emulator.launch import environment
+from fragir.emulator.launch.arguments import Arguments
+from fragir.emulator.launch.initial import image
+from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
+from fragir.emulator.launch.variables import Variables, unset
+from fragir.emulator.machine.asynchronous import AsyncEngine
+from fragir.emulator.machine.hooks import instrument, overriding
+from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.scheduler import Code, Scheduler
+from fragir.emulator.machine.state import Dim3, Machine
+from fragir.emulator.machine.watch import Limit, Moment, Watch
+from fragir.emulator.program.failure import statement
+from fragir.emulator.program.program import RESULTS, Program
+from fragir.emulator.report import Report
+from fragir.emulator.tensor_cores import Settings
+from fragir.errors import extent, kind_of, one_of, whole_number
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.ptx.tree import Module
+
+#: Warps that are on the machine together, if one cluster does not need more.
+RESIDENT = 256
+#: Bytes of a lane's stack, of all stacks together, and of what malloc gives (CUDA's own default).
+STACK, STACKS, HEAP = 1 << 16, 1 << 26, 8 << 20
+
+
+def run(
+    ptx: str | Module,
+    entry: str | None = None,
+    *,
+    grid: Sequence[int] = (1, 1, 1),
+    block: Sequence[int] = (32, 1, 1),
+    arguments: Sequence[object] = (),
+    cluster: Sequence[int] = (1, 1, 1),
+    shared: int = 0,
+    target: str | None = None,
+    ptxas: str | None = None,
+    check: bool = False,
+    fragments: bool = False,
+    schedule: int | None = None,
+    asynchrony: Asynchrony = "late",
+    trace: TextIO | None = None,
+    progress: Callable[[float], None] | None = None,
+    heartbeat: Callable[[Moment], None] | None = None,
+    limit: Limit = None,
+    resident: int = RESIDENT,
+    stack: int | None = None,
+    output: TextIO | None = None,
+    cooperative: bool | None = None,
+    variables: Mapping[str, object] | None = None,
+) -> Report:
+    """Run a kernel of a PTX text on the CPU.
+
+    `arguments` in the order of the PTX parameters: a C-contiguous numpy array is a device buffer,
+    read and written in place (arrays that overlap are one buffer); numbers are converted by the
+    parameter's declared type; bytes are a by-value struct; None is a null pointer; `Struct`,
+    `Pointer` and `pointers` (`parameters.py`) hold pointers. `shared` is the
+    number of bytes of dynamic shared memory. `target` (default: the PTX's own) decides the
+    arithmetic of tensor-core instructions, and must be able to run the code; `ptxas` ("12.4", the
+    newest unless given) is the assembler whose emulation of what the machine lacks is imitated
+    (fp8 mma.sync on sm_90). `check` looks for errors that do not stop the run
+    and `fragments` for matrix fragments that are no matrix (docs/emulator.md, "Checks"); what is
+    found is in the report. `schedule` seeds another order of execution.
+    `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
+    that is done, `heartbeat` a few times a second with the share, the warp instructions and the
+    PTX line that is executed. `limit`: warp instructions, or (warp instructions, seconds), after
+    which the run is stopped with an error of the kind `limit`. `resident`: how many warps are on
+    the machine together. `stack`: bytes a lane for recursive functions and alloca (default: up to
+    64 KiB). `output`: a file that printf prints to; `Report.printed` has it in any case.
+
+    Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
+    """
+    from fragir.ptx.reader import parse
+
+    started = time.perf_counter()
+    shared = whole_number(shared, "shared")
+    whole_number(resident, "resident", 1)
+    if schedule is not None:
+        schedule = whole_number(schedule, "schedule")
+    if stack is not None:
+        whole_number(stack, "stack", 0)
+    for what, text in (("entry", entry), ("target", target), ("ptxas", ptxas)):
+        if text is not None and not isinstance(cast("object", text), str):
+            raise EmulationError(f"{what} is a str, not {kind_of(text)}")
+    one_of(asynchrony, ("late", "early", "random"), "asynchrony")
+    if not isinstance(cast("object", ptx), str | tree.Module):
+        raise EmulationError(f"a program is PTX text or a Module, not {kind_of(ptx)}")
+    module = parse(ptx) if isinstance(ptx, str) else ptx
+    launch = Launch(
+        module,
+        entry,
+        grid=_dim3("grid", grid),
+        block=_dim3("block", block),
+        cluster=_dim3("cluster", cluster),
+        arguments=arguments,
+        shared=shared,
+        target=target,
+        ptxas=ptxas,
+        seed=schedule,
+        asynchrony=asynchrony,
+        trace=trace,
+        resident=resident,
+        check=check,
+        fragments=fragments,
+        stack=stack,
+        output=output,
+        cooperative=cooperative,
+        variables=variables or {},
+        watch=Watch(limit, heartbeat),
+    )
+    launch.report.statistics.decode_seconds = time.perf_counter() - started
+    try:
+        launch.run(progress)
+    except EmulationError as error:
+        error.report = launch.report
+        raise
+    launch.report.statistics.seconds = time.perf_counter() - started
+    return launch.report
+
+
+def _version(text: str) -> tuple[int, int]:
+    """`12.4` or `12.4.131` as (12, 4)."""
+    parts = text.split(".")
+    if len(parts) < 2 or not all(p.isascii() and p.isdigit() for p in parts):
+        raise EmulationError(f"{text!r} is no version of ptxas", hint='write it as "12.4"')
+    return int(parts[0]), int(parts[1])
+
+
+def _dim3(what: str, value: Sequence[int]) -> Dim3:
+    numbers = extent(value, what)
+    if min(numbers) < 1:
+        raise EmulationError(f"{what} must be up to three positive numbers, not {numbers}")
+    return numbers
+
+
+class Launch:
+    """One kernel, its memory and its arguments, decoded and ready."""
+
+    def __init__(
+        self,
+        module: Module,
+        entry: str | None,
+        *,
+        grid: Dim3,
+        block: Dim3,
+        cluster: Dim3,
+        arguments: Sequence[object],
+        shared: int,
+        target: str | None,
+        ptxas: str | None = None,
+        seed: int | None,
+        asynchrony: Asynchrony,
+        trace: TextIO | None,
+        resident: int,
+        check: bool = False,
+        fragments: bool = False,
+        stack: int | None = None,
+        output: TextIO | None = None,
+        watch: Watch | None = None,
+        cooperative: bool | None = None,
+        variables: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        self.report = Report()
+        self.watch = watch or Watch(None)
+        self.program = program = Program(module, entry)
+        self._refuse_unknown()
+        self.grid = grid
+        name = target_of(module, target)
+        cluster = cluster_of(program, cluster)
+        check_launch(program, name, grid, block, cluster, shared)
+        self.memory = memory = Memory()
+        self.variables = Variables(program, variables, arguments)
+        self.report.notes += unset(program, self.variables.given)
+        self._place_constants()
+        self.arguments = Arguments(program, memory, arguments)
+        self._lay_out_frames()
+        static = self._place_symbols(shared)
+        threads = block[0] * block[1] * block[2]
+        warps = (threads + LANES - 1) // LANES
+        size = cluster[0] * cluster[1] * cluster[2]
+        total = grid[0] * grid[1] * grid[2]
+        self.total = total
+        self.wave = min(max(resident // (warps * size), 1) * size, total)
+        if any(p.ins.opcode[:2] == ("clusterlaunchcontrol", "try_cancel") for p in program.code):
+            # Half of the clusters wait, so that there is something to cancel.
+            self.wave = min(self.wave, (total // size + 1) // 2 * size)
+        if cooperative is None:
+            cooperative = environment.synchronises(program)
+        workspace = None
+        if cooperative:
+            environment.check_resident(block, grid)
+            self.wave, workspace = total, environment.allocate_workspace(memory)
+        self.started = 0  # blocks that have been put on the machine or cancelled
+        program.counts[32] += 1  # keep every file non-empty
+        self.machine = machine = Machine(
+            grid, block, cluster, self.wave, program.counts, memory, self.report, asynchrony, seed
+        )
+        machine.dynamic_shared = shared
+        environment.provide(machine, workspace, environment.reserved_bytes(program))
+        machine.output = output
+        machine.cancel = self._cancel
+        if program.frames:
+            self._add_stack(stack)
+        heap = HEAP if "malloc" in program.externs else 0
+        try:
+            memory.commit(machine.warps, self.wave, static + shared, self.local_size, size, heap)
+        except MemoryError as error:
+            need = sum(buffer.size for buffer in memory.buffers)
+            raise EmulationError(
+                f"there is no memory for this launch: {need} bytes of global memory, and"
+                f" {self.local_size} of local memory for each of {32 * machine.warps} lanes"
+            ) from error
+        machine.barriers = BlockBarriers(machine)
+        machine.engine = AsyncEngine(machine)
+        machine.wgmma = Warpgroups(machine)
+        self._initialise()
+        self.variables.load(memory)
+        self.arguments.load()
+        machine.hooks = hooks_for(machine, program, check=check, fragments=fragments)
+        self.settings = Settings() if ptxas is None else Settings(_version(ptxas))
+        with np.errstate(all="ignore"):
+            self.scheduler = self._decode(name, seed, trace)
+
+    # -- checks before anything runs -------------------------------------------------------------
+
+    def _refuse_unknown(self) -> None:
+        for placed in self.program.code:
+            ins = placed.ins
+            if ins.opcode[0] == RESULTS:
+                continue
+            if not ends_block(ins) and lookup(ins.opcode) is None:
+                raise self.program.error(f"the instruction {ins.mnemonic} is not known", ins.at)
+            reason = why_not(ins.opcode)
+            if reason is not None:
+                text = f"there is no instruction {ins.mnemonic}: {reason}"
+                raise self.program.error(text, ins.at)
+            reason = miscounted(ins.opcode, len(ins.operands))
+            if reason is not None:
+                raise self.program.error(reason, ins.at)
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def _place_constants(self) -> None:
+        """Constants come first in memory: their addresses have 32 bits."""
+        for symbol in self.program.symbols:
+            if symbol.space == "const":
+                align = max(symbol.align, 1)
+                symbol.offset = self.memory.allocate(symbol.name, symbol.size, align).start
+
+    def _place_symbols(self, shared: int) -> int:
+        """Give every variable its offset; the bytes of static shared memory, rounded up."""
+        static, local = environment.reserved_bytes(self.program), 0
+        used = self.program.symbols
+        for symbol in used:
+            align = max(symbol.align, 1)
+            if symbol.space == "shared" and not symbol.used:
+                continue  # it is another kernel's
+            if symbol.space == "global":
+                buffer = self.memory.allocate(symbol.name, symbol.size, align)
+                symbol.offset = buffer.start
+            elif symbol.space == "shared":
+                static = (static + align - 1) // align * align
+                symbol.offset = static
+                static += symbol.size
+            elif symbol.space == "local" and not symbol.framed:
+                align = max(align, 8)
+                local = (local + align - 1) // align * align
+                symbol.offset = local
+                local += symbol.size
+        dynamic = any(s.space == "dynamic" for s in used)
+        if shared or dynamic:
+            static = (static + 1023) // 1024 * 1024
+        for symbol in used:
+            if symbol.space == "dynamic":
+                symbol.offset = static
+        self.local_size = local
+        return static
+
+    def _lay_out_frames(self) -> None:
+        """Variables of recursive functions get offsets in a frame."""
+        for routine in self.program.routines.values():
+            if not self.program.recursive(routine):
+                continue
+            size = 0
+            for symbol in routine.variables:
+                if symbol.space == "local":
+                    align = max(symbol.align, 8)
+                    symbol.framed, symbol.offset = True, (size + align - 1) // align * align
+                    size = symbol.offset + symbol.size
+            routine.frame_size = max((size + FRAME - 1) // FRAME * FRAME, FRAME)
+
+    def _add_stack(self, stack: int | None) -> None:
+        """Local memory for frames and alloca, behind the variables."""
+        base = (self.local_size + FRAME - 1) // FRAME * FRAME
+        if stack is None:
+            stack = max(min(STACK, STACKS // (self.machine.warps * LANES)), 1 << 10)
+        if stack < 0:
+            raise EmulationError(f"a stack has no {stack} bytes")
+        self.machine.stack_base = base
+        self.local_size = base + stack
+
+    def _initialise(self) -> None:
+        for symbol in self.program.symbols:
+            if symbol.space in ("global", "const"):
+                data = image(self.program, symbol)
+                start = symbol.offset
+                self.memory.globals.bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
+
+    # -- decoding --------------------------------------------------------------------------------
+
+    def _decode(self, target: str, seed: int | None, trace: TextIO | None) -> Scheduler:
+        program, machine = self.program, self.machine
+        decoder = Decoder(program, machine, target, self.settings)
+        count = len(program.code)
+        leaders: set[int] = set()
+        for placed in program.code:
+            if placed.ins.opcode[0] in ("bra", "brx"):
+                with statement(program, placed.ins):
+                    leaders.update(targets(program, placed.ins, placed.scope))
+        code = Code([None] * count, {}, leaders, {}, set())
+        scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
+        control = Control(decoder, scheduler, polling_edges(program))
+        self.watched = self._wgmma_registers(decoder)
+        at = 0
+        while at < count:
+            with statement(program, program.code[at].ins):
+                at += self._decode_from(at, decoder, control, code)
+        return scheduler
+
+    def _decode_from(self, at: int, decoder: Decoder, control: Control, code: Code) -> int:
+        """Decode the instruction at a position and those that are fused with it: how many."""
+        program, machine = self.program, self.machine
+        decoder.placed = placed = program.code[at]
+        ins = placed.ins
+        if ends_block(ins):
+            terminator = control.terminator(at)
+            for hook in overriding(machine.hooks, "wrap_terminator"):
+                terminator = hook.wrap_terminator(decoder, ins, terminator)
+            code.terminators[at] = terminator
+            return 1
+        if is_collective(ins):
+            code.collectives[at] = needs(decoder, ins)
+        if needs_warpgroup(ins):
+            code.warpgroups.add(at)
+        if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
+            group = [ins]
+            while (
+                at + len(group) < len(program.code)
+                and at + len(group) not in code.leaders
+                and fusible(decoder, group, program.code[at + len(group)].ins)
+                and program.code[at + len(group)].scope is placed.scope
+            ):
+                group.append(program.code[at + len(group)].ins)
+            step = instrument(decoder, group, mma_group(decoder, group))
+            code.steps[at] = self._watched(decoder, step, group)
+            return len(group)
+        code.steps[at] = self._step(decoder, control, at)
+        return 1
+
+    def _step(self, decoder: Decoder, control: Control, at: int) -> Step:
+        placed = self.program.code[at]
+        ins = placed.ins
+        if ins.opcode[0] == RESULTS:
+            step = instrument(decoder, [ins], control.calls.end(ins))
+        else:
+            step = instrument(decoder, [ins], decoder.step(placed))
+        if ins.guard is not None:
+            row = decoder.row(ins, ins.guard.register, "pred")
+            step = guarded(step, row, ins.guard.negated)
+            for hook in overriding(self.machine.hooks, "wrap_guard"):
+                step = hook.wrap_guard(decoder, ins, step)
+        return step if ins.opcode[0] == "wgmma" else self._watched(decoder, step, [ins])
+
+    def _watched(self, decoder: Decoder, step: Step, group: list[tree.Instruction]) -> Step:
+        """Steps that use registers of some wgmma look whether they may."""
+        if not len(self.watched):
+            return step
+        touched = registers_of(decoder, [o for i in group for o in i.operands])
+        touched = np.intersect1d(touched, self.watched)
+        if not len(touched):
+            return step
+        first = [i.operands[0] for i in group if i.operands]
+        written = registers_of(decoder, [o for o in first if not isinstance(o, tree.Address)])
+        written = np.intersect1d(written, self.watched)
+        return self.machine.wgmma.watch(step, touched, written, group[0].mnemonic)
+
+    def _wgmma_registers(self, decoder: Decoder) -> npt.NDArray[np.intp]:
+        """The registers that any wgmma uses for its accumulator or A."""
+        found: list[npt.NDArray[np.intp]] = [np.zeros(0, np.intp)]
+        for placed in self.program.code:
+            if needs_warpgroup(placed.ins):
+                decoder.placed = placed
+                found.append(registers_of(decoder, placed.ins.operands[:2]))
+        return np.unique(np.concatenate(found))
+
+    # -- running -----------------------------------------------------------------------------------
+
+    def run(self, progress: Callable[[float], None] | None) -> None:
+        try:
+            with np.errstate(all="ignore"):
+                while self.started < self.total:
+                    first = self.started
+                    self.started = min(first + self.wave, self.total)
+                    self.machine.start_wave(first, self.started - first)
+                    self.scheduler.run_wave()
+                    self.watch.share = self.started / self.total
+                    if progress is not None:
+                        progress(self.watch.share)
+        finally:
+            self._count()
+            self.arguments.store()
+            self.variables.store(self.memory)
+        self.arguments.refuse_read_only()
+
+    def _cancel(self) -> Dim3 | None:
+        """Take the next cluster off the launch (clusterlaunchcontrol.try_cancel)."""
+        if self.started >= self.total:
+            return None
+        block = self.machine.coordinates(np.array([self.started], np.int64))[0]
+        self.started += self.machine.cluster_size
+        return int(block[0]), int(block[1]), int(block[2])
+
+    def _count(self) -> None:
+        statistics = self.report.statistics
+        for start, block in self.scheduler.blocks.items():
+            end = block.end + (1 if block.terminator is not None else 0)
+            for at in range(start, end):
+                name = self.program.code[at].ins.opcode[0]
+                statistics.instructions[name] += block.runs
+                statistics.lanes += 32 * block.runs

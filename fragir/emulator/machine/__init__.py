@@ -1,0 +1,1 @@
+"""The machine: memory, scheduling, what is in flight, what checks are told."""

@@ -1,0 +1,361 @@
+"""What was issued and has not happened yet: cp.async, bulk copies, wgmma.
+
+By default everything retires at the latest legal moment: a wait names it, or nothing else can run.
+Until then destinations in shared memory are poisoned (`Memory.poison`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.common import I64, LANES, Mask, is_slice
+from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.state import Machine
+
+_PIECE = 16  # bytes: bulk copies are made of these
+
+
+@dataclass(slots=True)
+class Copy:
+    """One cp.async of many lanes: `size` bytes each from `source` to `into` (byte positions).
+
+    `lanes`: flat lane numbers; `groups`: the cp.async group of each (their own numbering);
+    `given`: bytes that are really read, the rest is zero (None: all).
+    """
+
+    source: I64
+    into: I64
+    size: int
+    given: npt.NDArray[np.int64] | None
+    lanes: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int32]
+    low: int
+    high: int
+    number: int = 0  # in the order of issue
+
+    def part(self, which: npt.NDArray[np.bool_]) -> Copy:
+        groups = self.groups[which]
+        given = None if self.given is None else self.given[which]
+        low, high = int(groups.min()), int(groups.max())
+        return Copy(
+            self.source[which],
+            self.into[which],
+            self.size,
+            given,
+            self.lanes[which],
+            groups,
+            low,
+            high,
+            self.number,
+        )
+
+    def move(self, memory: Memory) -> None:
+        """Copy the bytes within a memory."""
+        width = min(self.size, 8)
+        count = self.size // width
+        if self.given is None:
+            data = memory.globals.gather(self.source, width, count)
+        else:
+            whole = self.given == self.size
+            source = np.where(whole, self.source, self.source[whole][0] if whole.any() else 0)
+            data = memory.globals.gather(source, width, count)
+            data = np.where(whole[..., None] if count > 1 else whole, data, data.dtype.type(0))
+            for index in np.flatnonzero(~whole & (self.given > 0)):
+                number = int(self.given.flat[index])
+                start = int(self.source.flat[index])
+                part = np.zeros(self.size, np.uint8)
+                part[:number] = memory.globals.bytes[start : start + number]
+                where = np.unravel_index(index, self.given.shape)
+                data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
+        memory.shared.scatter(self.into, width, count, data)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """An mbarrier arrival that waits for the earlier cp.async of its lanes."""
+
+    at: I64
+    lanes: npt.NDArray[np.int64]
+    raise_first: bool
+    number: int  # copies with lower numbers were issued before
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What a bulk copy accesses of global memory: runs of `size` bytes (byte positions)."""
+
+    starts: I64
+    size: int
+
+    def pieces(self) -> tuple[I64, int]:
+        """(positions, bytes of each): pieces of up to 16 bytes that are multiples of their size."""
+        starts, size = self.starts, self.size
+        if size < _PIECE:
+            breaks = np.flatnonzero(np.diff(starts) != size) + 1
+            begin = starts[np.concatenate([[0], breaks])]
+            ends = starts[np.concatenate([breaks - 1, [len(starts) - 1]])] + size
+        else:
+            begin, ends = starts, starts + size
+        bits = int(np.bitwise_or.reduce(begin) | np.bitwise_or.reduce(ends) | _PIECE)
+        unit = bits & -bits
+        if size >= unit:
+            starts = (starts[:, None] + np.arange(0, size, unit)).ravel()
+        return np.unique(starts // unit) * unit, unit
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A bulk copy of one lane.
+
+    `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
+    and `reads` are the chunks of shared memory that it writes (`grain` bytes each) or reads (16).
+    `exact`: where it reads only some bytes of these chunks, which (positions). `region`: what it
+    reads or writes of global memory.
+    A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
+    of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
+    to what is there, in any order with others that do.
+    """
+
+    move: Callable[[Memory], None]
+    lanes: npt.NDArray[np.int64]
+    into: I64 | None
+    what: str
+    group: int = -1  # -1: completes on an mbarrier
+    reads: I64 | None = None
+    signal: int = -1
+    size: int = 0
+    grain: int = 16
+    generic: bool = False
+    atomic: bool = False
+    exact: I64 | None = None
+    region: Region | None = None
+
+    @property
+    def poisons(self) -> bool:
+        """Whether its destination must not be touched while it is pending."""
+        return self.into is not None and not self.atomic
+
+
+class AsyncEngine:
+    """All pending asynchronous work of the resident warps."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        shape = (machine.warps, LANES)
+        self.committed = np.zeros(shape, np.int32)  # cp.async groups committed by each lane
+        self.bulk_committed = np.zeros(shape, np.int32)
+        self.copies: list[Copy] = []
+        self.arrivals: list[Arrival] = []
+        self.issued = 0  # cp.async so far
+        self.transfers: list[Transfer] = []
+        self.lane_ids: npt.NDArray[np.int64] = np.arange(
+            machine.warps * LANES, dtype=np.int64
+        ).reshape(shape)
+        machine.on_wave.append(self.reset)
+
+    def reset(self) -> None:
+        self.finish()
+        self.committed[...] = 0
+        self.bulk_committed[...] = 0
+
+    def retires_now(self) -> bool:
+        """Whether work retires at issue."""
+        how = self.machine.asynchrony
+        return how == "early" or (how == "random" and self.machine.random.random() < 0.5)
+
+    # -- cp.async --------------------------------------------------------------------------------
+
+    def issue(self, source: I64, into: I64, size: int, given: Any, sel: Any, mask: Mask) -> None:
+        """Start a copy of the active lanes (arrays compressed where there is a mask)."""
+        memory = self.machine.memory
+        if memory.poisoned:
+            memory.check_poison(memory.shared, into, size)
+        lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
+        groups = self.committed[sel].copy() if mask is None else self.committed[sel][mask]
+        low, high = int(groups.min()), int(groups.max())
+        copy = Copy(source, into, size, given, lanes, groups, low, high, self.issued)
+        self.issued += 1
+        for hook in self.machine.hooks:
+            hook.on_copy_issue(copy)
+        if self.retires_now():
+            self._move(copy)
+            return
+        memory.set_poison(into, size, 1)
+        memory.poisoned += 1
+        self.copies.append(copy)
+
+    def _move(self, copy: Copy) -> None:
+        copy.move(self.machine.memory)
+        self.machine.progress = True
+        for hook in self.machine.hooks:
+            hook.on_copy_complete(copy)
+
+    def _retire(self, copy: Copy) -> None:
+        memory = self.machine.memory
+        memory.set_poison(copy.into, copy.size, 0)
+        memory.poisoned -= 1
+        self._move(copy)
+
+    def commit(self, sel: Any, mask: Mask) -> None:
+        self.committed[sel] += 1 if mask is None else mask
+
+    def wait(self, sel: Any, mask: Mask, newest: int | None) -> None:
+        """Retire all but the `newest` committed groups of the lanes; None: everything issued."""
+        if not self.copies:
+            return
+        committed = self.committed[sel]
+        limit = committed + 1 if newest is None else committed - newest
+        if (
+            mask is None
+            and is_slice(sel)
+            and sel == slice(0, self.machine.resident)
+            and int(limit.min()) == (bound := int(limit.max()))
+        ):
+            self.copies = [c for c in self.copies if not self._whole(c, bound)]
+            if not any(c.low < bound for c in self.copies):
+                return
+        limits = np.full(self.committed.shape, -1, np.int32)
+        limits[sel] = limit if mask is None else np.where(mask, limit, -1)
+        flat = limits.ravel()
+        kept: list[Copy] = []
+        for copy in self.copies:
+            ready = copy.groups < flat[copy.lanes]
+            if ready.all():
+                self._retire(copy)
+            elif ready.any():
+                done = copy.part(ready)
+                self.machine.memory.poisoned += 1  # two records now
+                self._retire(done)
+                kept.append(copy.part(~ready))
+            else:
+                kept.append(copy)
+        self.copies = kept
+
+    def _whole(self, copy: Copy, bound: int) -> bool:
+        if copy.high >= bound:
+            return False
+        self._retire(copy)
+        return True
+
+    def arrive_later(self, at: I64, sel: Any, mask: Mask, raise_first: bool) -> None:
+        """cp.async.mbarrier.arrive: once the copies issued so far by these lanes are complete."""
+        from fragir.emulator.instructions.mbarriers import update
+
+        lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
+        if raise_first:
+            for position in at.ravel():
+                update(self.machine, int(position), 0, 0, more=1)
+        self.arrivals.append(Arrival(at.ravel(), lanes.ravel(), raise_first, self.issued))
+
+    # -- bulk ------------------------------------------------------------------------------------
+
+    def transfer(self, transfer: Transfer) -> None:
+        memory = self.machine.memory
+        if transfer.into is not None and memory.poisoned:
+            memory.check_poison(memory.shared, transfer.into, transfer.grain)
+        for hook in self.machine.hooks:
+            hook.on_transfer_issue(transfer)
+        if self.retires_now():
+            self._execute(transfer)
+            return
+        if transfer.into is not None and transfer.poisons:
+            memory.set_poison(transfer.into, transfer.grain, 1)
+            memory.poisoned += 1
+        self.transfers.append(transfer)
+
+    def _complete(self, transfer: Transfer) -> None:
+        memory = self.machine.memory
+        if transfer.into is not None and transfer.poisons:
+            memory.set_poison(transfer.into, transfer.grain, 0)
+            memory.poisoned -= 1
+        self._execute(transfer)
+
+    def _execute(self, transfer: Transfer) -> None:
+        from fragir.emulator.instructions.mbarriers import update
+
+        transfer.move(self.machine.memory)
+        for hook in self.machine.hooks:
+            hook.on_transfer_complete(transfer)
+        if transfer.signal >= 0:
+            for hook in self.machine.hooks:
+                hook.on_mbarrier("complete", transfer.signal, transfer.lanes)
+            update(self.machine, transfer.signal, 0, -transfer.size)
+        self.machine.progress = True
+
+    def bulk_commit(self, sel: Any, mask: Mask) -> None:
+        self.bulk_committed[sel] += 1 if mask is None else mask
+
+    def bulk_wait(self, sel: Any, mask: Mask, newest: int) -> None:
+        if not self.transfers:
+            return
+        limits = np.full(self.committed.shape, -1, np.int32)
+        limit = self.bulk_committed[sel] - newest
+        limits[sel] = limit if mask is None else np.where(mask, limit, -1)
+        flat = limits.ravel()
+        kept: list[Transfer] = []
+        for item in self.transfers:
+            if 0 <= item.group < flat[item.lanes[0]]:
+                self._complete(item)
+            else:
+                kept.append(item)
+        self.transfers = kept
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    def end_round(self) -> bool:
+        """Nothing else can run: complete what completes by itself. Whether anything did."""
+        from fragir.emulator.instructions.mbarriers import update
+
+        if not self.arrivals and not self.transfers:
+            return False
+        for arrival in self.arrivals:
+            kept: list[Copy] = []
+            for copy in self.copies:
+                if copy.number >= arrival.number:
+                    kept.append(copy)
+                    continue
+                mine = np.isin(copy.lanes, arrival.lanes)
+                if mine.all():
+                    self._retire(copy)
+                elif mine.any():
+                    self.machine.memory.poisoned += 1
+                    self._retire(copy.part(mine))
+                    kept.append(copy.part(~mine))
+                else:
+                    kept.append(copy)
+            self.copies = kept
+            for position, lane in zip(arrival.at, arrival.lanes, strict=True):
+                for hook in self.machine.hooks:
+                    hook.on_mbarrier("arrive", int(position), np.array([lane]))
+                update(self.machine, int(position), 1, 0)
+        waiting = [t for t in self.transfers if t.group >= 0]
+        moving = [t for t in self.transfers if t.group < 0]
+        changed = bool(self.arrivals or moving)
+        self.arrivals = []
+        self.transfers = waiting
+        for item in moving:
+            self._complete(item)
+        return changed
+
+    def finish(self) -> None:
+        """The blocks have ended: whatever is pending happens now."""
+        if self.copies or self.transfers:
+            for hook in self.machine.hooks:
+                hook.on_leftover(self.copies, self.transfers)
+        for copy in self.copies:
+            self._retire(copy)
+        for item in self.transfers:
+            self._complete(item)
+        self.copies, self.transfers, self.arrivals = [], [], []
+        self.machine.wgmma.finish()
+
+    def describe(self) -> list[str]:
+        """Pending work, for the report of a deadlock."""
+        if not self.copies:
+            return []
+        return [f"{len(self.copies)} cp.async are pending and nobody waits for them"]

@@ -1,0 +1,442 @@
+"""Which lanes run next: lowest position first, in rounds, with parking per lane.
+
+The lanes that stand at the lowest position run one basic block together. A taken backward branch
+of a loop that polls (mbarrier waits, atomics, volatile or acquiring loads, nanosleep) parks its
+lanes until nothing else can run; so does a loop that was taken more than `BUDGET` times in one
+round. When nothing is left to run the round ends: asynchronous work that nobody waited for
+completes, parked lanes go on. A round that changes nothing is a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TextIO
+from zlib import crc32
+
+import numpy as np
+
+from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step, is_slice
+from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING, Machine
+from fragir.emulator.machine.watch import Watch
+from fragir.emulator.program.failure import failure
+from fragir.emulator.program.program import Program
+from fragir.errors import FragirError
+
+BUDGET = 4096
+PATIENCE = 2000  # rounds without any visible change before a loop that reads clocks is given up
+
+#: A terminator ends a block: the next position if it is one for all lanes, or None where it has
+#: written `key` itself.
+Terminator = Callable[[Any, Mask], int | None]
+
+
+@dataclass(slots=True)
+class Code:
+    """The decoded program. `steps` has None where a step was fused into an earlier one."""
+
+    steps: list[Step | None]
+    terminators: dict[int, Terminator]
+    leaders: set[int]
+    #: position -> lanes that must be there, as bits per warp (None: all that are alive)
+    collectives: dict[int, Callable[[Any, Mask], Any] | None]
+    #: positions where the four warps of a warpgroup must come together
+    warpgroups: set[int]
+
+
+@dataclass(slots=True)
+class Block:
+    """Straight-line code from one position on: [start, end), then a terminator or falling on."""
+
+    pairs: list[tuple[int, Step]]
+    end: int
+    terminator: Terminator | None
+    collective: bool
+    warpgroup: bool
+    size: int  # instructions, the terminator among them
+    runs: int = 0
+
+
+class Scheduler:
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        code: Code,
+        watch: Watch,
+        seed: int | None,
+        trace: TextIO | None = None,
+    ) -> None:
+        self.machine, self.program, self.code = machine, program, code
+        self.watch = watch
+        self.blocks: dict[int, Block] = {}
+        self.shuffle = seed is not None
+        self.back_edges: dict[int, int] = {}
+        self.trace = trace
+        self._snapshot: tuple[int, int] | None = None
+        self._idle = 0
+        self._at = 0
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def run_wave(self) -> None:
+        """Run until every lane of the resident blocks has exited."""
+        self._snapshot, self._idle = None, 0
+        while True:
+            group = self._pick()
+            if group is not None:
+                self._execute(*group)
+            elif not self._end_round():
+                return
+
+    def _pick(self) -> tuple[int, Any, Mask, int] | None:
+        key = self.machine.key[: self.machine.resident]
+        at = int(key.min())
+        if at >= PARKED:
+            return None
+        if self.shuffle:
+            at = self.machine.random.choice(np.unique(key[key < PARKED])).item()
+        here = key == at
+        if self.shuffle:
+            here &= self._some_warps(here)
+            others = -1  # one block, then choose again
+        elif here.all():
+            return at, slice(0, len(key)), None, EXITED
+        else:
+            others = int(np.where(here, EXITED, key).min())
+        warps = np.flatnonzero(here.any(axis=1))
+        sel = contiguous(warps)
+        part = here[sel]
+        return at, sel, None if part.all() else part, others
+
+    def _some_warps(self, here: Any) -> Any:
+        """A random choice of the warps that stand there, at least one: [warp, 1]."""
+        warps = np.flatnonzero(here.any(axis=1))
+        random = self.machine.random
+        chosen = [w for w in warps if random.random() < 0.5] or [random.choice(list(warps))]
+        result = np.zeros((len(here), 1), np.bool_)
+        result[chosen] = True
+        return result
+
+    def block(self, start: int) -> Block:
+        found = self.blocks.get(start)
+        if found is None:
+            code = self.code
+            pairs: list[tuple[int, Step]] = []
+            end = start
+            collective = warpgroup = False
+            while end not in code.terminators and (end == start or end not in code.leaders):
+                step = code.steps[end]
+                if step is not None:
+                    pairs.append((end, step))
+                collective = collective or end in code.collectives
+                warpgroup = warpgroup or end in code.warpgroups
+                end += 1
+            last = code.terminators.get(end)
+            size = end - start + (last is not None)
+            found = Block(pairs, end, last, collective, warpgroup, size)
+            self.blocks[start] = found
+        return found
+
+    def _execute(self, at: int, sel: Any, mask: Mask, others: int) -> None:
+        """Run a group of lanes until others stand lower, or it splits, waits or parks."""
+        position, watch = at, self.watch
+        block = self.block(at)
+        try:
+            while True:
+                block = self.blocks.get(at) or self.block(at)
+                width = self._width(sel)
+                block.runs += width
+                watch.left -= width * block.size
+                if watch.left < 0:
+                    self._look(at, sel, mask)
+                if self.trace is not None:
+                    self._write_trace(at, block, sel, mask)
+                if (mask is not None and block.collective) or (
+                    block.warpgroup and not whole_warpgroups(sel)
+                ):
+                    left = self._run_split(block, sel, mask)
+                    if left is None:
+                        return
+                    sel, mask = left
+                    position = block.end
+                else:
+                    for position, step in block.pairs:
+                        step(sel, mask)
+                if block.terminator is None:
+                    after: int | None = block.end
+                else:
+                    position = block.end
+                    after = block.terminator(sel, mask)
+                if after is None:
+                    return
+                if after >= others:
+                    self.machine.key[sel] = (
+                        after if mask is None else np.where(mask, after, self.machine.key[sel])
+                    )
+                    return
+                at = after
+        except AccessFault as fault:
+            if (mask is not None and block.collective) or block.warpgroup:
+                position = self._at
+            raise self._fault(fault, position, sel, mask) from None
+        except FragirError as error:
+            if error.line is None:
+                raise self._placed(error, position, sel) from None
+            raise
+        except MemoryError:
+            raise
+        except Exception as problem:
+            if (mask is not None and block.collective) or block.warpgroup:
+                position = self._at
+            raise failure(self.program, self.program.code[position].ins, problem) from problem
+
+    @staticmethod
+    def _width(sel: Any) -> int:
+        return sel.stop - sel.start if is_slice(sel) else len(sel)
+
+    def _run_split(self, block: Block, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+        """A block with collective instructions for incomplete warps."""
+        for at, step in block.pairs:
+            self._at = at
+            if mask is not None and at in self.code.collectives:
+                left = self._gather(at, sel, mask)
+                if left is None:
+                    return None
+                sel, mask = left
+            if at in self.code.warpgroups:
+                left = self._gather_warpgroups(at, sel, mask)
+                if left is None:
+                    return None
+                sel, mask = left
+            step(sel, mask)
+        self._at = block.end
+        return sel, mask
+
+    def _gather(self, at: int, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+        """Hold the warps whose named lanes have not all come to the collective at `at`."""
+        machine = self.machine
+        needs = self.code.collectives[at]
+        alive = (machine.alive[sel] * LANE_BITS).sum(axis=1, dtype=np.uint32)
+        needed = alive if needs is None else needs(sel, mask) & alive
+        here = (mask * LANE_BITS).sum(axis=1, dtype=np.uint32)
+        incomplete = needed & ~here != 0
+        if not incomplete.any():
+            return sel, mask
+        warps = np.arange(machine.warps)[sel]
+        key = machine.key
+        for index in np.flatnonzero(incomplete):
+            warp = warps[index]
+            key[warp] = np.where(mask[index], at | WAITING, key[warp])
+            waiting = key[warp] == at | WAITING
+            if int(needed[index]) & ~int((waiting * LANE_BITS).sum(dtype=np.uint32)) == 0:
+                key[warp] = np.where(waiting, at, key[warp])
+        if incomplete.all():
+            return None
+        part = mask[~incomplete]
+        return contiguous(warps[~incomplete]), None if part.all() else part
+
+    def _gather_warpgroups(self, at: int, sel: Any, mask: Mask) -> tuple[Any, Mask] | None:
+        """Hold the warps whose warpgroup is not complete at the wgmma at `at`."""
+        machine = self.machine
+        warps = np.arange(machine.warps)[sel]
+        groups, counts = np.unique(warps // 4, return_counts=True)
+        complete = np.isin(warps // 4, groups[counts == 4])
+        if complete.all():
+            return sel, mask
+        key = machine.key
+        for index in np.flatnonzero(~complete):
+            warp = warps[index]
+            lanes = machine.alive[warp] if mask is None else mask[index]
+            key[warp] = np.where(lanes, at | WAITING, key[warp])
+        for group in groups[counts < 4]:
+            rows = key[4 * group : 4 * group + 4]
+            waiting = rows == at | WAITING
+            if waiting.any(axis=1).all():
+                rows[waiting] = at
+        if not complete.any():
+            return None
+        part = None if mask is None else mask[complete]
+        if part is not None and part.all():
+            part = None
+        return contiguous(warps[complete]), part
+
+    def _look(self, at: int, sel: Any, mask: Mask) -> None:
+        """Say how far the run is; stop it where it has reached its limit."""
+        reason = self.watch.look(lambda: self._line(at))
+        if reason is None:
+            return
+        key = self.machine.key
+        key[sel] = at if mask is None else np.where(mask, at, key[sel])
+        lines, _ = self._who_stands_where()
+        text = f"{self.program.entry} was stopped {reason}: " + "; ".join(lines)
+        error = self.program.error(text, self.program.code[at].ins.at)
+        error.kind = "limit"
+        error.warp = int(np.arange(self.machine.warps)[sel][0]) % self.machine.warps_per_block
+        raise error
+
+    def _line(self, position: int) -> int | None:
+        return self.program.error("", self.program.code[position].ins.at).line
+
+    # -- branches --------------------------------------------------------------------------------
+
+    def park(self, position: int, polls: bool) -> bool:
+        """Whether the lanes that take the backward branch at `position` park."""
+        if polls:  # in another order a loop may come round before what it looks for has happened
+            return not self.shuffle or self.machine.random.random() < 0.5
+        taken = self.back_edges.get(position, 0) + 1
+        self.back_edges[position] = taken
+        return taken > BUDGET
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    def _end_round(self) -> bool:
+        machine = self.machine
+        machine.report.statistics.rounds += 1
+        key = machine.key[: machine.resident]
+        if int(key.min()) >= EXITED:
+            machine.engine.finish()
+            for hook in machine.hooks:
+                hook.on_finish()
+            return False
+        self.back_edges.clear()
+        if machine.engine.end_round():
+            machine.progress = True
+        held = (key & (PARKED | WAITING)) != 0
+        if machine.progress:
+            machine.progress = False
+            self._snapshot, self._idle = None, 0
+        else:
+            self._idle += 1
+            state = self._state()
+            if state == self._snapshot or self._idle > PATIENCE or not held.any():
+                raise self._deadlock()
+            self._snapshot = state
+        if not held.any() and int(key.min()) >= BLOCKED:
+            raise self._deadlock()
+        key[held] &= ~(PARKED | WAITING)
+        return True
+
+    def _state(self) -> tuple[int, int]:
+        total = 0
+        for rows in self.machine.files.values():
+            total = crc32(rows.reshape(-1).view(np.uint8).data, total)
+        return total, crc32(self.machine.key.reshape(-1).view(np.uint8).data)
+
+    def _deadlock(self) -> EmulationError:
+        """Say who waits where."""
+        machine = self.machine
+        lines, first = self._who_stands_where()
+        message = f"deadlock in {self.program.entry}: nothing can change any more; "
+        notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
+        text = message + "; ".join([*lines, *notes, *machine.engine.describe()])
+        error = self.program.error(text, -1 if first is None else first[0])
+        error.kind = "divergent" if self._torn() else "deadlock"
+        if first is not None:
+            _, warp, lane, flags = first
+            error.warp, error.lane = warp % machine.warps_per_block, lane
+            error.address = machine.barriers.waits_for(warp, lane, flags)
+        return error
+
+    def _who_stands_where(self) -> tuple[list[str], tuple[int, int, int, int] | None]:
+        """Where the lanes are, a line for each place, the first eight; and of the first of them
+        the place in the text, warp, lane and flags."""
+        machine = self.machine
+        key = machine.key[: machine.resident]
+        lines: list[str] = []
+        first: tuple[int, int, int, int] | None = None
+        mask = PARKED - 1
+        alive = key < EXITED
+        for value in np.unique(key[alive]):
+            position, flags = int(value) & mask, int(value) & ~mask
+            at = self.program.code[min(position, len(self.program.code) - 1)]
+            if flags & BLOCKED:
+                at = self.program.code[position - 1]
+                how = "blocked at"
+            else:
+                how = "stands at"
+                if flags:
+                    how = "waits for other lanes at" if flags & WAITING else "polls at"
+            where = self.program.error("", at.ins.at)
+            who = np.argwhere(key == value)
+            warp, lane = (int(x) for x in who[0])
+            block, local = machine.place(warp)
+            first = first or (at.ins.at, warp, lane, flags)
+            lines.append(
+                f"{len(who)} lanes, first block {block} warp {local} lane {lane}, {how} line "
+                f"{where.line}: {at.ins.mnemonic}{machine.barriers.describe(warp, lane, flags)}"
+            )
+            if len(lines) == 8:
+                break
+        return lines, first
+
+    def _torn(self) -> bool:
+        """Whether lanes wait at a collective for lanes of their warp that wait elsewhere."""
+        key = self.machine.key[: self.machine.resident]
+        waiting = (key & WAITING != 0) & (key < EXITED)
+        low = np.where(key < EXITED, key, 1 << 30).min(axis=1)
+        high = np.where(key < EXITED, key, -1).max(axis=1)
+        elsewhere = (key & (PARKED | BLOCKED) != 0) & (key < EXITED)
+        polls = ((key & PARKED != 0) & (key < EXITED)).any(axis=1)
+        torn = waiting.any(axis=1) & (low != high) & ~polls
+        return bool(torn.any() and (elsewhere | waiting)[torn].any())
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def _fault(self, fault: AccessFault, position: int, sel: Any, mask: Mask) -> EmulationError:
+        used = getattr(fault, "mask", mask)
+        if hasattr(fault, "sel"):
+            sel = getattr(fault, "sel")
+        warps = np.arange(self.machine.warps)[sel]
+        if used is None:
+            which, lane = divmod(fault.index, 32)
+        else:
+            which, lane = (int(x) for x in np.argwhere(used)[fault.index])
+        block, local = self.machine.place(int(warps[which]))
+        ins = self.program.code[position].ins
+        message = (
+            f"{ins.mnemonic} in {self.program.entry}, block {block} warp {local} lane {lane}, "
+            f"address 0x{fault.address:x}: {fault.reason}"
+        )
+        error = self.program.error(message, ins.at)
+        error.kind, error.warp, error.lane = fault.kind, local, lane
+        error.address = fault.address
+        return error
+
+    def _placed(self, error: FragirError, position: int, sel: Any) -> EmulationError:
+        ins = self.program.code[position].ins
+        warp, lane = getattr(error, "warp", None), getattr(error, "lane", None)
+        if warp is None:
+            warp = int(np.arange(self.machine.warps)[sel][0])
+        block, local = self.machine.place(warp)
+        where = f"block {block} warp {local}" + ("" if lane is None else f" lane {lane}")
+        message = f"{ins.mnemonic} in {self.program.entry}, {where}: "
+        placed = self.program.error(message + error.message, ins.at, error.hint)
+        placed.kind, placed.warp = getattr(error, "kind", "stopped"), local
+        placed.lane, placed.address = lane, getattr(error, "address", None)
+        return placed
+
+    def _write_trace(self, at: int, block: Block, sel: Any, mask: Mask) -> None:
+        assert self.trace is not None
+        lanes = 32 * self._width(sel) if mask is None else int(mask.sum())
+        warps = np.arange(self.machine.warps)[sel]
+        for position in range(at, min(block.end + 1, len(self.program.code))):
+            if position == block.end and block.terminator is None:
+                break
+            ins = self.program.code[position].ins
+            line = self.program.error("", ins.at).line
+            first, last = int(warps[0]), int(warps[-1])
+            self.trace.write(f"warps {first}..{last} lanes {lanes} line {line}: {ins.mnemonic}\n")
+
+
+def whole_warpgroups(sel: Any) -> bool:
+    """Whether a selection is made of whole, aligned warpgroups (for certain)."""
+    return is_slice(sel) and sel.start % 4 == 0 and sel.stop % 4 == 0
+
+
+def contiguous(warps: Any) -> Any:
+    """Warp indices as a slice where they are neighbours: slices are views, indices are copies."""
+    if len(warps) and int(warps[-1]) - int(warps[0]) + 1 == len(warps):
+        return slice(int(warps[0]), int(warps[-1]) + 1)
+    return warps

@@ -1,0 +1,1 @@
+"""Numbers: PTX's types as arrays, formats, rounding."""

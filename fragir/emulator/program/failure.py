@@ -1,0 +1,51 @@
+"""Errors while a statement is decoded or executed: the kernel's get its place, ours say so.
+
+What is wrong with a kernel is raised as EmulationError, by whoever finds it. Any other exception is
+a fault of the emulator's own; it is never told as the kernel's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from fragir.emulator.program.program import Program
+from fragir.errors import FragirError
+from fragir.ptx import tree
+
+
+class EmulatorFailure(FragirError):
+    """The emulator failed, at a statement. No EmulationError: the kernel may be right."""
+
+
+def failure(program: Program, ins: tree.Instruction, problem: Exception) -> EmulatorFailure:
+    """The error for an exception that nobody foresaw, at the statement that it came from."""
+    words = " ".join(str(problem).split())[:200]
+    what = f"{type(problem).__name__}: {words}" if words else type(problem).__name__
+    place = program.error("", ins.at)
+    return EmulatorFailure(
+        f"the emulator failed here, at {ins.mnemonic}: {what}",
+        place.file,
+        place.line,
+        place.col,
+        place.source,
+        "this is a fault of fragir's, not of the kernel's; please report it with this statement, "
+        "--debug shows the traceback",
+    )
+
+
+@contextmanager
+def statement(program: Program, ins: tree.Instruction) -> Generator[None]:
+    """Errors in here are about that statement, and get its place where they have none."""
+    try:
+        yield
+    except FragirError as error:
+        if error.line is not None or program.source is None:
+            raise
+        named = ins.mnemonic in error.message
+        text = error.message if named else f"{ins.mnemonic}: {error.message}"
+        raise program.error(text, ins.at, error.hint) from error
+    except MemoryError:
+        raise
+    except Exception as problem:
+        raise failure(program, ins, problem) from problem

@@ -1,0 +1,499 @@
+"""From a syntax tree to a flat list of instructions with every name resolved.
+
+Nothing here knows numpy arrays or warps: registers are numbered per width, variables get their
+place, labels become positions. Functions that the kernel can reach follow it in the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from fragir.emulator.common import DTYPES, EmulationError
+from fragir.emulator.program.declarations import functions_twice, problem, twice
+from fragir.emulator.program.expressions import binary
+from fragir.ptx import tree
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Row `index` of the register file of that width (bits; predicates are 1 wide).
+
+    A register of 128 bits is two neighbouring rows of the file of 64 bits, the low half first.
+    """
+
+    width: int
+    index: int
+    kind: str
+
+    @property
+    def halves(self) -> tuple[Register, ...]:
+        """The rows that it is made of."""
+        if self.width != 128:
+            return (self,)
+        return Register(64, self.index, "b64"), Register(64, self.index + 1, "b64")
+
+
+@dataclass(slots=True)
+class Symbol:
+    """A variable, parameter or function. `offset` counts within its space once it is placed.
+
+    `space`: global, const, shared, dynamic (extern shared), local, param (of the kernel), or
+    function (then `offset` is its number).
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    declaration: tree.Declaration | None = None
+    variable: tree.Variable | None = None
+    offset: int = -1
+    #: Of a recursive function: `offset` counts from the frame of the call.
+    framed: bool = False
+    #: Whether anything that the kernel can reach names it.
+    used: bool = False
+
+
+Entity = Register | Symbol
+
+WARP_SIZE = 32
+LARGEST = 1 << 40  # bytes of a variable; what fits the machine it runs on is another question
+#: Opcode of the pseudo instruction behind every call that copies the results.
+RESULTS = "results of call"
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names of one function, block or module; inner scopes hide outer ones."""
+
+    parent: Scope | None
+    function: Routine | None
+    names: dict[str, Entity] = field(default_factory=dict[str, Entity])
+    ranges: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    labels: dict[str, int] = field(default_factory=dict[str, int])
+    targets: dict[str, tuple[tree.Name, ...]] = field(
+        default_factory=dict[str, tuple[tree.Name, ...]]
+    )
+    prototypes: dict[str, tree.CallPrototype] = field(default_factory=dict[str, tree.CallPrototype])
+
+    def chain(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+
+@dataclass(slots=True)
+class Routine:
+    """A kernel or function in the flat list: instructions [start, end)."""
+
+    name: str
+    node: tree.Function
+    start: int = -1
+    end: int = -1
+    parameters: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
+    returns: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
+    #: What its body declares: an activation has its own of each.
+    registers: list[Register] = field(default_factory=list[Register])
+    variables: list[Symbol] = field(default_factory=list[Symbol])
+    frame_size: int = 0  # bytes of the frame of a recursive function
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One instruction of the flat list with the scope its names are looked up in."""
+
+    ins: tree.Instruction
+    scope: Scope
+
+
+def type_size(kind: str) -> int:
+    """Bytes of a PTX type in memory."""
+    return 16 if kind == "b128" else max(DTYPES[kind][1], 8) // 8
+
+
+class Program:
+    """A kernel and what it calls, flat."""
+
+    def __init__(self, module: tree.Module, entry: str | None) -> None:
+        self.module = module
+        self.source = module.source
+        entries = module.entries
+        if not entries:
+            raise EmulationError("the PTX has no .entry with a body", file=self._file())
+        if entry is None:
+            if len(entries) > 1:
+                raise EmulationError(
+                    f"the PTX has {len(entries)} entries; name one of: {', '.join(entries)}",
+                    file=self._file(),
+                )
+            entry = next(iter(entries))
+        if entry not in entries:
+            raise EmulationError(
+                f"the PTX has no entry {entry}",
+                file=self._file(),
+                hint=f"it has: {', '.join(entries)}",
+            )
+        self.entry = entry
+        self.counts = {1: 0, 8: 0, 16: 0, 32: 0, 64: 0}
+        self.symbols: list[Symbol] = []
+        self.code: list[Placed] = []
+        self.routines: dict[str, Routine] = {}
+        self._pending: list[Routine] = []
+        self._functions = {f.name.text: f for f in module.functions if f.body is not None}
+        self._declared = {f.name.text for f in module.functions}
+        #: Functions whose address is taken.
+        self.addressed: set[str] = set()
+        for item in module.items:
+            if isinstance(item, tree.Alias) and item.target.text in self._functions:
+                self._functions[item.name.text] = self._functions[item.target.text]
+        self.root = Scope(None, None)
+        for function in functions_twice(module):
+            raise self.error(f"{function.name.text} is defined twice", function.name.at)
+        self._refuse_twice(module.declarations)
+        for declaration in module.declarations:
+            self._declare(self.root, declaration)
+        self.main = self._routine(entries[entry])
+        while self._pending:
+            self._flatten(self._pending.pop(0))
+            if not self._pending:  # functions may be named in tables only
+                for symbol in self.symbols:
+                    if symbol.variable is not None and symbol.variable.initializer is not None:
+                        self._meet(symbol.variable.initializer, self.root, takes=True)
+        self._reach = self._call_graph()
+        #: Whether lanes need a stack: for recursion, or for alloca.
+        self.frames = any(n in to for n, to in self._reach.items()) or any(
+            p.ins.opcode[0] in ("alloca", "stacksave", "stackrestore") for p in self.code
+        )
+
+    # -- who calls whom ------------------------------------------------------------------------
+
+    def _call_graph(self) -> dict[str, set[str]]:
+        """The functions that each one can reach by calls; any whose address is taken may be
+        called through a register."""
+        direct: dict[str, set[str]] = {name: set() for name in self.routines}
+        for placed in self.code:
+            if placed.ins.opcode[0] != "call" or placed.scope.function is None:
+                continue
+            name = self.callee(placed.ins)
+            found = None if name is None else self._functions.get(name)
+            caller = direct[placed.scope.function.name]
+            if found is not None:
+                caller.add(found.name.text)
+            elif name is not None and name not in self._declared:
+                caller |= self.addressed & set(direct)
+        while True:
+            before = sum(map(len, direct.values()))
+            for to in direct.values():
+                for other in list(to):
+                    to |= direct[other]
+            if sum(map(len, direct.values())) == before:
+                return direct
+
+    def reenters(self, caller: Routine, callee: Routine | None) -> bool:
+        """Whether a function may be called again before one that it calls returns.
+
+        `callee` None: any that a register may name.
+        """
+        if caller.name not in self._reach.get(caller.name, ()):
+            return False
+        if callee is not None:
+            return callee is caller or caller.name in self._reach[callee.name]
+        return any(
+            n == caller.name or caller.name in self._reach[n]
+            for n in self.addressed
+            if n in self._reach
+        )
+
+    def recursive(self, routine: Routine) -> bool:
+        return routine.name in self._reach[routine.name]
+
+    @property
+    def externs(self) -> set[str]:
+        """Functions without a body that are called."""
+        called = {self.callee(p.ins) for p in self.code if p.ins.opcode[0] == "call"}
+        return {n for n in self._declared - set(self._functions) if n in called}
+
+    @staticmethod
+    def callee(ins: tree.Instruction) -> str | None:
+        """The name that a call calls: of a function, or of a register."""
+        for operand in ins.operands:
+            if isinstance(operand, tree.Name):
+                return operand.text
+        return None
+
+    def _file(self) -> str | None:
+        return self.module.source.filename if self.module.source else None
+
+    def error(self, message: str, at: int = -1, hint: str | None = None) -> EmulationError:
+        """An error that points at a place in the PTX."""
+        if self.source is None or at < 0:
+            return EmulationError(message, file=self._file(), hint=hint)
+        line, col = self.source.place(at)
+        text = self.source.line(line)
+        return EmulationError(message, self.source.filename, line, col, text, hint)
+
+    # -- names -------------------------------------------------------------------------------
+
+    def register(self, kind: str, owner: Routine | None, at: int = -1) -> Register:
+        """A new register; `owner`: the function that declares it."""
+        if kind not in DTYPES:
+            raise self.error(f"registers of type .{kind} are not supported", at)
+        width = DTYPES[kind][1]
+        file = min(width, 64)
+        made = Register(width, self.counts[file], kind)
+        self.counts[file] += len(made.halves)
+        if owner is not None:
+            owner.registers += made.halves
+        return made
+
+    def find(self, scope: Scope, name: str) -> Entity | None:
+        """What a name means there; registers come into being at their first use."""
+        for s in scope.chain():
+            found = s.names.get(name)
+            if found is not None:
+                if isinstance(found, Symbol):
+                    found.used = True
+                return found
+            if s.ranges:
+                stem = name.rstrip("0123456789")
+                entry = s.ranges.get(stem)
+                if entry is not None and stem != name and int(name[len(stem) :]) < entry[0]:
+                    made = s.names[name] = self.register(entry[1], s.function)
+                    return made
+        if name in self._functions:
+            routine = self._routine(self._functions[name])
+            number = list(self.routines).index(routine.name)
+            symbol = Symbol(name, "function", 8, 8, offset=number)
+            self.root.names[name] = symbol
+            return symbol
+        return None
+
+    def label(self, scope: Scope, name: str) -> int | None:
+        for s in scope.chain():
+            if name in s.labels:
+                return s.labels[name]
+        return None
+
+    def routine(self, name: str) -> Routine | None:
+        """The function of that name, made reachable; None where there is no body."""
+        node = self._functions.get(name)
+        return None if node is None else self._routine(node)
+
+    # -- flattening ----------------------------------------------------------------------------
+
+    def _routine(self, node: tree.Function) -> Routine:
+        name = node.name.text
+        found = self.routines.get(name)
+        if found is None:
+            found = self.routines[name] = Routine(name, node)
+            self._pending.append(found)
+        return found
+
+    def _flatten(self, routine: Routine) -> None:
+        scope = Scope(self.root, routine)
+        kernel = routine.node.kind == "entry"
+        for target, declarations in (
+            (routine.returns, routine.node.returns),
+            (routine.parameters, routine.node.parameters),
+        ):
+            for declaration in declarations or ():
+                target.extend(self._declare(scope, declaration, kernel))
+        assert routine.node.body is not None
+        routine.start = len(self.code)
+        self._block(routine.node.body, scope)
+        end = routine.node.body.end
+        self.code.append(Placed(tree.Instruction(None, ("ret",), (), end), scope))
+        routine.end = len(self.code)
+
+    def _refuse_twice(self, declarations: Iterable[tree.Declaration]) -> None:
+        for variable in twice(declarations):
+            raise self.error(f"{variable.name.text} is declared twice", variable.name.at)
+
+    def _block(self, block: tree.Block, scope: Scope) -> None:
+        self._refuse_twice(item for item in block.items if isinstance(item, tree.Declaration))
+        for item in block.items:
+            if isinstance(item, tree.Declaration):
+                self._declare(scope, item)
+            elif isinstance(item, tree.Label):
+                if item.name.text in scope.labels:
+                    text = f"the label {item.name.text} stands here twice"
+                    raise self.error(text, item.name.at)
+                scope.labels[item.name.text] = len(self.code)
+        label: str | None = None
+        for item in block.items:
+            match item:
+                case tree.Instruction():
+                    self.code.append(Placed(item, scope))
+                    self._touch(item, scope)
+                    if item.opcode[0] == "call":  # results are copied when it comes back
+                        back = tree.Instruction(item.guard, (RESULTS,), item.operands, item.at)
+                        self.code.append(Placed(back, scope))
+                case tree.Label():
+                    label = item.name.text
+                    scope.labels[label] = len(self.code)
+                    continue
+                case tree.Block():
+                    self._block(item, Scope(scope, scope.function))
+                case tree.BranchTargets() if label is not None:
+                    scope.targets[label] = _labels(item)
+                case tree.CallPrototype() if label is not None:
+                    scope.prototypes[label] = item
+                case _:
+                    pass
+            label = None
+
+    def _touch(self, ins: tree.Instruction, scope: Scope) -> None:
+        """Meet every name of an instruction, so that counts and sizes are known early."""
+        if ins.guard is not None:
+            self.find(scope, ins.guard.register.text)
+        calls = ins.opcode[0] == "call"
+        for operand in ins.operands:
+            direct = calls and isinstance(operand, tree.Name)
+            self._meet(operand, scope, takes=not direct)
+
+    def _meet(self, operand: tree.Operand, scope: Scope, takes: bool = False) -> None:
+        stack: list[object] = [operand]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, tree.Name):
+                found = self.find(scope, node.text)
+                if takes and isinstance(found, Symbol) and found.space == "function":
+                    self.addressed.add(self._functions[node.text].name.text)
+            elif isinstance(node, tree.Vector | tree.Parens):
+                stack.extend(node.elements)
+            elif isinstance(node, tree.Address):
+                stack.append(node.base)
+                stack.extend(node.rest)
+                if node.offset is not None:
+                    stack.append(node.offset)
+            elif isinstance(node, tree.Pair):
+                stack += [node.first, node.second]
+            elif isinstance(node, tree.Unary):
+                stack.append(node.operand)
+            elif isinstance(node, tree.Binary):
+                stack += [node.left, node.right]
+            elif isinstance(node, tree.Apply):
+                stack.append(node.argument)
+            elif isinstance(node, tree.Index):
+                stack += [node.base, node.index]
+            elif isinstance(node, tree.Component):
+                self.find(scope, node.base.text)  # video instructions take parts of registers
+
+    def _declare(
+        self, scope: Scope, node: tree.Declaration, kernel: bool = False
+    ) -> list[Symbol | Register]:
+        made: list[Symbol | Register] = []
+        bits = DTYPES[node.type][1] if node.type in DTYPES else 64
+        wrong = problem(node, bits, scope is self.root)
+        if wrong is not None:
+            raise self.error(wrong, node.at)
+        for variable in node.variables:
+            name = variable.name.text
+            if node.space == "reg":
+                if variable.count is not None:
+                    scope.ranges[name] = (variable.count.value, node.type)
+                elif node.vector is not None:
+                    for part in "xyzw"[: int(node.vector[1:])]:
+                        scope.names[f"{name}.{part}"] = self.register(
+                            node.type, scope.function, node.at
+                        )
+                else:
+                    register = self.register(node.type, scope.function, node.at)
+                    scope.names[name] = register
+                    made.append(register)
+                continue
+            made.append(self._variable(scope, node, variable, kernel))
+        return made
+
+    def _variable(
+        self, scope: Scope, node: tree.Declaration, variable: tree.Variable, kernel: bool
+    ) -> Symbol:
+        name = variable.name.text
+        unit = type_size(node.type) if node.type in DTYPES else 8
+        unit *= int(node.vector[1:]) if node.vector else 1
+        size, initial = unit, variable.initializer
+        for index, dimension in enumerate(variable.dimensions):
+            if dimension is not None:
+                size *= self.constant(dimension)
+            elif index == 0 and isinstance(initial, tree.Vector):
+                size *= len(initial.elements)
+            else:
+                size = 0
+        if size > LARGEST:
+            raise self.error(
+                f"{name} has {size} bytes, more than any machine has", node.at, f"at most {LARGEST}"
+            )
+        align = node.align.value if node.align else unit
+        space = node.space
+        if space == "param":
+            space = "param" if kernel else "local"
+        if space == "shared" and "extern" in node.linkage:
+            space, size = "dynamic", 0
+        if node.type in ("texref", "surfref", "samplerref"):
+            raise self.error(f".{node.type} variables are not supported", node.at)
+        symbol = Symbol(name, space, size, align, node, variable)
+        scope.names[name] = symbol
+        self.symbols.append(symbol)
+        if scope.function is not None:
+            scope.function.variables.append(symbol)
+        return symbol
+
+    # -- constants -----------------------------------------------------------------------------
+
+    def constant(self, node: tree.Operand) -> int:
+        """The value of a constant expression; FragirError where it is none."""
+        value = self.constant_or_none(node)
+        if value is None:
+            raise self.error("a constant is expected here", node.at)
+        return value
+
+    def constant_or_none(self, node: tree.Operand) -> int | None:
+        match node:
+            case tree.Integer():
+                return node.value
+            case tree.Name(text="WARP_SZ"):
+                return WARP_SIZE
+            case tree.Parens(elements=(inner,)):
+                return self.constant_or_none(inner)
+            case tree.Cast():
+                return self.constant_or_none(node.operand)
+            case tree.Unary():
+                inner_value = self.constant_or_none(node.operand)
+                if inner_value is None:
+                    return None
+                return {
+                    "-": -inner_value,
+                    "+": inner_value,
+                    "~": ~inner_value,
+                    "!": int(not inner_value),
+                }[node.operator]
+            case tree.Binary():
+                left, right = (
+                    self.constant_or_none(node.left),
+                    self.constant_or_none(node.right),
+                )
+                if left is None or right is None:
+                    return None
+                return binary(node.operator, left, right)
+            case tree.Conditional():
+                condition = self.constant_or_none(node.condition)
+                if condition is None:
+                    return None
+                return self.constant_or_none(node.then if condition else node.otherwise)
+            case _:
+                return None
+
+
+def _labels(targets: tree.BranchTargets) -> tuple[tree.Name, ...]:
+    """The labels of a list; `L<3>` is L0, L1 and L2 (11.2.1)."""
+    if not targets.counts:
+        return targets.labels
+    found: list[tree.Name] = []
+    for name, count in zip(targets.labels, targets.counts, strict=True):
+        if count is None:
+            found.append(name)
+        else:
+            found += [tree.Name(f"{name.text}{i}", name.at) for i in range(count.value)]
+    return tuple(found)

@@ -1,0 +1,165 @@
+"""The primitive of the floating-point tensor cores, for many outputs at once.
+
+`dot` computes, for every output, the chain of fused steps of `arithmetic.Fused`. Why it is fast:
+the product of two elements is exact in float32 (if their exponents are moderate) and so is its
+multiple by 2^(F-E), so that the cast of float to int32 is the hardware's truncation; the terms of a
+step fit in int32, and only the addend takes part as float64. Large temporaries are kept between
+calls: fresh pages cost more than the arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.numbers.formats import F64, I32, ZERO_NARROW, Bits, Values
+from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
+
+NAN_F32 = np.uint32(0x7FFFFFFF)
+NAN_F16 = np.uint32(0x7FFF)
+
+
+class _Scratch(threading.local):
+    """Arrays reused from call to call, one set a thread."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], npt.NDArray[Any]] = {}
+
+    def array(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        size = math.prod(shape)
+        key = (name, np.dtype(dtype).str)
+        have = self.kept.get(key)
+        if have is None or have.size < size:
+            have = self.kept[key] = np.empty(size, dtype)
+        return have[:size].reshape(shape)
+
+
+_scratch = _Scratch()
+
+
+def _pow2(exponent: I32) -> F64:
+    """2.0 ** exponent for normal results."""
+    bits = exponent.astype(np.int64)
+    bits += 1023
+    bits <<= 52
+    return bits.view(np.float64)
+
+
+def _addend(c: Bits, accumulator: str) -> tuple[F64, I32, bool]:
+    """Value, exponent (very low for zero) and whether any is Inf or NaN."""
+    if accumulator == "f32":
+        magnitude = c & np.uint32(0x7FFFFFFF)
+        value = c.view(np.float32).astype(np.float64)
+        exponent = (magnitude >> np.uint32(23)).view(np.int32)
+        bias, top = 127, 255
+    else:
+        magnitude = c & np.uint32(0x7FFF)
+        value = c.astype(np.uint16).view(np.float16).astype(np.float64)
+        exponent = (magnitude >> np.uint32(10)).view(np.int32)
+        bias, top = 15, 31
+    np.maximum(exponent, 1, out=exponent)
+    special = bool(exponent.size) and int(exponent.max()) == top
+    exponent -= bias
+    exponent[magnitude == 0] = 4 * -1000
+    return value, exponent, special
+
+
+def _round(value: F64, rounding: Rounding, tiny: bool) -> Bits:
+    """The bits of the result. `tiny`: some |value| may be below the least normal f32.
+
+    A zero result is +0, also where a negative value rounds to it.
+    """
+    if rounding is Rounding.RNE_F16:
+        result = value.astype(np.float16).view(np.uint16).astype(np.uint32)
+        result[result == 0x8000] = 0
+        return result
+    kept, least = (23, 2.0**149) if rounding is Rounding.RZ_F32 else (13, 2.0**139)
+    cut = value.view(np.int64) & np.int64(-1 << (52 - kept))
+    result = cut.view(np.float64)
+    if tiny:
+        small = np.abs(value) < 2.0**-126
+        result[small] = np.trunc(value[small] * least) / least + 0.0
+    return result.astype(np.float32).view(np.uint32)
+
+
+def _moderate(values: Values) -> bool:
+    """Whether every non-zero exponent lies in -50..60, so that float32 holds all products."""
+    nonzero = values.exponent[values.exponent > ZERO_NARROW * 4]
+    return not nonzero.size or (int(nonzero.min()) >= -50 and int(nonzero.max()) <= 60)
+
+
+def dot(a: Values, b: Values, c: Bits, how: Fused, *, half_addend: bool = False) -> Bits:
+    """d = c + sum over k of a[k] * b[k], as the hardware adds it.
+
+    `a`, `b`: `[K, ...]`, broadcast against each other to `[K, *c.shape]`. `c`: bits of the
+    accumulator's format (f32, or f16 in the low half), any shape. `half_addend`: c was widened from
+    f16, so that its exponent is at least f16's. Returns bits shaped like `c`.
+    """
+    depth = a.value.shape[0]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for start in range(0, depth, how.step):
+            stop = min(start + how.step, depth)
+            c = _step(a[start:stop], b[start:stop], c, how, half_addend and start == 0)
+    return c
+
+
+def _step(a: Values, b: Values, c: Bits, how: Fused, half_addend: bool) -> Bits:
+    count = a.value.shape[0]
+    shape = (count, *c.shape)
+    narrow = a.narrow and b.narrow
+    exponents = _scratch.array("e", np.int8 if narrow else np.int16, shape)
+    np.add(a.exponent, b.exponent, out=exponents)
+    leading = np.maximum.reduce(exponents, axis=0).astype(np.int32)
+    leading[leading < (-40 if narrow else -1000)] = how.floor  # every product is zero
+    addend, exponent, special = _addend(c, how.rounding.accumulator)
+    if half_addend:
+        exponent[(exponent < -14) & (addend != 0)] = -14
+    np.maximum(leading, exponent, out=leading)
+    np.maximum(leading, how.floor, out=leading)
+
+    single = a.value.dtype == np.float32 and b.value.dtype == np.float32
+    if single and (narrow or (_moderate(a) and _moderate(b))):
+        # Where E is below -100 every product is zero, so any finite scale does.
+        scale32 = ((how.fraction + 127 - np.maximum(leading, -100)) << 23).view(np.float32)
+        terms = _scratch.array("p32", np.float32, shape)
+        np.multiply(a.value, b.value, out=terms)
+        np.multiply(terms, scale32, out=terms)
+    else:
+        terms = _scratch.array("p64", np.float64, shape)
+        np.multiply(a.value, b.value, out=terms, dtype=np.float64)
+        np.multiply(terms, _pow2(how.fraction - leading), out=terms)
+    cut = _scratch.array("q", np.int32, shape)
+    np.copyto(cut, terms, casting="unsafe")
+    wide = count << (how.fraction + 2) > 1 << 31  # |term| < 2^(F+2)
+    total = np.add.reduce(cut, axis=0, dtype=np.int64 if wide else np.int32).astype(np.float64)
+
+    addend_cut = addend * _pow2(how.fraction - leading)
+    if special:
+        addend_cut[~np.isfinite(addend)] = 0
+    np.trunc(addend_cut, out=addend_cut)
+    total += addend_cut
+    total *= _pow2(leading - how.fraction)
+    tiny = bool(leading.size) and int(leading.min()) - how.fraction < -126
+    result = _round(total, how.rounding, tiny)
+    if special or a.special is not None or b.special is not None:
+        _specials(a, b, addend, how, result)
+    return result
+
+
+def _specials(a: Values, b: Values, addend: F64, how: Fused, result: Bits) -> None:
+    """Overwrites the outputs that meet Inf or NaN: IEEE decides which, NaN has one bit pattern."""
+    left = a.value if a.special is None else a.special
+    right = b.value if b.special is None else b.special
+    if a.special is None and b.special is None:
+        total = np.where(np.isfinite(addend), 0.0, addend)
+    else:
+        total = np.add.reduce(np.multiply(left, right, dtype=np.float64), axis=0) + addend
+    half = how.rounding is Rounding.RNE_F16
+    infinity, sign, nan = (0x7C00, 0x8000, NAN_F16) if half else (0x7F800000, 1 << 31, NAN_F32)
+    result[np.isposinf(total)] = np.uint32(infinity)
+    result[np.isneginf(total)] = np.uint32(infinity | sign)
+    result[np.isnan(total)] = nan

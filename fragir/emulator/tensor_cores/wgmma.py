@@ -1,0 +1,234 @@
+"""wgmma.mma_async: the arithmetic of one warpgroup, operands from registers or shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.tensor_cores import descriptor
+from fragir.emulator.tensor_cores.arithmetic import Target, fused
+from fragir.emulator.tensor_cores.compute import Compute, Element, FusedMma, Integer
+from fragir.emulator.tensor_cores.fragment import Codes, Fragment, fragment
+from fragir.emulator.tensor_cores.maps import formula
+from fragir.emulator.tensor_cores.sparse import Metadata, granularity
+from fragir.emulator.tensor_cores.types import U8, U32, U64, Registers, TensorOp
+from fragir.emulator.tensor_cores.words import Words
+from fragir.errors import FragirError
+
+# (addresses: u32[G, X], each a multiple of 16, an offset in the block's shared window)
+#   -> u8[G, X, 16]: the 16 bytes at each of them, row g read from the block of warpgroup g.
+ReadShared: TypeAlias = Callable[[U32], U8]
+
+_CHUNK = 1 << 18  # products computed at once
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `WgmmaOp.execute` needs besides the arrays. `bits`: of an element of A and B."""
+
+    a: Fragment
+    d: Fragment
+    n: int
+    k: int
+    bits: int
+    negates: bool
+    compute: Compute
+    metadata: Metadata | None
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaOp(TensorOp):
+    """`wgmma.mma_async[.sp]... d, a, b-desc[, e, f], scale-d[, scale-a, scale-b[, trans...]]`.
+
+    PTX ISA 9.7.15.5.2 and 9.7.15.6.3. `d`: accumulator registers. `a`: A's registers where A comes
+    from registers (always 4; the statement decides). `e`, `selectors`: as in `MmaOp`.
+    `scales_inputs`: imm-scale-a and -b are in the statement. `transposes`: so are imm-trans-b and,
+    with A in shared memory, imm-trans-a before it.
+    """
+
+    d: Registers
+    a: Registers
+    plan: Plan = field(repr=False, compare=False)
+    e: Registers | None = None
+    selectors: tuple[int, ...] = ()
+    scales_inputs: bool = False
+    transposes: bool = False
+
+    def _addresses(self, words: U64, *, left: bool, transposed: bool) -> U32:
+        plan = self.plan
+        if transposed and not self.transposes:
+            raise FragirError(f"{self.mnemonic}: only 16-bit operands can be transposed")
+        columns = plan.k // 2 if left and plan.metadata is not None else plan.k
+        return descriptor.chunk_addresses(
+            words,
+            64 if left else plan.n,
+            columns * plan.bits // 8,
+            element_bytes=max(1, plan.bits // 8),
+            transposed=transposed,
+        )
+
+    def shared_addresses(
+        self, a: U64 | None, b: U64, *, transpose_a: bool = False, transpose_b: bool = False
+    ) -> U32:
+        """Where the operands lie: `u32[G, X]`, starts of 16-byte chunks in the shared window.
+
+        Exactly the chunks that `execute` with the same descriptors will read (A, if `a` is given,
+        then B), so that the machine can lock them from issue to retirement.
+        """
+        parts = [self._addresses(b, left=False, transposed=transpose_b)]
+        if a is not None:
+            parts.insert(0, self._addresses(a, left=True, transposed=transpose_a))
+        return np.concatenate([part.reshape(len(b), -1) for part in parts], axis=1)
+
+    def read_operand(
+        self, words: U64, read_shared: ReadShared, *, left: bool, transposed: bool
+    ) -> npt.NDArray[np.uint32]:
+        """Element bits `[G, k, m or n]`."""
+        addresses = self._addresses(words, left=left, transposed=transposed)
+        data = read_shared(addresses.reshape(len(words), -1))
+        data = data.reshape(*addresses.shape, 16)
+        return descriptor.elements(data, self.plan.bits, transposed=transposed)
+
+    def execute(
+        self,
+        d: U32,
+        a: U32 | U64,
+        b: U64,
+        read_shared: ReadShared,
+        *,
+        scale_d: bool | npt.NDArray[np.bool_] = True,
+        scale_a: int = 1,
+        scale_b: int = 1,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        e: U32 | None = None,
+        selector: int = 0,
+    ) -> U32:
+        """D = A*B (+ D where `scale_d`) for G warpgroups: `u32[d.count, G, 4, 32]`, a new array.
+
+        `a`: registers `u32[4, G, 4, 32]`, or descriptors `u64[G]`; `b`: descriptors `u64[G]`.
+        `scale_d`: one truth value or one per warpgroup `bool[G]`. `scale_a`, `scale_b`: 1 or -1.
+        `transpose_*`: the immediates imm-trans (true: MN-major). `e`: `u32[1, G, 4, 32]`.
+        The operands are read through `read_shared` here, so call it when the instruction retires.
+        """
+        plan = self.plan
+        groups = len(b)
+        if a.ndim == 1:
+            words = a.astype(np.uint64, copy=False)
+            left: Codes = self.read_operand(words, read_shared, left=True, transposed=transpose_a)
+        else:
+            left = np.moveaxis(plan.a.load(a.reshape(-1, groups, 128)), -1, 0)
+        right: Codes = self.read_operand(b, read_shared, left=False, transposed=transpose_b)
+        if plan.negates:
+            # The sign bit: exact, also for zeros; a NaN's sign does not matter.
+            sign = np.uint32(1 << (plan.bits - 1))
+            left = left ^ sign if scale_a == -1 else left
+            right = right ^ sign if scale_b == -1 else right
+        addend = np.moveaxis(plan.d.load(d.reshape(-1, groups, 128)), -1, 0)  # [G, 64, N]
+        addend = addend * np.broadcast_to(scale_d, (groups,)).astype(addend.dtype)[:, None, None]
+        kept = None
+        if plan.metadata is not None:
+            if e is None or selector not in self.selectors:
+                raise FragirError(
+                    f"{self.mnemonic}: sparsity selector {selector} is not one of {self.selectors}"
+                )
+            kept = plan.metadata.columns(e.reshape(groups, 128), selector)  # [k, 64, G]
+        result = np.empty_like(addend)
+        if groups > plan.n and plan.n < 32:  # lay the warpgroups innermost
+            size = max(1, _CHUNK // (64 * plan.n * plan.k))
+            for start in range(0, groups, size):
+                part = slice(start, start + size)
+                inner = (np.moveaxis(each[part], 0, -1) for each in (left, right, addend))
+                x, y, z = (np.ascontiguousarray(each) for each in inner)
+                chosen = None if kept is None else kept[..., part]
+                result[part] = np.moveaxis(plan.compute(x, y, z, chosen, None), -1, 0)
+        else:  # lay N innermost: as if it were the batch of a product of N = 1
+            size = max(1, _CHUNK // (plan.n * plan.k))
+            for group in range(groups):
+                for start in range(0, 64, size):
+                    rows = slice(start, start + size)
+                    result[group, rows] = self._rows(
+                        left[group][:, rows], right[group], addend[group, rows],
+                        None if kept is None else kept[:, rows, group],
+                    )  # fmt: skip
+        registers = plan.d.store(np.moveaxis(result, 0, -1))
+        return registers.reshape(-1, groups, 4, 32).astype(np.uint32, copy=False)
+
+    def _rows(self, a: Codes, b: Codes, c: Codes, kept: npt.NDArray[np.int64] | None) -> Codes:
+        """One warpgroup: A `[k, m]`, B `[K, N]`, C `[m, N]`."""
+        compute = self.plan.compute
+        if isinstance(compute, Integer) or kept is not None:
+            which = None if kept is None else kept[..., None]
+            return compute(a[..., None], b[..., None], c[..., None], which, None)[..., 0]
+        # A broadcasts along the innermost dimension, which is N: `[k, m, 1, 1]` by `[k, 1, 1, N]`.
+        return compute(a[..., None], b[:, None, :], c[:, None, :], None, None)[:, 0, :]
+
+
+_ELEMENTS: dict[str, tuple[int, int, tuple[str, ...]]] = {
+    # element -> (K, bits, results)
+    "f16": (16, 16, ("f16", "f32")),
+    "bf16": (16, 16, ("f32",)),
+    "tf32": (8, 32, ("f32",)),
+    "e4m3": (32, 8, ("f16", "f32")),
+    "e5m2": (32, 8, ("f16", "f32")),
+    "s8": (32, 8, ("s32",)),
+    "u8": (32, 8, ("s32",)),
+    "b1": (256, 1, ("s32",)),
+}
+_MIXED = ({"e4m3", "e5m2"}, {"s8", "u8"})
+
+
+def build_wgmma(words: Words, target: Target) -> WgmmaOp:
+    """Raises FragirError where PTX has no such form or the target does not have it."""
+    if target.name != "sm_90a":
+        raise words.refuse(f"target {target.name} does not have it", "wgmma needs sm_90a")
+    if len(words.types) != 3 or words.m != 64:
+        raise words.refuse("expected a shape m64nNkK and three types")
+    d, a, b = words.types
+    sparse = "sp" in words.flags
+    if a not in _ELEMENTS or (a != b and not any({a, b} <= each for each in _MIXED)):
+        raise words.refuse(f"there is no product of {a} and {b}")
+    depth, bits, results = _ELEMENTS[a]
+    integer = d == "s32"
+    legal_n = words.n in range(8, 257, 8)
+    if integer:
+        legal_n = legal_n and (words.n in (8, 24) or words.n % 16 == 0)
+    if d not in results or words.k != depth * (2 if sparse else 1) or not legal_n:
+        raise words.refuse(f"there is no such shape or result for {a}")
+    if (a == "b1") != ({"and", "popc"} <= words.flags) or (a == "b1" and sparse):
+        raise words.refuse("b1 has .and.popc, and no sparse form")
+    if "satfinite" in words.flags and (not integer or a == "b1"):
+        raise words.refuse(".satfinite is for 8-bit integers only")
+    left = fragment(
+        formula("WGMMA", f"m64nNk{depth}", a, "a"), ("col", "row"), (depth, 64), bits, lanes=128
+    )
+    accumulator = fragment(
+        formula("WGMMA", "m64nN", a, "d"), ("row", "col"), (64, words.n),
+        16 if d == "f16" else 32, lanes=128, elements=words.n // 2,
+    )  # fmt: skip
+    metadata = None
+    if sparse:
+        form = formula("WGMMA", f"m64nNk{words.k}", a, "e")
+        metadata = Metadata(form, granularity(a, packed=False), 64, words.k, lanes=128)
+    compute: Compute
+    if integer:
+        compute = Integer(a, b, clamp="satfinite" in words.flags)
+    else:
+        compute = FusedMma(Element(a), Element(b), fused(target.architecture, a, d))
+    plan = Plan(left, accumulator, words.n, words.k, bits, not integer, compute, metadata)
+    selectors = 0 if not sparse else (1 if bits == 8 else 2)
+    return WgmmaOp(
+        words.opcode,
+        target.name,
+        Registers(accumulator.count),
+        Registers(4),
+        plan,
+        Registers(1) if sparse else None,
+        tuple(range(selectors)),
+        not integer,
+        a in ("f16", "bf16"),
+    )

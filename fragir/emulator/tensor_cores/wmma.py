@@ -1,0 +1,272 @@
+"""wmma.load, wmma.store and wmma.mma: matrices whose fragments PTX leaves opaque.
+
+Where each element lies is as ptxas places it (`WMMA` in `maps_data.py`). wmma.mma is computed as
+the mma instructions that ptxas makes of it; where they differ from mma of the same shape:
+
+* tf32 m16n16k8 is two instructions of k4, so a step is at most 4 products on every machine;
+* a D of f16 with a C of f32 is computed in f32 and then rounded; a C of f16 is widened first
+  (read off SASS of ptxas 13.2; on Volta, whose tensor cores take both, the latter is theirs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.numbers import ieee
+from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Target, fused
+from fragir.emulator.tensor_cores.compute import Compute, Double, Element, FusedMma, Integer, Scales
+from fragir.emulator.tensor_cores.fragment import Codes, Fragment
+from fragir.emulator.tensor_cores.maps import Formula, Ints, formula
+from fragir.emulator.tensor_cores.mma import MmaOp, Plan
+from fragir.emulator.tensor_cores.types import Registers, TensorOp
+from fragir.emulator.tensor_cores.types import Words as RegisterWords
+from fragir.emulator.tensor_cores.words import Words, read_words
+
+_K16 = ("m16n16k16", "m32n8k16", "m8n32k16")
+#: A and B's type -> shapes, type of C and D (None: f16 or f32), lowest target.
+_FORMS: dict[str, tuple[tuple[str, ...], str | None, int]] = {
+    "f16": (_K16, None, 70),
+    "bf16": (_K16, "f32", 80),
+    "tf32": (("m16n16k8",), "f32", 80),
+    "f64": (("m8n8k4",), "f64", 80),
+    "s8": (_K16, "s32", 72),
+    "u8": (_K16, "s32", 72),
+    "s4": (("m8n8k32",), "s32", 75),
+    "u4": (("m8n8k32",), "s32", 75),
+    "b1": (("m8n8k128",), "s32", 75),
+}
+_BITS = {"f16": 16, "bf16": 16, "f64": 64, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
+
+
+@cache
+def _formula(shape: str, element: str, operand: str) -> Formula:
+    """The map of A, B (by K's shape) or C (all shapes of one M and N alike)."""
+    if shape.startswith("m8n8"):
+        if operand == "c":
+            element = {"m8n8k4": "f64", "m8n8k32": "s4", "m8n8k128": "b1"}[shape]
+        return formula("DENSE", shape, element, operand)
+    if operand == "c":
+        shape = shape.partition("k")[0]
+    return formula("WMMA", shape, element, operand)
+
+
+def _extents(words: Words, operand: str) -> tuple[int, int]:
+    """Rows and columns of A, B or C."""
+    return {"a": (words.m, words.k), "b": (words.k, words.n), "c": (words.m, words.n)}[operand]
+
+
+def _fragment(words: Words, element: str, operand: str, *names: str) -> Fragment:
+    form = _formula(words.shape, element, operand)
+    rows, columns = _extents(words, operand)
+    extents = {"row": rows, "col": columns}
+    bits = _BITS.get(element, 32)
+    return Fragment(
+        [form.evaluate(name) for name in names],
+        tuple(extents[name] for name in names),
+        bits,
+        64 if bits == 64 else 32,
+    )
+
+
+def _repeats(words: Words, element: str, operand: str) -> int:
+    """How often a fragment's registers follow each other: f16's A and B always have 8."""
+    if element != "f16" or operand == "c":
+        return 1
+    return 8 * 2 // _formula(words.shape, element, operand).elements
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WmmaAccess(TensorOp):
+    """`wmma.load.x r, [p], stride` and `wmma.store.d [p], r, stride`.
+
+    Each lane makes `len(slow)` accesses of `unit` bytes: access j of lane l is at
+    p + (slow[j, l] * stride + fast[j, l]) * bits / 8. `r`: the registers, `repeats` copies of the
+    matrix's own. `stride`: what it is where the statement has none.
+    """
+
+    r: Registers
+    repeats: int
+    unit: int
+    bits: int
+    stride: int
+    slow: Ints = field(repr=False, compare=False)
+    fast: Ints = field(repr=False, compare=False)
+
+    def addresses(self, base: npt.NDArray[Any], stride: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """`base`, `stride`: `[W, 32]` -> `[accesses, W, 32]`."""
+        step = self.slow[:, None] * stride.astype(np.int64) + self.fast[:, None]
+        return base + (step * self.bits >> 3).astype(base.dtype)
+
+    def join(self, values: npt.NDArray[Any]) -> RegisterWords:
+        """What was loaded, `[accesses, W, 32]` -> registers `[count, W, 32]`."""
+        own = self.r.count // self.repeats
+        per = len(values) // own
+        width = 8 * self.unit
+        words = np.zeros((own, *values.shape[1:]), self.r.dtype)
+        for part in range(per):
+            words |= values[part::per].astype(self.r.dtype) << self.r.dtype(part * width)
+        return np.tile(words, (self.repeats, 1, 1))
+
+    def split(self, registers: RegisterWords) -> npt.NDArray[Any]:
+        """Registers -> what is stored, `[accesses, W, 32]`."""
+        own = self.r.count // self.repeats
+        per = len(self.slow) // own
+        width = 8 * self.unit
+        values = np.repeat(registers[:own], per, axis=0)
+        for part in range(per):
+            values[part::per] >>= self.r.dtype(part * width)
+        return values.astype(f"u{self.unit}")
+
+
+def build_wmma_access(opcode: tuple[str, ...], target: Target) -> WmmaAccess:
+    """Raises FragirError where PTX has no such form or the target does not have it."""
+    spaces = ("global", "shared", "shared::cta")
+    head, action, operand = (*opcode, "", "")[:3]
+    words = read_words((head, *(w for w in opcode[3:] if w not in spaces)))
+    load = action == "load"
+    if operand not in (("a", "b", "c") if load else ("d",)) or len(words.types) != 1:
+        raise words.refuse("expected .load.a, .load.b, .load.c or .store.d, and one type")
+    (element,) = words.types
+    if len(words.layouts) != 1 or not words.shape:
+        raise words.refuse("expected a shape and one layout")
+    operand = "c" if operand == "d" else operand
+    least = [
+        form[2]
+        for name, form in _FORMS.items()
+        if words.shape in form[0] and element in ({form[1] or "f16", form[1] or "f32"}
+                                                  if operand == "c" else {name})
+    ]  # fmt: skip
+    if not least:
+        raise words.refuse(f"there is no such fragment of {element}")
+    if target.number < min(least):
+        raise words.refuse(f"target {target.name} does not have it", f"it needs sm_{min(least)}")
+    form = _formula(words.shape, element, operand)
+    by_row = words.layouts == ("row",)
+    slow, fast = (form.evaluate(x) for x in (("row", "col") if by_row else ("col", "row")))
+    bits = _BITS.get(element, 32)
+    width = 64 if bits == 64 else 32
+    per = width // bits
+    # Where a register's elements are neighbours in memory too, they are one access.
+    whole = (np.diff(fast.reshape(-1, per, 32), axis=1) == 1).all()
+    whole = whole and (np.diff(slow.reshape(-1, per, 32), axis=1) == 0).all()
+    if bits < 8 and not whole:
+        raise words.refuse("4-bit and single-bit A is .row and B is .col")
+    if whole:
+        slow, fast = slow[::per], fast[::per]
+    repeats = _repeats(words, element, operand)
+    count = form.elements // per * repeats
+    rows, columns = _extents(words, operand)
+    return WmmaAccess(
+        opcode,
+        target.name,
+        Registers(count, width),
+        repeats,
+        width // 8 if whole else bits // 8,
+        bits,
+        columns if by_row else rows,
+        slow,
+        fast,
+    )
+
+
+# -- arithmetic ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Products of f16 in f32, where C or D is f16: C is widened before, D rounded after."""
+
+    inner: Compute
+    widens: bool
+    narrows: bool
+
+    def __call__(
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+    ) -> Codes:
+        if self.widens:
+            c = ieee.half_values(c.astype(np.uint32)).view(np.uint32)
+        result = self.inner(a, b, c, kept, scales)
+        if not self.narrows:
+            return result
+        with np.errstate(invalid="ignore"):
+            return ieee.to_f16(result.astype(np.uint32, copy=False).view(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class WmmaOp(MmaOp):
+    """`wmma.mma d, a, b, c`: an `MmaOp` whose A and B may have their registers several times."""
+
+    def execute(self, a: RegisterWords, b: RegisterWords, c: RegisterWords, **extra: Any) -> Any:
+        plan = self.plan
+        return MmaOp.execute(self, a[: plan.a.count], b[: plan.b.count], c, **extra)
+
+
+def build_wmma(opcode: tuple[str, ...], target: Target) -> MmaOp:
+    """wmma.mma. Raises FragirError where PTX has no such form or the target does not have it."""
+    words = read_words((opcode[0], *opcode[2:]))
+    types = words.types
+    if len(types) == 2:  # f16 alone: the types of D and C
+        types = (types[0], "f16", "f16", types[1])
+    if len(types) != 4 or len(words.layouts) != 2:
+        raise words.refuse("expected two layouts, a shape and the types of D, A, B and C")
+    d, a, b, c = types
+    shapes, accumulator, least = _FORMS.get(a, ((), "", 0))
+    fits = {d, c} <= {"f16", "f32"} if accumulator is None else d == c == accumulator
+    if a != b or words.shape not in shapes or not fits or (a == "f16") != (len(words.types) == 2):
+        raise words.refuse("there is no such shape or combination of types")
+    if a == "b1" and "and" in words.flags:
+        least = 80
+    if target.number < least:
+        raise words.refuse(f"target {target.name} does not have it", f"it needs sm_{least}")
+    if (a == "b1") != ("popc" in words.flags) or (
+        a == "b1" and len(words.flags & {"xor", "and"}) != 1
+    ):
+        raise words.refuse(".popc and one of .xor and .and belong to b1, and only there")
+    if "satfinite" in words.flags and (d != "s32" or a == "b1"):
+        raise words.refuse(".satfinite is for products of integers only")
+    if a in ("s4", "u4", "b1") and words.layouts != ("row", "col"):
+        raise words.refuse("4-bit and single-bit products exist only as .row.col")
+    plan = Plan(
+        _fragment(words, a, "a", "col", "row"),
+        _fragment(words, b, "b", "row", "col"),
+        _fragment(words, c, "c", "row", "col"),
+        _fragment(words, d, "c", "row", "col"),
+        _compute(words, types, target),
+    )
+    return WmmaOp(
+        opcode,
+        target.name,
+        Registers(plan.a.count * _repeats(words, a, "a"), plan.a.width),
+        Registers(plan.b.count * _repeats(words, b, "b"), plan.b.width),
+        Registers(plan.c.count, plan.c.width),
+        Registers(plan.d.count, plan.d.width),
+        plan,
+    )
+
+
+def _compute(words: Words, types: tuple[str, ...], target: Target) -> Compute:
+    d, a, _, c = types
+    if d == "s32":
+        return Integer(a, a, clamp="satfinite" in words.flags, xor="xor" in words.flags)
+    if d == "f64":
+        for rounding in ("rz", "rm", "rp"):
+            if rounding in words.flags:
+                return Double(rounding)
+        return Double("rn")
+    volta = target.architecture is Architecture.VOLTA
+    single = d == "f32" or c == "f32"
+    how: Fused = fused(target.architecture, a, "f32" if single else "f16")
+    if a == "tf32":
+        how = replace(how, step=4)
+    inner = FusedMma(Element(a), Element(a), how, half_addend=volta and c == "f16" and d == "f32")
+    if a != "f16" or d == c:
+        return inner
+    return Converted(inner, widens=c == "f16" and not volta, narrows=d == "f16")
