@@ -10,7 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, axis, layout
+from fragir.layout.layout import Layout, layout
+from fragir.layout.modes import Axis, Condition, LayoutError, Mode, axis
 
 if TYPE_CHECKING:
     from fragir.layout.combine import (

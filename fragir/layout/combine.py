@@ -20,8 +20,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
-from fragir.layout.given import takes
-from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point
+from fragir.layout.arguments import takes
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, Condition, LayoutError, Mode, Point
 
 
 @takes(Layout)

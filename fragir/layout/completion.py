@@ -17,9 +17,10 @@ the original is replicated).
 
 from __future__ import annotations
 
+from fragir.layout.arguments import point, takes
 from fragir.layout.digits import along, digits_of, unit
-from fragir.layout.given import point, takes
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 
 
 @takes(Layout)

@@ -21,7 +21,7 @@ index [2:10 3:1]
 >>> compose(Layout.parse("index [4:10 6:1]"), column)
 Traceback (most recent call last):
 ...
-fragir.layout.layout.LayoutError: Mode 6:1 of axis index does not fit the outer layout's axis \
+fragir.layout.modes.LayoutError: Mode 6:1 of axis index does not fit the outer layout's axis \
 index [4:10 6:1]: its multiples carry between digits.
 """
 
@@ -33,8 +33,9 @@ from math import prod
 from typing import cast
 
 from fragir.errors import kind_of
-from fragir.layout.given import takes
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
+from fragir.layout.arguments import takes
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 from fragir.layout.synthesis import from_function
 
 # Above so many slots a composition that is no sum of digits is refused without trying every slot.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fragir.layout.layout import Condition
+from fragir.layout.modes import Condition
 
 
 def condition_for(axis: str, held: Sequence[bool]) -> Condition | None:

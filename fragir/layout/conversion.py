@@ -29,11 +29,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
+from fragir.layout.arguments import check_table, takes
 from fragir.layout.combine import appended, merged, reordered, split
 from fragir.layout.composition import compose
-from fragir.layout.given import check_table, takes
 from fragir.layout.inversion import inverse
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point, coalesced
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 
 Kind = Literal["identity", "registers", "warp", "block"]
 

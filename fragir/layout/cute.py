@@ -24,9 +24,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
+from fragir.layout.arguments import names, point, takes
 from fragir.layout.composition import compose
-from fragir.layout.given import names, point, takes
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, Point
 
 Tree = int | tuple["Tree", ...]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fragir.layout.layout import Layout, LayoutError, Mode, coalesced
+from fragir.layout.layout import Layout
+from fragir.layout.modes import LayoutError, Mode, coalesced
 
 
 @dataclass(frozen=True, slots=True)

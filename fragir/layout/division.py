@@ -10,7 +10,7 @@ tile [8:24 8:1] rest [3:8] dims (element)
 >>> zipped_divide(tile, col=7)
 Traceback (most recent call last):
 ...
-fragir.layout.layout.LayoutError: The tile of axis col does not divide it: No complement: \
+fragir.layout.modes.LayoutError: The tile of axis col does not divide it: No complement: \
 mode 7:1 of axis tile covers 7 along index, which does not divide the extent 24.
 
 `quotient` asks how a tile is made of an instruction's fragment: here the warp's 16 by 24
@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fragir.layout.arguments import takes
 from fragir.layout.combine import cut
 from fragir.layout.completion import complement
 from fragir.layout.composition import compose
 from fragir.layout.digits import unit
-from fragir.layout.given import takes
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode, coalesced
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, coalesced
 
 Tiler = int | Layout
 

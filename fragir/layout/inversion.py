@@ -16,9 +16,10 @@ R(L(x)) = x. It is asked only for points that are held; where there are gaps it 
 
 from __future__ import annotations
 
+from fragir.layout.arguments import takes
 from fragir.layout.digits import Digit, along, digits_of, unit
-from fragir.layout.given import takes
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode
 
 
 @takes(Layout)

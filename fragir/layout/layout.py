@@ -29,6 +29,7 @@ True
 
 Python builds the same value from its parts, and equal values print, compare and hash alike:
 
+>>> from fragir.layout.modes import axis
 >>> c == layout(axis("lane", (4, (0, 2)), (8, (1, 0))), axis("element", (2, (0, 1)), (2, (8, 0))))
 True
 
@@ -97,102 +98,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
-from fragir.errors import FragirError
+from fragir.layout.modes import (
+    DEFAULT_DIMS,
+    Axis,
+    Condition,
+    LayoutError,
+    Point,
+    check_parts,
+    coalesced,
+    default_dims,
+)
+from fragir.layout.slots import all_hold, covers_box, each_slot, slot_array
+from fragir.layout.text import parts_of, text_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Point: TypeAlias = tuple[int, ...]
 Nested: TypeAlias = "list[Nested] | Point | None"
-
-LARGEST_TABLE = 1 << 20
-"""Slots that are looked at one by one, as for a table; what is larger is an error at once."""
-
-DEFAULT_DIMS: dict[int, tuple[str, ...]] = {
-    1: ("index",),
-    2: ("row", "col"),
-    3: ("row", "col", "product"),
-}
-
-
-class LayoutError(FragirError):
-    """What was asked of a layout cannot be said as a layout; the message names the mode."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """One digit of an axis: `size` values, each moving the point by `stride` (per dimension)."""
-
-    size: int
-    stride: Point
-
-    def __str__(self) -> str:
-        if len(self.stride) == 1:
-            return f"{self.size}:{self.stride[0]}"
-        return f"{self.size}:({','.join(map(str, self.stride))})"
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """A hardware coordinate and its digits, fastest first."""
-
-    name: str
-    modes: tuple[Mode, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How many values the coordinate has."""
-        return prod(mode.size for mode in self.modes)
-
-    def __str__(self) -> str:
-        return f"{self.name} [{' '.join(map(str, self.modes))}]"
-
-    def at(self, coordinate: int, rank: int) -> Point:
-        """The point, in `rank` dimensions, that this axis contributes at a coordinate."""
-        point = [0] * rank
-        for mode in self.modes:
-            coordinate, digit = divmod(coordinate, mode.size)
-            if digit:
-                for dim, stride in enumerate(mode.stride):
-                    point[dim] += digit * stride
-        return tuple(point)
-
-    def points(self, rank: int) -> list[Point]:
-        """`at` for every coordinate in order. LayoutError beyond `LARGEST_TABLE`."""
-        if self.size > LARGEST_TABLE:
-            raise LayoutError(
-                f"Axis {self.name} has {self.size} coordinates; at most {LARGEST_TABLE} are looked "
-                "at one by one."
-            )
-        points: list[Point] = [(0,) * rank]
-        for mode in self.modes:
-            points = [
-                tuple(p + digit * s for p, s in zip(point, mode.stride, strict=True))
-                for digit in range(mode.size)
-                for point in points
-            ]
-        return points
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Holds where (coordinate of `axis` // divisor) % modulus == value."""
-
-    axis: str
-    divisor: int
-    modulus: int
-    value: int
-
-    def __call__(self, coordinate: int) -> bool:
-        return coordinate // self.divisor % self.modulus == self.value
-
-    def __str__(self) -> str:
-        return f"{self.axis}/{self.divisor}%{self.modulus}=={self.value}"
 
 
 @dataclass(frozen=True)
@@ -209,35 +136,9 @@ class Layout:
     where: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
-        if not all(isinstance(axis, Axis) for axis in _given(self.axes)):
-            raise LayoutError(f"The axes of a layout are a tuple of Axis, not {self.axes!r}.")
-        rank = len(self.dims)
-        names = {axis.name for axis in self.axes}
-        if len(names) != len(self.axes):
-            raise LayoutError(f"An axis name appears twice in {', '.join(self.names)}.")
-        if len(set(self.dims)) != rank:
-            raise LayoutError(f"A dimension name appears twice in {', '.join(self.dims)}.")
-        for axis in self.axes:
-            for mode in axis.modes:
-                if mode.size < 1:
-                    raise LayoutError(f"Mode {mode} of axis {axis.name} has no positive size.")
-                if len(mode.stride) != rank:
-                    raise LayoutError(
-                        f"Mode {mode} of axis {axis.name} has {len(mode.stride)} strides, but the "
-                        f"layout has the {rank} dimensions {', '.join(self.dims)}."
-                    )
-                if min(mode.stride, default=0) < 0:
-                    raise LayoutError(f"Mode {mode} of axis {axis.name} has a negative stride.")
-        if self.offset:
-            if len(self.offset) != rank or min(self.offset) < 0:
-                raise LayoutError(f"Offset {self.offset} is not {rank} non-negative numbers.")
-            if not any(self.offset):
-                object.__setattr__(self, "offset", ())
-        for condition in self.where:
-            if condition.axis not in names:
-                raise LayoutError(f"Condition {condition} names no axis of the layout.")
-            if condition.divisor < 1 or not 0 <= condition.value < condition.modulus:
-                raise LayoutError(f"Condition {condition} can never hold.")
+        check_parts(self.axes, self.dims, self.offset, self.where)
+        if self.offset and not any(self.offset):
+            object.__setattr__(self, "offset", ())
 
     # What it is made of
 
@@ -321,27 +222,7 @@ class Layout:
 
         The last axis changes fastest, as in `table`. LayoutError beyond `LARGEST_TABLE`.
         """
-        self._check_slots()
-        done: list[tuple[Point, Point | None]] = [((), self.origin)]
-        for axis in self.axes:
-            conditions = [c for c in self.where if c.axis == axis.name]
-            points = [
-                (index, point if all(c(index) for c in conditions) else None)
-                for index, point in enumerate(axis.points(self.rank))
-            ]
-            done = [
-                ((*at, index), None if start is None or step is None else _sum(start, step))
-                for at, start in done
-                for index, step in points
-            ]
-        return iter(done)
-
-    def _check_slots(self) -> None:
-        if prod(self.sizes.values()) > LARGEST_TABLE:
-            raise LayoutError(
-                f"The layout has {prod(self.sizes.values())} slots; at most {LARGEST_TABLE} are "
-                "looked at one by one."
-            )
+        return each_slot(self.axes, self.origin, self.where)
 
     def table(self) -> Nested:
         """Nested lists in the order of the axes; innermost the point, or None.
@@ -360,18 +241,9 @@ class Layout:
 
     def array(self) -> NDArray[np.int64]:
         """The table as an array of shape (sizes of the axes..., rank); -1 where nothing is held."""
-        import numpy as np
-
         if max(self.shape, default=0) > 1 << 63:
             raise LayoutError("The coordinates of the layout do not fit 64 bits.")
-        self._check_slots()
-        points, held = np.array(self.origin, np.int64), np.array(True)
-        for axis in self.axes:
-            conditions = [c for c in self.where if c.axis == axis.name]
-            steps = np.array(list(axis.points(self.rank)), np.int64).reshape(-1, self.rank)
-            kept = np.array([all(c(i) for c in conditions) for i in range(axis.size)], np.bool_)
-            points, held = points[..., None, :] + steps, held[..., None] & kept
-        return np.where(held[..., None], points, -1)
+        return slot_array(self.axes, self.origin, self.where)
 
     @cached_property
     def holders(self) -> dict[Point, list[Point]]:
@@ -394,45 +266,10 @@ class Layout:
         """
         start = self.origin if shape is None else (0,) * self.rank
         end = self.shape if shape is None else shape
-        slots = prod(self.sizes.values())
-        if slots != prod(e - s for s, e in zip(start, end, strict=True)):
+        extents = [e - s for s, e in zip(start, end, strict=True)]
+        if prod(self.sizes.values()) != prod(extents) or self.origin != start:
             return False
-        return self.origin == start and self._holds_all() and self._tiles(start, end)
-
-    def _holds_all(self) -> bool:
-        """Whether every slot holds something."""
-        return all(
-            condition.modulus == 1
-            or (condition.value == 0 and self.size(condition.axis) <= condition.divisor)
-            for condition in self.where
-        )
-
-    def _tiles(self, start: Point, end: Point) -> bool:
-        """Whether the sums of digits are all the points of a box, each once.
-
-        The point next to the corner along a dimension is one digit's stride, and a row of the box
-        is cut by that digit's runs in one way only. So every other stride is a multiple of the
-        run along this dimension, and the same holds for the box counted in runs: all digits go
-        along one dimension, and each goes on where the finer ones end.
-        """
-        digits: list[list[tuple[int, int]]] = [[] for _ in self.dims]
-        for axis in self.axes:
-            for mode in axis.modes:
-                moved = [dim for dim, stride in enumerate(mode.stride) if stride]
-                if mode.size == 1:
-                    continue
-                if len(moved) != 1:
-                    return False
-                digits[moved[0]].append((mode.stride[moved[0]], mode.size))
-        for along, first, last in zip(digits, start, end, strict=True):
-            covered = 1
-            for stride, size in sorted(along):
-                if stride != covered:
-                    return False
-                covered *= size
-            if covered != last - first:
-                return False
-        return True
+        return all_hold(self.axes, self.where) and covers_box(self.axes, extents)
 
     def replication(self) -> int:
         """How many slots hold each element.
@@ -489,24 +326,19 @@ class Layout:
         return {tuple(slot[i] for i in at): point for slot, point in self.slots()}
 
     def formula(self) -> str:
-        """The layout in the notation of the PTX ISA, which `fragir.layout.formula` reads."""
-        from fragir.layout.formula import to_formula
+        """The layout in the notation of the PTX ISA, which `fragir.layout.formula` reads.
 
-        return to_formula(self)
+        Raises LayoutError for an axis whose name means another axis in formulas (`i`).
+        """
+        from fragir.layout.formula_text import formula_of
+
+        return formula_of(self.simplified().axes, self.dims, self.origin, self.where)
 
     # Text
 
     @cached_property
     def _text(self) -> str:
-        parts = [str(axis) for axis in self.axes]
-        if self.offset:
-            parts.append(f"offset {_tuple(self.offset)}")
-        if self.where:
-            parts.append("where " + " and ".join(map(str, self.where)))
-        shown = bool(self.offset) or any(axis.modes for axis in self.axes)
-        if self.dims != DEFAULT_DIMS.get(self.rank if shown else 2):
-            parts.append(f"dims {_tuple(self.dims)}")
-        return " ".join(parts)
+        return text_of(self.axes, self.dims, self.offset, self.where)
 
     def __str__(self) -> str:
         return self._text
@@ -528,14 +360,13 @@ class Layout:
         Without `dims` the number of strides decides: one `index`, two `row, col`, three
         `row, col, product`. Blanks are free; in `where`, `/1` may be left out.
         """
-        from fragir.layout.text import parse
-
-        return parse(text)
+        return _parsed(text)
 
 
-def axis(name: str, *modes: tuple[int, Point]) -> Axis:
-    """An axis from (size, strides) pairs: `axis("lane", (4, (0, 2)), (8, (1, 0)))`."""
-    return Axis(name, tuple(Mode(size, stride) for size, stride in modes))
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Layout:
+    axes, dims, offset, where = parts_of(text)
+    return layout(*axes, dims=dims, offset=offset, where=where)
 
 
 def layout(
@@ -549,40 +380,3 @@ def layout(
         rank = next((len(m.stride) for a in axes for m in a.modes), len(offset) or 2)
         dims = default_dims(rank)
     return Layout(axes, dims, offset, tuple(where))
-
-
-def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
-    """The same digits with as few modes as possible; no mode has size one."""
-    merged: list[Mode] = []
-    for mode in modes:
-        if mode.size == 1:
-            continue
-        if merged:
-            last = merged[-1]
-            if all(s * last.size == t for s, t in zip(last.stride, mode.stride, strict=True)):
-                merged[-1] = Mode(last.size * mode.size, last.stride)
-                continue
-        merged.append(mode)
-    return tuple(merged)
-
-
-def _given(value: object) -> tuple[object, ...]:
-    """The items of a tuple; one that is nothing for anything else."""
-    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (None,)
-
-
-def _sum(a: Point, b: Point) -> Point:
-    if len(a) == 2:  # by far the most frequent case, and this is the innermost loop
-        return a[0] + b[0], a[1] + b[1]
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def default_dims(rank: int) -> tuple[str, ...]:
-    """The names of the dimensions where none are given. Raises LayoutError beyond three."""
-    if rank not in DEFAULT_DIMS:
-        raise LayoutError(f"A layout of {rank} dimensions needs names for them: dims (...).")
-    return DEFAULT_DIMS[rank]
-
-
-def _tuple(values: Iterable[int | str]) -> str:
-    return f"({','.join(map(str, values))})"

@@ -23,7 +23,7 @@ f2:{"bank": [[0, 1], [0, 2], [1, 1], [2, 2]]}
 >>> to_layout(swizzled)
 Traceback (most recent call last):
 ...
-fragir.layout.layout.LayoutError: No layout without carries: basis (1,) of axis col shares bits \
+fragir.layout.modes.LayoutError: No layout without carries: basis (1,) of axis col shares bits \
 with one before it.
 
 The text form is Triton's notation: `element` is called `register` there.
@@ -33,16 +33,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard, cast
 
-from fragir.layout.given import takes
-from fragir.layout.layout import (
+from fragir.layout.arguments import takes
+from fragir.layout.f2 import eliminate, packed_bits, solve, unpacked_bits, xor
+from fragir.layout.layout import Layout
+from fragir.layout.modes import (
     DEFAULT_DIMS,
     Axis,
-    Layout,
     LayoutError,
     Mode,
     Point,
@@ -93,7 +94,7 @@ class LinearLayout:
                 raise LayoutError(f"{name}={coordinate} is outside of its axis.")
             for bit, basis in enumerate(axes[name]):
                 if coordinate >> bit & 1:
-                    point = _xor(point, basis)
+                    point = xor(point, basis)
         return point
 
     @property
@@ -167,12 +168,12 @@ class LinearLayout:
     @cached_property
     def columns(self) -> tuple[int, ...]:
         """For every bit of every axis in order, the output bits as one number, first dim lowest."""
-        return tuple(_packed(basis, self.bits) for _, bases in self.axes for basis in bases)
+        return tuple(packed_bits(basis, self.bits) for _, bases in self.axes for basis in bases)
 
     @property
     def rank(self) -> int:
         """The rank of the matrix: the bits of the image."""
-        return len(_eliminate(self.columns))
+        return len(eliminate(self.columns))
 
     @property
     def is_bijection(self) -> bool:
@@ -223,7 +224,7 @@ def to_layout(linear: LinearLayout) -> Layout:
                     f"No layout without carries: basis {basis} of axis {name} shares bits with one "
                     "before it."
                 )
-            seen = _xor(seen, basis)
+            seen = xor(seen, basis)
         axes.append(Axis(name, coalesced(Mode(2, basis) for basis in bases)))
     return Layout(tuple(axes), linear.dims)
 
@@ -262,17 +263,17 @@ def right_inverse(linear: LinearLayout) -> LinearLayout:
 
     Raises LayoutError naming a dimension's bit that no slot reaches.
     """
-    reduced = _eliminate(linear.columns)
+    reduced = eliminate(linear.columns)
     sizes = [len(bases) for _, bases in linear.axes]
     axes: list[tuple[str, Bases]] = []
     place = 0
     for name, bits in zip(linear.dims, linear.bits, strict=True):
         bases: list[Point] = []
         for bit in range(bits):
-            inputs = _solve(reduced, 1 << (place + bit))
+            inputs = solve(reduced, 1 << (place + bit))
             if inputs is None:
                 raise LayoutError(f"No right inverse: nothing holds {name} {1 << bit} alone.")
-            bases.append(_unpacked(inputs, sizes))
+            bases.append(unpacked_bits(inputs, sizes))
         axes.append((name, tuple(bases)))
         place += bits
     return LinearLayout(tuple(axes), linear.names)
@@ -325,52 +326,6 @@ def product(fragment: LinearLayout, grid: LinearLayout) -> LinearLayout:
         )
         axes[name] = axes.get(name, ()) + moved
     return LinearLayout(tuple(axes.items()), fragment.dims)
-
-
-def _xor(a: Point, b: Point) -> Point:
-    return tuple(x ^ y for x, y in zip(a, b, strict=True))
-
-
-def _packed(point: Point, bits: Iterable[int]) -> int:
-    packed = place = 0
-    for value, width in zip(point, bits, strict=True):
-        packed |= value << place
-        place += width
-    return packed
-
-
-def _unpacked(packed: int, bits: Iterable[int]) -> Point:
-    values: list[int] = []
-    for width in bits:
-        values.append(packed & ((1 << width) - 1))
-        packed >>= width
-    return tuple(values)
-
-
-def _eliminate(columns: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Independent columns by their highest bit, each with the inputs whose sum it is."""
-    reduced: dict[int, tuple[int, int]] = {}
-    for index, column in enumerate(columns):
-        inputs = 1 << index
-        while column:
-            top = column.bit_length() - 1
-            if top not in reduced:
-                reduced[top] = (column, inputs)
-                break
-            column ^= reduced[top][0]
-            inputs ^= reduced[top][1]
-    return reduced
-
-
-def _solve(reduced: dict[int, tuple[int, int]], wanted: int) -> int | None:
-    inputs = 0
-    while wanted:
-        found = reduced.get(wanted.bit_length() - 1)
-        if found is None:
-            return None
-        wanted ^= found[0]
-        inputs ^= found[1]
-    return inputs
 
 
 def _is_axes(value: object) -> bool:

@@ -20,20 +20,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from fragir.layout.arguments import point, takes
 from fragir.layout.composition import compose
 from fragir.layout.condition import condition_for
 from fragir.layout.digits import Digit, along, digits_of
-from fragir.layout.given import point, takes
-from fragir.layout.layout import (
-    LARGEST_TABLE,
-    Axis,
-    Condition,
-    Layout,
-    LayoutError,
-    Mode,
-    Point,
-    coalesced,
-)
+from fragir.layout.layout import Layout
+from fragir.layout.modes import LARGEST_TABLE, Axis, Condition, LayoutError, Mode, Point, coalesced
 
 
 @takes(Layout)

@@ -22,11 +22,12 @@ lane [4:2] element [2:1 2:8]
 
 from __future__ import annotations
 
+from fragir.layout.arguments import takes
 from fragir.layout.combine import concatenated
 from fragir.layout.completion import complement
 from fragir.layout.composition import compose
-from fragir.layout.given import takes
-from fragir.layout.layout import Axis, Layout, LayoutError
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError
 
 
 @takes(Layout, Layout)

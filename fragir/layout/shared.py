@@ -35,7 +35,8 @@ from typing import cast
 
 from fragir.errors import kind_of, whole_number
 from fragir.layout.composition import compose
-from fragir.layout.layout import Layout, LayoutError
+from fragir.layout.layout import Layout
+from fragir.layout.modes import LayoutError
 
 BANKS = 32
 _ADDRESS_BITS = 64

@@ -16,7 +16,8 @@ from math import prod
 from typing import cast
 
 from fragir.errors import whole_number
-from fragir.layout.layout import Axis, Layout, LayoutError, Mode, Point
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, Point
 
 LARGEST_FUNCTION = 1 << 17
 """Slots at which a function is asked for its value."""

@@ -10,9 +10,10 @@ condition = name ["/" n] "%" n "==" n
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
-from fragir.layout.layout import Axis, Condition, Layout, LayoutError, Mode, Point, layout
+from fragir.layout.modes import DEFAULT_DIMS, Axis, Condition, LayoutError, Mode, Point
 
 _NUMBERS = r"(?:\(\s*\d+(?:\s*,\s*\d+)*\s*\)|\d+)"
 _MODE = re.compile(rf"\s*(\d+)\s*:\s*({_NUMBERS})")
@@ -27,6 +28,10 @@ MOST_DIGITS = 100
 _WORD = re.compile(r"[\w']+")
 
 
+Parts: TypeAlias = "tuple[tuple[Axis, ...], tuple[str, ...] | None, Point, tuple[Condition, ...]]"
+"""The axes of a layout, its dimensions (None where the text does not name them), offset, where."""
+
+
 def _numbers(text: str) -> Point:
     return tuple(_number(number) for number in text.strip("()").split(","))
 
@@ -37,9 +42,27 @@ def _number(text: str) -> int:
     return int(text)
 
 
-@lru_cache(maxsize=4096)
-def parse(text: str) -> Layout:
-    """`Layout.parse`, remembered per text."""
+def text_of(
+    axes: Sequence[Axis], dims: tuple[str, ...], offset: Point, where: Sequence[Condition]
+) -> str:
+    """The text of a layout of these parts; dimensions named as by default are left out."""
+    parts = [str(axis) for axis in axes]
+    if offset:
+        parts.append(f"offset {_tuple(offset)}")
+    if where:
+        parts.append("where " + " and ".join(map(str, where)))
+    shown = bool(offset) or any(axis.modes for axis in axes)
+    if dims != DEFAULT_DIMS.get(len(dims) if shown else 2):
+        parts.append(f"dims {_tuple(dims)}")
+    return " ".join(parts)
+
+
+def _tuple(values: Iterable[int | str]) -> str:
+    return f"({','.join(map(str, values))})"
+
+
+def parts_of(text: str) -> Parts:
+    """The parts of a layout from its text. Raises LayoutError with the column."""
     position = 0
 
     def take(pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -78,7 +101,7 @@ def parse(text: str) -> Layout:
         dims = tuple(name.strip() for name in match[1].split(","))
     if text[position:].strip():
         raise _syntax_error(text, position, "an axis such as lane [4:(0,2)], offset, where or dims")
-    return layout(*axes, dims=dims, offset=offset, where=where)
+    return tuple(axes), dims, offset, tuple(where)
 
 
 def _syntax_error(text: str, position: int, expected: str) -> LayoutError:

@@ -8,7 +8,8 @@ from math import prod
 from typing import Any, ParamSpec, TypeVar, cast
 
 from fragir.errors import kind_of, whole_number
-from fragir.layout.layout import LARGEST_TABLE, Layout, LayoutError, Point
+from fragir.layout.layout import Layout
+from fragir.layout.modes import LARGEST_TABLE, LayoutError, Point
 
 P = ParamSpec("P")
 R = TypeVar("R")
