@@ -1,22 +1,8 @@
-"""Expressions of tiles: what operators on tiles gather until a tile is used."""
+"""The order in which expressions of tiles are computed once a tile is used."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.dialects.builtin import LocationAttr
-
-from fragir.builder.values import Operand, Tile
-
-
-@dataclass(frozen=True, eq=False)
-class Expression:
-    """A function of tiles, scalars and numbers, element by element, and where it was written."""
-
-    function: str
-    operands: tuple[Operand, ...]
-    location: LocationAttr
-    name: str | None = None
+from fragir.builder.values import Tile
 
 
 def nodes(tile: Tile, is_leaf: set[Tile]) -> list[Tile]:

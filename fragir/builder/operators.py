@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
-
-from xdsl.ir import SSAValue
-
-from fragir.builder.places import fail
-
-if TYPE_CHECKING:
-    from fragir.builder.trace import Trace
+from abc import ABC, abstractmethod
+from typing import Any, Generic, Self, TypeVar
 
 Other = TypeVar("Other")
 
 
-class Value:
-    """Something that exists in one kernel."""
+class Operators(ABC, Generic[Other]):
+    """Operators as functions by name; `Other` is what may stand on the other side of one."""
 
-    __array_ufunc__ = None  # numpy's scalars leave operators with us to us
     __hash__ = object.__hash__  # by identity, as `==` is a comparison in the kernel
 
-    def __init__(self, trace: Trace, ssa: SSAValue | None):
-        self.trace = trace
-        self._ssa = ssa
-
-    def __bool__(self) -> bool:
-        fail(
-            f"{self!r} is known when the kernel runs, not while it is built",
-            "write k.if_(condition), k.select(condition, x, y), or x & y for `x and y`",
-        )
-
-
-class Computed(Value, Generic[Other]):
-    """A value with operators; `Other` is what may stand on the other side of one."""
-
-    __hash__ = object.__hash__
-
+    @abstractmethod
     def _apply(self, function: str, *operands: object) -> Any:
-        """The function's result: a Scalar of scalars, a Tile where a tile is among them."""
-        return self.trace.apply(function, operands)
+        """The function's result, of the class that the operands ask for."""
 
     def __add__(self, other: Other) -> Self:
         return self._apply("+", self, other)

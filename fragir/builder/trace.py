@@ -13,11 +13,10 @@ from xdsl.traits import IsTerminator
 
 from fragir.builder import functions
 from fragir.builder.checks import whole
-from fragir.builder.expression import Expression, nodes
-from fragir.builder.operators import Value
+from fragir.builder.expression import nodes
 from fragir.builder.places import describe, error_at, fail, place, target
 from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
-from fragir.builder.values import Memory, Operand, Scalar, Tile
+from fragir.builder.values import Expression, Memory, Operand, Scalar, Tile, Value
 from fragir.diagnostics import message_of
 from fragir.dialects import frag
 from fragir.errors import FragirError

@@ -8,20 +8,17 @@ gather in an expression, which becomes one `frag.map` where the tile is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, Union, overload
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, Protocol, TypeAlias, Union, overload
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, LocationAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.builder.operators import Computed, Value
+from fragir.builder.operators import Operators, Other
 from fragir.builder.places import fail
 from fragir.builder.types import type_name
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
-
-if TYPE_CHECKING:
-    from fragir.builder.expression import Expression
-    from fragir.builder.trace import Trace
 
 ScalarOperand: TypeAlias = Union["Scalar", int, float]
 Operand: TypeAlias = Union["Tile", "Scalar", int, float]
@@ -35,6 +32,57 @@ def value_name(name: object) -> str:
     fail(f"{name!r} is no name of a value", "write letters, digits and _")
 
 
+class Recorder(Protocol):
+    """What values ask of the kernel that they belong to: `fragir.builder.trace.Trace`."""
+
+    name: str
+
+    def apply(self, function: str, operands: Sequence[object]) -> Scalar | Tile:
+        """A function of scalars, at once, or of tiles, as an expression."""
+        ...
+
+    def use(self, value: Scalar | Tile | Memory) -> SSAValue:
+        """The value in the IR."""
+        ...
+
+    def dim(self, memory: Memory, dim: int) -> Scalar:
+        """A size that is known when the kernel runs."""
+        ...
+
+    def cast_scalar(self, value: Scalar, type_: Attribute) -> Scalar:
+        """A scalar in another type."""
+        ...
+
+    def cast_tile(self, tile: Tile, type_: Attribute) -> Tile:
+        """A tile in another element type."""
+        ...
+
+
+class Value:
+    """Something that exists in one kernel."""
+
+    __array_ufunc__ = None  # numpy's scalars leave operators with us to us
+    __hash__ = object.__hash__  # by identity, as `==` is a comparison in the kernel
+
+    def __init__(self, trace: Recorder):
+        self.trace = trace
+
+    def __bool__(self) -> bool:
+        fail(
+            f"{self!r} is known when the kernel runs, not while it is built",
+            "write k.if_(condition), k.select(condition, x, y), or x & y for `x and y`",
+        )
+
+
+class Computed(Value, Operators[Other], Generic[Other]):
+    """A value with operators; a Scalar comes of scalars, a Tile where a tile is among them."""
+
+    __hash__ = object.__hash__
+
+    def _apply(self, function: str, *operands: object) -> Any:
+        return self.trace.apply(function, operands)
+
+
 class Scalar(Computed[ScalarOperand]):
     """One number: an index, an argument, or the element that an elementwise function is given.
 
@@ -42,8 +90,8 @@ class Scalar(Computed[ScalarOperand]):
     never negative.
     """
 
-    def __init__(self, trace: Trace, ssa: SSAValue):
-        super().__init__(trace, ssa)
+    def __init__(self, trace: Recorder, ssa: SSAValue):
+        super().__init__(trace)
         self.ssa = ssa
 
     @property
@@ -85,13 +133,13 @@ class Tile(Computed[Operand]):
 
     def __init__(
         self,
-        trace: Trace,
+        trace: Recorder,
         ssa: SSAValue | None,
         shape: tuple[int, ...],
         element: Attribute,
         expression: Expression | None = None,
     ):
-        super().__init__(trace, ssa)
+        super().__init__(trace)
         self.ssa = ssa  # None for an expression that nothing has used yet
         self.shape = shape
         self.element = element
@@ -108,6 +156,16 @@ class Tile(Computed[Operand]):
     def cast(self, type_: Attribute) -> Tile:
         """The tile with elements of another type, rounded to nearest even."""
         return self.trace.cast_tile(self, type_)
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A function of tiles, scalars and numbers, element by element, and where it was written."""
+
+    function: str
+    operands: tuple[Operand, ...]
+    location: LocationAttr
+    name: str | None = None
 
 
 class Shape(Sequence[int | Scalar]):
@@ -141,8 +199,8 @@ class Shape(Sequence[int | Scalar]):
 class Memory(Value):
     """An array in global memory, or matrices in shared memory."""
 
-    def __init__(self, trace: Trace, ssa: SSAValue, sizes: Sequence[int | str | None]):
-        super().__init__(trace, ssa)
+    def __init__(self, trace: Recorder, ssa: SSAValue, sizes: Sequence[int | str | None]):
+        super().__init__(trace)
         self.ssa = ssa
         self.sizes = tuple(sizes)
 
