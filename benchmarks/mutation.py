@@ -1,235 +1,206 @@
 """Small faults put into our own source, one at a time: which of them do the tests not see?
 
-A mutant changes one spot of one function: `<` to `<=`, `+` to `-`, `and` to `or`, a condition to
-its opposite, a number to the next one, a call whose result nobody uses to nothing. It is compiled
-and put into the function that is loaded (`__code__`), in a fork of a pytest process that has
-imported and collected already; there run only the tests that reach the changed line, the fastest
-first, until one fails. What no test fails for is a survivor: a gap of the tests, or a change
-without effect.
+First the tests run once and note which lines each reaches. Then mutants (`mutants.py`) are drawn by
+seed from the lines that tests reach, and each meets the tests that reach its line, the fastest
+first, until one fails:
+
+* a function's mutant is compiled and put into the function that is loaded (`__code__`), in a fork
+  of a pytest process that has imported and collected already;
+* a mutant that survives there, and one that a fork cannot show (values of modules, functions that
+  run with the import, functions that share a name), is written into a copy of the tree, where a
+  new process runs the tests; all of them where the line runs with the import.
+
+What no test fails for is a survivor: a gap of the tests, or a change without effect.
 
     python benchmarks/mutation.py fragir/emulator/checks/conflicts.py --tests tests/emulator
 
-prints the survivors. Functions that have run while modules were imported cannot be judged so; they
-are counted. Needs fork (Linux, macOS) and `coverage`.
+prints the survivors. A test may use ten times the CPU time that it uses without the mutant, and ten
+seconds; one that uses more has seen the mutant. Needs fork (Linux, macOS) and `coverage`.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
+import contextlib
+import fcntl
 import gc
+import hashlib
 import json
 import os
 import random
+import resource
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, TypedDict
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 60.0  # of a core, for the tests of one mutant; one that takes longer counts as seen
+if __package__:
+    from benchmarks.mutants import Mutant, mutants
+else:
+    from mutants import Mutant, mutants
+
+ROOT = Path.cwd()
+TIMES, SECONDS = 10, 10  # CPU time of a test: so many times what it takes without mutants, and more
+MEMORY = 8 << 30  # address space of a process with a mutant
+PYTEST = ["-p", "no:cacheprovider", "-p", "no:xdist"]
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A change of one spot: the function it lies in, and that function's new code."""
-
-    line: int
-    function: str
-    what: str
-    code: CodeType
-
-    def __str__(self) -> str:
-        return f"line {self.line}, {self.function}: {self.what}"
-
-
-@dataclass(slots=True)
-class Result:
-    """What became of the mutants of one module."""
+class Verdict(TypedDict):
+    """What became of a mutant. `seen` names the test that failed; None for a survivor."""
 
     module: str
-    judged: int = 0
-    survivors: list[Mutant] = field(default_factory=list["Mutant"])
-    unreached: list[Mutant] = field(default_factory=list["Mutant"])
+    mutant: str
+    seen: str | None
+    seconds: float
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "module": self.module,
-            "judged": self.judged,
-            "survivors": list(map(str, self.survivors)),
-            "unreached": list(map(str, self.unreached)),
-        }
 
-    def __str__(self) -> str:
-        lines = [f"  survives: {m}" for m in self.survivors]
-        lines += [f"  no test reaches: {m}" for m in self.unreached]
-        head = (
-            f"{self.module}: {self.judged} mutants, {len(self.survivors)} survive, "
-            f"{len(self.unreached)} on lines that no test reaches"
+@dataclass(frozen=True)
+class Reach:
+    """What tests reach, of one room.
+
+    `lines` is module -> line -> numbers of `tests`, which are sorted by their CPU `seconds`;
+    `imported` is module -> the lines that run before any test.
+    """
+
+    tests: list[str]
+    seconds: list[float]
+    lines: dict[str, dict[int, list[int]]]
+    imported: dict[str, list[int]]
+
+    @classmethod
+    def read(cls, text: str) -> Reach:
+        document = json.loads(text)
+        lines = {m: {int(n): t for n, t in of.items()} for m, of in document.pop("lines").items()}
+        return cls(lines=lines, **document)
+
+    def by(self, mutant: Mutant) -> list[int]:
+        """The tests that reach a mutant's line, or its statement where that is one expression."""
+        lines = self.lines.get(relative(mutant.path), {})
+        return lines.get(mutant.line) or lines.get(mutant.statement) or []
+
+    def early(self, mutant: Mutant) -> bool:
+        """Whether the mutant's line runs before any test."""
+        lines = self.imported.get(relative(mutant.path), [])
+        return mutant.line in lines or mutant.statement in lines
+
+    def limit(self, test: int) -> float:
+        return TIMES * self.seconds[test] + SECONDS
+
+
+def relative(path: Path) -> str:
+    return os.path.relpath(path, ROOT)
+
+
+def module_name(path: Path) -> str:
+    """`dialects/x.py` is imported as `fragir.dialects.x`."""
+    parts = Path(relative(path)).with_suffix("").parts
+    home = ("fragir",) if parts[0] in ("dialects", "passes") else ()
+    return ".".join([*home, *parts]).removesuffix(".__init__")
+
+
+# Which lines which test reaches ------------------------------------------------------------------
+
+
+class Collector:
+    """A pytest plugin that runs every test and notes what it reaches."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        import coverage
+
+        self.paths, self.failed = paths, list[str]()
+        self.reach: Reach | None = None
+        self.coverage = coverage.Coverage(
+            data_file=None, include=list(map(str, paths)), messages=False, config_file=False
         )
-        return "\n".join([head, *lines])
+        self.coverage.start()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for path in self.paths:  # so that no test is the one that imports it
+            import_module(module_name(path))
+        spent: dict[str, float] = {}
+        for item in session.items:
+            start = time.process_time()
+            self.coverage.switch_context(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            self.coverage.switch_context("")
+            spent[item.nodeid] = time.process_time() - start
+        self.coverage.stop()
+        tests = sorted(spent, key=spent.__getitem__)
+        number = {test: index for index, test in enumerate(tests)}
+        lines: dict[str, dict[int, list[int]]] = {}
+        imported: dict[str, list[int]] = {}
+        data = self.coverage.get_data()
+        for path in self.paths:
+            reached = data.contexts_by_lineno(str(path))
+            lines[relative(path)] = {
+                line: sorted(number[test] for test in contexts if test in number)
+                for line, contexts in reached.items()
+            }
+            imported[relative(path)] = [line for line, names in reached.items() if "" in names]
+        self.reach = Reach(tests, [round(spent[test], 4) for test in tests], lines, imported)
+        return True
 
 
-# The changes -------------------------------------------------------------------------------------
-
-_COMPARE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-_BINARY: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.BitXor: ast.BitOr,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-}
-
-Change = Callable[[ast.AST], ast.AST]
+def collected(paths: Sequence[Path], tests: Sequence[str]) -> Reach:
+    """Runs the tests in a process of its own; an error where some fail without any mutant."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "reach.json")
+        command = [sys.executable, __file__, *map(str, paths), "--collect", str(out), "--tests"]
+        done = subprocess.run([*command, *tests], stdout=subprocess.DEVNULL, cwd=ROOT)
+        if done.returncode:
+            raise SystemExit(2)
+        return Reach.read(out.read_text())
 
 
-def changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
-    """What can be done to a node: in words, and as a function of a copy of it."""
-    old = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
-    if isinstance(node, ast.Compare):
-        for index, op in enumerate(node.ops):
-            other = _COMPARE[type(op)]
-
-            def compare(new: Any, index: int = index, other: type[ast.cmpop] = other) -> ast.AST:
-                new.ops[index] = other()
-                return new
-
-            yield f"`{old}`: {type(op).__name__} to {other.__name__}", compare
-    elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in _BINARY:
-        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant | ast.JoinedStr):
-            if isinstance(getattr(node.left, "value", ""), str):
-                return  # words of a message
-        other_op = _BINARY[type(node.op)]
-
-        def binary(new: Any) -> ast.AST:
-            new.op = other_op()
-            return new
-
-        yield f"`{old}`: {type(node.op).__name__} to {other_op.__name__}", binary
-    elif isinstance(node, ast.BoolOp):
-
-        def boolean(new: Any) -> ast.AST:
-            new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
-            return new
-
-        yield f"`{old}`: and/or", boolean
-    elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.UAdd):
-        yield f"`{old}`: without its {type(node.op).__name__}", lambda new: new.operand  # type: ignore[attr-defined]
-    elif isinstance(node, ast.If | ast.IfExp | ast.While):
-        test = ast.unparse(node.test)
-
-        def opposite(new: Any) -> ast.AST:
-            new.test = ast.UnaryOp(ast.Not(), new.test)
-            return new
-
-        yield f"`{type(node).__name__.lower()} {test}`: the opposite", opposite
-    elif isinstance(node, ast.Constant):
-        if isinstance(node.value, bool):
-            yield f"{node.value}: {not node.value}", lambda _: ast.Constant(not node.value)
-        elif isinstance(node.value, int):
-            yield f"{node.value}: {node.value + 1}", lambda _: ast.Constant(node.value + 1)  # type: ignore[operator]
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        yield f"`{old}`: left out", lambda _: ast.Pass()
-    elif isinstance(node, ast.Return) and node.value is not None:
-        if isinstance(node.value, ast.Constant) and node.value.value is None:
-            return
-        yield f"`{old}`: returns None", lambda _: ast.Return(ast.Constant(None))
+def remembered(paths: Sequence[Path], tests: Sequence[str], folder: Path) -> Reach:
+    """The same, once for all processes that ask with the same sources and tests."""
+    digest = hashlib.sha256(json.dumps([list(map(str, paths)), *tests]).encode())
+    for name in sources():
+        if name.endswith(".py"):
+            digest.update((ROOT / name).read_bytes())
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{digest.hexdigest()[:16]}.json"
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            reach = collected(paths, tests)
+            part = file.with_suffix(".part")
+            part.write_text(json.dumps(vars(reach)))
+            part.replace(file)
+    return Reach.read(file.read_text())
 
 
-def functions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
-    """The functions and methods of a module, those within functions not counted."""
-    for node in body:
-        if isinstance(node, ast.FunctionDef):
-            yield prefix + node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from functions(node.body, f"{prefix}{node.name}.")
-        elif isinstance(node, ast.If | ast.Try | ast.With):
-            yield from functions(node.body, prefix)
+def sources() -> list[str]:
+    """The files of the tree: those that git knows or does not ignore; all where there is no git."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return sorted(relative(path) for path in ROOT.rglob("*") if path.is_file())
+    names = sorted(set(filter(None, done.stdout.split("\0"))))
+    return [name for name in names if os.path.lexists(ROOT / name)]
 
 
-def _spots(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Nodes that may be changed: no annotations, decorators, defaults, docstrings, messages."""
-    waiting: list[ast.AST] = list(function.body)
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
-            continue
-        yield node
-        if isinstance(node, ast.FunctionDef):
-            waiting += node.body
-        elif isinstance(node, ast.AnnAssign):
-            waiting += [node.value] if node.value is not None else []
-        else:
-            waiting += ast.iter_child_nodes(node)
-
-
-def mutants(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a module, function by function."""
-    tree = ast.parse(path.read_text(), str(path))
-    numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
-    for name, function in functions(tree.body):
-        for spot in _spots(function):
-            for what, change in changes(spot):
-                mutated = copy.deepcopy(tree)
-                target = next(islice(ast.walk(mutated), numbers[id(spot)], None))
-                _Replace(target, change).visit(mutated)
-                module = compile(ast.fix_missing_locations(mutated), str(path), "exec")
-                code = _code_of(module, name.split("."))
-                if code is not None:
-                    yield Mutant(getattr(spot, "lineno", function.lineno), name, what, code)
-
-
-class _Replace(ast.NodeTransformer):
-    """Puts something else in the place of one node."""
-
-    def __init__(self, target: ast.AST, change: Change) -> None:
-        self.target, self.change = target, change
-
-    def visit(self, node: ast.AST) -> Any:
-        if node is self.target:
-            return ast.copy_location(self.change(node), node)
-        return self.generic_visit(node)
-
-
-def _code_of(module: CodeType, path: list[str]) -> CodeType | None:
-    code = module
-    for name in path:
-        inner = [c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name]
-        if len(inner) != 1:
-            return None  # overloads, properties with setters
-        code = inner[0]
-    return code
-
-
-# What is loaded -----------------------------------------------------------------------------------
+# In a fork ---------------------------------------------------------------------------------------
 
 
 def loaded(module: ModuleType, name: str) -> FunctionType | None:
     """The function of that qualified name, out of its decorators."""
+    file = os.path.realpath(module.__file__ or "")
     found: Any = module
     for part in name.split("."):
         found = getattr(found, "__dict__", {}).get(part)
@@ -237,7 +208,7 @@ def loaded(module: ModuleType, name: str) -> FunctionType | None:
             return None
     for _ in range(8):
         if isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
-            return found if found.__code__.co_filename == module.__file__ else None
+            return found if os.path.realpath(found.__code__.co_filename) == file else None
         for attribute in ("__wrapped__", "__func__", "fget", "func", "callback"):
             inner: Any = getattr(found, attribute, None)
             if inner is not None:
@@ -253,96 +224,179 @@ def forget() -> None:
             thing.cache_clear()
 
 
-# Running ------------------------------------------------------------------------------------------
-
-
 class Judge:
-    """A pytest plugin: runs all tests once and notes what they reach, then each mutant in a fork.
+    """A pytest plugin that tries mutants on the collected tests."""
 
-    Of each module `most` mutants are tried, chosen by `seed`.
-    """
-
-    def __init__(self, paths: list[Path], most: int | None, seed: int) -> None:
-        self.paths, self.most, self.seed = [path.resolve() for path in paths], most, seed
-        self.results: list[Result] = []
-        self.failed: list[str] = []
-        import coverage
-
-        self.coverage = coverage.Coverage(
-            data_file=None, include=list(map(str, self.paths)), messages=False, config_file=False
-        )
-        self.coverage.start()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
+    def __init__(self, drawn: Sequence[Mutant], reach: Reach, copy: Copy) -> None:
+        self.drawn, self.reach, self.copy = drawn, reach, copy
+        self.verdicts: list[Verdict] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        seconds: dict[str, float] = {}
-        for item in session.items:
+        items = {item.nodeid: item for item in session.items}
+        for mutant in self.drawn:
             start = time.perf_counter()
-            self.coverage.switch_context(item.nodeid)
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            self.coverage.switch_context("between")
-            seconds[item.nodeid] = time.perf_counter() - start
-        self.coverage.stop()
-        if not self.failed:
-            items = {item.nodeid: item for item in session.items}
-            data = self.coverage.get_data()
-            for path in self.paths:
-                reached = data.contexts_by_lineno(str(path))
-                tests = {
-                    line: [
-                        items[n] for n in sorted(set(names) & set(items), key=seconds.__getitem__)
-                    ]
-                    for line, names in reached.items()
-                }
-                self.results.append(self._judged(path, tests))
-                print(self.results[-1], flush=True)
+            tests = self.reach.by(mutant)
+            early = self.reach.early(mutant) or not mutant.function
+            seen = self._in_fork(mutant, [items[self.reach.tests[t]] for t in tests], tests)
+            if seen is None:
+                rest = [t for t in range(len(items)) if early and t not in set(tests)]
+                seen = self.copy.run(mutant, self.reach, [*tests, *rest])
+            seconds = round(time.perf_counter() - start, 1)
+            self.verdicts.append(
+                Verdict(
+                    module=relative(mutant.path), mutant=str(mutant), seen=seen, seconds=seconds
+                )
+            )
+            print(*self.verdicts[-1].values(), flush=True)
         return True
 
-    def _judged(self, path: Path, tests: dict[int, list[pytest.Item]]) -> Result:
-        module = next(
-            (m for m in list(sys.modules.values()) if getattr(m, "__file__", "") == str(path)), None
-        )
-        every = list(mutants(path))
-        if self.most is not None and len(every) > self.most:
-            every = random.Random(self.seed).sample(every, self.most)
-        result = Result(os.path.relpath(path, ROOT))
-        for mutant in sorted(every, key=lambda m: m.line):
-            function = loaded(module, mutant.function) if module is not None else None
-            if not tests.get(mutant.line):
-                result.unreached.append(mutant)
-            elif function is not None and function.__code__.co_freevars == mutant.code.co_freevars:
-                result.judged += 1
-                if not self._seen(function, mutant, tests[mutant.line]):
-                    result.survivors.append(mutant)
-        return result
-
-    @staticmethod
-    def _seen(function: FunctionType, mutant: Mutant, tests: list[pytest.Item]) -> bool:
-        """Whether a test fails, or takes too long, with this mutant."""
+    def _in_fork(
+        self, mutant: Mutant, tests: Sequence[pytest.Item], numbers: Sequence[int]
+    ) -> str | None:
+        """The test that sees the mutant; None where none does, or a fork cannot show it."""
+        code = mutant.code()
+        function = loaded(import_module(module_name(mutant.path)), mutant.function)
+        if code is None or function is None or not tests:
+            return None
+        if function.__code__.co_freevars != code.co_freevars:
+            return None
+        reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            code = 1
+            failed = 1
             try:
+                os.setsid()
                 nothing = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nothing, 1)
                 os.dup2(nothing, 2)
-                signal.setitimer(signal.ITIMER_PROF, SECONDS)
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
                 forget()
-                function.__code__ = mutant.code
-                for test in tests:
-                    session = test.session
+                function.__code__ = code
+                for test, number in zip(tests, numbers, strict=True):
+                    os.write(writer, f"{test.nodeid}\n".encode())
+                    limit = self.reach.limit(number)
+                    signal.setitimer(signal.ITIMER_PROF, limit)
+                    signal.alarm(int(6 * limit) + 60)  # where it waits for another process
                     test.config.hook.pytest_runtest_protocol(item=test, nextitem=None)
-                    if session.testsfailed:
+                    if test.session.testsfailed:
                         break
                 else:
-                    code = 0
+                    failed = 0
             finally:
-                os._exit(code)
+                os._exit(failed)
+        os.close(writer)
+        with os.fdopen(reader) as lines:
+            last = ""
+            for line in lines:
+                last = line.strip()
         _, status = os.waitpid(child, 0)
-        return status != 0
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)  # processes that it has left
+        return last if status != 0 else None
+
+
+# In a copy of the tree ---------------------------------------------------------------------------
+
+
+class Copy:
+    """A copy of the tree, where a mutant stands in the source and a new process runs the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def root(self) -> Path:
+        tree = self.folder / "tree"
+        for name in sources():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
+        return tree
+
+    def run(self, mutant: Mutant, reach: Reach, tests: Sequence[int]) -> str | None:
+        """The test that sees the mutant, or None."""
+        if not tests:
+            return None
+        file = self.root / relative(mutant.path)
+        text = file.read_text()
+        chosen = self.folder / "tests.txt"
+        chosen.write_text("".join(f"{reach.tests[test]}\n" for test in tests))
+        limit = int(sum(map(reach.limit, tests[:1])) + TIMES * sum(reach.seconds[t] for t in tests))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", *PYTEST, f"@{chosen}"]
+        environment = {**os.environ, "PYTHONPATH": str(self.root)}
+        try:
+            self._write(file, ast.unparse(mutant.tree()))
+            done = subprocess.run(
+                ["sh", "-c", f'ulimit -t {limit + 60}; exec "$@"', "sh", *command],
+                cwd=self.root,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=6 * limit + 600,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "too long"
+        finally:
+            self._write(file, text)
+        if done.returncode == 0:
+            return None
+        failed = [x for x in done.stdout.splitlines() if x.startswith(("FAILED ", "ERROR "))]
+        return failed[0].split(" - ")[0] if failed else done.stdout.strip()[-200:] or "killed"
+
+    @staticmethod
+    def _write(file: Path, text: str) -> None:
+        """Writes a source, and sees to it that no bytecode of the old one is taken for its."""
+        file.write_text(text)
+        for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
+            compiled.unlink()
+
+
+# Drawing and reporting ---------------------------------------------------------------------------
+
+
+def draw(paths: Sequence[Path], reach: Reach, most: int | None, seed: int) -> list[Mutant]:
+    """Mutants on the lines that run in tests or with an import; `most` of them, drawn by seed."""
+    every = [m for m in all_of(paths) if reach.by(m) or reach.early(m)]
+    if most is None or most >= len(every):
+        return every
+    return random.Random(seed).sample(every, most)
+
+
+def all_of(paths: Sequence[Path]) -> Iterator[Mutant]:
+    for path in paths:
+        yield from mutants(path)
+
+
+def judged(
+    paths: Sequence[Path], tests: Sequence[str], reach: Reach, drawn: Sequence[Mutant]
+) -> list[Verdict]:
+    """The verdicts on these mutants, in their order."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder  # what one mutant fails for is its own
+        judge = Judge(drawn, reach, Copy(Path(folder)))
+        if drawn:
+            pytest.main([*PYTEST, "-p", "no:terminal", *tests], plugins=[judge])
+    if len(judge.verdicts) != len(drawn):
+        raise SystemExit("the tests cannot be collected")
+    return judge.verdicts
+
+
+def documents(
+    paths: Sequence[Path], reach: Reach, verdicts: Sequence[Verdict]
+) -> list[dict[str, Any]]:
+    """A summary of each module."""
+    unreached = [m for m in all_of(paths) if not reach.by(m) and not reach.early(m)]
+    return [
+        {
+            "module": name,
+            "judged": sum(v["module"] == name for v in verdicts),
+            "survivors": [v["mutant"] for v in verdicts if v["module"] == name and not v["seen"]],
+            "unreached": [str(m) for m in unreached if relative(m.path) == name],
+            "verdicts": [v for v in verdicts if v["module"] == name],
+        }
+        for name in map(relative, paths)
+    ]
 
 
 def main(arguments: list[str]) -> int:
@@ -353,19 +407,37 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--tests", nargs=argparse.REMAINDER, required=True, help="all that follows is pytest's"
     )
-    parser.add_argument("--most", type=int, help="a sample of so many mutants of each module")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--most", type=int, help="so many mutants, drawn from all modules")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--part", default="1/1", help="I/N: every Nth mutant of the draw")
+    parser.add_argument("--cache", type=Path, help="a folder that keeps what tests reach")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the results here too")
+    parser.add_argument("--collect", metavar="FILE", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    judge = Judge(options.modules, options.most, options.seed)
-    plugins = ["-p", "no:cacheprovider", "-p", "no:terminal"]
-    pytest.main([*plugins, *options.tests], plugins=[judge])
-    if judge.failed:
-        print("tests fail without any mutant:", *judge.failed, sep="\n", file=sys.stderr)
-        return 2
+    paths: list[Path] = [path.resolve() for path in options.modules]
+    if options.collect is not None:
+        collector = Collector(paths)
+        pytest.main([*PYTEST, "-p", "no:terminal", *options.tests], plugins=[collector])
+        if collector.failed or collector.reach is None:
+            print("tests fail without any mutant:", *collector.failed, sep="\n", file=sys.stderr)
+            return 2
+        options.collect.write_text(json.dumps(vars(collector.reach)))
+        return 0
+    if options.cache is not None:
+        reach = remembered(paths, options.tests, options.cache)
+    else:
+        reach = collected(paths, options.tests)
+    part, parts = map(int, options.part.split("/"))
+    drawn = draw(paths, reach, options.most, options.seed)[part - 1 :: parts]
+    verdicts = judged(paths, options.tests, reach, drawn)
+    found = documents(paths, reach, verdicts)
     if options.json is not None:
-        options.json.write_text(json.dumps([result.document() for result in judge.results]))
-    return 1 if any(r.survivors or r.unreached for r in judge.results) else 0
+        options.json.write_text(json.dumps(found))
+    for each in found:
+        print(f"{each['module']}: {each['judged']} mutants, {len(each['survivors'])} survive,")
+        print(f"  {len(each['unreached'])} on lines that no test reaches")
+        print(*(f"  survives: {mutant}\n" for mutant in each["survivors"]), sep="", end="")
+    return 1 if any(each["survivors"] for each in found) else 0
 
 
 if __name__ == "__main__":
