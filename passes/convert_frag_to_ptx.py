@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
-from fragir.dialects import frag
+from fragir.dialects.interfaces import WarpgroupCollective
 from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known
@@ -40,9 +40,9 @@ def warps_of(function: func.FuncOp, name: str) -> tuple[int, int]:
 def threads_of(function: func.FuncOp) -> int:
     """Threads of a block: 32 for each of `frag.warps`, 128 for each of `frag.warpgroups`."""
     warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
-    uses_wgmma = any(isinstance(op, frag.WgmmaOp) for op in function.walk())
+    collective = any(op.has_trait(WarpgroupCollective) for op in function.walk())
     threads = 32 * warps[0] * warps[1]
-    if uses_wgmma or "frag.warpgroups" in function.attributes:
+    if collective or "frag.warpgroups" in function.attributes:
         threads = max(threads, 128 * groups[0] * groups[1])
     if threads > THREADS:
         raise FragirError(f"a block of {threads} threads; the machine takes {THREADS} at most")

@@ -16,6 +16,7 @@ A and B, and for C and D the accumulator's type (`m8n8k4.f32`).
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -71,8 +72,21 @@ def _tile_layout(fragment: MmaFragment, rows: int, cols: int, products: int) -> 
     return tile_layout(instruction, fragment.operand, shape, fragment.warps)
 
 
+class LayoutAttr(Attribute, abc.ABC):
+    """An attribute that says where a tile's elements lie; any dialect may define one."""
+
+    @abc.abstractmethod
+    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+        """The layout of a tile of this shape; FragirError where it has none."""
+
+    @property
+    @abc.abstractmethod
+    def chunk(self) -> int:
+        """How many of a lane's elements, in order, make one fragment; it divides their number."""
+
+
 @irdl_attr_definition
-class MmaLayoutAttr(Data[MmaFragment]):
+class MmaLayoutAttr(Data[MmaFragment], LayoutAttr):
     """The fragment of an operand of an mma or wgmma instruction."""
 
     name = "frag.mma"
@@ -119,7 +133,7 @@ class MmaLayoutAttr(Data[MmaFragment]):
 
 
 @irdl_attr_definition
-class ExplicitLayoutAttr(Data[Layout]):
+class ExplicitLayoutAttr(Data[Layout], LayoutAttr):
     """Any layout, written out as in `fragir.layout`."""
 
     name = "frag.layout"
@@ -151,9 +165,6 @@ class ExplicitLayoutAttr(Data[Layout]):
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string_literal(str(self.data))
-
-
-LayoutAttr = MmaLayoutAttr | ExplicitLayoutAttr
 
 
 @irdl_attr_definition

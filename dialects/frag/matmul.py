@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -31,6 +31,7 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.frag.tiles import YieldOp, check_elementwise
+from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 
@@ -38,7 +39,7 @@ Matrix: TypeAlias = MemRefType[Attribute]
 
 
 @op_definition
-class MatmulOp(IRDLOperation):
+class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     """`C = epilogue(A B)` on memory, of any size, also dynamic.
 
     `transposed` after A or B: memory holds the transposed matrix (K x M, or N x K). The sum is
@@ -94,9 +95,26 @@ class MatmulOp(IRDLOperation):
             regions=[[] if epilogue is None else [epilogue]],
         )
 
-    def memories(
-        self,
-    ) -> tuple[Matrix, Matrix, Matrix]:
+    def reads(self) -> Sequence[SSAValue]:
+        """A, B and what the epilogue takes besides; C is written, and read by an epilogue."""
+        return self.a, self.b, *self.extra
+
+    def writes(self) -> Sequence[SSAValue]:
+        """C."""
+        return (self.c,)
+
+    def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
+        """Those of the product, and what operands of the epilogue share with C."""
+        yield self.a, ("m", "k") if self.a_transposed is None else ("k", "m")
+        yield self.b, ("k", "n") if self.b_transposed is None else ("n", "k")
+        yield self.c, ("m", "n")
+        for extra in self.extra:
+            shape = memref_type(extra.type).get_shape()
+            names = zip(("m", "n")[2 - len(shape) :], shape, strict=True)
+            # a dimension of size 1 is not the product's: the operand broadcasts
+            yield extra, tuple(None if size == 1 else name for name, size in names)
+
+    def memories(self) -> tuple[Matrix, Matrix, Matrix]:
         """The types of A, B and C in memory."""
         return memref_type(self.a.type), memref_type(self.b.type), memref_type(self.c.type)
 

@@ -33,11 +33,12 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.inside import check_inside
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
+from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
 from fragir.dialects.narrow import memref_type
 
 
 @op_definition
-class CopyOp(IRDLOperation):
+class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     """All threads together copy a matrix from global into shared memory.
 
     It covers the last two dimensions of `target` from the given indices of `source` on.
@@ -95,6 +96,18 @@ class CopyOp(IRDLOperation):
         """One index for every leading dimension of the target, which is a stack of matrices."""
         return join_indices(self.target_indices, self.static_target_indices)
 
+    def reads(self) -> tuple[SSAValue]:
+        """The source."""
+        return (self.source,)
+
+    def writes(self) -> tuple[SSAValue]:
+        """The target."""
+        return (self.target,)
+
+    def origin(self, names: Names) -> tuple[SSAValue, Names]:
+        """The source: a matrix is copied."""
+        return self.source, names[-2:]
+
     def verify_(self) -> None:
         source, target = memref_type(self.source.type), memref_type(self.target.type)
         if is_shared(source) or not is_shared(target):
@@ -122,7 +135,7 @@ class CopyOp(IRDLOperation):
 
 
 @op_definition
-class ViewOp(IRDLOperation):
+class ViewOp(IRDLOperation, MemoryInterface):
     """One matrix of a stack in shared memory: the last two dimensions at the given indices."""
 
     name = "frag.view"
@@ -152,6 +165,10 @@ class ViewOp(IRDLOperation):
     def all_indices(self) -> list[int | SSAValue]:
         """One index for every leading dimension."""
         return join_indices(self.indices, self.static_indices)
+
+    def view_of(self) -> SSAValue:
+        """The stack."""
+        return self.memory
 
     def verify_(self) -> None:
         memory = memref_type(self.memory.type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StringAttr, UnitAttr
@@ -26,15 +26,27 @@ from xdsl.utils.exceptions import VerifyException
 from fragir import isa
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
+from fragir.dialects.frag import demands
 from fragir.dialects.frag.instructions import (
+    WGMMA_K,
     check_wgmma,
     choose,
     instruction_of,
+    operand_name,
     wgmma,
     wgmma_n,
 )
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.frag.words import How
+from fragir.dialects.interfaces import (
+    DimensionsInterface,
+    LayoutDemand,
+    LayoutInterface,
+    MemoryInterface,
+    Names,
+    Threads,
+    WarpgroupCollective,
+)
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 
@@ -63,6 +75,22 @@ def tile_types(a: SSAValue, b: SSAValue, c: SSAValue, d: SSAValue) -> TileTypes:
     for type_ in types:
         assert isinstance(type_, TileType)
     return cast("TileTypes", types)
+
+
+def of_accumulators(types: TileTypes, c: SSAValue, d: SSAValue) -> Iterable[Sequence[SSAValue]]:
+    """C and D have one layout where they are of one type."""
+    return ((c, d),) if types[2].element_type == types[3].element_type else ()
+
+
+def of_scales(scales: Sequence[SSAValue]) -> Iterable[tuple[SSAValue, Names]]:
+    """Scales of A have its rows, those of B its columns; along K there are fewer."""
+    sides: tuple[Names, Names] = (("m", None), (None, "n"))
+    return zip(scales, sides, strict=False)
+
+
+def turned(names: Names, transposed: UnitAttr | None) -> Names:
+    """The names of dimensions as memory has them."""
+    return names if transposed is None else names[::-1]
 
 
 def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str, int]:
@@ -111,7 +139,7 @@ def check_metadata(
 
 
 @op_definition
-class MmaOp(IRDLOperation):
+class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     """`d = a b + c` on tiles of any multiple of an mma.sync's shape, over the warps of a block.
 
     The instruction is that of the tiles' layouts, else the one named by `using` (like
@@ -199,6 +227,34 @@ class MmaOp(IRDLOperation):
         a, b, c, d = (tile.element for tile in self.tile_types())
         return instruction_of(self.instruction_name(target), a, b, c, d, self.how())
 
+    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+        """C and D, where they are of one type."""
+        return of_accumulators(self.tile_types(), self.c, self.d)
+
+    def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
+        """The fragments of the instruction that the target has for these tiles."""
+        name = self.instruction_name(threads.target)
+        _, _, c, d = self.tile_types()
+        operands = [
+            (value, operand_name(name, operand, accumulator), operand)
+            for value, operand, accumulator in (
+                (self.a, "a", ""),
+                (self.b, "b", ""),
+                (self.c, "c", c.element),
+                (self.d, "c", d.element),
+            )
+        ]
+        yield from demands.fragments(operands, "abcd", threads.warps)
+        if self.scales:
+            instruction = self.instruction(threads.target)
+            yield from demands.scales(instruction, self.scales, threads.warps)
+
+    def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
+        """M x K, K x N, and of the scales what they share with A and B."""
+        yield self.a, ("m", "k")
+        yield self.b, ("k", "n")
+        yield from of_scales(self.scales)
+
     def verify_(self) -> None:
         try:
             self.instruction_name()
@@ -207,7 +263,7 @@ class MmaOp(IRDLOperation):
 
 
 @op_definition
-class WgmmaOp(IRDLOperation):
+class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterface):
     """`d = a b + c` by warpgroups (wgmma): b, and a unless it is a tile, lie in shared memory.
 
     In memory A is M x K and B is K x N; `transposed` says that the memory holds K x M or N x K.
@@ -229,7 +285,7 @@ class WgmmaOp(IRDLOperation):
     b_negated = opt_prop_def(UnitAttr)
     satfinite = opt_prop_def(UnitAttr)
     d = result_def(_C)
-    traits = traits_def(MemoryReadEffect())
+    traits = traits_def(MemoryReadEffect(), WarpgroupCollective())
     assembly_format = (
         "$a (`transposed` $a_transposed^)? (`negated` $a_negated^)?"
         " `,` $b (`transposed` $b_transposed^)? (`negated` $b_negated^)?"
@@ -292,6 +348,44 @@ class WgmmaOp(IRDLOperation):
         d = self.d.type
         assert isinstance(d, TileType)
         return wgmma(n, a, b, d.element, self.how())
+
+    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+        """C and D."""
+        return ((self.c, self.d),)
+
+    def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
+        """The accumulator's fragments, and those of what A has in registers."""
+        tile, a, groups = self.d.type, self.a.type, threads.warpgroups
+        assert isinstance(tile, TileType)
+        element = element_name(self.elements()[0])
+        part = tile
+        if tile.placement is None:
+            # one warpgroup's share of the columns
+            part = TileType((tile.rows.data, tile.cols.data // groups[1]), tile.element_type)
+        n = wgmma_n(part, element)
+        name = f"m64n{n}k{WGMMA_K[element]}.{element}"
+        yield from demands.fragments([(self.d, name, "c")], "d", groups)
+        if isinstance(a, TileType):
+            yield from demands.fragments([(self.a, name, "a")], "a", groups)
+        if self.metadata is not None:
+            yield demands.selected(self.instruction(n), "e", self.metadata, groups)
+
+    def reads(self) -> list[SSAValue]:
+        """B, and A unless it is in registers."""
+        return [v for v in (self.a, self.b) if is_memref(v.type)]
+
+    def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
+        """M x K and K x N, turned where memory holds them so; K of a packed A is another."""
+        yield self.a, turned(("m", "k" if self.metadata is None else None), self.a_transposed)
+        yield self.b, turned(("k", "n"), self.b_transposed)
+        if self.metadata is not None:
+            yield self.metadata, ("m", None)
+
+    def sparsity(self) -> tuple[SSAValue, int] | None:
+        """The metadata and their chunk, which is the same for every N."""
+        if self.metadata is None:
+            return None
+        return self.metadata, self.instruction(8).operands["e"].chunk
 
     def verify_(self) -> None:
         m, _, k = self.shapes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr, UnitAttr
@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
 from fragir.dialects.definition import op_definition
+from fragir.dialects.frag import demands
 from fragir.dialects.frag.instructions import (
     check_target,
     check_words,
@@ -36,12 +37,21 @@ from fragir.dialects.frag.products import (
     check_metadata,
     flag,
     given,
+    of_accumulators,
+    of_scales,
     read_scales,
     tile_types,
     word,
 )
 from fragir.dialects.frag.types import TileType
 from fragir.dialects.frag.words import PACKED, How
+from fragir.dialects.interfaces import (
+    DimensionsInterface,
+    LayoutDemand,
+    LayoutInterface,
+    Names,
+    Threads,
+)
 from fragir.errors import FragirError
 
 # Shapes of mma.sp to try for each type of A, the largest K first.
@@ -135,7 +145,7 @@ def dense_name(instruction: isa.Instruction, a: str) -> str:
 
 
 @op_definition
-class MmaSparseOp(IRDLOperation):
+class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     """`d = a b + c` with a sparse A: of every four elements along K two are kept.
 
     `a` is the packed A, M x K/2; `b` is K x N. `metadata` has a nibble for every chunk of a row of
@@ -212,6 +222,31 @@ class MmaSparseOp(IRDLOperation):
     def instruction(self, target: str | None = None) -> isa.Instruction:
         """The instruction this becomes; FragirError where there is none."""
         return choose_sparse(*self.tile_types(), self.how(), word(self.using), target)
+
+    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+        """C and D, where they are of one type."""
+        return of_accumulators(self.tile_types(), self.c, self.d)
+
+    def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
+        """The fragments of the dense instruction of half the K, and what lanes select from."""
+        instruction = self.instruction(threads.target)
+        name = dense_name(instruction, self.tile_types()[0].element)
+        values = (self.a, self.b, self.c, self.d)
+        operands = [(value, name, role) for value, role in zip(values, "abcc", strict=True)]
+        yield from demands.fragments(operands, "abcd", threads.warps)
+        yield demands.selected(instruction, "e", self.metadata, threads.warps)
+        yield from demands.scales(instruction, self.scales, threads.warps)
+
+    def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
+        """Those of the dense product; A and the metadata are packed along K."""
+        yield self.a, ("m", None)
+        yield self.b, ("k", "n")
+        yield self.metadata, ("m", None)
+        yield from of_scales(self.scales)
+
+    def sparsity(self) -> tuple[SSAValue, int]:
+        """The metadata and their chunk."""
+        return self.metadata, self.instruction().operands["e"].chunk
 
     def verify_(self) -> None:
         a, b, _, _ = self.tile_types()

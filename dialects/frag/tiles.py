@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -41,6 +41,13 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.inside import check_inside
 from fragir.dialects.frag.types import TileType, is_shared
+from fragir.dialects.interfaces import (
+    DimensionsInterface,
+    FragmentwiseInterface,
+    LayoutInterface,
+    MemoryInterface,
+    Names,
+)
 from fragir.dialects.narrow import integers, memref_type
 
 Index = int | SSAValue | Operation
@@ -96,7 +103,7 @@ def check_access(
 
 
 @op_definition
-class FillOp(IRDLOperation):
+class FillOp(IRDLOperation, FragmentwiseInterface):
     """A tile whose elements all have one value."""
 
     name = "frag.fill"
@@ -111,7 +118,7 @@ class FillOp(IRDLOperation):
 
 
 @op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsInterface):
     """Reads a tile from global or shared memory; the indices are those of its first element.
 
     The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
@@ -162,6 +169,25 @@ class LoadOp(IRDLOperation):
         """One index a dimension of the memory, constants as numbers."""
         return join_indices(self.indices, self.static_indices)
 
+    def reads(self) -> tuple[SSAValue]:
+        """The memory."""
+        return (self.memory,)
+
+    def where(self) -> Hashable:
+        """What tells where each element lies; a broadcast reads one element for many places."""
+        if self.broadcast is not None:
+            return None
+        return tuple(self.all_indices()), self.transposed is not None
+
+    def origin(self, names: Names) -> tuple[SSAValue, Names]:
+        """The memory: the tile covers its last dimensions."""
+        if len(self.tile.type.shape) == 3:
+            names = (*names, "p")
+        rank = len(memref_type(self.memory.type).get_shape())
+        leading = rank - len(self.tile.type.shape)
+        turned = names if self.transposed is None else names[::-1]
+        return self.memory, (*[None] * leading, *turned)
+
     def verify_(self) -> None:
         memory, tile = memref_type(self.memory.type), self.tile.type
         if self.broadcast is not None:
@@ -183,7 +209,7 @@ class LoadOp(IRDLOperation):
 
 
 @op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsInterface):
     """Writes a tile to global or shared memory; words as in `frag.load`."""
 
     name = "frag.store"
@@ -224,6 +250,21 @@ class StoreOp(IRDLOperation):
         """One index a dimension of the memory, constants as numbers."""
         return join_indices(self.indices, self.static_indices)
 
+    def writes(self) -> tuple[SSAValue]:
+        """The memory."""
+        return (self.memory,)
+
+    def where(self) -> Hashable:
+        """What tells where each element lies."""
+        return tuple(self.all_indices()), self.transposed is not None
+
+    def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
+        """What is stored is taken for C of a product."""
+        tile = self.tile.type
+        stacked = isinstance(tile, TileType) and len(tile.shape) == 3
+        names = ("m", "n", "p") if stacked else ("m", "n")
+        yield self.memory, names if self.transposed is None else names[::-1]
+
     def verify_(self) -> None:
         memory, tile = memref_type(self.memory.type), self.tile.type
         assert isinstance(tile, TileType)
@@ -238,7 +279,7 @@ class StoreOp(IRDLOperation):
 
 
 @op_definition
-class ConvertOp(IRDLOperation):
+class ConvertOp(IRDLOperation, DimensionsInterface):
     """The same tile in another layout: moves elements between registers, lanes and warps."""
 
     name = "frag.convert"
@@ -254,9 +295,13 @@ class ConvertOp(IRDLOperation):
     def __init__(self, source: SSAValue | Operation, result: TileType):
         super().__init__(operands=[source], result_types=[result])
 
+    def origin(self, names: Names) -> tuple[SSAValue, Names]:
+        """The source, element by element."""
+        return self.source, names
+
 
 @op_definition
-class CastOp(IRDLOperation):
+class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsInterface):
     """The same tile with elements of another type, rounded to nearest even; layout unchanged."""
 
     name = "frag.cast"
@@ -272,9 +317,17 @@ class CastOp(IRDLOperation):
     def __init__(self, source: SSAValue | Operation, result: TileType):
         super().__init__(operands=[source], result_types=[result])
 
+    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+        """Source and result."""
+        return ((self.source, self.result),)
+
+    def origin(self, names: Names) -> tuple[SSAValue, Names]:
+        """The source, element by element."""
+        return self.source, names
+
 
 @op_definition
-class MapOp(IRDLOperation):
+class MapOp(IRDLOperation, LayoutInterface, FragmentwiseInterface):
     """Applies scalar operations to every element: the region gets one element of each tile.
 
     All tiles have one shape and one layout. Besides its arguments the region may use scalars
@@ -294,6 +347,10 @@ class MapOp(IRDLOperation):
 
     def __init__(self, tiles: Sequence[SSAValue | Operation], body: Region, result: TileType):
         super().__init__(operands=[tiles], regions=[body], result_types=[result])
+
+    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+        """All tiles."""
+        return ((*self.tiles, self.result),)
 
     def verify_(self) -> None:
         wanted = self.result.type

@@ -19,12 +19,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_name, is_element
-from fragir.dialects.frag.attributes import (
-    ExplicitLayoutAttr,
-    LayoutAttr,
-    MmaLayoutAttr,
-    SharedAttr,
-)
+from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr
 from fragir.dialects.limits import tile_limit
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
@@ -67,7 +62,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     @property
     def placement(self) -> LayoutAttr | None:
         """The layout attribute, None for a tile that has no layout yet."""
-        return self.layout if isinstance(self.layout, MmaLayoutAttr | ExplicitLayoutAttr) else None
+        return self.layout if isinstance(self.layout, LayoutAttr) else None
 
     @property
     def element(self) -> str:
@@ -103,7 +98,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(f"a tile of {'x'.join(map(str, self.shape))}: {limit}")
         if isinstance(self.layout, NoneAttr):
             return
-        if not isinstance(self.layout, MmaLayoutAttr | ExplicitLayoutAttr):
+        if not isinstance(self.layout, LayoutAttr):
             raise VerifyException(f"{self.layout} is no layout: write #frag.mma or #frag.layout")
         try:
             self.resolve()

@@ -1,0 +1,273 @@
+"""What passes and the reference ask of an operation, so that none of them lists classes.
+
+An operation that works on tiles inherits the interfaces it has something to say to and defines
+their methods; a class that cannot (it belongs to someone else, or its answer lies in a room above
+the dialects) is given an implementation from outside: `LOWERINGS.attach(scf.ForOp)`. Each interface
+is asked at one place, `of` of its registry, which knows both ways. fragir's own operations take
+the same two ways.
+
+| asked | interface | registry |
+|---|---|---|
+| by frag-place: layouts that are shared, dictated, follow | `LayoutInterface` | `LAYOUTS` |
+| by convert-frag-to-ptx: what one lane does | `LaneInterface` | `LOWERINGS` |
+| by the reference: values, and how far a run may be from them | `ReferenceInterface` | `MEANINGS` |
+| by both: memory that is read, written, looked at in part | `MemoryInterface` | `ACCESSES` |
+| by the reference: the names of sizes | `DimensionsInterface` | `DIMENSIONS` |
+
+This module imports no pass and no reference: those ask, the dialects answer. So the objects that
+operations are lowered and evaluated with have no type here; an operation names them.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import OpTrait
+
+from fragir.errors import FragirError
+
+ModelT = TypeVar("ModelT")
+Names = tuple[str | None, ...]
+"""A name for each dimension of a memory or tile, None where there is none to give."""
+
+
+class Registry(Generic[ModelT]):
+    """One interface's implementations by class of operation.
+
+    `own` makes an implementation of an operation's class that has the interface's methods.
+    """
+
+    def __init__(self, what: str, interface: type[Operation], own: Callable[[Any], ModelT]):
+        self._what, self._interface, self._own = what, interface, own
+        self._attached: dict[type[Operation], ModelT] = {}
+        self._found: dict[type[Operation], ModelT | None] = {}
+
+    def attach(self, *classes: type[Operation]) -> Callable[[ModelT], ModelT]:
+        """A decorator that gives classes an implementation; subclasses have it as well.
+
+        FragirError for a class that has one: two packages would silently replace each other's.
+        """
+
+        def attached(model: ModelT) -> ModelT:
+            for cls in classes:
+                if cls in self._attached or issubclass(cls, self._interface):
+                    raise FragirError(f"{cls.name} has {self._what} already")
+                self._attached[cls] = model
+            self._found.clear()
+            return model
+
+        return attached
+
+    def of(self, cls: type[Operation]) -> ModelT | None:
+        """The implementation for a class of operations; None where it has none."""
+        try:
+            return self._found[cls]
+        except KeyError:
+            found = self._found[cls] = self._look(cls)
+            return found
+
+    def _look(self, cls: type[Operation]) -> ModelT | None:
+        if issubclass(cls, self._interface):
+            return self._own(cls)
+        return next((self._attached[c] for c in cls.__mro__ if c in self._attached), None)
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Who holds the tiles of a function: the threads of a block, and on which machine."""
+
+    target: str
+    """As in "sm_90a"."""
+    warps: tuple[int, int]
+    """`frag.warps`: the warps along the rows and the columns of a product."""
+    warpgroups: tuple[int, int]
+    """`frag.warpgroups`: the same of groups of four warps."""
+
+
+class LayoutDemand(NamedTuple):
+    """A layout that an operation dictates, and for which part of it: "operand a"."""
+
+    value: SSAValue
+    layout: Attribute
+    role: str
+
+
+class Layouts:
+    """Relations between the layouts of an operation's tiles; what is not overridden says nothing.
+
+    Values that are no tiles are passed over.
+    """
+
+    def same_layout(self) -> Iterable[Iterable[SSAValue]]:
+        """Groups of values of which each has one layout."""
+        return ()
+
+    def demands(self, threads: Threads) -> Iterable[LayoutDemand]:
+        """Layouts that the operation dictates. FragirError where there is none to dictate."""
+        return ()
+
+    def propagate(
+        self, known: Mapping[SSAValue, Attribute]
+    ) -> Iterable[tuple[SSAValue, Attribute]]:
+        """(value, layout) that follow from layouts known by now, in whichever direction.
+
+        It is asked again as more becomes known, and must then say nothing else of what it had told.
+        """
+        return ()
+
+
+class LayoutInterface(Layouts, Operation, abc.ABC):
+    """An operation that says how the layouts of its tiles hang together."""
+
+
+def _itself(_cls: type[Operation]) -> Callable[[Any], Any]:
+    return lambda op: op
+
+
+LAYOUTS: Registry[Callable[[Any], Layouts]] = Registry("layouts", LayoutInterface, _itself)
+"""From an operation to its `Layouts`."""
+
+
+# --- lanes ----------------------------------------------------------------------------------------
+
+
+class LaneInterface(Operation, abc.ABC):
+    """An operation that says what one lane does for it."""
+
+    @abc.abstractmethod
+    def lower_to_lanes(self, lanes: Any) -> None:
+        """Builds the operation with `fragir.passes.lowering.lane_builder.Lanes`.
+
+        Every result must be bound: a tile with `lanes.bind`, a scalar with `lanes.bind_scalar`.
+        FragirError where this target or layout has no way; the operation's name and place are
+        added.
+        """
+
+
+LOWERINGS: Registry[Callable[[Any, Any], None]] = Registry(
+    "a lowering to lanes",
+    LaneInterface,
+    lambda cls: lambda lanes, op: cls.lower_to_lanes(op, lanes),
+)
+"""From an operation to its lowering, a function of `Lanes` and the operation."""
+
+
+class FragmentwiseInterface(Operation, abc.ABC):
+    """An operation of which each fragment needs only the same fragments of its tiles.
+
+    A chain of such operations from a load to a store may be done fragment by fragment, so that not
+    all of a tile is in registers at once. The lowering binds with `lanes.bind_each`.
+    """
+
+
+class WarpgroupCollective(OpTrait):
+    """Of an operation that whole warpgroups execute together, reading by the async proxy.
+
+    The block then has whole warpgroups of threads, and its barriers order ordinary writes before
+    such reads (PTX ISA 9.2, section 9.7.15.3).
+    """
+
+
+# --- the reference --------------------------------------------------------------------------------
+
+
+class ReferenceInterface(Operation, abc.ABC):
+    """An operation that says what it computes, with a bound on the error of every execution."""
+
+    @abc.abstractmethod
+    def evaluate(self, run: Any) -> None:
+        """Sets the results from the operands with `fragir.reference.run.Run`.
+
+        `run[value]` is a `Bounded`: values and how far an execution may be from them.
+        """
+
+
+MEANINGS: Registry[Callable[[Any, Any], None]] = Registry(
+    "a meaning", ReferenceInterface, lambda _: lambda run, op: op.evaluate(run)
+)
+"""From an operation to its meaning, a function of `Run` and the operation."""
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+class Accesses:
+    """Memory that an operation touches; what is not overridden touches none."""
+
+    def reads(self) -> Sequence[SSAValue]:
+        """Memory that is read."""
+        return ()
+
+    def writes(self) -> Sequence[SSAValue]:
+        """Memory, or tensors that are returned, that is written."""
+        return ()
+
+    def where(self) -> Hashable:
+        """Where the elements of a tile lie in memory: equal only if each lies at the same place.
+
+        None where that is not known.
+        """
+        return None
+
+    def view_of(self) -> SSAValue | None:
+        """The memory, or tensor, that the result is made of; None where it is new."""
+        return None
+
+
+class MemoryInterface(Accesses, Operation, abc.ABC):
+    """An operation that says what memory it reads and writes."""
+
+
+ACCESSES: Registry[Callable[[Any], Accesses]] = Registry("accesses", MemoryInterface, _itself)
+"""From an operation to its `Accesses`."""
+
+
+def accesses_of(op: Operation) -> Accesses | None:
+    """What memory an operation touches; None where it does not say."""
+    model = ACCESSES.of(type(op))
+    return None if model is None else model(op)
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+class Dimensions:
+    """What the dimensions of an operation's operands mean; nothing unless overridden."""
+
+    def dimensions(self) -> Iterable[tuple[SSAValue, Names]]:
+        """Names of the dimensions of operands: "m" and "k" of A, "k" and "n" of B."""
+        return ()
+
+    def origin(self, names: Names) -> tuple[SSAValue, Names] | None:
+        """What the result, or the memory that is written, is made of element by element.
+
+        From the names of its dimensions those of the origin's; None where there is no such origin.
+        """
+        return None
+
+    def sparsity(self) -> tuple[SSAValue, int] | None:
+        """The operand that holds metadata of a sparse product, and elements of K in a chunk."""
+        return None
+
+
+class DimensionsInterface(Dimensions, Operation, abc.ABC):
+    """An operation that names the dimensions of its operands."""
+
+
+DIMENSIONS: Registry[Callable[[Any], Dimensions]] = Registry(
+    "names of dimensions", DimensionsInterface, _itself
+)
+"""From an operation to its `Dimensions`."""
+
+
+def dimensions_of(op: Operation) -> Dimensions | None:
+    """What an operation says of its operands' dimensions; None where it says nothing."""
+    model = DIMENSIONS.of(type(op))
+    return None if model is None else model(op)

@@ -1,0 +1,39 @@
+"""Layouts across control flow: what a loop or a branch passes on keeps its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, SSAValue
+
+from fragir.dialects.interfaces import LAYOUTS, Layouts
+
+
+@LAYOUTS.attach(scf.ForOp)
+class ForLayouts(Layouts):
+    """A variable's start, its value in the body, what is yielded for it, and the result."""
+
+    def __init__(self, op: scf.ForOp):
+        self.op = op
+
+    def same_layout(self) -> Iterator[tuple[SSAValue, ...]]:
+        op, body = self.op, self.op.body.block
+        return zip(op.iter_args, body.args[1:], _yielded(body), op.results, strict=True)
+
+
+@LAYOUTS.attach(scf.IfOp)
+class IfLayouts(Layouts):
+    """A result and what each branch yields for it."""
+
+    def __init__(self, op: scf.IfOp):
+        self.op = op
+
+    def same_layout(self) -> Iterator[tuple[SSAValue, ...]]:
+        for region in self.op.regions:
+            if region.blocks:
+                yield from zip(self.op.results, _yielded(region.block), strict=True)
+
+
+def _yielded(block: Block) -> list[SSAValue]:
+    return list(block.last_op.operands) if isinstance(block.last_op, scf.YieldOp) else []

@@ -1,0 +1,194 @@
+"""From what operations say of their tiles' layouts to one layout for every tile.
+
+Operations unite tiles that share a layout (`same_layout`) and dictate layouts (`demands`); from
+those, others follow (`propagate`) until nothing changes. What is still open then gets rows in
+order, the largest class first, and others may follow from that in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import NoReturn
+
+from xdsl.dialects import func
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from fragir.diagnostics import fail
+from fragir.dialects import frag
+from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads
+from fragir.errors import FragirError
+from fragir.passes.placing import control as control  # layouts of scf's operations
+from fragir.passes.placing.classes import Classes
+from fragir.passes.placing.default import default_layout
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A layout and who wants it."""
+
+    layout: frag.LayoutAttr
+    op: Operation
+    role: str
+
+
+class Relations:
+    """The tiles of one function, in classes, and the layouts that are known of them."""
+
+    def __init__(self, function: func.FuncOp, threads: Threads, count: int):
+        self._function, self._threads, self._count = function, threads, count
+        self._classes = Classes()
+        self._found: dict[SSAValue, Demand] = {}
+        for value in tiles_of(function):
+            self._classes.find(value)
+        self._asked = list(_models(function))
+
+    def solve(self) -> Iterator[tuple[Demand, list[SSAValue]]]:
+        """(layout, the tiles that have it) for every class of tiles."""
+        for _, model in self._asked:
+            for group in model.same_layout():
+                self._classes.unite(group)
+        for op in self._function.walk():
+            self._demand(op)
+        self._infer()
+        for root, values in self._classes.members().items():
+            yield self._found[root], values
+
+    def _demand(self, op: Operation) -> None:
+        """Takes up what is written in an operation's types, and what the operation dictates."""
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, frag.TileType) and value.type.placement is not None:
+                self._require(value, Demand(value.type.placement, op, "as written"))
+        model = LAYOUTS.of(type(op))
+        if model is None:
+            return
+        try:
+            demands = list(model(op).demands(self._threads))
+        except FragirError as error:
+            fail(op, f"{op.name}: {error}")
+        for value, layout, role in demands:
+            self._require(value, Demand(_checked(op, value, layout), op, role))
+
+    def _require(self, value: SSAValue, demand: Demand) -> bool:
+        """Records a layout; whether it is news. Fails where another is known."""
+        root = self._classes.find(value)
+        other = self._found.get(root)
+        if other is None:
+            self._found[root] = demand
+            return True
+        if not _same(other.layout, demand.layout, value):
+            _conflict(value, other, demand)
+        return False
+
+    def _infer(self) -> None:
+        """Follows the operations' relations; what none tells of gets rows in order."""
+        following = [(op, m) for op, m in self._asked if type(m).propagate is not Layouts.propagate]
+        while True:
+            while any([self._follow(op, model) for op, model in following]):
+                pass
+            rest = [root for root in self._classes.members() if root not in self._found]
+            if not rest:
+                return
+            # what is known of one may say what another has: then the largest goes first
+            first = [max(rest, key=_size)] if following else rest
+            for root in first:
+                self._found[root] = self._default(root)
+
+    def _follow(self, op: Operation, model: Layouts) -> bool:
+        """Whether something new follows from an operation's tiles."""
+        known: dict[SSAValue, Attribute] = {}
+        for value in (*op.operands, *op.results):
+            if isinstance(value.type, frag.TileType):
+                found = self._found.get(self._classes.find(value))
+                if found is not None:
+                    known[value] = found.layout
+        try:
+            follows = list(model.propagate(known))
+        except FragirError as error:
+            fail(op, f"{op.name}: {error}")
+        news = [
+            self._require(value, Demand(_checked(op, value, layout), op, "what follows"))
+            for value, layout in follows
+        ]
+        return any(news)
+
+    def _default(self, root: SSAValue) -> Demand:
+        tile, owner = root.type, owner_of(root)
+        assert isinstance(tile, frag.TileType)
+        try:
+            layout = frag.ExplicitLayoutAttr(default_layout(tile, self._count))
+        except FragirError as error:
+            fail(owner, str(error))
+        return Demand(layout, owner, "rows in order")
+
+
+def tiles_of(function: func.FuncOp) -> list[SSAValue]:
+    """Every tile of a function, in order."""
+    values: list[SSAValue] = []
+    for op in function.walk():
+        values += op.results
+        for region in op.regions:
+            for block in region.blocks:
+                values += block.args
+    return [v for v in values if isinstance(v.type, frag.TileType)]
+
+
+def owner_of(value: SSAValue) -> Operation:
+    """The operation that makes a value, or whose region takes it."""
+    owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
+    assert isinstance(owner, Operation)
+    return owner
+
+
+def _models(function: func.FuncOp) -> Iterable[tuple[Operation, Layouts]]:
+    """The operations that say something of layouts."""
+    for op in function.walk():
+        model = LAYOUTS.of(type(op))
+        if model is not None:
+            yield op, model(op)
+
+
+def _size(value: SSAValue) -> int:
+    assert isinstance(value.type, frag.TileType)
+    return prod(value.type.shape)
+
+
+def _sizes(tile: frag.TileType) -> tuple[int, int, int]:
+    return tile.rows.data, tile.cols.data, tile.products.data
+
+
+def _checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
+    """A layout that an operation gave, if it is one that the tile can have."""
+    tile = value.type
+    if not isinstance(tile, frag.TileType):
+        fail(op, f"{op.name} gives a layout to {tile}, which is no tile")
+    if not isinstance(layout, frag.LayoutAttr):
+        fail(op, f"{op.name} gives {tile} the layout {layout}, which is none")
+    if not isinstance(layout, frag.MmaLayoutAttr):  # that is told at the tile it does not fit
+        try:
+            layout.layout(*_sizes(tile))
+        except FragirError as error:
+            fail(op, f"{op.name} gives {tile} the layout {layout}: {error}")
+    return layout
+
+
+def _same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue) -> bool:
+    """Whether two layouts put every element of a tile in the same place."""
+    if first == second:
+        return True
+    assert isinstance(value.type, frag.TileType)
+    shape = _sizes(value.type)
+    return (
+        first.chunk == second.chunk
+        and first.layout(*shape).simplified() == second.layout(*shape).simplified()
+    )
+
+
+def _conflict(value: SSAValue, first: Demand, second: Demand) -> NoReturn:
+    name = f"%{value.name_hint}" if value.name_hint else f"a tile {value.type}"
+    fail(
+        second.op,
+        f"{name} must have two layouts: {first.layout} ({first.role} of {first.op.name}) and "
+        f"{second.layout} ({second.role} of {second.op.name}); write frag.convert between them",
+    )
