@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator import run as emulate
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 from fragir.ptx import PtxSyntaxError, parse, tree
 from fragir.sweeps import Plan, Result, Sweep, Task
 from fragir.sweeps.trial import Trial, attempt

@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fragir.emulator.common import EmulationError
     from fragir.emulator.launch.launch import run
     from fragir.emulator.launch.parameters import Pointer, Struct, pointers
     from fragir.emulator.machine.tensor_map import Im2col, TensorMap
-    from fragir.emulator.report import KINDS, Finding, FragmentUse, Report, Severity, Statistics
+    from fragir.emulator.report import (
+        KINDS,
+        EmulationError,
+        Finding,
+        FragmentUse,
+        Report,
+        Severity,
+        Statistics,
+    )
 
 _HOMES = {
-    "EmulationError": "common",
+    "EmulationError": "report",
     "Finding": "report",
     "FragmentUse": "report",
     "Im2col": "machine.tensor_map",

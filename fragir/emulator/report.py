@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from fragir.errors import FragirError
+
 #: error: wrong results are possible; letter: wrong by the text of the PTX ISA, harmless on every
 #: machine known (the message quotes the sentence); remark: it only costs time.
 Severity: TypeAlias = Literal["error", "letter", "remark"]
@@ -127,3 +129,20 @@ class Report:
     fragments: list[FragmentUse] = field(default_factory=list[FragmentUse])
     printed: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+
+
+Asynchrony: TypeAlias = Literal["late", "early", "random"]
+
+
+@dataclass(eq=False)
+class EmulationError(FragirError):
+    """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address.
+
+    `kind` is one of `KINDS` (report.py); `warp` is the number in its block.
+    """
+
+    kind: str = "stopped"
+    warp: int | None = None
+    lane: int | None = None
+    address: int | None = None
+    report: Report | None = None  # what was found before

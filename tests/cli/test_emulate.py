@@ -13,7 +13,7 @@ import pytest
 
 from fragir.cli.check import KINDS as OWN_KINDS
 from fragir.emulator import KINDS
-from fragir.emulator.common import OOB_NAN
+from fragir.emulator.numbers.types import OOB_NAN
 
 Fragir = Callable[..., Any]
 

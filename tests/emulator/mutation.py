@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 from fragir.ptx import parse, tree
 
 Arguments = list["npt.NDArray[Any] | int | float"]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, Report, run
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import TensorMap, run
-from fragir.emulator.machine.asynchronous import Region
+from fragir.emulator.machine.transfers import Region
 
 #: Block 0 writes and raises a flag; block 1 waits for it and has TMA read what was written.
 KERNEL = """

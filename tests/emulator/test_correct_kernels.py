@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 
 from .mutation import Subject
 from .patterns import PATTERNS, Array

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 
 from .patterns.rings import NAMED, RING, SPLIT, SPLIT_CLUSTER, ring_arguments
 from .subjects import BENCHMARK, SIZE

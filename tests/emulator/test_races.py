@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 
 from .faults import Fault, faults
 

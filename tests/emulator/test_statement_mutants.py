@@ -11,7 +11,7 @@ import pytest
 from benchmarks.sweeps import statements
 from fragir.cli.main import main
 from fragir.emulator import EmulationError, run
-from fragir.emulator.instructions import decode
+from fragir.emulator.instructions import table
 from fragir.emulator.program.failure import EmulatorFailure
 from fragir.sweeps import Task
 
@@ -24,7 +24,7 @@ def test_no_mutant_makes_the_emulator_fail() -> None:
 
 
 def test_a_failure_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(decode.tables()[0], "popc", _decodes_badly)
+    monkeypatch.setitem(table.tables()[0], "popc", _decodes_badly)
     found = statements.verdict("sm_80", "popc.b32 %r2, %r3")
     assert found is not None
     assert "the emulator failed here" in found
@@ -146,7 +146,7 @@ def _runs_badly(_decoder: Any, _ins: Any) -> Any:
 def test_a_fault_of_ours_is_told_as_ours(
     fault: Any, words: str, check: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(decode.tables()[0], "popc", fault)
+    monkeypatch.setitem(table.tables()[0], "popc", fault)
     with pytest.raises(
         EmulatorFailure, match=f"the emulator failed here, at popc.b32: {words}"
     ) as e:
@@ -162,7 +162,7 @@ def test_on_the_command_line(
     command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error with its place, and no finding of the kernel's."""
-    monkeypatch.setitem(decode.tables()[0], "popc", _runs_badly)
+    monkeypatch.setitem(table.tables()[0], "popc", _runs_badly)
     path = tmp_path / "k.ptx"
     path.write_text(PTX)
     assert main([command, str(path), "--json"]) == 1

@@ -7,8 +7,7 @@ import pytest
 
 from fragir.emulator import KINDS, EmulationError, run
 from fragir.emulator.checks.letters import LETTERS, quote
-from fragir.emulator.common import Asynchrony
-from fragir.emulator.report import PERFORMANCE
+from fragir.emulator.report import PERFORMANCE, Asynchrony
 
 from .faults import Fault, faults
 from .test_races import KINDS as RACES

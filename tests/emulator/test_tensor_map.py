@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import EmulationError, Im2col, Report, TensorMap, run
-from fragir.emulator.common import where
 from fragir.emulator.instructions.alu import of2
+from fragir.emulator.numbers.types import where
 from tests.emulator.kernels import HEAD
 
 MBAR = "mbarrier::complete_tx::bytes"

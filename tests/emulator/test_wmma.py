@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from fragir.emulator import run
-from fragir.emulator.common import EmulationError
+from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import WmmaAccess, WmmaOp, tensor_instruction
 from fragir.emulator.tensor_cores.arithmetic import fused, target
 from fragir.errors import FragirError

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fragir.emulator.common import I64, LANES
-from fragir.emulator.machine.hooks import Access, Hooks
+from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.machine.events import Access
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.memory import Arena
-    from fragir.emulator.machine.state import Machine
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 

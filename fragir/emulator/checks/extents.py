@@ -15,17 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.address_origins import Origin, Origins, place_of
-from fragir.emulator.common import I64, LANES, Mask, Step, count_of, kind_of, width_of
-from fragir.emulator.machine.hooks import Access, Hooks
+from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.machine.events import Access
+from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
+from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
 from fragir.emulator.program.program import Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
-    from fragir.emulator.instructions.wgmma import Issue
-    from fragir.emulator.machine.asynchronous import Transfer
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.issues import Issue
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.transfers import Transfer
     from fragir.emulator.program.dataflow import Dataflow
     from fragir.emulator.program.program import Program, Symbol
 
@@ -143,7 +145,7 @@ class Extents(Hooks):
                 checks.append((index, d.place(ins, index, space), size))
         if not checks:
             return step
-        lane_ids = self.machine.engine.lane_ids
+        lane_ids = self.machine.lane_ids
 
         def run(sel: Any, mask: Mask) -> None:
             lanes = lane_ids[sel] if mask is None else lane_ids[sel][mask]

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import I64, LANES, Mask, Step
-from fragir.emulator.machine.hooks import Hooks
+from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.numbers.types import I64
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
 REGISTERS = 65536  # of a multiprocessor (CUDA C++ Programming Guide, table of compute capabilities)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.hooks import Hooks
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.checks.hooks import Hooks
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
 

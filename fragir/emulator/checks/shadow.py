@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.common import Row, Step
-from fragir.emulator.instructions.decode import Decoder, Place, lookup
+from fragir.emulator.instructions.operands import Decoder, Place
+from fragir.emulator.instructions.table import lookup
+from fragir.emulator.machine.lanes import Row, Step
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Arena
-from fragir.emulator.machine.state import Machine
 from fragir.emulator.program.program import Register, Symbol
 from fragir.emulator.report import Report
 from fragir.ptx import tree

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fragir.emulator.checks.hooks import Sited, later
 from fragir.emulator.checks.letters import quote
-from fragir.emulator.common import I64, LANE_BITS, LANES, Bools, Mask, Step
 from fragir.emulator.instructions.collective import is_collective
-from fragir.emulator.machine.hooks import BarrierEvent, Event, Sited, later
+from fragir.emulator.machine.events import BarrierEvent, Event
+from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
+from fragir.emulator.numbers.types import I64, Bools
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
-    from fragir.emulator.machine.asynchronous import Copy, Transfer
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.transfers import Copy, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
@@ -76,7 +78,7 @@ class Synchronisation(Sited):
             return remember
         if not whole:
             return step
-        lane_ids = self.machine.engine.lane_ids
+        lane_ids = self.machine.lane_ids
 
         def run(sel: Any, mask: Mask) -> None:
             if mask is not None:
@@ -141,7 +143,7 @@ class Synchronisation(Sited):
     def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """A lane must be in the membermask that it gives, and those it names must give the same."""
         members, site = d.row(ins, ins.operands[-1], "u32"), self.sites[id(ins)]
-        lane_ids = self.machine.engine.lane_ids
+        lane_ids = self.machine.lane_ids
 
         def run(sel: Any, mask: Mask) -> None:
             named = members[sel]

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fragir.emulator.common import LANES, Mask, Step
+from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.instructions.access import get
-from fragir.emulator.machine.hooks import Hooks
+from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.machine import Machine
 
 
 class TensorMaps(Hooks):
@@ -46,7 +46,7 @@ class TensorMaps(Hooks):
 
     def _lanes(self, place: Place, sel: Any, mask: Mask) -> list[tuple[int, int]]:
         """(lane, address) of the lanes that take part."""
-        lanes = get(self.machine.engine.lane_ids, sel, mask).ravel()
+        lanes = get(self.machine.lane_ids, sel, mask).ravel()
         return list(zip(lanes.tolist(), place.at(sel, mask).ravel().tolist(), strict=True))
 
     def _block(self, lane: int) -> int:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import UINT, Mask, Row, Step, count_of, is_slice, kind_of, width_of
 from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
+from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.ptx.tree import Sink
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, Place
     from fragir.ptx.tree import Instruction, Operand
 
 
@@ -93,10 +94,6 @@ def load(d: Decoder, ins: Instruction) -> Step:
 
 
 def save(d: Decoder, ins: Instruction) -> Step:
-    if "bulk" in ins.opcode or ("async" in ins.opcode and "release" not in ins.opcode):
-        from fragir.emulator.instructions import async_store
-
-        return (async_store.fill if "bulk" in ins.opcode else async_store.store)(d, ins)
     kind, width, count = shape_of(d, ins)
     place = d.place(ins, 0, d.space(ins))
     rows = stored_rows(d, ins, 1, kind, width, count)
@@ -174,4 +171,4 @@ def _is_raw(operand: Operand) -> bool:
     return type(operand).__name__ in ("Name", "Component")
 
 
-TABLE: dict[str, Decode] = {"ld": load, "ldu": load, "st": save}
+TABLE: dict[str, Decode] = {"ld": load, "ldu": load}

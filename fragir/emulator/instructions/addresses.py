@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import Mask, Step, kind_of, store
 from fragir.emulator.instructions.alu import Decode, copy, elementwise, of1
 from fragir.emulator.instructions.handover import reserve
+from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.memory import (
     CLUSTER_SHIFT,
     GLOBAL_BASE,
@@ -16,9 +16,10 @@ from fragir.emulator.machine.memory import (
     SHARED_WINDOW,
     WINDOW,
 )
+from fragir.emulator.numbers.types import kind_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fragir.emulator.common import Mask, Row, Step, is_slice, store
+from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice, store
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 Function: TypeAlias = Callable[..., Any]

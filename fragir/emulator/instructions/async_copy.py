@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import Mask, Step, where
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
 from fragir.emulator.instructions.mbarriers import mbarriers_at
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.numbers.types import where
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 

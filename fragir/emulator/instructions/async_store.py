@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I64, Mask, Step, kind_of, width_of
+from fragir.emulator.instructions import access, atomics
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
+from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.atomics import operand_rows, operator
-from fragir.emulator.machine.asynchronous import Transfer
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, Memory
+from fragir.emulator.machine.transfers import Transfer
+from fragir.emulator.numbers.types import I64, kind_of, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
@@ -108,7 +111,7 @@ def _start(
     act: Any,
 ) -> None:
     """One transfer for each lane; `act(index, position, memory)` does it."""
-    lanes = get(machine.engine.lane_ids, sel, mask).ravel()
+    lanes = get(machine.lane_ids, sel, mask).ravel()
     at = positions(machine, into, sel, mask, size)
     signals = positions(machine, barrier, sel, mask, 8)
     stride = max(machine.memory.shared_stride, 1)
@@ -165,7 +168,7 @@ def filled(
     """(positions of all 8-byte cells of an st.bulk, the lane of each)."""
     address = place.at(sel, mask).ravel()
     sizes = get(size_row, sel, mask).ravel().astype(np.uint64)
-    lanes = get(machine.engine.lane_ids, sel, mask).ravel()
+    lanes = get(machine.lane_ids, sel, mask).ravel()
     if place.space == "generic":
         outside = (address < SHARED_WINDOW) | (address >= SHARED_WINDOW + WINDOW)
         _refuse(outside, address, "this is no address of shared memory")
@@ -188,3 +191,20 @@ def _refuse(bad: Any, address: Any, reason: str) -> None:
     if bad.any():
         index = int(np.flatnonzero(bad)[0])
         raise AccessFault(reason, int(address[index]), index)
+
+
+def _later(ins: Instruction) -> bool:
+    return "async" in ins.opcode and "release" not in ins.opcode
+
+
+def _save(d: Decoder, ins: Instruction) -> Step:
+    if "bulk" in ins.opcode:
+        return fill(d, ins)
+    return store(d, ins) if _later(ins) else access.save(d, ins)
+
+
+def _reduce(d: Decoder, ins: Instruction) -> Step:
+    return reduce(d, ins) if _later(ins) else atomics.atomic(d, ins)
+
+
+TABLE: dict[str, Decode] = {"st": _save, "red": _reduce}

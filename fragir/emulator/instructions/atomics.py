@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import UINT, Mask, Step, count_of, dtype_of, kind_of, where, width_of
 from fragir.emulator.instructions.access import get, policy, put
 from fragir.emulator.instructions.alu import Decode, Function, of2, of3
 from fragir.emulator.instructions.floating import KINDS, extreme, flush, ieee, modified
+from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.numbers.types import UINT, count_of, dtype_of, kind_of, where, width_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
 
 WORDS = {"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xor"}
 
@@ -125,10 +126,6 @@ def operand_rows(d: Decoder, ins: tree.Instruction, index: int, kind: str, count
 
 def atomic(d: Decoder, ins: tree.Instruction) -> Step:
     words = ins.opcode
-    if "async" in words and "release" not in words:
-        from fragir.emulator.instructions.async_store import reduce
-
-        return reduce(d, ins)
     word, kind, count, function = legal(d, ins)
     wide = kind == "b128"
     width, parts = (8, 2) if wide else (width_of(kind) // 8, 1)
@@ -224,4 +221,4 @@ def act(
     return old.reshape(*positions.shape, *more)
 
 
-TABLE: dict[str, Decode] = {"atom": atomic, "red": atomic}
+TABLE: dict[str, Decode] = {"atom": atomic}

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import I64, UINT, Mask, Step, kind_of, where, width_of
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
-from fragir.emulator.machine.asynchronous import Region, Transfer
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, Memory
+from fragir.emulator.machine.transfers import Region, Transfer
+from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 UNIT = 16
@@ -150,7 +151,7 @@ def _run(
     def values(row: Any) -> Any:
         return None if row is None else get(row, sel, mask).ravel()
 
-    lanes = values(engine.lane_ids)
+    lanes = values(machine.lane_ids)
     homes = values(memory.shared_home)
     groups = values(engine.bulk_committed)
     sizes, blocks = values(operands.size), values(operands.blocks)

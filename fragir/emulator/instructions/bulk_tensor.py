@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I64, UINT, EmulationError, Mask, Step
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import MBARRIER, shared_address, spread
-from fragir.emulator.machine.asynchronous import Region, Transfer
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, Memory
 from fragir.emulator.machine.tensor_map import Fields, read
+from fragir.emulator.machine.transfers import Region, Transfer
+from fragir.emulator.numbers.types import I64, UINT
+from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.machine import Machine
 
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 _ROWS = 4  # of tile::gather4 and tile::scatter4
@@ -144,7 +146,7 @@ def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
         return None if row is None else get(row, sel, mask).ravel()
 
     assert form.shared is not None
-    lanes, homes = values(machine.engine.lane_ids), values(memory.shared_home)
+    lanes, homes = values(machine.lane_ids), values(memory.shared_home)
     groups = values(machine.engine.bulk_committed)
     maps = form.the_map.at(sel, mask).ravel()
     places = shared_address(form.shared.at(sel, mask)).ravel()

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fragir.emulator.common import UINT, EmulationError, Mask, Row, Step, store, where
-from fragir.emulator.instructions.decode import Decoder
 from fragir.emulator.instructions.handover import (
     Fetch,
     Handover,
@@ -23,14 +21,19 @@ from fragir.emulator.instructions.handover import (
     next_frame,
     reserve,
 )
+from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.externs import EXTERNS, Extern
+from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.numbers.types import UINT, where
+from fragir.emulator.program.flow import split_call
 from fragir.emulator.program.program import Register, Routine, Symbol
+from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.scheduler import Terminator
-    from fragir.emulator.machine.state import Machine
 
 MOST = 1000  # calls that can be nested
 #: Registers of one width of a function at one level: their key, file, places in it, and lanes.
@@ -334,7 +337,7 @@ class Calls(Handovers):
             values = [f(sel, mask) for f in fetches]
             result = np.zeros(machine.key[sel].shape, UINT[extern.result])
             lanes = np.ones(result.shape, np.bool_) if mask is None else mask
-            ids = machine.engine.lane_ids[sel]
+            ids = machine.lane_ids[sel]
             for flat, (i, j) in enumerate(np.argwhere(lanes)):
                 lane = int(ids[i, j])
                 try:
@@ -384,21 +387,3 @@ def _levels(machine: Machine, sel: Any, mask: Mask) -> list[tuple[int, Any]]:
     depth = machine.depth[sel]
     levels = np.unique(depth if mask is None else depth[mask])
     return [(int(v), depth == v if mask is None else (depth == v) & mask) for v in levels]
-
-
-def split_call(
-    ins: tree.Instruction,
-) -> tuple[tuple[tree.Operand, ...], tree.Name, tuple[tree.Operand, ...]]:
-    """(results, function, arguments) of a call."""
-    operands = list(ins.operands)
-    results: tuple[tree.Operand, ...] = ()
-    if operands and isinstance(operands[0], tree.Parens):
-        results = operands[0].elements
-        del operands[0]
-    name = operands.pop(0) if operands else None
-    if not isinstance(name, tree.Name):
-        raise EmulationError("a call names a function, or a register with its address")
-    arguments: tuple[tree.Operand, ...] = ()
-    if operands and isinstance(operands[0], tree.Parens):
-        arguments = operands[0].elements
-    return results, name, arguments

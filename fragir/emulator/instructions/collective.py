@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import LANE_BITS, LANES, Mask, Step, store, where, word_of
 from fragir.emulator.instructions.alu import Decode, Function, nothing
+from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step, store
+from fragir.emulator.numbers.types import where, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 _LANE = np.arange(LANES)

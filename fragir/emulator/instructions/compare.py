@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import DTYPES, Mask, Step, store, width_of, word_of
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
 from fragir.emulator.instructions.floating import KINDS, flush
+from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.numbers.rounding import FORMATS, decode, encode
+from fragir.emulator.numbers.types import DTYPES, width_of, word_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 ORDERED: dict[str, Function] = {

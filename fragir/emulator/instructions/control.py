@@ -6,27 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.common import EmulationError, Mask, Row, Step
 from fragir.emulator.instructions.barriers import barrier_terminator
 from fragir.emulator.instructions.calls import Calls
-from fragir.emulator.instructions.decode import Decoder
+from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.machine.lanes import Mask, Row, Step
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler, Terminator
-from fragir.emulator.machine.state import EXITED, PARKED, Machine
-from fragir.emulator.program.program import Program, Routine
+from fragir.emulator.machine.state import EXITED, PARKED
+from fragir.emulator.program.flow import targets
+from fragir.emulator.program.program import Routine
+from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
-
-#: First words of instructions that end a block.
-ENDING = {"bra", "brx", "call", "ret", "exit", "trap", "brkpt"}
-_BARRIERS = {"bar", "barrier"}
-
-
-def ends_block(ins: tree.Instruction) -> bool:
-    """Whether an instruction is a terminator."""
-    words = ins.opcode
-    if words[0] in _BARRIERS:
-        return not (len(words) > 1 and words[1] == "warp")
-    return words[0] in ENDING
 
 
 def guarded(step: Step, row: Row, negated: bool) -> Step:
@@ -49,70 +40,6 @@ def guarded(step: Step, row: Row, negated: bool) -> Step:
                 raise
 
     return run
-
-
-def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
-    """Where a branch can go."""
-
-    def position(name: tree.Name) -> int:
-        found = program.label(scope, name.text)
-        if found is None:
-            raise program.error(f"the label {name.text} is not declared", name.at)
-        return found
-
-    if ins.opcode[0] == "bra":
-        if len(ins.operands) != 1 or not isinstance(name := ins.operands[0], tree.Name):
-            raise program.error(f"{ins.mnemonic} takes one label", ins.at)
-        return [position(name)]
-    if ins.opcode[0] == "brx":
-        if len(ins.operands) != 2:
-            text = "takes an index and the label of a .branchtargets"
-            raise program.error(f"{ins.mnemonic} {text}", ins.at)
-        table = ins.operands[1]
-        if isinstance(table, tree.Name):
-            for s in scope.chain():
-                if table.text in s.targets:
-                    return [position(n) for n in s.targets[table.text]]
-        if isinstance(table, tree.Vector):
-            return [position(n) for n in table.elements if isinstance(n, tree.Name)]
-        raise program.error("brx.idx needs the label of a .branchtargets", ins.at)
-    return []
-
-
-POLLING = {"mbarrier", "atom", "nanosleep"}
-_POLLING_LOADS = {"volatile", "acquire", "relaxed", "mmio"}
-
-
-def polls(ins: tree.Instruction) -> bool:
-    """Whether an instruction can see what another thread will do."""
-    words = ins.opcode
-    if words[0] == "mbarrier":
-        return words[1:2] in (("try_wait",), ("test_wait",))
-    if words[0] == "ld":
-        return any(w in _POLLING_LOADS for w in words)
-    return words[0] in POLLING
-
-
-def polling_edges(program: Program) -> set[int]:
-    """Positions of backward branches whose loop polls, not counting the loops inside it."""
-    edges: list[tuple[int, int]] = []
-    waiting: list[int] = []
-    for at, placed in enumerate(program.code):
-        if placed.ins.opcode[0] in ("bra", "brx"):
-            edges += [(to, at) for to in targets(program, placed.ins, placed.scope) if to <= at]
-        elif polls(placed.ins):
-            waiting.append(at)
-    found: set[int] = set()
-    for at in waiting:
-        around = [e for e in edges if e[0] <= at <= e[1]]
-        for start, end in around:
-            inner = any(
-                start <= s and e <= end and (s, e) != (start, end) and e - s < end - start
-                for s, e in around
-            )
-            if not inner:
-                found.add(end)
-    return found
 
 
 class Control:

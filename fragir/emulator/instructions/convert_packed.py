@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import Step, width_of
 from fragir.emulator.instructions.alu import elementwise
 from fragir.emulator.instructions.floating import flush
+from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.narrowing import (
     fixed_point,
     from_fixed_point,
@@ -19,10 +19,11 @@ from fragir.emulator.numbers.narrowing import (
     scale_value,
 )
 from fragir.emulator.numbers.rounding import F64, FORMATS, Format, decode
+from fragir.emulator.numbers.types import width_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
 
 Array = Any
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import OOB_NAN, EmulationError, Step, where
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, of1
 from fragir.emulator.instructions.approximate import approximate
 from fragir.emulator.instructions.signs import (
@@ -23,6 +22,7 @@ from fragir.emulator.instructions.signs import (
     has_property,
     negate,
 )
+from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.rounding import (
     F16_NAN,
     F32_NAN,
@@ -36,9 +36,11 @@ from fragir.emulator.numbers.rounding import (
     sum_odd,
     to_odd,
 )
+from fragir.emulator.numbers.types import OOB_NAN, where
+from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 Array = Any

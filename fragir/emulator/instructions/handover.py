@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.common import UINT, Mask, Row, store
-from fragir.emulator.instructions.decode import Decoder
+from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.machine.lanes import Mask, Row, store
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.machine.state import Machine
+from fragir.emulator.numbers.types import UINT
 from fragir.emulator.program.program import Register, Routine, Symbol
 from fragir.ptx import tree
 

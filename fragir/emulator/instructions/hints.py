@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fragir.emulator.common import Mask, Step, store
 from fragir.emulator.instructions.alu import Decode, nothing
+from fragir.emulator.machine.lanes import Mask, Step, store
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 LINE = 128  # bytes that discard and applypriority act on

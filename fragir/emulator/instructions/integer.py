@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import EmulationError, Mask, Step, dtype_of, store, where, width_of
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, nothing, of1, of3
 from fragir.emulator.instructions.integer_bits import (
     PERMUTATIONS,
@@ -26,9 +25,12 @@ from fragir.emulator.instructions.integer_bits import (
     shift_left,
     shift_right,
 )
+from fragir.emulator.machine.lanes import Mask, Step, store
+from fragir.emulator.numbers.types import dtype_of, where, width_of
+from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 Array = Any

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.common import dtype_of, where, width_of
 from fragir.emulator.instructions.alu import Function, of3
+from fragir.emulator.numbers.types import dtype_of, where, width_of
 
 Array = Any
 

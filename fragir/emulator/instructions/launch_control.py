@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import Mask, Step
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Decode, elementwise, of1, sequence
 from fragir.emulator.instructions.async_store import positions
 from fragir.emulator.instructions.bulk import MBARRIER
-from fragir.emulator.machine.asynchronous import Transfer
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, Memory
+from fragir.emulator.machine.transfers import Transfer
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 SIZE = 16
@@ -51,7 +51,7 @@ def _try(d: Decoder, ins: Instruction) -> Step:
     def run(sel: Any, mask: Mask) -> None:
         at = positions(machine, into, sel, mask, SIZE)
         signals = positions(machine, barrier, sel, mask, 8)
-        lanes = get(machine.engine.lane_ids, sel, mask).ravel()
+        lanes = get(machine.lane_ids, sel, mask).ravel()
         homes = get(memory.shared_home, sel, mask).ravel()
         stride = memory.shared_stride
         for index, lane in enumerate(lanes):

@@ -11,82 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import I64, LANES, EmulationError, Mask, Step, store
 from fragir.emulator.instructions.access import get, put
 from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.machine.lanes import LANES, Mask, Step, store
+from fragir.emulator.machine.machine import Machine
+from fragir.emulator.machine.mbarriers import FIELD, LIVE, NONE, misused, pack, unpack, update
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.machine.state import Machine
+from fragir.emulator.numbers.types import I64
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.hooks import Event
-
-NONE = -1  # no mbarrier
-
-
-_NOBODY: I64 = np.zeros(0, np.int64)
-_FIELD = (1 << 20) - 1
-_TX = (1 << 22) - 1
-_LIVE = 1 << 62
-
-
-def unpack(word: int) -> tuple[int, int, int, int]:
-    """(pending arrivals, expected arrivals, transaction bytes, parity)."""
-    tx = word >> 40 & _TX
-    return word & _FIELD, word >> 20 & _FIELD, tx - (1 << 22) if tx >> 21 else tx, word >> 63
-
-
-def pack(pending: int, expected: int, tx: int, parity: int) -> int:
-    return pending | expected << 20 | (tx & _TX) << 40 | _LIVE | parity << 63
-
-
-def misused(machine: Machine, at: int, what: str, lane: int | None) -> EmulationError:
-    """The error of a lane (its flat number) at the mbarrier at a position; `{}` is its name."""
-    offset = at % max(machine.memory.shared_stride, 1)
-    error = EmulationError(what.format(f"the mbarrier at shared offset {offset}"), kind="mbarrier")
-    error.address = offset
-    if lane is not None:
-        error.warp, error.lane = divmod(lane, LANES)
-    return error
-
-
-def update(
-    machine: Machine, at: int, arrivals: int, tx: int, *, more: int = 0, lane: int | None = None
-) -> int:
-    """Arrive and change the transaction count of the mbarrier at a position; the old word.
-
-    `more` raises the pending count first (cp.async.mbarrier.arrive without .noinc). `lane`: whose
-    doing it is, for messages.
-    """
-    words = machine.memory.shared.view(8)
-    old = int(words[at >> 3])
-    pending, expected, bytes_left, parity = unpack(old)
-    if not old & _LIVE:
-        raise misused(machine, at, "{} is not initialised", lane)
-    bytes_left += tx
-    pending += more
-    while True:
-        taken = min(arrivals, pending)
-        arrivals -= taken
-        pending -= taken
-        if pending or bytes_left:
-            break
-        pending, parity = expected, parity ^ 1
-        for hook in machine.hooks:
-            hook.on_mbarrier("phase", at, _NOBODY)
-        if not arrivals or not expected:
-            break
-    if arrivals:
-        raise misused(machine, at, "{} expects fewer arrivals", lane)
-    if abs(bytes_left) > _FIELD:
-        raise misused(machine, at, f"the transaction count of {{}} exceeds {_FIELD}", lane)
-    words[at >> 3] = pack(pending, expected, bytes_left, parity)
-    machine.progress = True
-    if not pending and bytes_left < 0:
-        for hook in machine.hooks:
-            hook.on_mbarrier("underflow", at, _NOBODY)
-    return old
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.events import Event
 
 
 def mbarriers_at(machine: Machine, place: Place, sel: Any, mask: Mask) -> I64:
@@ -136,16 +72,16 @@ def _init(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
-        lanes = get(machine.engine.lane_ids, sel, mask)
+        lanes = get(machine.lane_ids, sel, mask)
         _own(machine, at, lanes)
         tell_mbarrier(machine, "init", at, lanes)
         value = get(count, sel, mask).astype(np.uint64)
-        bad = (value < 1) | (value > _FIELD)
+        bad = (value < 1) | (value > FIELD)
         if bad.any() and machine.engine.machine is machine:  # not on a plane beside it
             index = tuple(np.argwhere(bad)[0])
-            what = f"{{}} cannot expect {int(value[index])} arrivals, only 1 to {_FIELD}"
+            what = f"{{}} cannot expect {int(value[index])} arrivals, only 1 to {FIELD}"
             raise misused(machine, int(at[index]), what, int(lanes[index]))
-        machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20) | np.uint64(_LIVE))
+        machine.memory.shared.scatter(at, 8, 1, value | value << np.uint64(20) | np.uint64(LIVE))
         machine.progress = True
 
     return run
@@ -156,8 +92,8 @@ def _inval(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
-        _own(machine, at, get(machine.engine.lane_ids, sel, mask))
-        tell_mbarrier(machine, "inval", at, get(machine.engine.lane_ids, sel, mask))
+        _own(machine, at, get(machine.lane_ids, sel, mask))
+        tell_mbarrier(machine, "inval", at, get(machine.lane_ids, sel, mask))
         machine.memory.shared.scatter(at, 8, 1, np.zeros(at.shape, np.uint64))
         machine.progress = True
 
@@ -178,7 +114,7 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask)
-        each, who = at.ravel(), get(machine.engine.lane_ids, sel, mask).ravel()
+        each, who = at.ravel(), get(machine.lane_ids, sel, mask).ravel()
         values = np.ones(each.shape, np.int64)
         if amount is not None:
             values = get(amount, sel, mask).astype(np.int64).ravel()
@@ -224,7 +160,7 @@ def _refuse_excess(machine: Machine, at: int, counts: I64, lanes: I64) -> None:
 
 def _drop(machine: Machine, at: int, number: int) -> None:
     words = machine.memory.shared.view(8)
-    if not int(words[at >> 3]) & _LIVE:
+    if not int(words[at >> 3]) & LIVE:
         return  # an error as soon as it arrives
     pending, expected, tx, parity = unpack(int(words[at >> 3]))
     words[at >> 3] = pack(pending, max(expected - number, 0), tx, parity)
@@ -236,9 +172,9 @@ def _expect(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         at = mbarriers_at(machine, place, sel, mask).ravel()
-        tell_mbarrier(machine, "expect", at, get(machine.engine.lane_ids, sel, mask))
+        tell_mbarrier(machine, "expect", at, get(machine.lane_ids, sel, mask))
         values = get(amount, sel, mask).ravel()
-        who = get(machine.engine.lane_ids, sel, mask).ravel()
+        who = get(machine.lane_ids, sel, mask).ravel()
         for position, value, lane in zip(at, values, who, strict=True):
             update(machine, int(position), 0, sign * int(value), lane=int(lane))
 
@@ -255,9 +191,9 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
         at = mbarriers_at(machine, place, sel, mask)
         words = machine.memory.shared.gather(at, 8, 1)
         if machine.cluster_size > 1:
-            _own(machine, at, get(machine.engine.lane_ids, sel, mask))
-        if (words & np.uint64(_LIVE) == 0).any():
-            index = int(np.flatnonzero(words & np.uint64(_LIVE) == 0)[0])
+            _own(machine, at, get(machine.lane_ids, sel, mask))
+        if (words & np.uint64(LIVE) == 0).any():
+            index = int(np.flatnonzero(words & np.uint64(LIVE) == 0)[0])
             raise AccessFault(
                 "the mbarrier is not initialised", int(at.flat[index]), index, "mbarrier"
             )
@@ -267,7 +203,7 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
         seen = np.where(done, NONE, at)
         put(machine.barriers.polled, sel, mask, seen)
         if machine.hooks:
-            lanes = get(machine.engine.lane_ids, sel, mask)
+            lanes = get(machine.lane_ids, sel, mask)
             tell_mbarrier(machine, "test", at[~done], lanes[~done])
             tell_mbarrier(machine, "wait", at[done], lanes[done])
         if out is None:
@@ -287,7 +223,7 @@ def _pending(d: Decoder, ins: tree.Instruction) -> Step:
 
     def run(sel: Any, mask: Mask) -> None:
         if out is not None:
-            store(out, sel, mask, (state[sel] & np.uint64(_FIELD)).astype(np.uint32))
+            store(out, sel, mask, (state[sel] & np.uint64(FIELD)).astype(np.uint32))
 
     return run
 

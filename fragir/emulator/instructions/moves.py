@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import UINT, Mask, Row, Step, store, where, width_of
 from fragir.emulator.instructions.alu import Decode, copy, elementwise, nothing, of3, sequence
+from fragir.emulator.machine.lanes import Mask, Row, Step, store
+from fragir.emulator.numbers.types import UINT, where, width_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
 
 
 def move(d: Decoder, ins: tree.Instruction) -> Step:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.common import where
 from fragir.emulator.instructions.alu import Function
 from fragir.emulator.numbers.rounding import FORMATS, decode
+from fragir.emulator.numbers.types import where
 
 Array = Any
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import Mask, Step
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import shared_address
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, Arena
 from fragir.emulator.machine.tensor_map import ELEMENTS, SIZE, Fields
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 #: Word of the opcode -> (field, type of the value).

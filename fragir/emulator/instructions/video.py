@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import EmulationError, Step, where, word_of
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
 from fragir.emulator.instructions.compare import ORDERED
+from fragir.emulator.machine.lanes import Step
+from fragir.emulator.numbers.types import where, word_of
+from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
 
 I64 = npt.NDArray[np.int64]
 #: Selector -> (lowest bit, width).

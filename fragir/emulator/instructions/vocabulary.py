@@ -6,7 +6,7 @@ memory, asynchronous and control instructions in full.
 
 from __future__ import annotations
 
-from fragir.emulator.common import DTYPES
+from fragir.emulator.numbers.types import DTYPES
 
 _UNSIGNED, _SIGNED, _BITS = "u16 u32 u64", "s16 s32 s64", "b16 b32 b64"
 _INTEGERS = f"{_UNSIGNED} {_SIGNED}"

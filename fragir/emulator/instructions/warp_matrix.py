@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import Mask, Step, is_slice, where
 from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
+from fragir.emulator.numbers.types import where
 from fragir.emulator.program.program import Register
 from fragir.emulator.tensor_cores import (
     LdmatrixOp,
@@ -28,7 +29,7 @@ from fragir.emulator.tensor_cores import (
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, Place
 
 #: At most this many instances (instructions times warps) in one call.
 FUSED = 4096

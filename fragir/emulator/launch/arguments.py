@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from fragir.emulator.common import EmulationError
 from fragir.emulator.launch.parameters import (
     POINTER,
     TENSOR_MAP,
@@ -20,6 +19,7 @@ from fragir.emulator.launch.parameters import (
 from fragir.emulator.launch.storage import Array, Storage, address_of, bytes_of, storages, unfit
 from fragir.emulator.machine.memory import Buffer, Memory
 from fragir.emulator.program.program import Program, Symbol
+from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of
 
 _STRUCT = {"f32": "<f", "f64": "<d", "f16": "<e"}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 
-from fragir.emulator.common import EmulationError
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Memory
-from fragir.emulator.machine.state import Dim3, Machine
+from fragir.emulator.machine.state import Dim3
 from fragir.emulator.program.program import Program
+from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 #: Bytes that the system takes of every block's shared memory, before the kernel's own.

@@ -10,37 +10,32 @@ from typing import TYPE_CHECKING, TextIO, cast
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.hooks import instrument, overriding
 from fragir.emulator.checks.selection import hooks_for
-from fragir.emulator.common import LANES, Asynchrony, EmulationError, Step
-from fragir.emulator.instructions.barriers import BlockBarriers
 from fragir.emulator.instructions.collective import is_collective, needs
-from fragir.emulator.instructions.control import (
-    Control,
-    ends_block,
-    guarded,
-    polling_edges,
-    targets,
-)
-from fragir.emulator.instructions.decode import Decoder, lookup
+from fragir.emulator.instructions.control import Control, guarded
 from fragir.emulator.instructions.forms import why_not
 from fragir.emulator.instructions.handover import FRAME
 from fragir.emulator.instructions.operand_counts import miscounted
+from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.instructions.table import lookup, step_of
 from fragir.emulator.instructions.warp_matrix import fusible, mma_group
-from fragir.emulator.instructions.wgmma import Warpgroups, needs_warpgroup, registers_of
+from fragir.emulator.instructions.wgmma import needs_warpgroup, registers_of
 from fragir.emulator.launch import environment
 from fragir.emulator.launch.arguments import Arguments
 from fragir.emulator.launch.initial import image
 from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
 from fragir.emulator.launch.variables import Variables, unset
-from fragir.emulator.machine.asynchronous import AsyncEngine
-from fragir.emulator.machine.hooks import instrument, overriding
+from fragir.emulator.machine.lanes import LANES, Step
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Memory
 from fragir.emulator.machine.scheduler import Code, Scheduler
-from fragir.emulator.machine.state import Dim3, Machine
+from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.program.failure import statement
+from fragir.emulator.program.flow import ends_block, polling_edges, targets
 from fragir.emulator.program.program import RESULTS, Program
-from fragir.emulator.report import Report
+from fragir.emulator.report import Asynchrony, EmulationError, Report
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
@@ -240,9 +235,7 @@ class Launch:
                 f"there is no memory for this launch: {need} bytes of global memory, and"
                 f" {self.local_size} of local memory for each of {32 * machine.warps} lanes"
             ) from error
-        machine.barriers = BlockBarriers(machine)
-        machine.engine = AsyncEngine(machine)
-        machine.wgmma = Warpgroups(machine)
+        machine.assemble()
         self._initialise()
         self.variables.load(memory)
         self.arguments.load()
@@ -393,7 +386,7 @@ class Launch:
         if ins.opcode[0] == RESULTS:
             step = instrument(decoder, [ins], control.calls.end(ins))
         else:
-            step = instrument(decoder, [ins], decoder.step(placed))
+            step = instrument(decoder, [ins], step_of(decoder, placed))
         if ins.guard is not None:
             row = decoder.row(ins, ins.guard.register, "pred")
             step = guarded(step, row, ins.guard.negated)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fragir.emulator.common import EmulationError
+from fragir.emulator.report import EmulationError
 
 _NAME = re.compile(r"sm_([0-9]+)([af]?)")
 

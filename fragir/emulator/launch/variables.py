@@ -7,11 +7,11 @@ from typing import cast
 
 import numpy as np
 
-from fragir.emulator.common import EmulationError
 from fragir.emulator.launch.parameters import arrays_of
 from fragir.emulator.launch.storage import Array, bytes_of
 from fragir.emulator.machine.memory import Memory
 from fragir.emulator.program.program import Program, Symbol
+from fragir.emulator.report import EmulationError
 
 _SHOWN = 8  # names in a message
 

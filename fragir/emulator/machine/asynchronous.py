@@ -6,145 +6,21 @@ Until then destinations in shared memory are poisoned (`Memory.poison`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fragir.emulator.common import I64, LANES, Mask, is_slice
-from fragir.emulator.machine.memory import Memory
-from fragir.emulator.machine.state import Machine
-
-_PIECE = 16  # bytes: bulk copies are made of these
-
-
-@dataclass(slots=True)
-class Copy:
-    """One cp.async of many lanes: `size` bytes each from `source` to `into` (byte positions).
-
-    `lanes`: flat lane numbers; `groups`: the cp.async group of each (their own numbering);
-    `given`: bytes that are really read, the rest is zero (None: all).
-    """
-
-    source: I64
-    into: I64
-    size: int
-    given: npt.NDArray[np.int64] | None
-    lanes: npt.NDArray[np.int64]
-    groups: npt.NDArray[np.int32]
-    low: int
-    high: int
-    number: int = 0  # in the order of issue
-
-    def part(self, which: npt.NDArray[np.bool_]) -> Copy:
-        groups = self.groups[which]
-        given = None if self.given is None else self.given[which]
-        low, high = int(groups.min()), int(groups.max())
-        return Copy(
-            self.source[which],
-            self.into[which],
-            self.size,
-            given,
-            self.lanes[which],
-            groups,
-            low,
-            high,
-            self.number,
-        )
-
-    def move(self, memory: Memory) -> None:
-        """Copy the bytes within a memory."""
-        width = min(self.size, 8)
-        count = self.size // width
-        if self.given is None:
-            data = memory.globals.gather(self.source, width, count)
-        else:
-            whole = self.given == self.size
-            source = np.where(whole, self.source, self.source[whole][0] if whole.any() else 0)
-            data = memory.globals.gather(source, width, count)
-            data = np.where(whole[..., None] if count > 1 else whole, data, data.dtype.type(0))
-            for index in np.flatnonzero(~whole & (self.given > 0)):
-                number = int(self.given.flat[index])
-                start = int(self.source.flat[index])
-                part = np.zeros(self.size, np.uint8)
-                part[:number] = memory.globals.bytes[start : start + number]
-                where = np.unravel_index(index, self.given.shape)
-                data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
-        memory.shared.scatter(self.into, width, count, data)
-
-
-@dataclass(slots=True)
-class Arrival:
-    """An mbarrier arrival that waits for the earlier cp.async of its lanes."""
-
-    at: I64
-    lanes: npt.NDArray[np.int64]
-    raise_first: bool
-    number: int  # copies with lower numbers were issued before
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """What a bulk copy accesses of global memory: runs of `size` bytes (byte positions)."""
-
-    starts: I64
-    size: int
-
-    def pieces(self) -> tuple[I64, int]:
-        """(positions, bytes of each): pieces of up to 16 bytes that are multiples of their size."""
-        starts, size = self.starts, self.size
-        if size < _PIECE:
-            breaks = np.flatnonzero(np.diff(starts) != size) + 1
-            begin = starts[np.concatenate([[0], breaks])]
-            ends = starts[np.concatenate([breaks - 1, [len(starts) - 1]])] + size
-        else:
-            begin, ends = starts, starts + size
-        bits = int(np.bitwise_or.reduce(begin) | np.bitwise_or.reduce(ends) | _PIECE)
-        unit = bits & -bits
-        if size >= unit:
-            starts = (starts[:, None] + np.arange(0, size, unit)).ravel()
-        return np.unique(starts // unit) * unit, unit
-
-
-@dataclass(slots=True)
-class Transfer:
-    """A bulk copy of one lane.
-
-    `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
-    and `reads` are the chunks of shared memory that it writes (`grain` bytes each) or reads (16).
-    `exact`: where it reads only some bytes of these chunks, which (positions). `region`: what it
-    reads or writes of global memory.
-    A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
-    of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
-    to what is there, in any order with others that do.
-    """
-
-    move: Callable[[Memory], None]
-    lanes: npt.NDArray[np.int64]
-    into: I64 | None
-    what: str
-    group: int = -1  # -1: completes on an mbarrier
-    reads: I64 | None = None
-    signal: int = -1
-    size: int = 0
-    grain: int = 16
-    generic: bool = False
-    atomic: bool = False
-    exact: I64 | None = None
-    region: Region | None = None
-
-    @property
-    def poisons(self) -> bool:
-        """Whether its destination must not be touched while it is pending."""
-        return self.into is not None and not self.atomic
+from fragir.emulator.machine.lanes import LANES, Mask, is_slice
+from fragir.emulator.machine.mbarriers import update
+from fragir.emulator.machine.state import State
+from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
+from fragir.emulator.numbers.types import I64
 
 
 class AsyncEngine:
     """All pending asynchronous work of the resident warps."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: State) -> None:
         self.machine = machine
         shape = (machine.warps, LANES)
         self.committed = np.zeros(shape, np.int32)  # cp.async groups committed by each lane
@@ -153,20 +29,11 @@ class AsyncEngine:
         self.arrivals: list[Arrival] = []
         self.issued = 0  # cp.async so far
         self.transfers: list[Transfer] = []
-        self.lane_ids: npt.NDArray[np.int64] = np.arange(
-            machine.warps * LANES, dtype=np.int64
-        ).reshape(shape)
         machine.on_wave.append(self.reset)
 
     def reset(self) -> None:
-        self.finish()
         self.committed[...] = 0
         self.bulk_committed[...] = 0
-
-    def retires_now(self) -> bool:
-        """Whether work retires at issue."""
-        how = self.machine.asynchrony
-        return how == "early" or (how == "random" and self.machine.random.random() < 0.5)
 
     # -- cp.async --------------------------------------------------------------------------------
 
@@ -175,14 +42,14 @@ class AsyncEngine:
         memory = self.machine.memory
         if memory.poisoned:
             memory.check_poison(memory.shared, into, size)
-        lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
+        lanes = self.machine.lane_ids[sel] if mask is None else self.machine.lane_ids[sel][mask]
         groups = self.committed[sel].copy() if mask is None else self.committed[sel][mask]
         low, high = int(groups.min()), int(groups.max())
         copy = Copy(source, into, size, given, lanes, groups, low, high, self.issued)
         self.issued += 1
         for hook in self.machine.hooks:
             hook.on_copy_issue(copy)
-        if self.retires_now():
+        if self.machine.retires_now():
             self._move(copy)
             return
         memory.set_poison(into, size, 1)
@@ -244,9 +111,7 @@ class AsyncEngine:
 
     def arrive_later(self, at: I64, sel: Any, mask: Mask, raise_first: bool) -> None:
         """cp.async.mbarrier.arrive: once the copies issued so far by these lanes are complete."""
-        from fragir.emulator.instructions.mbarriers import update
-
-        lanes = self.lane_ids[sel] if mask is None else self.lane_ids[sel][mask]
+        lanes = self.machine.lane_ids[sel] if mask is None else self.machine.lane_ids[sel][mask]
         if raise_first:
             for position in at.ravel():
                 update(self.machine, int(position), 0, 0, more=1)
@@ -260,7 +125,7 @@ class AsyncEngine:
             memory.check_poison(memory.shared, transfer.into, transfer.grain)
         for hook in self.machine.hooks:
             hook.on_transfer_issue(transfer)
-        if self.retires_now():
+        if self.machine.retires_now():
             self._execute(transfer)
             return
         if transfer.into is not None and transfer.poisons:
@@ -276,8 +141,6 @@ class AsyncEngine:
         self._execute(transfer)
 
     def _execute(self, transfer: Transfer) -> None:
-        from fragir.emulator.instructions.mbarriers import update
-
         transfer.move(self.machine.memory)
         for hook in self.machine.hooks:
             hook.on_transfer_complete(transfer)
@@ -309,8 +172,6 @@ class AsyncEngine:
 
     def end_round(self) -> bool:
         """Nothing else can run: complete what completes by itself. Whether anything did."""
-        from fragir.emulator.instructions.mbarriers import update
-
         if not self.arrivals and not self.transfers:
             return False
         for arrival in self.arrivals:
@@ -352,7 +213,6 @@ class AsyncEngine:
         for item in self.transfers:
             self._complete(item)
         self.copies, self.transfers, self.arrivals = [], [], []
-        self.machine.wgmma.finish()
 
     def describe(self) -> list[str]:
         """Pending work, for the report of a deadlock."""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fragir.emulator.common import LANES, EmulationError
+from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault
+from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.machine.machine import Machine
 
 #: One lane's call: (machine, flat lane, arguments) -> result.
 Act = Callable[["Machine", int, list[int]], int]

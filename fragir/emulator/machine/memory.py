@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I64, LANES, UINT, Bools, Mask, Row, Select
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
+from fragir.emulator.numbers.types import I64, UINT, Bools
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x0100_0000_0000

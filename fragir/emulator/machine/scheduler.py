@@ -16,12 +16,14 @@ from zlib import crc32
 
 import numpy as np
 
-from fragir.emulator.common import LANE_BITS, EmulationError, Mask, Step, is_slice
+from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step, is_slice
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING, Machine
+from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.watch import Watch
 from fragir.emulator.program.failure import failure
 from fragir.emulator.program.program import Program
+from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError
 
 BUDGET = 4096
@@ -296,7 +298,7 @@ class Scheduler:
         machine.report.statistics.rounds += 1
         key = machine.key[: machine.resident]
         if int(key.min()) >= EXITED:
-            machine.engine.finish()
+            machine.finish()
             for hook in machine.hooks:
                 hook.on_finish()
             return False

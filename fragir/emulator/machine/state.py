@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I32, LANES, UINT, Asynchrony, Bools, Row
+from fragir.emulator.machine.events import Observer
+from fragir.emulator.machine.lanes import LANES, Row
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, Memory
-from fragir.emulator.report import Report
-
-if TYPE_CHECKING:
-    from fragir.emulator.instructions.barriers import BlockBarriers
-    from fragir.emulator.instructions.wgmma import Warpgroups
-    from fragir.emulator.machine.asynchronous import AsyncEngine
-    from fragir.emulator.machine.hooks import Hooks
+from fragir.emulator.numbers.types import I32, I64, UINT, Bools
+from fragir.emulator.report import Asynchrony, Report
 
 #: `key` of a lane is its position, plus one of these where it cannot run.
 PARKED = 1 << 24  # polls; runs again in the next round
@@ -47,16 +43,12 @@ class Clock:
         return np.full((1, LANES), low, UINT[size]).view(self.dtype)
 
 
-class Machine:
+class State:
     """`blocks` resident blocks of `warps_per_block` warps; reused wave after wave.
 
     A row of a register file is indexed [warp, lane]; warps of one block are neighbours, blocks
     of one cluster too.
     """
-
-    barriers: BlockBarriers
-    engine: AsyncEngine
-    wgmma: Warpgroups
 
     def __init__(
         self,
@@ -81,6 +73,7 @@ class Machine:
         self.asynchrony = asynchrony
         self.random = Random(seed)
         shape = (self.warps, LANES)
+        self.lane_ids: I64 = np.arange(self.warps * LANES, dtype=np.int64).reshape(shape)
         self.files: dict[int, npt.NDArray[Any]] = {
             width: np.zeros((count, *shape), np.bool_ if width == 1 else UINT[width // 8])
             for width, count in counts.items()
@@ -112,7 +105,12 @@ class Machine:
         #: Registers whose value the launch gives, without their %; others of their kind are 0.
         self.environment: dict[str, int] = {}
         self.on_wave: list[Callable[[], None]] = []
-        self.hooks: list[Hooks] = []  # the checks of this launch
+        self.hooks: Sequence[Observer] = ()  # the checks of this launch
+
+    def retires_now(self) -> bool:
+        """Whether asynchronous work retires at its issue."""
+        how = self.asynchrony
+        return how == "early" or (how == "random" and self.random.random() < 0.5)
 
     # -- waves -------------------------------------------------------------------------------
 

@@ -14,8 +14,9 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I64, OOB_NAN, UINT, EmulationError
 from fragir.emulator.machine.memory import GLOBAL_BASE, Memory
+from fragir.emulator.numbers.types import I64, OOB_NAN, UINT
+from fragir.emulator.report import EmulationError
 from fragir.errors import kind_of, one_of, whole_number
 
 SIZE = 128  # bytes of a tensor map

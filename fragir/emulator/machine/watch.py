@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from fragir.emulator.common import EmulationError
+from fragir.emulator.report import EmulationError
 
 #: Warp instructions, or those and seconds; None: as many as it takes.
 Limit: TypeAlias = "int | Sequence[int | float | None] | None"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import where
 from fragir.emulator.numbers.rounding import F64, Format, encode, quantize, saturate
+from fragir.emulator.numbers.types import where
 
 
 def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fragir.emulator.instructions.calls import split_call
-from fragir.emulator.instructions.control import targets
 from fragir.emulator.program.failure import statement
+from fragir.emulator.program.flow import split_call, targets
 from fragir.emulator.program.program import RESULTS, Placed, Program, Register
 from fragir.ptx import tree
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fragir.emulator.common import DTYPES, EmulationError
+from fragir.emulator.numbers.types import DTYPES
 from fragir.emulator.program.declarations import functions_twice, problem, twice
 from fragir.emulator.program.expressions import binary
+from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fragir.emulator import EmulationError, Finding, run
-from fragir.emulator.common import Asynchrony
+from fragir.emulator.report import Asynchrony
 
 FOLDER = Path(__file__).parent
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from fragir.emulator.checks.definedness.rules import LOGIC, full, logic
 from fragir.emulator.checks.shadow import Plane, PlaneDecoder
-from fragir.emulator.common import UINT, Mask, dtype_of, store, where, width_of
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows
-from fragir.emulator.instructions.decode import Decoder, Place
+from fragir.emulator.instructions.operands import Decoder, Place
+from fragir.emulator.machine.lanes import Mask, store
 from fragir.emulator.machine.memory import Memory
+from fragir.emulator.numbers.types import UINT, dtype_of, where, width_of
 from fragir.ptx import tree
 
 #: (old value, its undefined bits, operands, their undefined bits) -> undefined bits of the new

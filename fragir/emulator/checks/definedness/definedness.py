@@ -26,22 +26,24 @@ from fragir.emulator.checks.definedness.rules import (
     truth_table,
 )
 from fragir.emulator.checks.definedness.shuffles import Shuffles
+from fragir.emulator.checks.hooks import Hooks, later
 from fragir.emulator.checks.shadow import Plane, PlaneDecoder
-from fragir.emulator.common import LANES, Bools, Mask, Step, count_of, store
-from fragir.emulator.instructions.calls import Calls, split_call
+from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.instructions.warp_matrix import whole_warps
-from fragir.emulator.instructions.wgmma import WARPGROUP, Issue, expand
-from fragir.emulator.machine.hooks import Hooks, later
+from fragir.emulator.machine.issues import WARPGROUP, Issue, expand
+from fragir.emulator.machine.lanes import LANES, Mask, Step, store
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.machine.state import Machine
+from fragir.emulator.numbers.types import Bools, count_of
 from fragir.emulator.program.dataflow import Dataflow, Roles, registers
+from fragir.emulator.program.flow import split_call
 from fragir.emulator.program.program import RESULTS, Program, Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.machine.asynchronous import Copy, Transfer
+    from fragir.emulator.instructions.operands import Decoder, Place
     from fragir.emulator.machine.scheduler import Terminator
+    from fragir.emulator.machine.transfers import Copy, Transfer
 
 KIND = "uninitialised"
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.shadow import Plane, PlaneDecoder
-from fragir.emulator.common import LANES, Bools, Mask, Row, Step, store
 from fragir.emulator.instructions.collective import sources_of
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, store
+from fragir.emulator.numbers.types import Bools
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
+    from fragir.emulator.instructions.operands import Decoder
 
 _ALL = np.ones(LANES, np.bool_)
 

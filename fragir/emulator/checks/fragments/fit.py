@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I64
+from fragir.emulator.numbers.types import I64
 
 UNKNOWN = -1  # computed data: no origin
 TORN = -2  # the bytes of the element are no neighbours in memory

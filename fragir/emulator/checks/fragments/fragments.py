@@ -19,12 +19,13 @@ import numpy as np
 
 from fragir.emulator.checks.fragments.fit import TORN, UNKNOWN, Fit, Places, fit, permutation
 from fragir.emulator.checks.fragments.provenance import Provenance, numbers_of
+from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.shadow import PlaneDecoder
-from fragir.emulator.common import I64, LANES, Mask, Step
 from fragir.emulator.instructions.warp_matrix import Registers, operation, whole_warps
-from fragir.emulator.instructions.wgmma import WARPGROUP, Issue
-from fragir.emulator.machine.hooks import Hooks
-from fragir.emulator.machine.state import Machine
+from fragir.emulator.machine.issues import WARPGROUP, Issue
+from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.machine import Machine
+from fragir.emulator.numbers.types import I64
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import FragmentUse
 from fragir.emulator.tensor_cores import MmaOp
@@ -32,9 +33,9 @@ from fragir.emulator.tensor_cores.fragment import Fragment
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
-    from fragir.emulator.machine.asynchronous import Copy, Transfer
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.machine.scheduler import Terminator
+    from fragir.emulator.machine.transfers import Copy, Transfer
 
 KIND = "fragment"
 

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.checks.hooks import later
 from fragir.emulator.checks.shadow import Plane, PlaneDecoder
-from fragir.emulator.common import I64, Mask, Step, kind_of, store, width_of
 from fragir.emulator.instructions.calls import Calls
-from fragir.emulator.machine.hooks import later
+from fragir.emulator.machine.lanes import Mask, Step, store
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.machine.state import Machine
+from fragir.emulator.numbers.types import I64, kind_of, width_of
 from fragir.emulator.program.dataflow import Dataflow, Roles
 from fragir.emulator.program.program import RESULTS, Program, Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, Place
 
 _LOADS = {"ld", "ldu", "ldmatrix"}
 _LOGIC = {"and", "or", "xor"}

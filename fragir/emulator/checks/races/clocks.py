@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.common import I32, I64, LANES, Bools
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.machine.machine import Machine
 
 #: Times of asynchronous agents lie above all others: no floor covers them.
 ASYNC = 1 << 29

@@ -24,11 +24,12 @@ from fragir.emulator.checks.races.clocks import (
     Clocks,
 )
 from fragir.emulator.checks.scopes import BLOCK, CLUSTER, DEVICE
-from fragir.emulator.common import I32, I64, LANES, Bools
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.asynchronous import Region
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.transfers import Region
 
 Vector = npt.NDArray[np.int32]
 #: cluster of the grid -> times of its lanes and agents; and, in a second row, of what fences have

@@ -6,7 +6,7 @@ import numpy as np
 
 from fragir.emulator.checks.races.clocks import COLUMN_BITS, PENDING, SITE_MASK, record
 from fragir.emulator.checks.races.records import MBARRIER, Records
-from fragir.emulator.common import I64
+from fragir.emulator.numbers.types import I64
 
 
 class Mbarriers(Records):

@@ -22,11 +22,12 @@ from fragir.emulator.checks.races.mbarriers import Mbarriers
 from fragir.emulator.checks.races.shadow import RaceShadow
 from fragir.emulator.checks.races.told import Told
 from fragir.emulator.checks.scopes import ACQUIRING, BLOCK, CLUSTER, DEVICE, RELEASING, strength
-from fragir.emulator.common import I64, LANES
-from fragir.emulator.machine.hooks import Access, BarrierEvent, Event
+from fragir.emulator.machine.events import Access, BarrierEvent, Event
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
 

@@ -23,12 +23,13 @@ from fragir.emulator.checks.races.clocks import (
 from fragir.emulator.checks.races.order import Order
 from fragir.emulator.checks.races.records import MBARRIER
 from fragir.emulator.checks.races.shadow import CHUNK
-from fragir.emulator.common import I64, LANES
-from fragir.emulator.instructions.wgmma import WARPGROUP, expand
+from fragir.emulator.machine.issues import WARPGROUP, expand
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.wgmma import Issue
-    from fragir.emulator.machine.asynchronous import Copy, Transfer
+    from fragir.emulator.machine.issues import Issue
+    from fragir.emulator.machine.transfers import Copy, Transfer
 
 
 class AsyncProxy(Order):

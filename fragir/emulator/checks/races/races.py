@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.hooks import later
 from fragir.emulator.checks.races.clocks import (
     COLUMN_BITS,
     COLUMN_MASK,
@@ -44,15 +45,16 @@ from fragir.emulator.checks.scopes import (
     strength,
     strengths,
 )
-from fragir.emulator.common import I64, LANES, Bools, Mask, Step, count_of, kind_of, width_of
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
-from fragir.emulator.machine.hooks import Access, later
+from fragir.emulator.machine.events import Access
+from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE
+from fragir.emulator.numbers.types import I64, Bools, count_of, kind_of, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder
-    from fragir.emulator.machine.asynchronous import Copy
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.transfers import Copy
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
@@ -314,7 +316,7 @@ class Races(GlobalTransfers):
         return run
 
     def _after(self, step: Step, action: Any) -> Step:
-        ids = self.machine.engine.lane_ids
+        ids = self.machine.lane_ids
 
         def run(sel: Any, mask: Mask) -> None:
             step(sel, mask)
@@ -323,7 +325,7 @@ class Races(GlobalTransfers):
         return run
 
     def _wrap_warp(self, d: Decoder, ins: Instruction, step: Step) -> Step:
-        ids = self.machine.engine.lane_ids
+        ids = self.machine.lane_ids
         members = d.source(ins, 0, "u32")
         bits = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
@@ -387,7 +389,7 @@ class Races(GlobalTransfers):
                 self.resolve_global()
             if place.space == "global" and not self.overlap:
                 return
-            lanes = get(machine.engine.lane_ids, sel, mask)
+            lanes = get(machine.lane_ids, sel, mask)
             address = place.at(sel, mask)
             for arena, at, which in machine.memory.spaces(place.space, address, sel, mask, size):
                 who = (lanes if which is None else lanes[which]).ravel()

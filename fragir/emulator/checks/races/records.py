@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.hooks import Sited
 from fragir.emulator.checks.letters import quote
 from fragir.emulator.checks.races.clocks import (
     COLUMN_BITS,
@@ -23,11 +24,11 @@ from fragir.emulator.checks.races.clocks import (
     record,
 )
 from fragir.emulator.checks.races.shadow import CHUNK, RaceShadow
-from fragir.emulator.common import I64, LANES, Bools
-from fragir.emulator.machine.hooks import Sited
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64, Bools
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
 MBARRIER = COLUMN_MASK  # the column that holds a live mbarrier

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.races.clocks import COLUMN_BITS, COLUMN_MASK, TIME_SHIFT
-from fragir.emulator.common import I64, LANES
-from fragir.emulator.instructions.wgmma import WARPGROUP
+from fragir.emulator.machine.issues import WARPGROUP
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.state import Machine
+    from fragir.emulator.machine.machine import Machine
 
 CHUNK = 16  # bytes: what the asynchronous proxy accesses is made of these
 LIMIT = 1 << 26  # records of reads

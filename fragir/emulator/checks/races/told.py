@@ -13,7 +13,8 @@ import numpy as np
 
 from fragir.emulator.checks.races.clocks import COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.checks.races.global_memory import Knowledge, Vector, later
-from fragir.emulator.common import I64, LANES
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64
 
 #: First words of instructions that tell the lanes of a warp of each other.
 TELLING = {"shfl", "vote", "match", "redux"}

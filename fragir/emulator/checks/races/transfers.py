@@ -14,10 +14,10 @@ import numpy as np
 from fragir.emulator.checks.races.clocks import ASYNC, COLUMN_BITS, SITE_MASK, record
 from fragir.emulator.checks.races.global_memory import WRITE, GlobalRecords, Ledger
 from fragir.emulator.checks.races.proxy import AsyncProxy
-from fragir.emulator.common import I64
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
-    from fragir.emulator.machine.asynchronous import Transfer
+    from fragir.emulator.machine.transfers import Transfer
 
 
 class GlobalTransfers(AsyncProxy):

@@ -22,7 +22,7 @@ from fragir.emulator.checks.races.clocks import (
     Clocks,
 )
 from fragir.emulator.checks.races.global_memory import READ, WRITE, Ledger
-from fragir.emulator.common import I32, I64, Bools
+from fragir.emulator.numbers.types import I32, I64, Bools
 from fragir.emulator.program.dataflow import Dataflow
 
 if TYPE_CHECKING:

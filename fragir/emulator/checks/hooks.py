@@ -1,89 +1,32 @@
-"""Where checks look at a kernel that runs: what the machine tells them, and when.
+"""Where checks look at a kernel that runs.
 
-A check is a subclass of `Hooks` that overrides what it needs. `machine.hooks` holds the checks of
-a launch in order; without checks it is empty and the emulator does no extra work: steps are wrapped
-when they are decoded, and only where a check asks for it.
-
-Lanes are numbered flat over the machine: warp * 32 + lane, warps of one block being neighbours
-(`machine.block_of[warp]`, `machine.place(warp)`). Positions are byte positions in the arena of a
-space (`memory.globals`, `memory.shared`, `memory.local`); the shared memory of resident block b
-begins at b * `memory.shared_stride`.
+A check is a subclass of `Hooks` that overrides what it needs: what the machine tells while it runs
+(`machine/events.py`), and the steps themselves, when they are decoded. `machine.hooks` holds the
+checks of a launch in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fragir.emulator.common import I64, LANES, Mask, Step, count_of, kind_of, width_of
+from fragir.emulator.machine.events import Access, AccessKind, Observer
+from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.numbers.types import count_of, kind_of, width_of
 from fragir.emulator.report import PERFORMANCE, Finding, Severity
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.decode import Decoder, Place
-    from fragir.emulator.instructions.wgmma import Issue
-    from fragir.emulator.machine.asynchronous import Copy, Transfer
-    from fragir.emulator.machine.memory import Arena
+    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.scheduler import Terminator
-    from fragir.emulator.machine.state import Machine
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
-AccessKind: TypeAlias = Literal["load", "store", "atomic"]
-BarrierEvent: TypeAlias = Literal["arrive", "sync", "wait", "release"]
-Event: TypeAlias = Literal[
-    "init", "inval", "arrive", "expect", "complete", "phase", "test", "wait", "underflow"
-]
 
-
-@dataclass(slots=True)
-class Access:
-    """One instruction's access to memory by the lanes that take part, before it happens.
-
-    `size`: bytes of each lane (whole vector; 16 for a row of ldmatrix or stmatrix). `address`: as
-    the kernel sees it in `space` (global, shared, local or generic), one for each of `lanes` (flat
-    numbers, in the same shape). `sel` and `mask` are what the step was called with.
-    """
-
-    kind: AccessKind
-    instruction: Instruction
-    space: str
-    address: npt.NDArray[Any]
-    size: int
-    lanes: I64
-    sel: Any
-    mask: Mask
-    machine: Machine
-    _parts: list[tuple[Arena, I64, I64]] | None = None
-
-    def parts(self) -> list[tuple[Arena, I64, I64]]:
-        """(arena, byte positions, lanes) per space; several for generic addresses.
-
-        Raises AccessFault where the access itself is about to.
-        """
-        if self._parts is None:
-            self._parts = self._find_parts()
-        return self._parts
-
-    def _find_parts(self) -> list[tuple[Arena, I64, I64]]:
-        memory = self.machine.memory
-        lanes = self.lanes
-        if self.space == "shared" and self.address.shape != _shape(self.sel, self.mask, lanes):
-            home = memory.shared_home.ravel()[lanes]
-            return [(memory.shared, memory.locate_shared(self.address, home, self.size), lanes)]
-        found = memory.spaces(self.space, self.address, self.sel, self.mask, self.size)
-        return [(arena, at, lanes if which is None else lanes[which]) for arena, at, which in found]
-
-
-def _shape(sel: Any, mask: Mask, lanes: I64) -> tuple[int, ...]:
-    return lanes.shape if mask is not None else (lanes.size // LANES, LANES)
-
-
-class Hooks:
-    """A check: override what it needs to see. Nothing is called that is not overridden."""
+class Hooks(Observer):
+    """A check: override what it needs to see. Steps are wrapped only where a check asks for it."""
 
     machine: Machine
 
@@ -105,71 +48,6 @@ class Hooks:
     ) -> Terminator:
         """Put something around a branch, call, ret, exit, bar or barrier (its guard included)."""
         return terminator
-
-    # -- memory ----------------------------------------------------------------------------------
-
-    def on_access(self, access: Access) -> None:
-        """ld, st, atom, red, ldmatrix, stmatrix, wmma.load, wmma.store: before the access."""
-
-    def on_copy_issue(self, copy: Copy) -> None:
-        """cp.async of many lanes is issued (not executed yet; see `Copy` for the positions)."""
-
-    def on_copy_complete(self, copy: Copy) -> None:
-        """cp.async, or the part of one that these lanes issued, has moved its bytes."""
-
-    def on_transfer_issue(self, transfer: Transfer) -> None:
-        """A bulk or tensor copy is issued by one lane (`Transfer.into`, `.reads`, `.signal`)."""
-
-    def on_transfer_complete(self, transfer: Transfer) -> None:
-        """A bulk or tensor copy has moved its bytes and signalled its mbarrier."""
-
-    def on_leftover(self, copies: Sequence[Copy], transfers: Sequence[Transfer]) -> None:
-        """Every lane has exited while these were pending."""
-
-    def on_wgmma_issue(self, item: Issue) -> None:
-        """A wgmma of some warpgroups is issued."""
-
-    def on_wgmma_execute(self, item: Issue) -> None:
-        """A wgmma is about to read its operands and to write its accumulator."""
-
-    # -- synchronisation -------------------------------------------------------------------------
-
-    def on_barrier(
-        self,
-        kind: BarrierEvent,
-        scope: Literal["block", "cluster"],
-        number: int,
-        lanes: I64,
-    ) -> None:
-        """bar, barrier, barrier.cluster: lanes arrive, arrive and wait (sync), or are let go.
-
-        "wait" is told of clusters only, before lanes wait. "release" comes after every arrival of
-        its phase and names all lanes that waited.
-        """
-
-    def on_mbarrier(
-        self,
-        kind: Event,
-        position: int,
-        lanes: I64,
-    ) -> None:
-        """An mbarrier at a byte position of shared memory.
-
-        init, inval, arrive, expect: by these lanes, before it happens; complete: transaction bytes
-        of a copy that these lanes issued; phase: the phase is complete (no lanes); test: these
-        lanes saw that it is not, wait: that it is; underflow: all have arrived, and more bytes
-        than were expected.
-        """
-
-    def on_deadlock(self) -> list[str]:
-        """What is known of those who wait; for the message."""
-        return []
-
-    def on_wave(self) -> None:
-        """New blocks are put on the machine; registers and shared memory are as at a start."""
-
-    def on_finish(self) -> None:
-        """Every lane of the wave has exited."""
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -234,10 +112,11 @@ class Hooks:
         )
 
 
-def overriding(hooks: Sequence[Hooks], name: str) -> list[Hooks]:
+def overriding(observers: Sequence[Observer], name: str) -> list[Hooks]:
     """The checks that override a method."""
     base = getattr(Hooks, name)
-    return [h for h in hooks if getattr(type(h), name) is not base]
+    checks = [o for o in observers if isinstance(o, Hooks)]
+    return [check for check in checks if getattr(type(check), name) is not base]
 
 
 def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
@@ -278,7 +157,7 @@ def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hook
     def run(sel: Any, mask: Mask) -> None:
         at, lanes = filled(machine, place, size_row, sel, mask)
         parts = [(machine.memory.shared, at, lanes)]
-        access = Access("store", ins, "shared", at, UNIT, lanes, sel, mask, machine, parts)
+        access = Access("store", ins, "shared", at, UNIT, lanes, sel, mask, machine.memory, parts)
         for hook in hooks:
             hook.on_access(access)
         step(sel, mask)
@@ -296,9 +175,9 @@ def _observe_fragment(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[
 
     def run(sel: Any, mask: Mask) -> None:
         warps = np.arange(machine.warps)[whole_warps(sel, mask)]
-        lanes = machine.engine.lane_ids[warps]
+        lanes = machine.lane_ids[warps]
         for at in addresses(warps):
-            access = Access(kind, ins, place.space, at, op.unit, lanes, warps, None, machine)
+            access = Access(kind, ins, place.space, at, op.unit, lanes, warps, None, machine.memory)
             for hook in hooks:
                 hook.on_access(access)
         step(sel, mask)
@@ -327,7 +206,7 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
     else:
         rows = LANES
         size = width_of(kind_of(ins.opcode)) // 8 * count_of(ins.opcode)
-    lane_ids = machine.engine.lane_ids
+    lane_ids = machine.lane_ids
 
     def run(sel: Any, mask: Mask) -> None:
         if matrix:
@@ -341,7 +220,7 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
             used, warps = mask, sel
             address = place.at(sel, mask)
             lanes = lane_ids[sel] if mask is None else lane_ids[sel][mask]
-        access = Access(kind, ins, place.space, address, size, lanes, warps, used, machine)
+        access = Access(kind, ins, place.space, address, size, lanes, warps, used, machine.memory)
         for hook in hooks:
             hook.on_access(access)
         step(sel, mask)

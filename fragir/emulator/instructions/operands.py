@@ -1,41 +1,29 @@
-"""Operands to rows, instructions to steps.
+"""Operands to rows.
 
-An instruction is decoded once per launch, by the function that its first opcode word has in the
-families' tables. Operands become rows of the register files (views, no copies), literals become
-rows that are broadcast.
+Operands become rows of the register files (views, no copies), literals become rows that are
+broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.common import (
-    DTYPES,
-    LANES,
-    UINT,
-    EmulationError,
-    Mask,
-    Row,
-    Select,
-    Step,
-    dtype_of,
-    layout_of,
-    width_of,
-)
+from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
+from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.machine.state import Clock, Machine
+from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.rounding import FORMATS, encode, quantize
+from fragir.emulator.numbers.types import UINT, dtype_of, layout_of, width_of
 from fragir.emulator.program.program import Placed, Program, Register, Scope, Symbol
+from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.alu import Decode
+    pass
 
 SPACES = {
     "global": "global",
@@ -407,88 +395,3 @@ class Decoder:
             wide: Any = Widened(row)
             row = wide
         return Place("global", row, offset + GLOBAL_BASE)
-
-    # -- instructions --------------------------------------------------------------------------
-
-    def step(self, placed: Placed) -> Step:
-        """Decode one instruction, without its guard."""
-        self.placed = placed
-        ins = types_last(placed.ins)
-        decode = lookup(ins.opcode)
-        if decode is None:
-            raise self.error(ins, f"the instruction {ins.mnemonic} is not known")
-        return decode(self, ins)
-
-
-def types_last(ins: tree.Instruction) -> tree.Instruction:
-    """Arithmetic written `add.f32.rn`, as ptxas takes it too, with its types at the end."""
-    words = ins.opcode
-    if words[-1] in DTYPES or words[0] not in REORDERED:
-        return ins
-    types = [w for w in words if w in DTYPES]
-    return replace(ins, opcode=(*(w for w in words if w not in DTYPES), *types))
-
-
-@cache
-def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
-    """(integer and common table, floating-point table), by first opcode word."""
-    from fragir.emulator.instructions import (
-        access,
-        addresses,
-        async_copy,
-        atomics,
-        barriers,
-        collective,
-        compare,
-        convert,
-        floating,
-        hints,
-        integer,
-        launch_control,
-        mbarriers,
-        moves,
-        tensor_map_changes,
-        video,
-        warp_matrix,
-        wgmma,
-    )
-
-    common: dict[str, Decode] = {}
-    families: Sequence[Any] = (
-        integer,
-        access,
-        addresses,
-        hints,
-        async_copy,
-        atomics,
-        barriers,
-        collective,
-        compare,
-        convert,
-        launch_control,
-        mbarriers,
-        moves,
-        tensor_map_changes,
-        video,
-        warp_matrix,
-        wgmma,
-    )
-    for family in families:
-        common.update(family.TABLE)
-    return common, floating.TABLE
-
-
-def lookup(opcode: tuple[str, ...]) -> Decode | None:
-    """The decode function of an opcode; floating-point types choose the other table."""
-    common, floats = tables()
-    if opcode[-1] in FLOAT_KINDS and opcode[0] in floats:
-        return floats[opcode[0]]
-    return common.get(opcode[0]) or floats.get(opcode[0])
-
-
-#: Instructions whose decoding takes the types from the end of the opcode.
-REORDERED = frozenset(
-    "add sub mul fma mad div rcp sqrt rsqrt ex2 lg2 sin cos tanh min max neg abs copysign testp "
-    "set setp slct addc subc".split()
-)
-FLOAT_KINDS = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f32x2", "f64"}

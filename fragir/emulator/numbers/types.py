@@ -1,57 +1,24 @@
-"""Types and small helpers that every part of the emulator shares.
-
-A *row* is one register of every resident warp: an array [warp, lane]. A *step* is one decoded
-instruction: it is called with the warps that stand there (`sel`, a slice or an index array) and
-the lanes among them that take part (`mask`, None where all do).
-"""
+"""PTX's types as numpy's, and the words of an opcode that name them (PTX ISA 9.2, section 5.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.errors import FragirError
+from fragir.emulator.report import EmulationError
 
-if TYPE_CHECKING:
-    from fragir.emulator.report import Report
-
-Row: TypeAlias = npt.NDArray[Any]
-Select: TypeAlias = slice | npt.NDArray[np.intp]
-Mask: TypeAlias = npt.NDArray[np.bool_] | None
-Step: TypeAlias = Callable[[Any, Mask], None]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 U8: TypeAlias = npt.NDArray[np.uint8]
 U32: TypeAlias = npt.NDArray[np.uint32]
 U64: TypeAlias = npt.NDArray[np.uint64]
 I32: TypeAlias = npt.NDArray[np.int32]
 I64: TypeAlias = npt.NDArray[np.int64]
-Asynchrony: TypeAlias = Literal["late", "early", "random"]
-
-LANES = 32
 #: What the fill of tensor copies writes for 16-bit floats outside the tensor, and what `fma.oob`
 #: takes for such an element; the ISA names it without giving its bits.
 OOB_NAN = 0x7FF7
-LANE_BITS: U32 = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
-
-
-@dataclass(eq=False)
-class EmulationError(FragirError):
-    """What went wrong while a kernel ran: names kernel, PTX line, warp, lane, address.
-
-    `kind` is one of `KINDS` (report.py); `warp` is the number in its block.
-    """
-
-    kind: str = "stopped"
-    warp: int | None = None
-    lane: int | None = None
-    address: int | None = None
-    report: Report | None = None  # what was found before
-
-
 #: PTX type -> (numpy dtype that holds its bits for arithmetic, width in bits). bf16 and the
 #: packed and narrow formats have no numpy dtype: their raw bits.
 DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
@@ -84,6 +51,7 @@ DTYPES: dict[str, tuple[np.dtype[Any], int]] = {
     "e2m1x4": (np.dtype(np.uint16), 16),
     "b128": (np.dtype(np.uint64), 128),
 }
+
 
 #: Unsigned dtype by width in bytes.
 UINT: dict[int, np.dtype[Any]] = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
@@ -130,31 +98,3 @@ def count_of(opcode: tuple[str, ...]) -> int:
 
 #: np.where with all three arguments; numpy's own stub gives up on operands of type Any.
 where: Callable[[Any, Any, Any], Any] = np.where
-
-
-def is_slice(sel: Any) -> bool:
-    """Whether the selected warps are neighbours (rows are then views, not copies)."""
-    return type(sel) is slice
-
-
-def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
-    """Write `value` into the selected lanes of a row."""
-    if mask is None:
-        row[sel] = value
-    elif is_slice(sel):
-        np.copyto(row[sel], value, where=mask, casting="unsafe")
-    else:
-        row[sel] = np.where(mask, value, row[sel])
-
-
-def active(sel: Any, mask: Mask, warps: int) -> Bools:
-    """The mask written out: [selected warps, 32]."""
-    if mask is not None:
-        return mask
-    count = len(range(*sel.indices(warps))) if is_slice(sel) else len(sel)
-    return np.ones((count, LANES), np.bool_)
-
-
-def warp_ids(sel: Select, warps: int) -> npt.NDArray[np.intp]:
-    """The selected warps as indices."""
-    return np.arange(warps)[sel]

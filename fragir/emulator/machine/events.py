@@ -1,0 +1,147 @@
+"""What the machine tells of a run: accesses, copies, barriers, as they happen.
+
+`machine.hooks` holds who listens, in order; without anybody it is empty and the emulator does no
+extra work.
+
+Lanes are numbered flat over the machine: warp * 32 + lane, warps of one block being neighbours
+(`machine.block_of[warp]`, `machine.place(warp)`). Positions are byte positions in the arena of a
+space (`memory.globals`, `memory.shared`, `memory.local`); the shared memory of resident block b
+begins at b * `memory.shared_stride`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy.typing as npt
+
+from fragir.emulator.machine.issues import Issue
+from fragir.emulator.machine.lanes import LANES, Mask
+from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.transfers import Copy, Transfer
+from fragir.emulator.numbers.types import I64
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.memory import Arena
+    from fragir.ptx.tree import Instruction
+
+
+AccessKind: TypeAlias = Literal["load", "store", "atomic"]
+BarrierEvent: TypeAlias = Literal["arrive", "sync", "wait", "release"]
+Event: TypeAlias = Literal[
+    "init", "inval", "arrive", "expect", "complete", "phase", "test", "wait", "underflow"
+]
+
+
+@dataclass(slots=True)
+class Access:
+    """One instruction's access to memory by the lanes that take part, before it happens.
+
+    `size`: bytes of each lane (whole vector; 16 for a row of ldmatrix or stmatrix). `address`: as
+    the kernel sees it in `space` (global, shared, local or generic), one for each of `lanes` (flat
+    numbers, in the same shape). `sel` and `mask` are what the step was called with.
+    """
+
+    kind: AccessKind
+    instruction: Instruction
+    space: str
+    address: npt.NDArray[Any]
+    size: int
+    lanes: I64
+    sel: Any
+    mask: Mask
+    memory: Memory
+    _parts: list[tuple[Arena, I64, I64]] | None = None
+
+    def parts(self) -> list[tuple[Arena, I64, I64]]:
+        """(arena, byte positions, lanes) per space; several for generic addresses.
+
+        Raises AccessFault where the access itself is about to.
+        """
+        if self._parts is None:
+            self._parts = self._find_parts()
+        return self._parts
+
+    def _find_parts(self) -> list[tuple[Arena, I64, I64]]:
+        memory = self.memory
+        lanes = self.lanes
+        if self.space == "shared" and self.address.shape != _shape(self.sel, self.mask, lanes):
+            home = memory.shared_home.ravel()[lanes]
+            return [(memory.shared, memory.locate_shared(self.address, home, self.size), lanes)]
+        found = memory.spaces(self.space, self.address, self.sel, self.mask, self.size)
+        return [(arena, at, lanes if which is None else lanes[which]) for arena, at, which in found]
+
+
+def _shape(sel: Any, mask: Mask, lanes: I64) -> tuple[int, ...]:
+    return lanes.shape if mask is not None else (lanes.size // LANES, LANES)
+
+
+class Observer:
+    """Who listens to a machine: override what is of interest. Here nothing happens."""
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def on_access(self, access: Access) -> None:
+        """ld, st, atom, red, ldmatrix, stmatrix, wmma.load, wmma.store: before the access."""
+
+    def on_copy_issue(self, copy: Copy) -> None:
+        """cp.async of many lanes is issued (not executed yet; see `Copy` for the positions)."""
+
+    def on_copy_complete(self, copy: Copy) -> None:
+        """cp.async, or the part of one that these lanes issued, has moved its bytes."""
+
+    def on_transfer_issue(self, transfer: Transfer) -> None:
+        """A bulk or tensor copy is issued by one lane (`Transfer.into`, `.reads`, `.signal`)."""
+
+    def on_transfer_complete(self, transfer: Transfer) -> None:
+        """A bulk or tensor copy has moved its bytes and signalled its mbarrier."""
+
+    def on_leftover(self, copies: Sequence[Copy], transfers: Sequence[Transfer]) -> None:
+        """Every lane has exited while these were pending."""
+
+    def on_wgmma_issue(self, item: Issue) -> None:
+        """A wgmma of some warpgroups is issued."""
+
+    def on_wgmma_execute(self, item: Issue) -> None:
+        """A wgmma is about to read its operands and to write its accumulator."""
+
+    # -- synchronisation -------------------------------------------------------------------------
+
+    def on_barrier(
+        self,
+        kind: BarrierEvent,
+        scope: Literal["block", "cluster"],
+        number: int,
+        lanes: I64,
+    ) -> None:
+        """bar, barrier, barrier.cluster: lanes arrive, arrive and wait (sync), or are let go.
+
+        "wait" is told of clusters only, before lanes wait. "release" comes after every arrival of
+        its phase and names all lanes that waited.
+        """
+
+    def on_mbarrier(
+        self,
+        kind: Event,
+        position: int,
+        lanes: I64,
+    ) -> None:
+        """An mbarrier at a byte position of shared memory.
+
+        init, inval, arrive, expect: by these lanes, before it happens; complete: transaction bytes
+        of a copy that these lanes issued; phase: the phase is complete (no lanes); test: these
+        lanes saw that it is not, wait: that it is; underflow: all have arrived, and more bytes
+        than were expected.
+        """
+
+    def on_deadlock(self) -> list[str]:
+        """What is known of those who wait; for the message."""
+        return []
+
+    def on_wave(self) -> None:
+        """New blocks are put on the machine; registers and shared memory are as at a start."""
+
+    def on_finish(self) -> None:
+        """Every lane of the wave has exited."""

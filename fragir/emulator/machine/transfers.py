@@ -1,0 +1,135 @@
+"""Copies in flight: cp.async of many lanes, bulk copies of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.machine.memory import Memory
+from fragir.emulator.numbers.types import I64
+
+_PIECE = 16  # bytes: bulk copies are made of these
+
+
+@dataclass(slots=True)
+class Copy:
+    """One cp.async of many lanes: `size` bytes each from `source` to `into` (byte positions).
+
+    `lanes`: flat lane numbers; `groups`: the cp.async group of each (their own numbering);
+    `given`: bytes that are really read, the rest is zero (None: all).
+    """
+
+    source: I64
+    into: I64
+    size: int
+    given: npt.NDArray[np.int64] | None
+    lanes: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int32]
+    low: int
+    high: int
+    number: int = 0  # in the order of issue
+
+    def part(self, which: npt.NDArray[np.bool_]) -> Copy:
+        groups = self.groups[which]
+        given = None if self.given is None else self.given[which]
+        low, high = int(groups.min()), int(groups.max())
+        return Copy(
+            self.source[which],
+            self.into[which],
+            self.size,
+            given,
+            self.lanes[which],
+            groups,
+            low,
+            high,
+            self.number,
+        )
+
+    def move(self, memory: Memory) -> None:
+        """Copy the bytes within a memory."""
+        width = min(self.size, 8)
+        count = self.size // width
+        if self.given is None:
+            data = memory.globals.gather(self.source, width, count)
+        else:
+            whole = self.given == self.size
+            source = np.where(whole, self.source, self.source[whole][0] if whole.any() else 0)
+            data = memory.globals.gather(source, width, count)
+            data = np.where(whole[..., None] if count > 1 else whole, data, data.dtype.type(0))
+            for index in np.flatnonzero(~whole & (self.given > 0)):
+                number = int(self.given.flat[index])
+                start = int(self.source.flat[index])
+                part = np.zeros(self.size, np.uint8)
+                part[:number] = memory.globals.bytes[start : start + number]
+                where = np.unravel_index(index, self.given.shape)
+                data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
+        memory.shared.scatter(self.into, width, count, data)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """An mbarrier arrival that waits for the earlier cp.async of its lanes."""
+
+    at: I64
+    lanes: npt.NDArray[np.int64]
+    raise_first: bool
+    number: int  # copies with lower numbers were issued before
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What a bulk copy accesses of global memory: runs of `size` bytes (byte positions)."""
+
+    starts: I64
+    size: int
+
+    def pieces(self) -> tuple[I64, int]:
+        """(positions, bytes of each): pieces of up to 16 bytes that are multiples of their size."""
+        starts, size = self.starts, self.size
+        if size < _PIECE:
+            breaks = np.flatnonzero(np.diff(starts) != size) + 1
+            begin = starts[np.concatenate([[0], breaks])]
+            ends = starts[np.concatenate([breaks - 1, [len(starts) - 1]])] + size
+        else:
+            begin, ends = starts, starts + size
+        bits = int(np.bitwise_or.reduce(begin) | np.bitwise_or.reduce(ends) | _PIECE)
+        unit = bits & -bits
+        if size >= unit:
+            starts = (starts[:, None] + np.arange(0, size, unit)).ravel()
+        return np.unique(starts // unit) * unit, unit
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A bulk copy of one lane.
+
+    `move` moves the bytes of a memory (the machine's own, or one that stands beside it); `into`
+    and `reads` are the chunks of shared memory that it writes (`grain` bytes each) or reads (16).
+    `exact`: where it reads only some bytes of these chunks, which (positions). `region`: what it
+    reads or writes of global memory.
+    A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
+    of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
+    to what is there, in any order with others that do.
+    """
+
+    move: Callable[[Memory], None]
+    lanes: npt.NDArray[np.int64]
+    into: I64 | None
+    what: str
+    group: int = -1  # -1: completes on an mbarrier
+    reads: I64 | None = None
+    signal: int = -1
+    size: int = 0
+    grain: int = 16
+    generic: bool = False
+    atomic: bool = False
+    exact: I64 | None = None
+    region: Region | None = None
+
+    @property
+    def poisons(self) -> bool:
+        """Whether its destination must not be touched while it is pending."""
+        return self.into is not None and not self.atomic

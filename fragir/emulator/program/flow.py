@@ -1,0 +1,103 @@
+"""Where control goes: branches, calls, and loops that poll (PTX ISA 9.2, section 9.7.12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fragir.emulator.program.program import Program
+from fragir.emulator.report import EmulationError
+from fragir.ptx import tree
+
+#: First words of instructions that end a block.
+ENDING = {"bra", "brx", "call", "ret", "exit", "trap", "brkpt"}
+_BARRIERS = {"bar", "barrier"}
+
+
+def ends_block(ins: tree.Instruction) -> bool:
+    """Whether an instruction is a terminator."""
+    words = ins.opcode
+    if words[0] in _BARRIERS:
+        return not (len(words) > 1 and words[1] == "warp")
+    return words[0] in ENDING
+
+
+def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
+    """Where a branch can go."""
+
+    def position(name: tree.Name) -> int:
+        found = program.label(scope, name.text)
+        if found is None:
+            raise program.error(f"the label {name.text} is not declared", name.at)
+        return found
+
+    if ins.opcode[0] == "bra":
+        if len(ins.operands) != 1 or not isinstance(name := ins.operands[0], tree.Name):
+            raise program.error(f"{ins.mnemonic} takes one label", ins.at)
+        return [position(name)]
+    if ins.opcode[0] == "brx":
+        if len(ins.operands) != 2:
+            text = "takes an index and the label of a .branchtargets"
+            raise program.error(f"{ins.mnemonic} {text}", ins.at)
+        table = ins.operands[1]
+        if isinstance(table, tree.Name):
+            for s in scope.chain():
+                if table.text in s.targets:
+                    return [position(n) for n in s.targets[table.text]]
+        if isinstance(table, tree.Vector):
+            return [position(n) for n in table.elements if isinstance(n, tree.Name)]
+        raise program.error("brx.idx needs the label of a .branchtargets", ins.at)
+    return []
+
+
+POLLING = {"mbarrier", "atom", "nanosleep"}
+_POLLING_LOADS = {"volatile", "acquire", "relaxed", "mmio"}
+
+
+def polls(ins: tree.Instruction) -> bool:
+    """Whether an instruction can see what another thread will do."""
+    words = ins.opcode
+    if words[0] == "mbarrier":
+        return words[1:2] in (("try_wait",), ("test_wait",))
+    if words[0] == "ld":
+        return any(w in _POLLING_LOADS for w in words)
+    return words[0] in POLLING
+
+
+def polling_edges(program: Program) -> set[int]:
+    """Positions of backward branches whose loop polls, not counting the loops inside it."""
+    edges: list[tuple[int, int]] = []
+    waiting: list[int] = []
+    for at, placed in enumerate(program.code):
+        if placed.ins.opcode[0] in ("bra", "brx"):
+            edges += [(to, at) for to in targets(program, placed.ins, placed.scope) if to <= at]
+        elif polls(placed.ins):
+            waiting.append(at)
+    found: set[int] = set()
+    for at in waiting:
+        around = [e for e in edges if e[0] <= at <= e[1]]
+        for start, end in around:
+            inner = any(
+                start <= s and e <= end and (s, e) != (start, end) and e - s < end - start
+                for s, e in around
+            )
+            if not inner:
+                found.add(end)
+    return found
+
+
+def split_call(
+    ins: tree.Instruction,
+) -> tuple[tuple[tree.Operand, ...], tree.Name, tuple[tree.Operand, ...]]:
+    """(results, function, arguments) of a call."""
+    operands = list(ins.operands)
+    results: tuple[tree.Operand, ...] = ()
+    if operands and isinstance(operands[0], tree.Parens):
+        results = operands[0].elements
+        del operands[0]
+    name = operands.pop(0) if operands else None
+    if not isinstance(name, tree.Name):
+        raise EmulationError("a call names a function, or a register with its address")
+    arguments: tuple[tree.Operand, ...] = ()
+    if operands and isinstance(operands[0], tree.Parens):
+        arguments = operands[0].elements
+    return results, name, arguments
