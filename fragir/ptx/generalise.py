@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any, cast
 
 from fragir.ptx import tree
@@ -44,6 +45,7 @@ def nth(text: str, char: str, count: int) -> int:
 ENVIRONMENT: dict[str, Any] = {cls.__name__: cls for cls in NODE_FIELDS} | {"nth": nth}
 
 
+@cache
 def builder_of(code: str) -> Builder:
     """The function whose expression `generalise` wrote."""
     return cast(Builder, eval(f"lambda p, o, i: {code}", ENVIRONMENT))

@@ -1,8 +1,8 @@
-"""Writes `known.py`: the grammar's terminals, and the shapes that most PTX has.
+"""Writes `known.txt`: the grammar's terminals, and the shapes that most PTX has.
 
     python -m fragir.ptx.learn
 
-What `known.py` holds follows from `grammar.lark` and from the pieces below, which Lark reads here
+What it holds follows from `grammar.lark` and from the pieces below, which Lark reads here
 instead of in every process that reads a text; a test holds it against what this would write. Other
 shapes are learnt when they come.
 """
@@ -10,7 +10,6 @@ shapes are learnt when they come.
 from __future__ import annotations
 
 from itertools import accumulate
-from pathlib import Path
 
 from fragir.ptx import _lark, known
 
@@ -67,21 +66,21 @@ PIECES: dict[str, tuple[str, ...]] = {
 }
 
 
-def known_module() -> str:
-    """The text of `known.py`."""
-    terminals = _lark.grammar().terminals
+def known_text() -> str:
+    """The text of `known.txt`."""
+    terminals = {name: _one_line(regexp) for name, regexp in _lark.grammar().terminals.items()}
     known.TERMINALS.update(terminals)  # of a changed grammar, before `words` is loaded
-    from fragir.ptx.generalise import ENVIRONMENT, generalise
+    from fragir.ptx.generalise import generalise
     from fragir.ptx.shapes import Classes
     from fragir.ptx.words import DIRECTIVE_WORDS, OPERAND_WORDS, Glue, Words
 
     classes = Classes(Words(), Glue())
-    lines = [f"    {name!r}: {regexp!r}," for name, regexp in sorted(terminals.items())]
-    functions: list[str] = []
-    tables: list[str] = []
+    lines = [known.HEAD.rstrip(), "", "[terminals]"]
+    lines += [f"{name}\t{regexp}" for name, regexp in sorted(terminals.items())]
     for start, pieces in PIECES.items():
         split = (OPERAND_WORDS if start == "operands" else DIRECTIVE_WORDS).split
         rows: dict[tuple[str, ...], str] = {}
+        lines += ["", f"[{start}]"]
         for piece in pieces:
             parts = split(piece)
             made = _lark.parse(piece, start)
@@ -90,57 +89,19 @@ def known_module() -> str:
                 parts,
                 list(accumulate(map(len, parts), initial=0)),
             )
-            name = f"{start}_{len(rows)}"
-            if rows.setdefault(classes.key(parts), name) != name:
+            key = classes.key(parts)
+            if rows.setdefault(key, piece) != piece:
                 raise ValueError(f"{piece!r} has the shape of another piece")
-            functions.append(f"def {name}(p: Parts, o: Offsets, i: int) -> Any:  # {piece}")
-            functions.append(f"    return {code}\n\n")
-        tables.append(f"    {start!r}: {{")
-        tables += [f"        {key!r}: {name}," for key, name in rows.items()]
-        tables.append("    },")
-    code = "\n".join(functions)
-    nodes = sorted(name for name in ENVIRONMENT if name != "nth" and f"{name}(" in code)
-    return _TEMPLATE.format(
-        imports="\n".join(f"    {name}," for name in nodes),
-        terminals="\n".join(lines),
-        functions=code.rstrip(),
-        tables="\n".join(tables),
-    )
+            lines.append("\t".join((piece, *key, code)))
+    return "\n".join(lines) + "\n"
 
 
-_TEMPLATE = '''"""The grammar's terminals and frequent shapes; written by fragir/ptx/learn.py."""
-
-# fmt: off
-# ruff: noqa: E501
-
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from fragir.ptx.generalise import nth
-from fragir.ptx.tree import (
-{imports}
-)
-
-Parts = Sequence[str]
-Offsets = Sequence[int]
-
-# name -> regular expression, to be compiled with re.ASCII
-TERMINALS = {{
-{terminals}
-}}
-
-
-{functions}
-
-
-# start symbol -> shape -> what makes a tree of its parts, their offsets and the first one's index
-SHAPES: dict[str, dict[tuple[str, ...], Callable[[Parts, Offsets, int], Any]]] = {{
-{tables}
-}}
-'''
+def _one_line(regexp: str) -> str:
+    """The same regular expression without line ends and tabs."""
+    for char, escape in (("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\f", "\\f"), ("\v", "\\v")):
+        regexp = regexp.replace(char, escape)
+    return regexp
 
 
 if __name__ == "__main__":
-    Path(known.__file__).write_text(known_module(), "utf-8")
+    known.FILE.write_text(known_text(), "utf-8")

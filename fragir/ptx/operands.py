@@ -128,7 +128,7 @@ class Operands(Shapes):
         start, stop = offsets[first] + begin, offsets[last] + end
         if first == last:  # no word
             glue = parts[first]
-            builder = self.known.get((glue_class(glue[begin:end].strip(BLANKS)),))
+            builder = self.find((glue_class(glue[begin:end].strip(BLANKS)),))
             if builder is not None and "(" not in glue[:begin]:  # `()`
                 return builder, True
             made = self.plain(text, start, stop)
@@ -136,7 +136,7 @@ class Operands(Shapes):
         head, tail = parts[first][begin:].lstrip(BLANKS), parts[last][:end].rstrip(BLANKS)
         own = [head, *parts[first + 1 : last], tail]
         key = classes.key(own)
-        builder = self.known.get(key)
+        builder = self.find(key)
         if builder is not None:
             return builder, True
         inside = "".join(own[2:-1:2])

@@ -167,7 +167,7 @@ def _cutter() -> _Cutter:
     name, opcode, string = terminals["NAME"], terminals["OPCODE"], terminals["STRING"]
     modifiers, section = terminals["MODIFIERS"], terminals["SECTION_BODY"]
     integer = terminals["INTEGER"]
-    w = r"[ \t\r\n\f\v]*+"
+    w = r"\s*+"  # with re.ASCII the grammar's WHITESPACE
     to_end = rf'[^;"]*+(?:{string}[^;"]*+)*+;'
     loc = (
         rf"\.loc(?![\w$])(?:{w}{integer}){{3}}"

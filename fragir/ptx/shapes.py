@@ -6,7 +6,7 @@ differ in the words alone: every terminal of the grammar ends at a boundary of w
 lexer cuts both at the same places and gives both the same terminals. The first piece of a shape is
 parsed by Lark; its tree becomes a Python function that builds the tree of the next piece from its
 words (`fragir.ptx.generalise`). What cannot be generalised that way (a token that is not one word)
-is left to Lark. Frequent shapes come with the package: `fragir.ptx.known`.
+is left to Lark. Frequent shapes come with the package: `known.txt`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Shapes:
         self.start = start
         self.split = words.split
         self.known: dict[Key, Builder] = {}
+        self.shipped: dict[Key, str] = {}  # what comes with the package; in `known` once it is met
         self.once: dict[Key, tuple[Any, list[str], list[int]]] = {}
         self.forget()
 
@@ -54,8 +55,7 @@ class Shapes:
         self.known.clear()
         self.once.clear()
         self.size = 0
-        if not shipped:
-            self.known.update(known.SHAPES[self.start])
+        self.shipped = {} if shipped else known.SHAPES[self.start]
 
     def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""
@@ -64,8 +64,15 @@ class Shapes:
             return _lark.parse(text, self.start, begin, end)
         offsets = list(accumulate(map(len, parts), initial=begin))
         key = classes.key(parts)
-        builder = self.known.get(key) or self.learn(key, text, begin, end, parts, offsets)
+        builder = self.find(key) or self.learn(key, text, begin, end, parts, offsets)
         return builder(parts, offsets, 0)
+
+    def find(self, key: Key) -> Builder | None:
+        """What makes the pieces of this shape, if it is known."""
+        builder = self.known.get(key)
+        if builder is None and key in self.shipped:
+            builder = self.known[key] = builder_of(self.shipped[key])
+        return builder
 
     def plain(self, text: str, begin: int, end: int) -> Any:
         return _lark.parse(text, self.start, begin, end)
