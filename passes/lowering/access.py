@@ -15,9 +15,9 @@ from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
 from fragir.passes.lowering.memory import ACCESS_BITS, Memory, Place, address, alignment, inside
-from fragir.passes.lowering.shared import Lanes
+from fragir.passes.lowering.shared import LaneOffset
 
-NOWHERE = Lanes(0, 0)
+NOWHERE = LaneOffset(0, 0)
 
 
 class TileAccess:

@@ -17,10 +17,10 @@ from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import Memory, Place, address, inside
 from fragir.passes.lowering.packed import divided, in_units
-from fragir.passes.lowering.shared import Lanes
+from fragir.passes.lowering.shared import LaneOffset
 
 CHUNK_BYTES = 16  # what one cp.async copies (PTX ISA 9.2, section 9.7.9.25.3.1)
-NOWHERE = Lanes(0, 0)
+NOWHERE = LaneOffset(0, 0)
 
 
 def has_cp_async(target: str) -> bool:
@@ -201,8 +201,8 @@ class _Copy:
         number_ = body.args[0]
         number_.name_hint = "n"
         with ar.inside(body):
-            row = Lanes(ar.div(number_, self.cols), None)
-            col = Lanes(ar.rem(number_, self.cols), None)
+            row = LaneOffset(ar.div(number_, self.cols), None)
+            col = LaneOffset(ar.rem(number_, self.cols), None)
             source = Place((*[NOWHERE] * (len(self.source.shape) - 2), row, col), self.source_at)
             target = Place((*[NOWHERE] * (len(self.target.shape) - 2), row, col), self.target_at)
             zero = self._constants(self.source, (0, 0))

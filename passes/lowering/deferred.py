@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
+from xdsl.traits import ConstantLike
 
-from fragir.dialects import frag
-
-# what may stand between a load and the store that it feeds: nothing that writes memory
-_QUIET = (frag.LoadOp, frag.MapOp, frag.CastOp, frag.FillOp, arith.ConstantOp)
+from fragir.dialects.interfaces import FragmentwiseInterface, accesses_of
 
 
 class Deferred(Sequence[SSAValue]):
@@ -49,36 +46,46 @@ class Deferred(Sequence[SSAValue]):
             yield self.at(index)
 
 
-def defers(op: frag.LoadOp | frag.MapOp | frag.CastOp) -> bool:
+def defers(op: FragmentwiseInterface) -> bool:
     """Whether a tile may be formed fragment by fragment at the store it ends in.
 
-    It must be used once, by a chain of maps and casts that ends in a store in the same block, with
-    nothing that writes memory in between; and where that store writes the memory that was read, it
-    must write each element where it was read.
+    It must be used once, by a chain of fragmentwise operations that ends in one without a result
+    in the same block, with nothing that writes memory in between; and where that last one writes
+    memory that was read, it must write each element where it was read.
     """
     user: Operation = op
-    while not isinstance(user, frag.StoreOp):
-        if not user.results[0].has_one_use():
+    while user.results:
+        if len(user.results) > 1 or not user.results[0].has_one_use():
             return False
         following = user.results[0].get_user_of_unique_use()
         if following is None or following.parent is not op.parent:
             return False
-        if not isinstance(following, frag.MapOp | frag.CastOp | frag.StoreOp):
+        if not isinstance(following, FragmentwiseInterface):
             return False
         user = following
-    if isinstance(op, frag.LoadOp) and op.memory is user.memory and not _same_place(op, user):
+    if not _each_where_it_was(op, user):
         return False
     between = op.next_op
     while between is not user:
-        if not isinstance(between, _QUIET):
+        if between is None or not _quiet(between):
             return False
         between = between.next_op
     return True
 
 
-def _same_place(load: frag.LoadOp, store: frag.StoreOp) -> bool:
-    return (
-        load.all_indices() == store.all_indices()
-        and load.transposed == store.transposed
-        and load.broadcast is None
+def _quiet(op: Operation) -> bool:
+    """Whether an operation may stand between a load and the store that it feeds."""
+    return (isinstance(op, FragmentwiseInterface) and bool(op.results)) or op.has_trait(
+        ConstantLike
     )
+
+
+def _each_where_it_was(first: Operation, last: Operation) -> bool:
+    """Whether memory that both touch is written where it was read, element by element."""
+    read, written = accesses_of(first), accesses_of(last)
+    if read is None or written is None:
+        return True
+    if not any(memory in written.writes() for memory in read.reads()):
+        return True
+    where = read.where()
+    return where is not None and where == written.where()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, SSAValue
 
-from fragir.dialects import frag, ptx
+from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic
 
@@ -28,8 +28,8 @@ def clone_elementwise(
 
     for op in block.ops:
         ar.location = op.location
-        if isinstance(op, frag.YieldOp):
-            return operand(op.value)
+        if op.next_op is None:
+            return operand(op.operands[0])
         if op.regions:
             raise FragirError(
                 f"{op.name} stands in an elementwise region",
@@ -49,7 +49,7 @@ def clone_elementwise(
             type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
         )
         values.update(zip(op.results, new.results, strict=True))
-    raise FragirError("an elementwise region ends in frag.yield")
+    raise FragirError("an elementwise region ends in a yield of one value")
 
 
 def _vectorized(

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from fragir.dialects import ptx
 from fragir.layout import Layout, Mode
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.shared import Lanes
+from fragir.passes.lowering.shared import LaneOffset
 
 INDEX = IndexType()
 
@@ -37,7 +37,7 @@ class Hardware:
             return thread if self.threads <= 32 else self.ar.rem(thread, 32, "lane")
         return 0 if self.threads <= 32 else self.ar.div(self.thread, 32, "warp")
 
-    def coordinate(self, layout: Layout, dim: int) -> Lanes:
+    def coordinate(self, layout: Layout, dim: int) -> LaneOffset:
         """What lane, warp and thread add to a coordinate."""
         terms: list[Value] = []
         mask: int | None = 0
@@ -52,7 +52,7 @@ class Hardware:
                 digit = self._digit(axis.name, modes, i)
                 terms.append(self.ar.mul(digit, stride))
                 mask = _with(mask, mode.size, stride)
-        return Lanes(self.ar.total(terms), mask)
+        return LaneOffset(self.ar.total(terms), mask)
 
     def _digit(self, axis: str, modes: list[Mode], i: int) -> Value:
         before = 1

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.shared import Lanes, SharedMatrix, shared_offset
+from fragir.passes.lowering.shared import LaneOffset, SharedMatrix, shared_offset
 
 ACCESS_BITS = 128  # the widest load or store
 BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
@@ -95,7 +95,7 @@ class Place:
     number) and `constant` from the position in the fragment.
     """
 
-    lanes: tuple[Lanes, ...]
+    lanes: tuple[LaneOffset, ...]
     at: tuple[Value, ...]
     # what is known already: addresses by pointer and step along dimensions of unknown stride, and
     # whether an element lies inside by dimension and step

@@ -26,7 +26,7 @@ def mma(
     a: Sequence[SSAValue],
     b: Sequence[SSAValue],
     c: Sequence[SSAValue],
-    metadata: Sequence[SSAValue] = (),
+    metadata: Sequence[SSAValue] | None = None,
     scales: Sequence[SSAValue] = (),
 ) -> list[SSAValue]:
     """`frag.mma` and `frag.mma_sparse`: one operation for every instruction, K outermost.
@@ -37,7 +37,7 @@ def mma(
     types = op.tile_types()
     instruction = op.instruction()
     steps_k = types[1].rows.data // instruction.shape[2]
-    pieces = 2 if isinstance(op, frag.MmaSparseOp) else 1  # of B
+    pieces = 1 if metadata is None else 2  # of B
     steps_m, steps_n = len(a) // steps_k, len(b) // (pieces * steps_k)
     a, b = ([_in_container(ar, x) for x in fragments] for fragments in (a, b))
     selected = _Scales(ar, instruction, scales, steps_m, steps_n) if scales else None

@@ -83,7 +83,7 @@ class SharedMatrix:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class LaneOffset:
     """Part of a coordinate that comes from lane, warp or thread: a value and its possible bits.
 
     `mask` has every bit that may be set; None where sums may carry, so that nothing is known.
@@ -94,7 +94,7 @@ class Lanes:
 
 
 def shared_offset(
-    ar: Arithmetic, matrix: SharedMatrix, row: Lanes, col: Lanes, at: tuple[Value, Value]
+    ar: Arithmetic, matrix: SharedMatrix, row: LaneOffset, col: LaneOffset, at: tuple[Value, Value]
 ) -> tuple[Value, int]:
     """The byte offset of element (row + at[0], col + at[1]) as (value, constant to add)."""
     fast = _by_bits(ar, matrix, row, col, at)
@@ -125,7 +125,7 @@ def _permuted(ar: Arithmetic, matrix: SharedMatrix, offset: Value) -> Value:
 
 
 def _by_bits(
-    ar: Arithmetic, matrix: SharedMatrix, row: Lanes, col: Lanes, at: tuple[Value, Value]
+    ar: Arithmetic, matrix: SharedMatrix, row: LaneOffset, col: LaneOffset, at: tuple[Value, Value]
 ) -> tuple[Value, int] | None:
     """The offset where the constant's bits and the lanes' bits never meet, so that no sum carries.
 

@@ -467,6 +467,21 @@ class KernelWriter:
             self.emit("shfl.sync.idx.b32", result, name, source, "31", "-1")
 
     @write.register
+    def _(self, op: ptx.ShuffleXorOp) -> None:
+        mask = str(op.mask.value.data)
+        names = self.in_registers(op.value)
+        wide = ptx.register_bits(op.value.type) == 64
+        for result, name in zip(self.define(op.result), names, strict=True):
+            if not wide:
+                self.emit("shfl.sync.bfly.b32", result, name, mask, "31", "-1")
+                continue
+            halves = [self.registers.fresh(32), self.registers.fresh(32)]
+            self.emit("mov.b64", vector(halves), name)
+            for half in halves:
+                self.emit("shfl.sync.bfly.b32", half, half, mask, "31", "-1")
+            self.emit("mov.b64", result, vector(halves))
+
+    @write.register
     def _(self, op: ptx.MovmatrixOp) -> None:
         names = self.in_registers(op.value)
         for result, name in zip(self.define(op.result), names, strict=True):

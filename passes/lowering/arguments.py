@@ -1,0 +1,98 @@
+"""The arguments of a kernel: memory as a pointer, its dynamic sizes and strides, and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, i64
+from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.elements import MULTIPLIED_ONLY, element_bits, element_name, is_element
+from fragir.dialects.limits import check_index
+from fragir.dialects.narrow import is_memref
+from fragir.errors import FragirError
+from fragir.passes.lowering.arithmetic import INDEX, Value
+from fragir.passes.lowering.memory import Memory, row_major, strides_of
+from fragir.passes.lowering.state import State
+
+
+class Arguments:
+    """Gives the kernel's entry block the arguments that a function of tiles needs."""
+
+    def __init__(self, function: func.FuncOp, entry: Block, state: State):
+        self._function, self._entry, self.state = function, entry, state
+        self._promises = frag.promises_of(function)
+        self._sizes: set[str] = set()  # names of dynamic sizes and strides
+
+    def declare(self) -> None:
+        """Declares all of them. FragirError for what a kernel cannot take."""
+        for argument in self._function.body.block.args:
+            self._argument(argument)
+        self._check_promises()
+
+    def _argument(self, argument: BlockArgument) -> None:
+        type_, name = argument.type, argument.name_hint
+        if is_memref(type_):
+            self.state.memories[argument] = self._memory_argument(argument, type_)
+        elif type_ in (INDEX, i64) or (
+            is_element(type_) and element_name(type_) not in MULTIPLIED_ONLY
+        ):
+            self.state.values[argument] = self._add_argument(type_, name)
+        else:
+            raise FragirError(
+                f"argument %{name or '?'} of {self._function.sym_name.data} has type {type_}",
+                hint="a kernel takes memrefs in global memory, numbers and index",
+            )
+
+    def _add_argument(self, type_: Attribute, name: str | None) -> SSAValue:
+        argument = self._entry.insert_arg(type_, len(self._entry.args))
+        argument.name_hint = name
+        return argument
+
+    def _memory_argument(self, argument: BlockArgument, type_: MemRefType[Attribute]) -> Memory:
+        name = argument.name_hint
+        if frag.is_shared(type_):
+            raise FragirError(
+                f"argument %{name or '?'} lies in shared memory",
+                hint="allocate it in the kernel with memref.alloc",
+            )
+        element_bits(type_.element_type)
+        for size in (*type_.get_shape(), *(strides_of(type_) or ())):
+            if size != DYNAMIC_INDEX:
+                check_index(size, f"a size or stride of {type_}")
+        pointer = self._add_argument(ptx.GLOBAL, name)
+        shape = [
+            self._add_argument(INDEX, f"{name or 'arg'}_d{i}") if size == DYNAMIC_INDEX else size
+            for i, size in enumerate(type_.get_shape())
+        ]
+        dims, stride_names = frag.size_names(self._function, argument.index)
+        self._promised(dims, shape)
+        known = strides_of(type_)
+        strides: Sequence[Value]
+        if known is None:
+            strides = row_major(self.state.ar, shape)
+        else:
+            strides = [
+                self._add_argument(INDEX, f"{name or 'arg'}_s{i}") if s == DYNAMIC_INDEX else s
+                for i, s in enumerate(known)
+            ]
+            self._promised(stride_names or (), strides)
+        return Memory(pointer, tuple(shape), tuple(strides), type_.element_type)
+
+    def _promised(self, names: Sequence[int | str], values: Sequence[Value]) -> None:
+        """Uses what the program promises of an argument's dynamic sizes or strides."""
+        for name, value in zip(names, values, strict=True):
+            if isinstance(name, str) and not isinstance(value, int):
+                self._sizes.add(name)
+                self.state.ar.assume_divisor(value, self._promises.get(name, 1))
+
+    def _check_promises(self) -> None:
+        unknown = sorted(self._promises.keys() - self._sizes)
+        if unknown:
+            raise FragirError(
+                f"frag.divisible promises something of {', '.join(unknown)}, which is no dynamic "
+                f"size of {self._function.sym_name.data}",
+                hint=f"it has {', '.join(sorted(self._sizes)) or 'none'}",
+            )

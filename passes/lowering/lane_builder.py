@@ -1,0 +1,270 @@
+"""What the lowering of an operation builds with: the public face of convert-frag-to-ptx.
+
+    def lower_to_lanes(self, lanes):
+        low = [lanes.insert(arith.NegfOp(x)).result for x in lanes.elements(self.source)]
+        lanes.bind(self.result, low)
+
+A lane holds a tile as `elements`, in the order of its layout's axis `element`; `points` says where
+each stands. Everything here keeps its meaning from one release to the next; what is not here may
+change (`FunctionLowering`, and `Lanes.state`, by which fragir's own operations reach the rest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.interfaces import FragmentwiseInterface
+from fragir.dialects.narrow import is_vector
+from fragir.errors import FragirError
+from fragir.passes.limits import allocate
+from fragir.passes.lowering.access import split
+from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.deferred import Deferred, defers
+from fragir.passes.lowering.memory import Memory
+from fragir.passes.lowering.state import State, fragments_of
+
+OpT = TypeVar("OpT", bound=Operation)
+WARP = 32
+
+
+class Lanes:
+    """What one lane does for the operations of one function, built front to back."""
+
+    def __init__(self, state: State):
+        self.state = state
+
+    # --- the lane's place ---------------------------------------------------------------------
+
+    @property
+    def target(self) -> str:
+        """The machine that is compiled for, as in "sm_90a"."""
+        return self.state.target
+
+    @property
+    def threads(self) -> int:
+        """Threads of the block."""
+        return self.state.threads
+
+    @property
+    def lane(self) -> SSAValue:
+        """This lane's number in its warp, 0 to 31, an index."""
+        return self.state.ar.value(self.state.hardware.axis("lane"))
+
+    @property
+    def warp(self) -> SSAValue:
+        """The number of this lane's warp in its block, an index."""
+        return self.state.ar.value(self.state.hardware.axis("warp"))
+
+    @property
+    def thread(self) -> SSAValue:
+        """This lane's number in its block, an index."""
+        return self.state.ar.value(self.state.hardware.axis("thread"))
+
+    # --- operands -----------------------------------------------------------------------------
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """A scalar operand, the same in every lane."""
+        return self.state.scalar(value)
+
+    def memory(self, value: SSAValue) -> Memory:
+        """A memref operand: its pointer, shape and strides in elements, numbers where static."""
+        return self.state.memories[value]
+
+    def elements(self, tile: SSAValue) -> list[SSAValue]:
+        """This lane's elements of a tile, as scalars, in the order of `points`."""
+        type_ = _tile(tile)
+        _check_whole(type_)
+        ar = self.state.ar
+        return [x for part in self.state.tiles[tile] for x in split(ar, part, 1)]
+
+    def fragments(self, tile: SSAValue) -> Sequence[SSAValue]:
+        """The same as vectors: one of `chunk` elements for each fragment of the tile's layout."""
+        return self.state.tiles[tile]
+
+    def points(self, tile: SSAValue) -> list[tuple[int, ...]]:
+        """(row, column) of each element of lane 0 in warp 0; other lanes' are `base` further on."""
+        layout = _tile(tile).resolve()
+        zeros = {axis.name: 0 for axis in layout.axes}
+        found = [layout(**{**zeros, "element": e}) for e in range(layout.size("element"))]
+        if None in found:
+            raise FragirError(f"not every lane holds elements of {tile.type}")
+        return [point for point in found if point is not None]
+
+    def base(self, tile: SSAValue) -> list[Value]:
+        """What lane and warp add to a point, for each dimension: a number or an index."""
+        layout = _tile(tile).resolve()
+        dims = range(len(layout.dims))
+        return [self.state.hardware.coordinate(layout, dim).value for dim in dims]
+
+    # --- results ------------------------------------------------------------------------------
+
+    def bind(self, tile: SSAValue, scalars: Sequence[SSAValue]) -> None:
+        """Gives a tile its elements in this lane, in the order of `points`.
+
+        FragirError unless there is one of the tile's element type for each point.
+        """
+        type_ = _tile(tile)
+        _check_whole(type_)
+        self._new(tile)
+        count = type_.resolve().size("element")
+        if len(scalars) != count:
+            raise FragirError(
+                f"{_named(tile)} takes {count} elements a lane of {type_}, not {len(scalars)}"
+            )
+        wrong = next((x.type for x in scalars if x.type != type_.element_type), None)
+        if wrong is not None:
+            raise FragirError(f"{_named(tile)} takes elements of {type_.element_type}, not {wrong}")
+        assert type_.placement is not None
+        chunk = type_.placement.chunk
+        self.state.tiles[tile] = [
+            self.state.ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
+            for first in range(0, count, chunk)
+        ]
+
+    def bind_each(self, tile: SSAValue, make: Callable[[int], SSAValue]) -> None:
+        """Gives a tile its fragments: `make(i)` builds the i-th as a vector of `chunk` elements.
+
+        That may happen later, when a store asks for it, where the operation is fragmentwise.
+        """
+        self._new(tile)
+        owner, count = tile.owner, fragments_of(_tile(tile))
+        later = isinstance(owner, FragmentwiseInterface) and defers(owner)
+        self.state.tiles[tile] = Deferred(count, make) if later else [make(i) for i in range(count)]
+
+    def bind_scalar(self, value: SSAValue, scalar: SSAValue) -> None:
+        """Gives a scalar result its value, which must be the same in every lane of the block."""
+        self._new(value)
+        if scalar.type != value.type:
+            raise FragirError(f"{_named(value)} takes {value.type}, not {scalar.type}")
+        self.state.values[value] = scalar
+
+    def check_bound(self, op: Operation) -> None:
+        """FragirError where a result of an operation that has been lowered is not bound."""
+        state = self.state
+        for result in op.results:
+            if result not in state.tiles and result not in state.values:
+                if result not in state.memories:
+                    raise FragirError(
+                        f"its lowering binds nothing to {_named(result)}",
+                        hint="a lowering ends in lanes.bind(self.result, elements)",
+                    )
+
+    def _new(self, value: SSAValue) -> None:
+        if value in self.state.tiles or value in self.state.values:
+            raise FragirError(f"its lowering binds {_named(value)} twice")
+
+    # --- building -----------------------------------------------------------------------------
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """Sums, products and comparisons of indices, folded and shared; numbers stay numbers."""
+        return self.state.ar
+
+    def insert(self, op: OpT) -> OpT:
+        """Appends an operation, after verifying it.
+
+        FragirError, which gets the name of the operation that is lowered, where it is not sound.
+        """
+        self.state.ar.insert(op)
+        try:
+            op.verify()
+        except VerifyException as error:
+            raise FragirError(f"its lowering makes an unsound {op.name}: {error}") from error
+        return op
+
+    def pure(
+        self, key: object, operands: Sequence[SSAValue], make: Callable[[], Operation]
+    ) -> SSAValue:
+        """The result of an operation without effects that is made once for a key.
+
+        It is put as far out of loops as its operands allow. The key tells operation, operands and
+        properties, as in ("toy.square", x).
+        """
+        return self.state.ar.pure(key, operands, make)
+
+    def region(self, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
+        """A region of operations on scalars, for these arguments; what its terminator takes.
+
+        Scalars from outside the region are known.
+        """
+        values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            for operand in op.operands:
+                if operand not in values:
+                    values[operand] = self.scalar(operand)
+            if op.has_trait(IsTerminator):
+                return [values[operand] for operand in op.operands]
+            self.insert(op.clone(value_mapper=values))
+        raise FragirError("a region ends in a terminator")
+
+    def shuffle_xor(self, value: SSAValue, mask: int) -> SSAValue:
+        """The value that the lane `lane ^ mask` holds: a scalar, or a vector of whole registers.
+
+        All 32 lanes take part. PTX ISA 9.2, section 9.7.9.6.
+        """
+        if not 0 < mask < WARP:
+            raise FragirError(f"lanes are exchanged by a mask of 1 to {WARP - 1}, not {mask}")
+        bits = ptx.bits(value.type)
+        if bits >= WARP or is_vector(value.type):
+            return self.insert(ptx.ShuffleXorOp(value, mask)).result
+        if bits < 8:
+            raise FragirError(f"{value.type} is not exchanged between lanes; widen it before")
+        vector = self.insert(ptx.PackOp([value] * (WARP // bits))).result
+        moved = self.insert(ptx.ShuffleXorOp(vector, mask)).result
+        return self.insert(ptx.UnpackOp(moved)).scalars[0]
+
+    def scratch(self, size: int) -> SSAValue:
+        """A pointer to so many bytes of shared memory, aligned to 1024 bytes, all of one's own.
+
+        Every call takes more of the block's memory; in a loop each turn has the same.
+        """
+        op = self.insert(ptx.SharedOp(size))
+        allocate(op, 0, self.target)
+        return op.pointer
+
+    def barrier(self) -> None:
+        """Waits for all threads of the block; shared memory is then seen by all."""
+        self.insert(ptx.SyncOp("bar.sync", 0))
+
+    def convert(
+        self, source: frag.TileType, target: frag.TileType, scalars: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """The elements of a tile in another layout, from those in the first.
+
+        FragirError where the layouts do not belong to the same threads.
+        """
+        from fragir.passes.lowering.convert import convert
+
+        for type_ in (source, target):
+            _check_whole(type_)
+        assert source.placement is not None
+        chunk, ar = source.placement.chunk, self.state.ar
+        parts = [
+            ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
+            for first in range(0, len(scalars), chunk)
+        ]
+        found = convert(ar, self.state.hardware, source, target, parts, self.target)
+        return [x for part in found for x in split(ar, part, 1)]
+
+
+def _tile(value: SSAValue) -> frag.TileType:
+    if not isinstance(value.type, frag.TileType):
+        raise FragirError(f"{_named(value)} is no tile but {value.type}")
+    return value.type
+
+
+def _check_whole(tile: frag.TileType) -> None:
+    if ptx.bits(tile.element_type) < 8:
+        raise FragirError(
+            f"elements of {tile.element_type} are no scalars", hint="use lanes.fragments"
+        )
+
+
+def _named(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "a result"

@@ -1,0 +1,65 @@
+"""Loops and branches, which stay structured: tiles become the registers that they carry."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Region, SSAValue
+
+from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering.arithmetic import INDEX
+from fragir.passes.lowering.lane_builder import Lanes
+
+
+@LOWERINGS.attach(scf.ForOp)
+def loop(lanes: Lanes, op: scf.ForOp) -> None:
+    state, ar = lanes.state, lanes.state.ar
+    starts = [flat for value in op.iter_args for flat in state.flat(value)]
+    lower, upper, step = (state.values[v] for v in (op.lb, op.ub, op.step))
+    body = Block(arg_types=[op.lb.type, *(value.type for value in starts)])
+    old = op.body.block
+    body.args[0].name_hint = old.args[0].name_hint
+    state.values[old.args[0]] = body.args[0]
+    if op.lb.type == INDEX:
+        ar.assume_divisor(body.args[0], gcd(ar.divisor(lower), ar.divisor(step)))
+    flat: list[SSAValue] = list(body.args[1:])
+    for argument in old.args[1:]:
+        before = len(flat)
+        state.bind_flat(argument, flat)
+        for value in body.args[len(body.args) - before : len(body.args) - len(flat)]:
+            value.name_hint = argument.name_hint
+    with ar.inside(body):
+        state.lower_block(old)
+    first, last, by = (ar.value(v) for v in (lower, upper, step))
+    lowered = ar.insert(scf.ForOp(first, last, by, starts, body))
+    results: list[SSAValue] = list(lowered.results)
+    for result in op.results:
+        state.bind_flat(result, results)
+
+
+@LOWERINGS.attach(scf.YieldOp)
+def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
+    values = [flat for value in op.operands for flat in lanes.state.flat(value)]
+    lanes.state.ar.insert(scf.YieldOp(*values))
+
+
+@LOWERINGS.attach(scf.IfOp)
+def branch(lanes: Lanes, op: scf.IfOp) -> None:
+    state = lanes.state
+    condition = state.scalar(op.cond)
+    regions: list[Region] = []
+    for region in op.regions:
+        if not region.blocks:
+            regions.append(Region())
+            continue
+        block = Block()
+        with state.ar.inside(block):
+            state.lower_block(region.block)
+        regions.append(Region(block))
+    yielded = regions[0].block.last_op
+    types = [] if yielded is None else [v.type for v in yielded.operands]
+    lowered = state.ar.insert(scf.IfOp(condition, types, regions[0], regions[1]))
+    results: list[SSAValue] = list(lowered.results)
+    for result in op.results:
+        state.bind_flat(result, results)

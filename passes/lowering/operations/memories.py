@@ -1,0 +1,182 @@
+"""Memory: shapes and views of it, tiles in and out, copies, waits and barriers."""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.interfaces import LOWERINGS
+from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
+from fragir.passes.limits import allocate
+from fragir.passes.lowering import copies
+from fragir.passes.lowering.access import TileAccess
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.memory import Memory, shared_memory
+from fragir.passes.lowering.packed import PackedAccess
+from fragir.passes.lowering.state import State
+
+# --- shapes and views -----------------------------------------------------------------------------
+
+
+@LOWERINGS.attach(memref.DimOp)
+def dim(lanes: Lanes, op: memref.DimOp) -> None:
+    state = lanes.state
+    index = state.values[op.index]
+    shape = state.memories[op.source].shape
+    if not isinstance(index, int) or not 0 <= index < len(shape):
+        raise FragirError("memref.dim takes a constant number of a dimension")
+    state.values[op.result] = shape[index]
+
+
+@LOWERINGS.attach(memref.ExpandShapeOp)
+def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
+    source, target = memref_type(op.src.type), memref_type(op.result.type)
+    memory = lanes.memory(op.src)
+    if len(source.get_shape()) != 1 or target.get_shape() != (*source.get_shape(), 1):
+        raise FragirError(
+            f"{source} cannot be read as {target}", hint="only memref<M> as memref<Mx1>"
+        )
+    lanes.state.memories[op.result] = Memory(
+        memory.pointer, (*memory.shape, 1), (*memory.strides, 1), memory.element
+    )
+
+
+@LOWERINGS.attach(memref.AllocOp)
+def alloc(lanes: Lanes, op: memref.AllocOp) -> None:
+    state, type_ = lanes.state, memref_type(op.memref.type)
+    if not frag.is_shared(type_):
+        raise FragirError(
+            f"a kernel can allocate shared memory only, not {type_}",
+            hint="write memref<..., #frag.shared> or <..., #frag.shared<swizzle = 128>>",
+        )
+    shape = type_.get_shape()
+    if DYNAMIC_INDEX in shape or len(shape) < 2:
+        raise FragirError("shared memory has a static shape of two dimensions or more")
+    dummy = ptx.SharedOp(0)
+    memory = shared_memory(state.ar, dummy.pointer, type_)
+    assert memory.matrix is not None
+    total = memory.matrix.bytes
+    for size in shape[:-2]:
+        total *= size
+    lowered = state.ar.insert(ptx.SharedOp(total), op.memref.name_hint)
+    allocate(lowered, 0, state.target)  # what no block has is not unrolled first
+    state.memories[op.memref] = shared_memory(state.ar, lowered.pointer, type_)
+
+
+@LOWERINGS.attach(memref.DeallocOp)
+def dealloc(lanes: Lanes, op: memref.DeallocOp) -> None:
+    """Shared memory lives as long as the block."""
+
+
+@LOWERINGS.attach(frag.ViewOp)
+def view(lanes: Lanes, op: frag.ViewOp) -> None:
+    state, memory = lanes.state, lanes.memory(op.memory)
+    pointer, ar = memory.pointer, lanes.state.ar
+    for index, stride in zip(state.indices(op.all_indices()), memory.strides[:-2], strict=True):
+        pointer, more = ar.offset(pointer, ar.mul(index, stride))
+        if more:
+            pointer, _ = ar.offset(pointer, ar.constant(more))
+    state.memories[op.matrix] = Memory(
+        pointer, memory.shape[-2:], memory.strides[-2:], memory.element, memory.matrix
+    )
+
+
+# --- tiles ----------------------------------------------------------------------------------------
+
+
+@LOWERINGS.attach(frag.LoadOp)
+def load(lanes: Lanes, op: frag.LoadOp) -> None:
+    state, memory = lanes.state, lanes.memory(op.memory)
+    broadcast = op.broadcast is not None
+    if memory.bits < 8:
+        state.tiles[op.tile] = _packed(state, op.tile.type, op, broadcast).load()
+        return
+    access = _access(state, op.tile.type, op, broadcast)
+    if memory.matrix is None:
+        lanes.bind_each(op.tile, access.load_chunk)
+    else:
+        state.tiles[op.tile] = access.load()
+
+
+@LOWERINGS.attach(frag.StoreOp)
+def store(lanes: Lanes, op: frag.StoreOp) -> None:
+    tile, state = op.tile.type, lanes.state
+    assert isinstance(tile, frag.TileType)
+    bits = state.memories[op.memory].bits
+    access = _packed(state, tile, op) if bits < 8 else _access(state, tile, op)
+    access.store(state.tiles[op.tile])
+
+
+def _access(
+    state: State, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp, broadcast: bool = False
+) -> TileAccess:
+    return TileAccess(
+        state.ar,
+        state.hardware,
+        tile,
+        state.memories[op.memory],
+        state.indices(op.all_indices()),
+        transposed=op.transposed is not None,
+        masked=op.masked is not None,
+        target=state.target,
+        broadcast=broadcast,
+    )
+
+
+def _packed(
+    state: State, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp, broadcast: bool = False
+) -> PackedAccess:
+    return PackedAccess(
+        state.ar,
+        state.hardware,
+        tile,
+        state.memories[op.memory],
+        state.indices(op.all_indices()),
+        transposed=op.transposed is not None,
+        masked=op.masked is not None,
+        target=state.target,
+        broadcast=broadcast,
+    )
+
+
+# --- copies and waits -----------------------------------------------------------------------------
+
+
+@LOWERINGS.attach(frag.CopyOp)
+def copy(lanes: Lanes, op: frag.CopyOp) -> None:
+    state = lanes.state
+    copies.copy(
+        state.ar,
+        state.hardware,
+        state.memories[op.source],
+        state.indices(op.all_source_indices()),
+        state.memories[op.target],
+        state.indices(op.all_target_indices()),
+        masked=op.masked is not None,
+        is_async=op.is_async is not None,
+        target_machine=state.target,
+    )
+
+
+@LOWERINGS.attach(frag.CommitOp)
+def commit(lanes: Lanes, op: frag.CommitOp) -> None:
+    if copies.has_cp_async(lanes.target):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.commit_group"))
+
+
+@LOWERINGS.attach(frag.WaitOp)
+def wait(lanes: Lanes, op: frag.WaitOp) -> None:
+    if copies.has_cp_async(lanes.target):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", op.pending.value.data))
+
+
+@LOWERINGS.attach(frag.BarrierOp)
+def barrier(lanes: Lanes, op: frag.BarrierOp) -> None:
+    state = lanes.state
+    if state.async_proxy:
+        # wgmma reads through the async proxy, which does not see ordinary writes by itself
+        # (PTX ISA 9.2, section 9.7.15.3)
+        state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
+    state.ar.insert(ptx.SyncOp("bar.sync", 0))

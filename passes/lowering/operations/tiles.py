@@ -1,0 +1,69 @@
+"""Tiles in registers: filled, cast, mapped, converted."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Attribute, SSAValue
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.state import State, fragments_of
+
+
+@LOWERINGS.attach(frag.FillOp)
+def fill(lanes: Lanes, op: frag.FillOp) -> None:
+    tile = op.tile.type
+    assert tile.placement is not None
+    vector = _splat(lanes.state, op.value, tile.placement.chunk)
+    lanes.state.tiles[op.tile] = [vector] * fragments_of(tile)
+
+
+def _splat(state: State, value: SSAValue, count: int) -> SSAValue:
+    constant = value.owner
+    if isinstance(constant, arith.ConstantOp) and _is_zero(constant.value):
+        return state.ar.zero(VectorType(value.type, [count]))
+    return state.ar.splat(state.scalar(value), count)
+
+
+def _is_zero(attribute: Attribute) -> bool:
+    value = getattr(attribute, "value", None)
+    data = getattr(value, "data", None)
+    return data == 0 and str(data) != "-0.0"
+
+
+@LOWERINGS.attach(frag.CastOp)
+def cast(lanes: Lanes, op: frag.CastOp) -> None:
+    source, target = op.source.type, op.result.type
+    assert isinstance(source, frag.TileType)
+    first, second = source.element_type, target.element_type
+    ar, fragments = lanes.state.ar, lanes.fragments(op.source)
+    lanes.bind_each(op.result, lambda i: cast_op(ar, fragments[i], first, second))
+
+
+@LOWERINGS.attach(frag.MapOp)
+def map_(lanes: Lanes, op: frag.MapOp) -> None:
+    placement, state = op.result.type.placement, lanes.state
+    assert placement is not None
+    columns = [lanes.fragments(tile) for tile in op.tiles]
+    chunk, block = placement.chunk, op.body.block
+
+    def make(i: int) -> SSAValue:
+        values = [column[i] for column in columns]
+        return clone_elementwise(state.ar, block, values, chunk, state.scalar)
+
+    lanes.bind_each(op.result, make)
+
+
+@LOWERINGS.attach(frag.ConvertOp)
+def convert(lanes: Lanes, op: frag.ConvertOp) -> None:
+    from fragir.passes.lowering.convert import convert
+
+    state, source = lanes.state, op.source.type
+    assert isinstance(source, frag.TileType)
+    fragments = state.tiles[op.source]
+    state.tiles[op.result] = convert(
+        state.ar, state.hardware, source, op.result.type, fragments, state.target
+    )
