@@ -7,29 +7,7 @@
 Shares no function with `fragir.emulator`. docs/accuracy.md derives the bounds.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fragir.reference.bounded import Bounded
-    from fragir.reference.comparison import Comparison, compare
-    from fragir.reference.evaluation import evaluate, outputs
-
-_HOMES = {
-    "Bounded": "fragir.reference.bounded",
-    "Comparison": "fragir.reference.comparison",
-    "compare": "fragir.reference.comparison",
-    "evaluate": "fragir.reference.evaluation",
-    "outputs": "fragir.reference.evaluation",
-}
-
-__all__ = ["Bounded", "Comparison", "compare", "evaluate", "outputs"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+# The names stand in __init__.pyi; each is imported when it is first used.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +51,13 @@ def test_import_fragir_is_small() -> None:
     before = imported(["-c", "pass"])
     added = imported(["-c", "import fragir"]) - before
     assert len({name for name in added if name.startswith("fragir")}) <= 3
+
+
+@pytest.mark.parametrize("room", ["", ".emulator", ".layout", ".ptx", ".reference"])
+def test_every_public_name_is_there(room: str) -> None:
+    """The names of a stub are what it says, and `import *` brings all of them."""
+    code = f"from fragir{room} import *; import fragir{room} as room; print(*sorted(room.__all__))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    stub = Path(__file__).parents[2] / "fragir" / room.removeprefix(".") / "__init__.pyi"
+    named = {line.split()[-1] for line in stub.read_text().splitlines() if " import " in line}
+    assert named == set(done.stdout.split())

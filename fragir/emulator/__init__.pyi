@@ -1,0 +1,13 @@
+from .launch.launch import run as run
+from .launch.parameters import Pointer as Pointer
+from .launch.parameters import Struct as Struct
+from .launch.parameters import pointers as pointers
+from .machine.tensor_map import Im2col as Im2col
+from .machine.tensor_map import TensorMap as TensorMap
+from .report import KINDS as KINDS
+from .report import EmulationError as EmulationError
+from .report import Finding as Finding
+from .report import FragmentUse as FragmentUse
+from .report import Report as Report
+from .report import Severity as Severity
+from .report import Statistics as Statistics

@@ -1,0 +1,9 @@
+from .reader import PtxSyntaxError as PtxSyntaxError
+from .reader import expand_section as expand_section
+from .reader import parse as parse
+from .tree import Module as Module
+from .visit import children as children
+from .visit import rename as rename
+from .visit import transform as transform
+from .visit import walk as walk
+from .writer import write as write
