@@ -132,7 +132,7 @@ def _difference(form: Form, near: Form) -> str:
         return f"the family is wrong: {form.family} has nothing like it, {near.family} has"
     if form.shape != near.shape:
         shapes = sorted(
-            {f.shape for f in table.forms() if _alike(f, form)} or {near.shape},
+            dict.fromkeys(f.shape for f in table.forms() if _alike(f, form)) or [near.shape],
             key=lambda shape: _shapes_apart(form.shape, shape),
         )
         listed = ", ".join(shapes[:_SHAPES]) + (", ..." if len(shapes) > _SHAPES else "")

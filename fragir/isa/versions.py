@@ -493,6 +493,14 @@ def lowest_version(opcode: str, target: str) -> str:
 
 
 def module_version(opcodes: Iterable[str], target: str) -> str:
-    """The lowest `.version` of a module for `target` that uses these opcodes."""
+    """The lowest `.version` of a module for `target` that uses these opcodes.
+
+    Where the target lacks some, the error names the one that the fewest targets have, the first
+    of those.
+    """
     known = targets.TARGETS[targets.known(target)]
-    return targets.newest((known, *(lowest_version(opcode, target) for opcode in opcodes)))
+    used = list(opcodes)
+    missing = [opcode for opcode in used if target not in requirement(opcode).targets]
+    if missing:
+        used = [min(missing, key=lambda opcode: len(requirement(opcode).targets))]
+    return targets.newest((known, *(lowest_version(opcode, target) for opcode in used)))

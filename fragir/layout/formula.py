@@ -134,7 +134,7 @@ def _inferred_elements(formula: Formula, sizes: dict[str, int], names: tuple[str
         seen.update(points)
         if len(seen) < (element + 1) * len(slots) or any(x < 0 for p in points for x in p):
             break
-        extents = [1 + max(axis) for axis in zip(*seen, strict=True)]
+        extents = [1 + max(axis) for axis in zip(*seen, strict=True)]  # any order
         if len(seen) == prod(extents) and len(formula.reached) == alternatives:
             fitting.append(element + 1)
     if len(fitting) == 1:

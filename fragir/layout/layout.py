@@ -194,8 +194,10 @@ class Layout:
         Raises LayoutError for an unknown axis, a coordinate out of range, or one that is missing
         (which only an axis of size one allows).
         """
-        for name in coordinates.keys() - set(self.names):
-            self.axis(name)
+        names = self.names
+        for name in coordinates:
+            if name not in names:
+                self.axis(name)
         point = list(self.origin)
         for axis in self.axes:
             rest = coordinate = coordinates.get(axis.name, -1)

@@ -48,7 +48,7 @@ class KernelWriter:
             comments,
         )
         self.lines: list[str] = []
-        self.opcodes: set[str] = set()
+        self.opcodes: dict[str, None] = {}  # in the order of their first use
         self.registers = Registers()
         self.labels = Labels()
         self.names: dict[SSAValue, Names] = {}
@@ -64,7 +64,7 @@ class KernelWriter:
 
     def emit(self, opcode: str, *operands: str, guard: str | None = None) -> None:
         """One instruction."""
-        self.opcodes.add(opcode)
+        self.opcodes[opcode] = None
         prefix = f"@{guard} " if guard else ""
         tail = f" {', '.join(operands)}" if operands else ""
         self.lines.append(f"    {prefix}{opcode}{tail};")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -32,7 +34,7 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
         raise FragirError("the module has no function to compile")
     kernels = [_at_lane_level(function, target, comments) for function in functions]
     parameters = max(check_parameters(function, target) for function in functions)
-    opcodes = {opcode for _, used in kernels for opcode in used}
+    opcodes = dict.fromkeys(opcode for _, used in kernels for opcode in used)
     version = module_version(opcodes, target)
     if parameters > parameter_bytes(target, version_key(version)):
         version = newest((version, LARGE_PARAMETERS))
@@ -40,7 +42,7 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
     return head + "".join("\n" + text for text, _ in kernels)
 
 
-def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> tuple[str, set[str]]:
+def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> tuple[str, Sequence[str]]:
     try:
         return write_kernel(function, target, comments)
     except Exception:
@@ -55,8 +57,8 @@ def shared_bytes(function: func.FuncOp) -> int:
     )
 
 
-def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[str, set[str]]:
-    """One `.entry` and the opcodes it uses."""
+def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[str, Sequence[str]]:
+    """One `.entry` and the opcodes it uses, in the order of their first use."""
     name = identifier(function.sym_name.data)
     if len(function.body.blocks) != 1:
         raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
@@ -89,7 +91,7 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[st
     lines.append("")
     lines += writer.lines
     lines.append("}")
-    return "\n".join(lines) + "\n", writer.opcodes
+    return "\n".join(lines) + "\n", tuple(writer.opcodes)
 
 
 def check_parameters(function: func.FuncOp, target: str) -> int:

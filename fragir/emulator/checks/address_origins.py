@@ -189,12 +189,12 @@ class Origins:
             for start in sorted(stale):
                 stale.discard(start)
                 end, after = blocks[start]
-                for key in often & self.known.keys():
+                for key in often & self.known.keys():  # any order
                     del self.known[key]
                 self.known |= entry[start]
                 for key in self._through(start, end, often):
                     stale |= readers.get(key, set())
-                left = {key: self.known[key] for key in often & self.known.keys()}
+                left = {key: self.known[key] for key in often & self.known.keys()}  # any order
                 for to in after:
                     if self._merge(entry[to], left):
                         stale.add(to)

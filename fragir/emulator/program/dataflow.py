@@ -200,7 +200,7 @@ class Dataflow:
         everything = self.bits(r for each in self.roles for r in (*each.written, *each.read))
         everything |= self.bits(each.guard for each in self.roles if each.guard is not None)
         blocks: dict[int, tuple[int, int, list[int]]] = {}  # start -> end, written, successors
-        starts = {r.start for r in self.program.routines.values()}
+        starts = dict.fromkeys(r.start for r in self.program.routines.values())
         kills = [
             0 if p.ins.guard is not None else self.bits(r.written)
             for p, r in zip(self.program.code, self.roles, strict=True)

@@ -501,11 +501,11 @@ class Definedness(Hooks):
         files = self.plane.machine.files
         by_width = {
             width: np.array(sorted({r.index for _, r in read if r.width == width}), np.intp)
-            for width in {r.width for _, r in read}
+            for width in sorted({r.width for _, r in read})
         }
         clear = {
             width: np.array(sorted({r.index for r in written if r.width == width}), np.intp)
-            for width in {r.width for r in written}
+            for width in sorted({r.width for r in written})
         }
 
         def run(sel: Any, mask: Mask) -> None:
