@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir import isa
 from fragir.dialects.frag.instructions import fragment_instruction
 from fragir.errors import FragirError
-from fragir.isa.table import derived
+from fragir.isa.registry import per_table
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout
 from fragir.ptx.machines import grid_problem
@@ -65,7 +65,7 @@ class MmaFragment:
         return _tile_layout(self, rows, cols, products)
 
 
-@derived
+@per_table
 def _tile_layout(fragment: MmaFragment, rows: int, cols: int, products: int) -> Layout:
     instruction = fragment_instruction(fragment.instruction, fragment.operand)
     shape = (rows, cols) if products == 1 else (rows, cols, products)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute
@@ -11,80 +9,31 @@ from xdsl.ir import Attribute
 from fragir import isa
 from fragir.dialects.elements import NARROW_FLOATS, element_name, multiplied_as
 from fragir.dialects.frag.words import (
-    PACKED,
     PLAIN,
-    SCALED_SHAPES,
     How,
     check_how,
     check_scales,
 )
 from fragir.errors import FragirError
-from fragir.isa.table import added, derived
+from fragir.isa.products import (
+    DENSE,
+    PACKED,
+    WARPGROUP,
+    accumulators,
+    by_width,
+    multiplied,
+    multiplies,
+    shapes,
+    wgmma_k,
+)
+from fragir.isa.registry import current, per_table
+from fragir.isa.spelling import FragmentName, fragment_name, mnk
 from fragir.isa.targets import number
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.types import TileType
 
-# Shapes of mma.sync to try for each type of A, the largest K first: fewer instructions.
-SHAPES: dict[str, tuple[str, ...]] = {
-    "f16": ("m16n8k16", "m16n8k8"),
-    "bf16": ("m16n8k16", "m16n8k8"),
-    "tf32": ("m16n8k8", "m16n8k4"),
-    "f64": ("m16n8k16", "m16n8k8", "m16n8k4", "m8n8k4"),
-    "s8": ("m16n8k32", "m16n8k16", "m8n8k16"),
-    "u8": ("m16n8k32", "m16n8k16", "m8n8k16"),
-    "e4m3": ("m16n8k32", "m16n8k16"),
-    "e5m2": ("m16n8k32", "m16n8k16"),
-    "e3m2": ("m16n8k32",),
-    "e2m3": ("m16n8k32",),
-    "e2m1": ("m16n8k32",),
-    "s4": ("m16n8k64", "m16n8k32", "m8n8k32"),
-    "u4": ("m16n8k64", "m16n8k32", "m8n8k32"),
-    "b1": ("m16n8k256", "m16n8k128", "m8n8k128"),
-}
-# Accumulators of each type of A, the usual one first.
-ACCUMULATORS: dict[str, tuple[str, ...]] = {
-    "f16": ("f32", "f16"),
-    "bf16": ("f32",),
-    "tf32": ("f32",),
-    "f64": ("f64",),
-    "s8": ("s32",),
-    "u8": ("s32",),
-    "e4m3": ("f32", "f16"),
-    "e5m2": ("f32", "f16"),
-    "e3m2": ("f32", "f16"),
-    "e2m3": ("f32", "f16"),
-    "e2m1": ("f32", "f16"),
-    "s4": ("s32",),
-    "u4": ("s32",),
-    "b1": ("s32",),
-}
-# Types of A and B that multiply each other, besides each itself.
-MIXABLE: tuple[frozenset[str], ...] = (
-    frozenset({"s8", "u8"}),
-    frozenset({"s4", "u4"}),
-    frozenset({"e4m3", "e5m2", *NARROW_FLOATS}),
-)
-WGMMA_K = {
-    **{"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32},
-    "b1": 256,
-}
 QUAD = "m8n8k4"  # with f16: four products a warp
-_NAME = re.compile(r"(m(\d+)n(\d+)k(\d+))\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")
-
-
-@derived
-def shapes_of(a: str, usual: tuple[str, ...], family: str = "mma") -> tuple[str, ...]:
-    """The `usual` shapes for a type of A and those of registered instructions, large K first."""
-    own = {form.shape for form in added(family) if form.types[1] == multiplied_as(a)}
-    if not own:
-        return usual
-    return tuple(sorted((*usual, *sorted(own - {*usual})), key=_products, reverse=True))
-
-
-def _products(shape: str) -> int:
-    """Multiplications in one instruction: for one M and N, the larger K is the larger number."""
-    return prod(map(int, re.findall(r"\d+", shape)))
 
 
 def mma(
@@ -135,12 +84,12 @@ def _scale_vec(kind: str, how: How, shape: str) -> str:
         return ""
     if not how.block:
         return "1X" if kind == "mxf8f6f4" else "2X"
-    return f"{int(shape.rpartition('k')[2]) // how.block}X"
+    return f"{mnk(shape)[2] // how.block}X"
 
 
 def wgmma(n: int, a: str, b: str, d: str, how: How = PLAIN) -> isa.Instruction:
     """The wgmma, sparse where `how` says so, with N = n of these element types."""
-    k = WGMMA_K[a] * (2 if how.sparse else 1)
+    k = wgmma_k(a) * (2 if how.sparse else 1)
     return isa.find(
         "wgmma.sp" if how.sparse else "wgmma",
         shape=f"m64n{n}k{k}",
@@ -152,28 +101,28 @@ def wgmma(n: int, a: str, b: str, d: str, how: How = PLAIN) -> isa.Instruction:
     )
 
 
-def parse_name(name: str) -> tuple[str, str, tuple[str, ...]]:
-    """`m8n8k4.f16.row.col` as (shape, type, storage orders)."""
-    match = _NAME.fullmatch(name)
-    if match is None:
+def parse_name(name: str) -> FragmentName:
+    """`m8n8k4.f16.row.col` taken apart; FragirError where it names no instruction."""
+    found = fragment_name(name)
+    if found is None:
         raise FragirError(
             f"'{name}' names no instruction", hint="write shape and type, as in m16n8k16.f16"
         )
-    return match[1], match[5], tuple(word for word in match.groups()[5:] if word)
+    return found
 
 
-@derived
+@per_table
 def fragment_instruction(name: str, operand: str) -> isa.Instruction:
     """The instruction whose operand the layout `#frag.mma<name, operand>` means."""
     if operand not in ("a", "b", "c"):
         raise FragirError(f"no operand '{operand}'", hint="write a, b or c (d has c's layout)")
     shape, type_, orders = parse_name(name)
     if shape.startswith("m64"):
-        if type_ not in WGMMA_K:
-            raise FragirError(f"no wgmma multiplies {type_}", hint=f"it takes {', '.join(WGMMA_K)}")
-        instruction = wgmma(int(shape[4 : shape.index("k")]), type_, type_, ACCUMULATORS[type_][0])
+        if not wgmma_k(type_):
+            raise FragirError(f"no wgmma multiplies {type_}", hint=f"it takes {_wgmma_types()}")
+        instruction = wgmma(mnk(shape)[1], type_, type_, accumulators(type_)[0])
         if shape != _shape_name(instruction):
-            raise FragirError(f"wgmma of {type_} has k{WGMMA_K[type_]}, not {shape}")
+            raise FragirError(f"wgmma of {type_} has k{wgmma_k(type_)}, not {shape}")
         if operand == "b":
             raise FragirError("wgmma's B lies in shared memory and has no layout over lanes")
         return instruction
@@ -181,9 +130,10 @@ def fragment_instruction(name: str, operand: str) -> isa.Instruction:
         return mma(QUAD, "f16", "f16", type_, type_)
     if type_ == PACKED:
         return mma(shape, type_, type_, "f32", "f32")
-    if type_ not in SHAPES:
-        raise FragirError(f"no mma multiplies {type_}", hint=f"it takes {', '.join(SHAPES)}")
-    accumulator = ACCUMULATORS[type_][0]
+    sums = accumulators(type_)
+    if not sums:
+        raise FragirError(f"no mma multiplies {type_}", hint=f"it takes {mma_types()}")
+    accumulator = sums[0]
     if shape != QUAD or type_ == "f64":
         if orders:
             raise FragirError(f"{name}: only m8n8k4.f16 has a choice of row and col")
@@ -206,22 +156,29 @@ def operand_name(name: str, operand: str, accumulator: str) -> str:
 
 def accumulator_of(a: str, b: str, wanted: str | None) -> str:
     """The type in which products of a and b are summed; FragirError if there is no such mma."""
-    pair = {a, b}
-    mixable = len(pair) == 1 or any(pair <= group for group in MIXABLE)
-    if a not in ACCUMULATORS or not mixable:
-        known = ", ".join(ACCUMULATORS)
+    sums = accumulators(a)
+    if not sums or not multiplies(a, b):
         raise FragirError(
             f"no instruction multiplies {a} by {b}",
-            hint=f"cast one; there is {known}, each by itself, signs and 8-bit floats mixed",
+            hint=f"cast one; there is {mma_types()}, each by itself, signs and 8-bit floats mixed",
         )
     if wanted is None:
-        return ACCUMULATORS[a][0]
-    if wanted not in ACCUMULATORS[a]:
+        return sums[0]
+    if wanted not in sums:
         raise FragirError(
             f"products of {a} cannot be summed in {wanted}",
-            hint=f"accumulate in {' or '.join(ACCUMULATORS[a])}",
+            hint=f"accumulate in {' or '.join(sums)}",
         )
     return wanted
+
+
+def mma_types() -> str:
+    """The types that mma.sync multiplies, in words."""
+    return ", ".join(by_width(multiplied(DENSE, False)))
+
+
+def _wgmma_types() -> str:
+    return ", ".join(by_width(multiplied(WARPGROUP, False)))
 
 
 def choose(
@@ -265,13 +222,13 @@ def choose(
         _check_fit(QUAD, a, c, QUAD)
         check_target(_lookup(QUAD, types, ("row", "col"), how), target)
         return f"{QUAD}.f16.row.col"
-    shapes = shapes_of(types[0], (SCALED_SHAPES if how.scale else SHAPES)[types[0]])
-    fitting = [shape for shape in shapes if _fits(shape, a, c)]
+    every = shapes(DENSE, types[0], bool(how.scale))
+    fitting = [shape for shape in every if _fits(shape, a, c)]
     if not fitting:
         m, n, k = c.rows.data, c.cols.data, a.cols.data
         raise FragirError(
             f"no mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
-            hint=f"make the tile a multiple of {' or '.join(shapes)}",
+            hint=f"make the tile a multiple of {' or '.join(every)}",
         )
     # where A's and B's types differ, not every shape of A's type exists
     found = [shape for shape in fitting if exists(shape, types, how)] or fitting[-1:]
@@ -308,7 +265,9 @@ def check_target(instruction: isa.Instruction, target: str | None) -> None:
     if target is not None and target not in instruction.targets:
         first = min(instruction.targets, key=lambda name: number(name), default="no target")
         hint = f"it exists from {first} on"
-        if "and" in instruction.form.flags and number(target) >= 75:
+        form = instruction.form
+        other = current().resolve(form._replace(flags=form.flags - {"and"} | {"xor"}))
+        if "and" in form.flags and other is not None and target in other.targets:
             hint += f'; {target} has bitop "xor"'
         raise FragirError(f"{target} has no {instruction.mnemonic}", hint=hint)
 
@@ -339,7 +298,7 @@ def _lookup(
     try:
         instruction = mma(shape, a, b, c, d, layouts, how)
     except FragirError as error:
-        known = " or ".join(ACCUMULATORS.get(a, ()))
+        known = " or ".join(accumulators(a))
         raise FragirError(
             f"there is no {shape} of {a} x {b} + {c} -> {d}",
             hint=f"products of {a} are summed in {known}" if known else None,
@@ -354,7 +313,7 @@ def _shape_name(instruction: isa.Instruction) -> str:
 
 
 def _fits(shape: str, a: TileType, c: TileType) -> bool:
-    m, n, k = map(int, re.findall(r"\d+", shape))
+    m, n, k = mnk(shape)
     return c.rows.data % m == 0 and c.cols.data % n == 0 and a.cols.data % k == 0
 
 
@@ -374,13 +333,13 @@ def check_wgmma(
     first, second = element_name(a), element_name(b)
     check_how(first, second, c.element, how)
     accumulator_of(first, second, c.element)
-    if first not in WGMMA_K:
-        raise FragirError(f"wgmma does not multiply {first}", hint=f"only {', '.join(WGMMA_K)}")
+    if not wgmma_k(first):
+        raise FragirError(f"wgmma does not multiply {first}", hint=f"only {_wgmma_types()}")
     if how.sparse and first == "b1":
         raise FragirError("there is no sparse wgmma of b1")
     if negated and c.element == "s32":
         raise FragirError(f"`negated` flips the sign of floats, not of {first}")
-    step = WGMMA_K[first] * (2 if how.sparse else 1)
+    step = wgmma_k(first) * (2 if how.sparse else 1)
     if k % step:
         what = "sparse wgmma" if how.sparse else "wgmma"
         raise FragirError(f"K = {k} is no multiple of {step}, {what}'s K for {first}")
@@ -406,11 +365,11 @@ def largest_n(cols: int, a: str) -> int:
     raise FragirError(f"{cols} columns are no multiple of 8, wgmma's smallest N")
 
 
-@derived
+@per_table
 def is_wgmma_n(n: int, a: str) -> bool:
     """Whether wgmma has this N for type `a` (every multiple of 8 up to 256; integers skip some)."""
     try:
-        wgmma(n, a, a, ACCUMULATORS[a][0])
+        wgmma(n, a, a, accumulators(a)[0])
     except FragirError:
         return False
     return True

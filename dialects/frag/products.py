@@ -28,7 +28,6 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag import demands
 from fragir.dialects.frag.instructions import (
-    WGMMA_K,
     check_wgmma,
     choose,
     instruction_of,
@@ -49,6 +48,7 @@ from fragir.dialects.interfaces import (
 )
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
+from fragir.isa.products import wgmma_k
 
 
 def word(attribute: StringAttr | None) -> str:
@@ -363,7 +363,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
             # one warpgroup's share of the columns
             part = TileType((tile.rows.data, tile.cols.data // groups[1]), tile.element_type)
         n = wgmma_n(part, element)
-        name = f"m64n{n}k{WGMMA_K[element]}.{element}"
+        name = f"m64n{n}k{wgmma_k(element)}.{element}"
         yield from demands.fragments([(self.d, name, "c")], "d", groups)
         if isinstance(a, TileType):
             yield from demands.fragments([(self.a, name, "a")], "a", groups)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
@@ -30,7 +29,6 @@ from fragir.dialects.frag.instructions import (
     exists,
     mma,
     parse_name,
-    shapes_of,
 )
 from fragir.dialects.frag.products import (
     TileTypes,
@@ -44,7 +42,7 @@ from fragir.dialects.frag.products import (
     word,
 )
 from fragir.dialects.frag.types import TileType
-from fragir.dialects.frag.words import PACKED, How
+from fragir.dialects.frag.words import How
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
@@ -53,23 +51,9 @@ from fragir.dialects.interfaces import (
     Threads,
 )
 from fragir.errors import FragirError
+from fragir.isa.products import SPARSE, multiplied, shapes
+from fragir.isa.spelling import mnk
 
-# Shapes of mma.sp to try for each type of A, the largest K first.
-SPARSE_SHAPES: dict[str, tuple[str, ...]] = {
-    "f16": ("m16n8k32", "m16n8k16"),
-    "bf16": ("m16n8k32", "m16n8k16"),
-    "tf32": ("m16n8k16", "m16n8k8"),
-    "s8": ("m16n8k64", "m16n8k32"),
-    "u8": ("m16n8k64", "m16n8k32"),
-    "s4": ("m16n8k128", "m16n8k64"),
-    "u4": ("m16n8k128", "m16n8k64"),
-    "e4m3": ("m16n8k64",),
-    "e5m2": ("m16n8k64",),
-    "e3m2": ("m16n8k64",),
-    "e2m3": ("m16n8k64",),
-    "e2m1": ("m16n8k64",),
-    PACKED: ("m16n8k128",),
-}
 ORDERED, PLAIN_SPARSE = "mma.sp::ordered_metadata", "mma.sp"
 
 
@@ -85,29 +69,30 @@ def choose_sparse(
     """The mma.sp for these tiles; FragirError where none fits or is there."""
     m, n, k = c.rows.data, c.cols.data, b.rows.data
     types = a.element, b.element, c.element, d.element
-    if types[0] not in SPARSE_SHAPES:
+    known = dict.fromkeys((*multiplied(SPARSE, False), *multiplied(SPARSE, True)))
+    if types[0] not in known:
         raise FragirError(
-            f"no sparse mma multiplies {types[0]}", hint=f"it takes {', '.join(SPARSE_SHAPES)}"
+            f"no sparse mma multiplies {types[0]}", hint=f"it takes {', '.join(known)}"
         )
     check_words(types, how)
-    shapes = shapes_of(types[0], SPARSE_SHAPES[types[0]], how.sparse)
+    every = shapes(SPARSE, types[0], bool(how.scale))
     if using:
         shape, type_, _ = parse_name(using)
-        if type_ != types[0] or shape not in shapes:
+        if type_ != types[0] or shape not in every:
             raise FragirError(
                 f"there is no sparse {using} for A of {types[0]}",
-                hint=f"write {' or '.join(f'{shape}.{types[0]}' for shape in shapes)}",
+                hint=f"write {' or '.join(f'{shape}.{types[0]}' for shape in every)}",
             )
-        shapes = (shape,)
+        every = (shape,)
     fitting = [
         shape
-        for shape in shapes
-        if all(size % s == 0 for size, s in zip((m, n, k), _sizes(shape), strict=True))
+        for shape in every
+        if all(size % s == 0 for size, s in zip((m, n, k), mnk(shape), strict=True))
     ]
     if not fitting:
         raise FragirError(
             f"no sparse mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
-            hint=f"make the tile a multiple of {' or '.join(shapes)}",
+            hint=f"make the tile a multiple of {' or '.join(every)}",
         )
     shape = next((shape for shape in fitting if exists(shape, types, how)), fitting[0])
     try:
@@ -129,10 +114,6 @@ def _way_out(shape: str, types: tuple[str, str, str, str], how: How) -> str | No
     except FragirError:
         return "C and D have one type, f32, f16 or i32"
     return "leave `unordered` out and let the metadata name rising indices"
-
-
-def _sizes(shape: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", shape)))
 
 
 def dense_name(instruction: isa.Instruction, a: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fragir.dialects.elements import NARROW_FLOATS
 from fragir.errors import FragirError
+from fragir.isa.elements import FLOAT8_6_4
+from fragir.isa.products import PACKED, blocks
 
 
 class How(NamedTuple):
@@ -28,8 +29,7 @@ PLAIN = How()
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 BITOPS = ("and", "xor")
 KINDS = ("f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
-_FP8_FP6_FP4 = frozenset({"e4m3", "e5m2", *NARROW_FLOATS})
-PACKED = "e2m1x2"
+_FP8_FP6_FP4 = frozenset(FLOAT8_6_4)
 
 
 def check_how(a: str, b: str, d: str, how: How) -> None:
@@ -71,18 +71,6 @@ def _one_of(words: Sequence[str]) -> str:
     return "write " + " or ".join(f'"{word}"' for word in words)
 
 
-# Type of A when scaled -> shapes of mma.sync and mma.sp; the packed ones have scales only.
-SCALED_SHAPES: dict[str, tuple[str, ...]] = {PACKED: ("m16n8k64",)} | dict.fromkeys(
-    sorted(_FP8_FP6_FP4), ("m16n8k32",)
-)
-# (bytes or packed, type of the scales) -> elements of K of one scale.
-_BLOCKS: dict[tuple[bool, str], tuple[int, ...]] = {
-    (False, "ue8m0"): (32,),
-    (True, "ue8m0"): (32, 16),
-    (True, "ue4m3"): (16,),
-}
-
-
 def check_scales(a: str, b: str, d: str, how: How) -> None:
     """FragirError where no instruction scales products of these types by such blocks."""
     if not {a, b} <= _FP8_FP6_FP4 and not a == b == PACKED:
@@ -92,9 +80,9 @@ def check_scales(a: str, b: str, d: str, how: How) -> None:
         )
     if d != "f32":
         raise FragirError(f"scaled products are summed in f32, not in {d}")
-    blocks = _BLOCKS.get((a == PACKED, how.scale))
+    served = blocks(a, how.scale)
     twice = 2 if how.sparse else 1
-    if blocks is None:
+    if not served:
         raise FragirError(
             f"scales of {a} are not {how.scale}",
             hint="write f8E8M0FNU" + (", or f8E4M3FN of blocks of 16" if a == PACKED else ""),
@@ -102,10 +90,10 @@ def check_scales(a: str, b: str, d: str, how: How) -> None:
     if how.kind and (how.kind == "mxf8f6f4") != (a != PACKED):
         raise FragirError(f'kind "{how.kind}" does not multiply {a}', hint="leave the kind out")
     if how.kind == "mxf4":
-        blocks = (32,)
+        served = (32,)
         if how.scale != "ue8m0":
             raise FragirError(f'kind "mxf4" has scales of ue8m0 (f8E8M0FNU), not {how.scale}')
-    known = [twice * block for block in blocks]
+    known = [twice * block for block in served]
     if how.block not in known:
         raise FragirError(
             f"a scale of {how.scale} serves {' or '.join(map(str, known))} elements of K here, "

@@ -62,8 +62,8 @@ def main(
 
         _show(decode(_number(word), target), None, as_json)
     elif layout is not None:
-        from fragir.isa.descriptor_forms import parse_tile, recognise
         from fragir.isa.descriptors import describe
+        from fragir.isa.operand_tiles import parse_tile, recognise
 
         if " " in layout.strip():
             if element is None:

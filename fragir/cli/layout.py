@@ -26,7 +26,7 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.isa import Instruction
-    from fragir.isa.query import Place, View
+    from fragir.isa.query import Holder, View
 
 Point = tuple[int, ...]
 FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
@@ -214,7 +214,9 @@ def _show_output(query: Query, point: Point) -> None:
     print_rows(query.style, ("operand", "point", *PLACE_COLUMNS), rows)
 
 
-def _source_rows(operand: str, point: Point, places: tuple[Place, ...]) -> list[tuple[object, ...]]:
+def _source_rows(
+    operand: str, point: Point, places: tuple[Holder, ...]
+) -> list[tuple[object, ...]]:
     at = f"({','.join(map(str, point))})"
     if not places:
         return [(operand, at, "shared", "", "", "")]
@@ -284,10 +286,10 @@ def _heading(view: View) -> str:
 
 
 def _show_descriptor(query: Query) -> None:
-    from fragir.isa.descriptor_forms import operand_forms
+    from fragir.isa.operand_tiles import operand_tiles
 
     operand = query.instruction.operand(query.operand)
-    forms = operand_forms(operand)
+    forms = operand_tiles(operand)
     majors = list(forms)
     swizzles = sorted({swizzle for per_major in forms.values() for swizzle in per_major})
     if query.style == "json":

@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from fragir.isa import Instruction
-    from fragir.isa.query import Place
+    from fragir.isa.query import Holder
 
 TABLE_FORMATS = ("text", "csv", "markdown")
 
@@ -41,7 +41,7 @@ def find(mnemonic: str, target: str | None = None) -> Instruction:
     return isa.lookup(mnemonic, target=target)
 
 
-def place_json(place: Place) -> dict[str, Any]:
+def place_json(place: Holder) -> dict[str, Any]:
     """Where an element is, as in the documents of `layout`."""
     return {
         "lane": place.lane,
@@ -51,7 +51,7 @@ def place_json(place: Place) -> dict[str, Any]:
     }
 
 
-def place_row(place: Place) -> tuple[object, ...]:
+def place_row(place: Holder) -> tuple[object, ...]:
     """The same as cells of a table."""
     return place.lane, place.element, place.register, f"{place.high}:{place.low}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fragir.isa.query import Place, View
+from fragir.isa.query import Holder, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Cell:
 
     row: int
     col: int
-    places: tuple[Place, ...]
+    places: tuple[Holder, ...]
 
     @property
     def label(self) -> str:

@@ -1,11 +1,13 @@
 """NVIDIA's tensor-core instructions as data.
 
 `lookup` and `find` give one instruction, `instructions` the whole table; `fragir.isa.model` says
-what an instruction is. See docs/instructions.md.
+what an instruction is. `register` adds or overrides one, `register_target` adds a target, `using`
+puts another `Table` into force for a while. See docs/instructions.md.
 """
 
 from __future__ import annotations
 
+from fragir.isa.families import FAMILIES
 from fragir.isa.model import (
     Form,
     Instruction,
@@ -14,8 +16,20 @@ from fragir.isa.model import (
     Types,
     UnknownInstruction,
 )
-from fragir.isa.table import FAMILIES, find, instructions, lookup, register, unregister
-from fragir.isa.targets import TARGETS
+from fragir.isa.registry import (
+    current,
+    find,
+    instructions,
+    lookup,
+    register,
+    register_target,
+    remove,
+    unregister,
+    unregister_target,
+    using,
+)
+from fragir.isa.table import Table
+from fragir.isa.targets import TARGETS, Target
 
 __all__ = [
     "FAMILIES",
@@ -24,11 +38,18 @@ __all__ = [
     "Instruction",
     "Operand",
     "Registers",
+    "Table",
+    "Target",
     "Types",
     "UnknownInstruction",
+    "current",
     "find",
     "instructions",
     "lookup",
     "register",
+    "register_target",
+    "remove",
     "unregister",
+    "unregister_target",
+    "using",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fragir.isa import elements, fragments
-from fragir.isa.model import Operand, RegisterClass, Registers
+from fragir.isa.elements import FLOAT8_6_4
+from fragir.isa.model import Form, Operand, RegisterClass, Registers
 from fragir.layout import Layout
 
 
@@ -54,8 +55,16 @@ def scale_operands(blocks: int, element: str, k: int) -> tuple[Operand, Operand]
     )
 
 
-def mnk(shape: str) -> tuple[int, int, int]:
-    """(m, n, k) of "m16n8k16"; k is 0 in "m8n8"."""
-    m, _, rest = shape.removeprefix("m").partition("n")
-    n, _, k = rest.partition("k")
-    return int(m), int(n), int(k or 0)
+def container(form: Form, element: str) -> int:
+    """Bits an element of A or B takes: 8 for the narrow floats but in `.kind::mxf4*`."""
+    if element in FLOAT8_6_4:
+        return 4 if form.flags & {"kind::mxf4", "kind::mxf4nvf4"} else 8
+    return 0
+
+
+def scale_blocks(form: Form) -> int:
+    """Scale factors along K of one row: 1, 2 or 4; 0 without block scales."""
+    for blocks in (1, 2, 4):
+        if f"scale_vec::{blocks}X" in form.flags:
+            return blocks
+    return 0

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fragir.isa import fragments, targets
-from fragir.isa.build import fragment, mnk
+from fragir.isa import fragments, target_rows
+from fragir.isa.build import fragment
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
-from fragir.isa.spelling import aliases, mnemonic
-from fragir.isa.targets import BLACKWELL
+from fragir.isa.spelling import aliases, mnemonic, mnk
+from fragir.isa.target_rows import BLACKWELL
 
 _PACKED = ("b8x16.b6x16_p32", "b8x16.b4x16_p64")
 
 
-class Row(NamedTuple):
+class CopyRule(NamedTuple):
     """One shape of one copy: `nums` matrices at a time, whether transposing is legal."""
 
     family: str
@@ -30,47 +30,51 @@ class Row(NamedTuple):
 
 
 _ANY, _MUST, _NEVER = (False, True), (True,), (False,)
-_sm75, _sm90 = targets.at_least("sm_75"), targets.at_least("sm_90")
+_sm75, _sm90 = target_rows.at_least("sm_75"), target_rows.at_least("sm_90")
 
-ROWS: tuple[Row, ...] = (
-    Row("ldmatrix", "m8n8", (1, 2, 4), _ANY, ("b16",), "6.5", _sm75),
-    Row("ldmatrix", "m16n16", (1, 2), _MUST, ("b8", *_PACKED), "8.6", BLACKWELL),
-    Row("ldmatrix", "m8n16", (1, 2, 4), _NEVER, _PACKED, "8.6", BLACKWELL),
-    Row("stmatrix", "m8n8", (1, 2, 4), _ANY, ("b16",), "7.8", _sm90),
-    Row("stmatrix", "m16n8", (1, 2, 4), _MUST, ("b8",), "8.6", BLACKWELL),
-    Row("movmatrix", "m8n8", (1,), _MUST, ("b16",), "7.8", _sm75),
+RULES: tuple[CopyRule, ...] = (
+    CopyRule("ldmatrix", "m8n8", (1, 2, 4), _ANY, ("b16",), "6.5", _sm75),
+    CopyRule("ldmatrix", "m16n16", (1, 2), _MUST, ("b8", *_PACKED), "8.6", BLACKWELL),
+    CopyRule("ldmatrix", "m8n16", (1, 2, 4), _NEVER, _PACKED, "8.6", BLACKWELL),
+    CopyRule("stmatrix", "m8n8", (1, 2, 4), _ANY, ("b16",), "7.8", _sm90),
+    CopyRule("stmatrix", "m16n8", (1, 2, 4), _MUST, ("b8",), "8.6", BLACKWELL),
+    CopyRule("movmatrix", "m8n8", (1,), _MUST, ("b16",), "7.8", _sm75),
 )
 
 
-def forms() -> Iterator[Form]:
-    """Every canonical form of the three families."""
-    for row in ROWS:
-        for num in row.nums:
-            for trans in row.trans:
-                for element in row.types:
+def forms(family: str = "", a: str = "") -> Iterator[Form]:
+    """Every canonical form of the three families, or of one, or those of this type."""
+    for rule in RULES:
+        if family not in ("", rule.family):
+            continue
+        for num in rule.nums:
+            for trans in rule.trans:
+                for element in rule.types:
+                    if a not in ("", element):
+                        continue
                     flags = {"trans"} if trans else set[str]()
-                    if row.family != "movmatrix":
+                    if rule.family != "movmatrix":
                         flags.add(f"x{num}")
-                    yield Form(row.family, row.shape, (), (element,), frozenset(flags))
+                    yield Form(rule.family, rule.shape, (), (element,), frozenset(flags))
 
 
 def resolve(form: Form) -> Instruction | None:
     """The instruction of a canonical form; None where there is none."""
     trans = "trans" in form.flags
     rest = form.flags - {"trans"}
-    for row in ROWS:
-        if (row.family, row.shape) != (form.family, form.shape) or trans not in row.trans:
+    for rule in RULES:
+        if (rule.family, rule.shape) != (form.family, form.shape) or trans not in rule.trans:
             continue
-        if len(form.types) != 1 or form.types[0] not in row.types or form.layouts:
+        if len(form.types) != 1 or form.types[0] not in rule.types or form.layouts:
             continue
-        for num in row.nums:
-            if rest == (frozenset((f"x{num}",)) if row.family != "movmatrix" else frozenset()):
-                return _instruction(form, row, num, trans)
+        for num in rule.nums:
+            if rest == (frozenset((f"x{num}",)) if rule.family != "movmatrix" else frozenset()):
+                return _instruction(form, rule, num, trans)
     return None
 
 
-def _instruction(form: Form, row: Row, num: int, trans: bool) -> Instruction:
-    available = targets.versions(row.targets, row.version)
+def _instruction(form: Form, rule: CopyRule, num: int, trans: bool) -> Instruction:
+    available = target_rows.versions(rule.targets, rule.version)
     lowering: dict[str, Lowering] = dict.fromkeys(available, "native")
     element = form.types[0]
     m, n, _ = mnk(form.shape)

@@ -11,17 +11,17 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from fragir.isa import fragments, targets
-from fragir.isa.build import fragment, mnk, scale_operands
+from fragir.isa import fragments, target_rows
+from fragir.isa.build import container, fragment, scale_blocks, scale_operands
 from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
-from fragir.isa.spelling import aliases, mnemonic
-from fragir.isa.targets import BLACKWELL, BLACKWELL_CONSUMER
+from fragir.isa.spelling import aliases, mnemonic, mnk
+from fragir.isa.target_rows import BLACKWELL, BLACKWELL_CONSUMER
 
 EMPTY = "ptxas accepts it from sm_80 on and emits no instruction: D is left as it was"
 
 
-class Row(NamedTuple):
+class DenseRule(NamedTuple):
     """Shapes and types that share versions and targets."""
 
     shapes: tuple[str, ...]
@@ -46,8 +46,8 @@ def narrow_pairs(d: tuple[str, ...]) -> tuple[Signature, ...]:
 F16 = (_f("f16", "f16"), _f("f32", "f16"))
 ROUNDINGS = ("rz", "rm", "rp")
 XOR, AND = frozenset(("xor", "popc")), frozenset(("and", "popc"))
-_sm80, _sm89, _sm90 = (targets.at_least(t) for t in ("sm_80", "sm_89", "sm_90"))
-_sm70, _sm75 = targets.at_least("sm_70"), targets.at_least("sm_75")
+_sm80, _sm89, _sm90 = (target_rows.at_least(t) for t in ("sm_80", "sm_89", "sm_90"))
+_sm70, _sm75 = target_rows.at_least("sm_70"), target_rows.at_least("sm_75")
 
 
 def _scaled(kind: str, blocks: int) -> frozenset[str]:
@@ -65,37 +65,37 @@ _INT8 = pairs(("s8", "u8"), ("s32",))
 _INT4 = pairs(("s4", "u4"), ("s32",))
 _B1 = (_f("s32", "b1"),)
 
-ROWS: tuple[Row, ...] = (
-    Row(("m8n8k4",), _QUAD_F16, "6.4", _sm70),
-    Row(("m8n8k4",), (_f("f32", "bf16"), _f("f32", "tf32")), "7.0", _sm80, refused=EMPTY),
-    Row(("m16n8k8",), F16, "6.5", _sm75),
-    Row(("m16n8k16",), F16, "7.0", _sm80),
-    Row(("m16n8k8", "m16n8k16"), (_f("f32", "bf16"),), "7.0", _sm80),
-    Row(("m16n8k4", "m16n8k8"), (_f("f32", "tf32"),), "7.0", _sm80),
-    Row(("m8n8k4",), _F64, "7.0", _sm80, optional=ROUNDINGS),
-    Row(("m16n8k4", "m16n8k8", "m16n8k16"), _F64, "7.8", _sm90, optional=ROUNDINGS),
-    Row(("m8n8k16",), _INT8, "6.5", _sm75, optional=("satfinite",)),
-    Row(("m16n8k16", "m16n8k32"), _INT8, "7.0", _sm80, optional=("satfinite",)),
-    Row(("m8n8k32",), _INT4, "6.5", _sm75, optional=("satfinite",)),
-    Row(("m16n8k32", "m16n8k64"), _INT4, "7.0", _sm80, optional=("satfinite",)),
-    Row(("m8n8k128",), _B1, "7.0", _sm75, XOR),
-    Row(("m8n8k128",), _B1, "7.1", _sm80, AND),
-    Row(("m16n8k128", "m16n8k256"), _B1, "7.0", _sm80, XOR),
-    Row(("m16n8k128", "m16n8k256"), _B1, "7.1", _sm80, AND),
-    Row(("m16n8k32",), pairs(FLOAT8, ("f32",)), "8.4", _sm89),
-    Row(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", _sm89),
-    Row(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", _sm89),
+RULES: tuple[DenseRule, ...] = (
+    DenseRule(("m8n8k4",), _QUAD_F16, "6.4", _sm70),
+    DenseRule(("m8n8k4",), (_f("f32", "bf16"), _f("f32", "tf32")), "7.0", _sm80, refused=EMPTY),
+    DenseRule(("m16n8k8",), F16, "6.5", _sm75),
+    DenseRule(("m16n8k16",), F16, "7.0", _sm80),
+    DenseRule(("m16n8k8", "m16n8k16"), (_f("f32", "bf16"),), "7.0", _sm80),
+    DenseRule(("m16n8k4", "m16n8k8"), (_f("f32", "tf32"),), "7.0", _sm80),
+    DenseRule(("m8n8k4",), _F64, "7.0", _sm80, optional=ROUNDINGS),
+    DenseRule(("m16n8k4", "m16n8k8", "m16n8k16"), _F64, "7.8", _sm90, optional=ROUNDINGS),
+    DenseRule(("m8n8k16",), _INT8, "6.5", _sm75, optional=("satfinite",)),
+    DenseRule(("m16n8k16", "m16n8k32"), _INT8, "7.0", _sm80, optional=("satfinite",)),
+    DenseRule(("m8n8k32",), _INT4, "6.5", _sm75, optional=("satfinite",)),
+    DenseRule(("m16n8k32", "m16n8k64"), _INT4, "7.0", _sm80, optional=("satfinite",)),
+    DenseRule(("m8n8k128",), _B1, "7.0", _sm75, XOR),
+    DenseRule(("m8n8k128",), _B1, "7.1", _sm80, AND),
+    DenseRule(("m16n8k128", "m16n8k256"), _B1, "7.0", _sm80, XOR),
+    DenseRule(("m16n8k128", "m16n8k256"), _B1, "7.1", _sm80, AND),
+    DenseRule(("m16n8k32",), pairs(FLOAT8, ("f32",)), "8.4", _sm89),
+    DenseRule(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", _sm89),
+    DenseRule(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", _sm89),
     # The two fp8 types with the kind spelt out: wider than the ISA's page has it, emulated on
     # the server parts.
-    Row(("m16n8k32",), pairs(FLOAT8, ("f32",)), "8.6", BLACKWELL, F8F6F4),
-    Row(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", BLACKWELL, F8F6F4),
-    Row(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", BLACKWELL, F8F6F4),
-    Row(("m16n8k32",), narrow_pairs(("f16", "f32")), "8.7", BLACKWELL_CONSUMER, F8F6F4),
-    Row(("m16n8k32",), MX_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf8f6f4", 1)),
-    Row(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4", 2)),
-    Row(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 2)),
-    Row(("m16n8k64",), NVF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
-    Row(("m16n8k64",), MXF4_TYPES, "9.1", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
+    DenseRule(("m16n8k32",), pairs(FLOAT8, ("f32",)), "8.6", BLACKWELL, F8F6F4),
+    DenseRule(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", BLACKWELL, F8F6F4),
+    DenseRule(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", BLACKWELL, F8F6F4),
+    DenseRule(("m16n8k32",), narrow_pairs(("f16", "f32")), "8.7", BLACKWELL_CONSUMER, F8F6F4),
+    DenseRule(("m16n8k32",), MX_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf8f6f4", 1)),
+    DenseRule(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4", 2)),
+    DenseRule(("m16n8k64",), MXF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 2)),
+    DenseRule(("m16n8k64",), NVF4_TYPES, "8.7", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
+    DenseRule(("m16n8k64",), MXF4_TYPES, "9.1", BLACKWELL_CONSUMER, _scaled("mxf4nvf4", 4)),
 )
 
 LAYOUTS = (("row", "col"), ("row", "row"), ("col", "row"), ("col", "col"))
@@ -107,18 +107,20 @@ def layouts_of(shape: str, types: Signature) -> tuple[tuple[str, str], ...]:
 
 
 @cache
-def index() -> dict[tuple[str, Signature, frozenset[str]], Row]:
-    """(shape, types, required flags) -> its row."""
-    return {(s, t, row.required): row for row in ROWS for s in row.shapes for t in row.types}
+def index() -> dict[tuple[str, Signature, frozenset[str]], DenseRule]:
+    """(shape, types, required flags) -> its rule."""
+    return {(s, t, rule.required): rule for rule in RULES for s in rule.shapes for t in rule.types}
 
 
-def forms() -> Iterator[Form]:
-    """Every canonical form of the family."""
-    for row in ROWS:
-        for shape, types in product(row.shapes, row.types):
+def forms(family: str = "", a: str = "") -> Iterator[Form]:
+    """Every canonical form of the family, or those with this type of A."""
+    for rule in RULES:
+        for shape, types in product(rule.shapes, rule.types):
+            if a not in ("", types[1]):
+                continue
             for layouts in layouts_of(shape, types):
-                for extra in ((), *((flag,) for flag in row.optional)):
-                    yield Form("mma", shape, layouts, types, row.required | frozenset(extra))
+                for extra in ((), *((flag,) for flag in rule.optional)):
+                    yield Form("mma", shape, layouts, types, rule.required | frozenset(extra))
 
 
 def resolve(form: Form) -> Instruction | None:
@@ -126,19 +128,19 @@ def resolve(form: Form) -> Instruction | None:
     for extra in (frozenset[str](), *(frozenset((f,)) for f in ("satfinite", *ROUNDINGS))):
         if not extra <= form.flags:
             continue
-        row = index().get((form.shape, form.types, form.flags - extra))
-        if row is None or not extra <= frozenset(row.optional):
+        rule = index().get((form.shape, form.types, form.flags - extra))
+        if rule is None or not extra <= frozenset(rule.optional):
             continue
         if form.layouts in layouts_of(form.shape, form.types):
-            return _instruction(form, row)
+            return _instruction(form, rule)
     return None
 
 
-def _instruction(form: Form, row: Row) -> Instruction:
+def _instruction(form: Form, rule: DenseRule) -> Instruction:
     shape = mnk(form.shape)
-    available = targets.versions(row.targets, row.version)
+    available = target_rows.versions(rule.targets, rule.version)
     lowering: dict[str, Lowering] = (
-        {} if row.refused else {target: _lowering(form, target) for target in available}
+        {} if rule.refused else {target: _lowering(form, target) for target in available}
     )
     d, a, b, c, *scale = form.types
     return Instruction(
@@ -150,24 +152,9 @@ def _instruction(form: Form, row: Row) -> Instruction:
         targets=available,
         lowering=lowering,
         form=form,
-        refused=row.refused,
+        refused=rule.refused,
         aliases=aliases(form),
     )
-
-
-def container(form: Form, element: str) -> int:
-    """Bits an element of A or B takes: 8 for the narrow floats but in `.kind::mxf4*`."""
-    if element in FLOAT8_6_4:
-        return 4 if form.flags & {"kind::mxf4", "kind::mxf4nvf4"} else 8
-    return 0
-
-
-def scale_blocks(form: Form) -> int:
-    """Scale factors along K of one row: 1, 2 or 4; 0 without block scales."""
-    for blocks in (1, 2, 4):
-        if f"scale_vec::{blocks}X" in form.flags:
-            return blocks
-    return 0
 
 
 def _operands(form: Form, shape: tuple[int, int, int]) -> dict[str, Operand]:
@@ -205,7 +192,7 @@ def _quad_pair_operands(form: Form) -> dict[str, Operand]:
 
 def _lowering(form: Form, target: str) -> Lowering:
     """What ptxas makes of it, read off the machine code of ptxas 13.2."""
-    a, sm = form.types[1], targets.number(target)
+    a, sm = form.types[1], target_rows.number(target)
     if a == "f16" and form.shape == "m8n8k4":
         return "native" if sm < 80 else "emulated"
     if a in ("s4", "u4"):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fragir.errors import FragirError
-from fragir.isa.shared_layouts import SharedLayout
+from fragir.isa.canonical import CanonicalLayout
 
 _WGMMA_SWIZZLES = {0: 0, 1: 128, 2: 64, 3: 32}
 # Mode 1 of tcgen05 swizzles 128 bytes in units of 32, for MN-major tf32.
@@ -102,7 +102,7 @@ class MatrixDescriptor:
             raise FragirError(f"swizzle mode {self.swizzle} of tcgen05 means nothing")
         return 0 if text == "none" else int(text.split()[0])
 
-    def advanced(self, layout: SharedLayout, steps: int = 1) -> MatrixDescriptor:
+    def advanced(self, layout: CanonicalLayout, steps: int = 1) -> MatrixDescriptor:
         """The descriptor `steps` steps of K further (32 bytes of K each)."""
         if layout.major == "k" and layout.swizzle and steps * 32 >= layout.swizzle:
             raise FragirError(
@@ -160,7 +160,7 @@ def decode(word: int, target: str) -> MatrixDescriptor:
     return MatrixDescriptor(target=target, reserved=rest, **values)
 
 
-def describe(layout: SharedLayout, start: int, target: str) -> MatrixDescriptor:
+def describe(layout: CanonicalLayout, start: int, target: str) -> MatrixDescriptor:
     """The descriptor of a canonical layout whose matrix starts at shared address `start`.
 
     The swizzle pattern is taken to start where its repetition does (1024, 512 or 256 bytes), so

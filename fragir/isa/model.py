@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from fragir.errors import FragirError
 from fragir.layout import Layout
@@ -130,3 +130,15 @@ class Instruction:
         """The same instruction with some operands replaced or added."""
         operands = {**self.operands, **{operand.name: operand for operand in changed}}
         return replace(self, operands=operands)
+
+
+class Rules(Protocol):
+    """What a family's rules and a whole table answer alike."""
+
+    def forms(self, family: str = "", a: str = "") -> Iterator[Form]:
+        """Every canonical form; of one family, or with this type of A, where they are given."""
+        ...
+
+    def resolve(self, form: Form) -> Instruction | None:
+        """The instruction of a canonical form; None where there is none."""
+        ...

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from fragir.isa import spelling, table, targets
+from fragir.isa import spelling
 from fragir.isa.elements import BITS
-from fragir.isa.model import Form, Instruction, UnknownInstruction
+from fragir.isa.families import FAMILIES
+from fragir.isa.model import Form, Instruction, Rules, UnknownInstruction
 
 _OPERANDS = ("D", "A", "B", "C", "the scales")
 # How far apart forms are: a wrong type or qualifier is nearer than a wrong shape or family.
@@ -17,30 +18,25 @@ _SHOWN = 3
 _SHAPES = 6
 
 
-def unknown(
-    mnemonic: str, target: str | None = None, found: Instruction | None = None
-) -> UnknownInstruction:
-    """The error for a mnemonic; `found` is the instruction if it only lacks on `target`."""
-    if found is not None and target is not None:
-        return _not_there(found, target)
-    repaired, reason = _repair(mnemonic)
+def unknown(rules: Rules, mnemonic: str, target: str | None = None) -> UnknownInstruction:
+    """The error for a mnemonic that `rules` do not have; what is near, on `target` if given."""
+    repaired, reason = _repair(rules, mnemonic)
     form = spelling.parse(repaired)
-    legal = table.resolve(form) if form is not None else None
+    legal = rules.resolve(form) if form is not None else None
     if legal is not None:
         return _error(mnemonic, reason or "it is misspelt", (legal.mnemonic,))
     if form is None:
-        names = ", ".join(table.FAMILIES)
-        close = get_close_matches(mnemonic, map(spelling.mnemonic, table.forms()), _SHOWN, 0.5)
+        names = ", ".join(FAMILIES)
+        close = get_close_matches(mnemonic, map(spelling.mnemonic, rules.forms()), _SHOWN, 0.5)
         return _error(mnemonic, f"it begins like none of {names}", tuple(close))
-    ranked = _ranked(form, table.forms(), target)
+    ranked = _ranked(rules, form, target)
     nearest = tuple(spelling.mnemonic(near) for near in ranked)
-    return _error(mnemonic, reason or _difference(form, ranked[0]), nearest)
+    return _error(mnemonic, reason or _difference(rules, form, ranked[0]), nearest)
 
 
-def _not_there(found: Instruction, target: str) -> UnknownInstruction:
-    """The instruction exists, but not on this target."""
-    targets.known(target)
-    ranked = _ranked(found.form, table.forms(), target)
+def missing(rules: Rules, found: Instruction, target: str) -> UnknownInstruction:
+    """The error for an instruction that exists, but not on this target."""
+    ranked = _ranked(rules, found.form, target)
     error = _error(
         found.mnemonic,
         f"the target is wrong: {target} does not have it, but {', '.join(found.targets)}",
@@ -57,15 +53,15 @@ def _error(mnemonic: str, reason: str, nearest: tuple[str, ...]) -> UnknownInstr
     return error
 
 
-def _vocabulary() -> frozenset[str]:
+def _vocabulary(rules: Rules) -> frozenset[str]:
     """Every word that a canonical mnemonic may have."""
-    words = {part for form in table.forms() for part in spelling.tokens(spelling.mnemonic(form))}
+    words = {part for form in rules.forms() for part in spelling.tokens(spelling.mnemonic(form))}
     return frozenset(words | set(BITS) | {"shared", "shared::cta", "rn"})
 
 
-def _repair(mnemonic: str) -> tuple[str, str]:
+def _repair(rules: Rules, mnemonic: str) -> tuple[str, str]:
     """The mnemonic with misspelt words replaced by the closest ones, and what was wrong."""
-    known = _vocabulary()
+    known = _vocabulary(rules)
     reason = ""
     parts = spelling.tokens(mnemonic)
     for place, part in enumerate(parts):
@@ -107,8 +103,9 @@ def _shapes_apart(one: str, other: str) -> float:
     return _COST["shape"] + apart / 3
 
 
-def _ranked(form: Form, forms: Iterable[Form], target: str | None) -> list[Form]:
+def _ranked(rules: Rules, form: Form, target: str | None) -> list[Form]:
     """The nearest legal forms, the nearest first; on `target`, if given and it has any."""
+    forms: Iterable[Form] = rules.forms()
     if not form.shape and not form.types:  # nothing but the family is known
         forms = [other for other in forms if other.family == form.family]
     scored = sorted(
@@ -117,7 +114,7 @@ def _ranked(form: Form, forms: Iterable[Form], target: str | None) -> list[Form]
     )
     chosen: list[Form] = []
     for _, _, other in scored:
-        found = table.resolve(other)
+        found = rules.resolve(other)
         if found is None or found.refused or (target and target not in found.targets):
             continue
         chosen.append(other)
@@ -126,13 +123,13 @@ def _ranked(form: Form, forms: Iterable[Form], target: str | None) -> list[Form]
     return chosen
 
 
-def _difference(form: Form, near: Form) -> str:
+def _difference(rules: Rules, form: Form, near: Form) -> str:
     """In words, what is wrong with `form`, as seen from the nearest legal one."""
     if form.family != near.family:
         return f"the family is wrong: {form.family} has nothing like it, {near.family} has"
     if form.shape != near.shape:
         shapes = sorted(
-            dict.fromkeys(f.shape for f in table.forms() if _alike(f, form)) or [near.shape],
+            dict.fromkeys(f.shape for f in rules.forms() if _alike(f, form)) or [near.shape],
             key=lambda shape: _shapes_apart(form.shape, shape),
         )
         listed = ", ".join(shapes[:_SHAPES]) + (", ..." if len(shapes) > _SHAPES else "")

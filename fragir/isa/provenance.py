@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from fragir.errors import FragirError
 from fragir.isa.model import Instruction
-from fragir.isa.query import Place, Point, View
+from fragir.isa.query import Holder, Point, View
 
 # What each operand contributes, by its own coordinates: the row of D, the column, K, the product.
 _ALONG: dict[str, str] = {"a": "row", "e": "row", "sfa": "row", "b": "col", "sfb": "col"}
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Contribution:
     """An element of an operand and every place that holds it; none in shared memory."""
 
     operand: str
     point: Point
-    places: tuple[Place, ...]
+    places: tuple[Holder, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Provenance:
     """D's element at `point`, who holds it, and what it is computed from."""
 
     point: Point
-    places: tuple[Place, ...]
-    sources: tuple[Source, ...]
+    places: tuple[Holder, ...]
+    sources: tuple[Contribution, ...]
 
     def lanes(self) -> tuple[int, ...]:
         """Every lane that contributes an element, in order."""
@@ -57,13 +57,13 @@ def provenance(
     places = d.holders(point)
     if instruction.family == "movmatrix":
         moved = View.of(instruction, "a").holders(point)
-        return Provenance(point, places, (Source("a", point, moved),))
-    sources: list[Source] = []
+        return Provenance(point, places, (Contribution("a", point, moved),))
+    sources: list[Contribution] = []
     for name, operand in instruction.operands.items():
         if name in ("d", "a-shared"):
             continue
         if name == "c":
-            sources.append(Source("c", point, View.of(instruction, "c").holders(point)))
+            sources.append(Contribution("c", point, View.of(instruction, "c").holders(point)))
             continue
         if operand.layout is None or (name == "a" and a == "descriptor"):
             view = None
@@ -72,7 +72,7 @@ def provenance(
         by_row = _ALONG[name] == "row"
         for k in range(operand.shape[1 if by_row else 0]):
             at = (point[0], k, *point[2:]) if by_row else (k, *point[1:])
-            sources.append(Source(name, at, view.holders(at) if view is not None else ()))
+            sources.append(Contribution(name, at, view.holders(at) if view is not None else ()))
     return Provenance(point, places, tuple(sources))
 
 
@@ -80,4 +80,4 @@ def _copied(instruction: Instruction, point: Point) -> Provenance:
     places = View.of(instruction, "registers").holders(point)
     row = (point[0], 0, *point[2:])
     addresses = View.of(instruction, "addresses").holders(row)
-    return Provenance(point, places, (Source("addresses", row, addresses),))
+    return Provenance(point, places, (Contribution("addresses", row, addresses),))

@@ -4,9 +4,9 @@
 >>> mma = isa.lookup("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 >>> view = View.of(mma, "a")
 >>> view.holders((9, 3))
-(Place(lane=5, element=3, register=1, low=16, high=31),)
+(Holder(lane=5, element=3, register=1, low=16, high=31),)
 >>> view.held(5)[3]
-(Place(lane=5, element=3, register=1, low=16, high=31), (9, 3))
+(Holder(lane=5, element=3, register=1, low=16, high=31), (9, 3))
 >>> view.points().shape, view.owners().shape
 ((32, 8, 2), (16, 16, 2))
 
@@ -43,7 +43,7 @@ _IN_CONTAINER = {"e2m1": (2, 5), "e2m3": (0, 5), "e3m2": (0, 5)}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Holder:
     """Where an element is: bits `high`:`low` of register number `register` of a lane.
 
     `element` counts matrix elements in the lane. Of a narrow float in an 8-bit container these are
@@ -142,7 +142,7 @@ class View:
         width = 64 if registers.type.endswith("64") else 32
         return width * registers.count // self.elements
 
-    def place(self, lane: int, element: int) -> Place:
+    def place(self, lane: int, element: int) -> Holder:
         """Where an element of a lane is."""
         bits = self._slot_bits
         width = 64 if self.operand.registers.type.endswith("64") else 32
@@ -150,9 +150,9 @@ class View:
         low, high = 0, bits - 1
         if bits == 8:
             low, high = _IN_CONTAINER.get(self.operand.element, (low, high))
-        return Place(lane, element, register, bit + low, bit + high)
+        return Holder(lane, element, register, bit + low, bit + high)
 
-    def holders(self, point: Point) -> tuple[Place, ...]:
+    def holders(self, point: Point) -> tuple[Holder, ...]:
         """Every place that holds the element at a point; FragirError outside the matrix."""
         if len(point) != len(self.shape) or not all(
             0 <= x < size for x, size in zip(point, self.shape, strict=True)
@@ -164,7 +164,7 @@ class View:
             )
         return tuple(self.place(*slot) for slot in self.layout.holders.get(point, ()))
 
-    def held(self, lane: int) -> list[tuple[Place, Point | None]]:
+    def held(self, lane: int) -> list[tuple[Holder, Point | None]]:
         """Every element of a lane and what it is; None where the slot holds nothing."""
         if not 0 <= lane < self.lanes:
             raise FragirError(f"there is no lane {lane}", hint=f"lanes are 0 to {self.lanes - 1}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fragir.errors import FragirError
-from fragir.isa import dense, fragments
+from fragir.isa import fragments
+from fragir.isa.build import scale_blocks
 from fragir.isa.model import Instruction
 from fragir.layout import Layout
 
@@ -61,7 +62,7 @@ def _metadata(instruction: Instruction, selector: int, layout: Layout) -> Layout
 def _scale(
     instruction: Instruction, operand: str, byte: int, thread: int, layout: Layout
 ) -> Layout:
-    blocks = dense.scale_blocks(instruction.form)
+    blocks = scale_blocks(instruction.form)
     threads = 2 if operand == "sfa" else 4
     if byte not in range(0, 4, blocks) or thread not in range(threads):
         legal = ", ".join(map(str, range(0, 4, blocks)))

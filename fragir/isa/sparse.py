@@ -11,23 +11,18 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from fragir.isa import fragments, targets
-from fragir.isa.build import fragment, mnk, scale_operands, word
-from fragir.isa.dense import (
-    F8F6F4,
-    container,
-    narrow_pairs,
-    scale_blocks,
-)
+from fragir.isa import fragments, target_rows
+from fragir.isa.build import container, fragment, scale_blocks, scale_operands, word
+from fragir.isa.dense import F8F6F4, narrow_pairs
 from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
-from fragir.isa.spelling import aliases, mnemonic
-from fragir.isa.targets import BLACKWELL, BLACKWELL_CONSUMER
+from fragir.isa.spelling import aliases, mnemonic, mnk
+from fragir.isa.target_rows import BLACKWELL, BLACKWELL_CONSUMER
 
 ORDERED = "mma.sp::ordered_metadata"
 
 
-class Row(NamedTuple):
+class SparseRule(NamedTuple):
     """A shape and types; how the lanes spread metadata; the PTX version of either family.
 
     `plain` is None where `mma.sp` without ordered metadata is refused.
@@ -44,7 +39,7 @@ class Row(NamedTuple):
     optional: tuple[str, ...] = ()
 
 
-_sm80, _sm89 = targets.at_least("sm_80"), targets.at_least("sm_89")
+_sm80, _sm89 = target_rows.at_least("sm_80"), target_rows.at_least("sm_89")
 _EXACT = ("sm_120a", "sm_121a")
 _SAT = ("satfinite",)
 _HALF: tuple[Signature, ...] = (
@@ -64,55 +59,60 @@ _NV2 = frozenset(("kind::mxf4nvf4", "block_scale", "scale_vec::2X"))
 _NV4 = frozenset(("kind::mxf4nvf4", "block_scale", "scale_vec::4X"))
 _FOUR, _TWO, _ONE = (0, 1, 2, 3), (0, 1), (0,)
 
-ROWS: tuple[Row, ...] = (
-    Row("m16n8k16", _HALF, 1, _FOUR, "7.1", "8.5", _sm80),
-    Row("m16n8k32", _HALF, 2, _TWO, "7.1", "8.5", _sm80),
-    Row("m16n8k8", _TF32, 1, _FOUR, "7.1", "8.5", _sm80),
-    Row("m16n8k16", _TF32, 2, _TWO, "7.1", "8.5", _sm80),
-    Row("m16n8k32", _INT8, 3, _TWO, "7.1", "8.5", _sm80, optional=_SAT),
-    Row("m16n8k64", _INT8, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
-    Row("m16n8k64", _INT4, 3, _TWO, "7.1", "8.5", _sm80, optional=_SAT),
-    Row("m16n8k128", _INT4, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
-    Row("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, "8.4", "8.5", _sm89),
-    Row("m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER),
-    Row("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, None, "8.6", BLACKWELL, F8F6F4),
-    Row("m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, F8F6F4),
-    Row("m16n8k64", _NARROW, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, F8F6F4),
-    Row("m16n8k64", _MX, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, _MX8),
-    Row("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _MX4),
-    Row("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _NV2),
-    Row("m16n8k128", _E4, 4, _ONE, None, "8.7", _EXACT, _NV4),
-    Row("m16n8k128", _E8, 4, _ONE, None, "9.1", _EXACT, _NV4),
+RULES: tuple[SparseRule, ...] = (
+    SparseRule("m16n8k16", _HALF, 1, _FOUR, "7.1", "8.5", _sm80),
+    SparseRule("m16n8k32", _HALF, 2, _TWO, "7.1", "8.5", _sm80),
+    SparseRule("m16n8k8", _TF32, 1, _FOUR, "7.1", "8.5", _sm80),
+    SparseRule("m16n8k16", _TF32, 2, _TWO, "7.1", "8.5", _sm80),
+    SparseRule("m16n8k32", _INT8, 3, _TWO, "7.1", "8.5", _sm80, optional=_SAT),
+    SparseRule("m16n8k64", _INT8, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
+    SparseRule("m16n8k64", _INT4, 3, _TWO, "7.1", "8.5", _sm80, optional=_SAT),
+    SparseRule("m16n8k128", _INT4, 4, _ONE, "7.1", "8.5", _sm80, optional=_SAT),
+    SparseRule("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, "8.4", "8.5", _sm89),
+    SparseRule("m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER),
+    SparseRule("m16n8k64", pairs(FLOAT8, ("f32",)), 4, _ONE, None, "8.6", BLACKWELL, F8F6F4),
+    SparseRule(
+        "m16n8k64", pairs(FLOAT8, ("f16",)), 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, F8F6F4
+    ),
+    SparseRule("m16n8k64", _NARROW, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, F8F6F4),
+    SparseRule("m16n8k64", _MX, 4, _ONE, None, "8.7", BLACKWELL_CONSUMER, _MX8),
+    SparseRule("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _MX4),
+    SparseRule("m16n8k128", _E8, 4, _ONE, None, "8.7", _EXACT, _NV2),
+    SparseRule("m16n8k128", _E4, 4, _ONE, None, "8.7", _EXACT, _NV4),
+    SparseRule("m16n8k128", _E8, 4, _ONE, None, "9.1", _EXACT, _NV4),
 )
 
 
 @cache
-def index() -> dict[tuple[str, Signature, frozenset[str]], Row]:
-    """(shape, types, required flags) -> its row."""
-    return {(row.shape, t, row.required): row for row in ROWS for t in row.types}
+def index() -> dict[tuple[str, Signature, frozenset[str]], SparseRule]:
+    """(shape, types, required flags) -> its rule."""
+    return {(rule.shape, t, rule.required): rule for rule in RULES for t in rule.types}
 
 
-def forms() -> Iterator[Form]:
-    """Every canonical form of both families."""
-    for family, row in product(("mma.sp", ORDERED), ROWS):
-        if family == "mma.sp" and row.plain is None:
+def forms(family: str = "", a: str = "") -> Iterator[Form]:
+    """Every canonical form of both families, or of one, or those with this type of A."""
+    families = (family,) if family else ("mma.sp", ORDERED)
+    for family, rule in product(families, RULES):
+        if family == "mma.sp" and rule.plain is None:
             continue
-        for types in row.types:
-            for extra in ((), *((flag,) for flag in row.optional)):
-                flags = row.required | frozenset(extra)
-                yield Form(family, row.shape, ("row", "col"), types, flags)
+        for types in rule.types:
+            if a not in ("", types[1]):
+                continue
+            for extra in ((), *((flag,) for flag in rule.optional)):
+                flags = rule.required | frozenset(extra)
+                yield Form(family, rule.shape, ("row", "col"), types, flags)
 
 
 def resolve(form: Form) -> Instruction | None:
     """The instruction of a canonical form; None where there is none."""
     optional = form.flags & frozenset(_SAT)
-    row = index().get((form.shape, form.types, form.flags - optional))
-    if row is None or not optional <= frozenset(row.optional) or form.layouts != ("row", "col"):
+    rule = index().get((form.shape, form.types, form.flags - optional))
+    if rule is None or not optional <= frozenset(rule.optional) or form.layouts != ("row", "col"):
         return None
-    version = row.ordered if form.family == ORDERED else row.plain
+    version = rule.ordered if form.family == ORDERED else rule.plain
     if version is None:
         return None
-    available = targets.versions(row.targets, version)
+    available = target_rows.versions(rule.targets, version)
     lowering: dict[str, Lowering] = {target: _lowering(form, target) for target in available}
     d, a, b, c, *scale = form.types
     return Instruction(
@@ -120,11 +120,11 @@ def resolve(form: Form) -> Instruction | None:
         family=form.family,
         shape=mnk(form.shape),
         types=Types(a, b, c, d, *scale),
-        operands=_operands(form, row),
+        operands=_operands(form, rule),
         targets=available,
         lowering=lowering,
         form=form,
-        selectors=row.selectors,
+        selectors=rule.selectors,
         tail=("selector",),
         aliases=aliases(form),
     )
@@ -139,14 +139,14 @@ def chunk_of(form: Form) -> int:
     return 8 if pairwise else 4
 
 
-def _operands(form: Form, row: Row) -> dict[str, Operand]:
+def _operands(form: Form, rule: SparseRule) -> dict[str, Operand]:
     m, n, k = mnk(form.shape)
     d, a, b, c, *scale = form.types
     bits_a, bits_b = container(form, a), container(form, b)
     layout_a = fragments.dense_a(m, k // 2, per_register(a, bits_a))
     layout_b = fragments.dense_b(k, per_register(b, bits_b))
     layout_d = fragments.accumulator(m, n)
-    metadata, chunk = fragments.metadata(row.spread, 0), chunk_of(form)
+    metadata, chunk = fragments.metadata(rule.spread, 0), chunk_of(form)
     operands = [
         fragment("a", a, layout_a, (m, k // 2), bits_a),
         fragment("b", b, layout_b, (k, n), bits_b),
@@ -161,7 +161,7 @@ def _operands(form: Form, row: Row) -> dict[str, Operand]:
 
 def _lowering(form: Form, target: str) -> Lowering:
     """What ptxas makes of it, read off the machine code of ptxas 13.2."""
-    a, sm = form.types[1], targets.number(target)
+    a, sm = form.types[1], target_rows.number(target)
     if a in ("s4", "u4"):
         return "native" if sm < 90 else "emulated"
     if a in FLOAT8_6_4:

@@ -9,11 +9,13 @@ in theirs.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from fragir.isa.elements import BITS
 from fragir.isa.model import Form
 
 _SHAPE = re.compile(r"m\d+n\d+(k\d+)?$|\d+x\d+b(x2)?$")
+_FRAGMENT = re.compile(r"(m\d+n\d+k\d+)\.([a-z]\w*)(?:\.(row|col))?(?:\.(row|col))?")
 # Data types of the 8-bit matrix copies have a dot inside.
 _DOTTED = {"b8x16": ("b6x16_p32", "b4x16_p64")}
 _DROPPED = frozenset(("sync", "aligned", "shared", "shared::cta"))
@@ -154,3 +156,29 @@ def aliases(form: Form) -> tuple[str, ...]:
 def is_shape(word: str) -> bool:
     """Whether a word has the form of a shape: m16n8k16, 16x64b."""
     return _SHAPE.match(word) is not None
+
+
+def mnk(shape: str) -> tuple[int, int, int]:
+    """(m, n, k) of "m16n8k16"; k is 0 in "m8n8"."""
+    m, _, rest = shape.removeprefix("m").partition("n")
+    n, _, k = rest.partition("k")
+    return int(m), int(n), int(k or 0)
+
+
+class FragmentName(NamedTuple):
+    """A short name of an instruction: its shape, the type of A, and storage orders if any."""
+
+    shape: str
+    type: str
+    orders: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ".".join((self.shape, self.type, *self.orders))
+
+
+def fragment_name(text: str) -> FragmentName | None:
+    """`m16n8k16.f16`, `m8n8k4.f16.row.col` taken apart; None where it is no such name."""
+    match = _FRAGMENT.fullmatch(text)
+    if match is None:
+        return None
+    return FragmentName(match[1], match[2], tuple(word for word in match.groups()[2:] if word))

@@ -1,223 +1,225 @@
-"""The instruction table: ask for one by its mnemonic, by what it does, or walk them all.
+"""The instruction table: a value with every instruction and every target.
 
-Nothing is generated ahead: `lookup` takes the mnemonic apart and asks the rules of its family,
-so an answer costs some tens of microseconds.
+Nothing changes a table: `with_instruction`, `without` and the like give another one;
+`fragir.isa.registry` says which one the compiler asks. Nothing is generated ahead: `lookup` takes
+the mnemonic apart and asks the rules of its family, so an answer costs some tens of microseconds.
+What follows from a table is kept by it (`answers`), so no answer outlives its table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache, lru_cache, wraps
-from importlib import import_module
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 from fragir.errors import FragirError, kind_of
 from fragir.isa import spelling
+from fragir.isa.families import rules_of
 from fragir.isa.model import Form, Instruction, UnknownInstruction
+from fragir.isa.target_rows import NAME, NVIDIA, Target, newest
+from fragir.ptx.machines import Machine, machine
 
-# Family -> the module with its rules, imported when first asked.
-_MODULES: dict[str, str] = {
-    "mma": "dense",
-    "mma.sp": "sparse",
-    "mma.sp::ordered_metadata": "sparse",
-    "wgmma": "warpgroup",
-    "wgmma.sp": "warpgroup",
-    "ldmatrix": "copies",
-    "stmatrix": "copies",
-    "movmatrix": "copies",
-    "tcgen05.ld": "tensor_memory",
-    "tcgen05.st": "tensor_memory",
-    "tcgen05.ld.red": "tensor_memory",
-}
-FAMILIES = tuple(_MODULES)
+Own = Mapping[str, Instruction | None]
 
 
-class _Rules(Protocol):
-    def forms(self) -> Iterator[Form]: ...
-    def resolve(self, form: Form) -> Instruction | None: ...
-
-
-@cache
-def _rules(module: str) -> _Rules:
-    return cast(_Rules, import_module(f"fragir.isa.{module}"))
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_registered: dict[str, Instruction] = {}
-_generation = 0
-
-
-def derived(function: Callable[P, R]) -> Callable[P, R]:
-    """A cache of what follows from the table: an answer holds until a row is changed.
-
-    Whatever asks the table and is cached has this decorator. The generation is part of the key,
-    so that an answer that another thread is computing while a row is registered is not kept.
-    """
-
-    def asked(generation: int, *args: Any, **kwargs: Any) -> R:
-        return cast(Callable[..., R], function)(*args, **kwargs)
-
-    held = lru_cache(maxsize=4096)(asked)
-
-    @wraps(function)
-    def ask(*args: P.args, **kwargs: P.kwargs) -> R:
-        return held(_generation, *args, **kwargs)
-
-    return ask
-
-
-def _changed() -> None:
-    global _generation
-    _generation += 1
-
-
-def _canonical(mnemonic: str) -> str:
+def canonical(mnemonic: str) -> str:
     """The spelling that `resolve` looks for; words that no family has stay as they are."""
     form = spelling.parse(mnemonic)
     return mnemonic if form is None else spelling.mnemonic(form)
 
 
-def lookup(mnemonic: str, *, target: str | None = None) -> Instruction:
-    """The instruction of a mnemonic in any spelling that ptxas takes.
+class Table:
+    """Every instruction, by rules and by rows of one's own, and every target.
 
-    Raises `UnknownInstruction`, which names the part that is wrong and the nearest legal
-    mnemonics; with `target` also where the instruction does not exist there.
+    `own` are the rows besides the rules, by canonical mnemonic: an instruction is added, or
+    overrides what the rules have; None takes theirs away. `targets` has NVIDIA's first.
     """
-    _check_text(mnemonic)
-    if target is not None:
-        _check_text(target)
-    found = _registered.get(mnemonic)
-    if found is None:
-        form = spelling.parse(mnemonic)
-        if form is not None and spelling.complaint(mnemonic) is None:
-            found = resolve(form)
-    if found is None or (target is not None and target not in found.targets):
-        from fragir.isa.nearest import unknown
 
-        raise unknown(mnemonic, target, found)
-    return found
+    __slots__ = ("_by_rule", "answers", "own", "targets")
 
+    def __init__(self, own: Own | None = None, targets: Mapping[str, Target] = NVIDIA):
+        self.own: Own = own or {}
+        self.targets: Mapping[str, Target] = targets
+        self._by_rule: dict[Form, Instruction] = {}
+        #: function -> its arguments -> what it answered about this table
+        self.answers: dict[Callable[..., Any], dict[tuple[Any, ...], Any]] = {}
 
-@lru_cache(maxsize=4096)
-def _by_rule(form: Form) -> Instruction | None:
-    module = _MODULES.get(form.family)
-    return _rules(module).resolve(form) if module is not None else None
+    # --- other tables -------------------------------------------------------------------------
 
+    def with_instruction(self, instruction: Instruction) -> Table:
+        """With an instruction added, or in the place of the one with the same mnemonic."""
+        return self._with({**self.own, canonical(instruction.mnemonic): instruction})
 
-def resolve(form: Form) -> Instruction | None:
-    """The instruction of a canonical form; None where there is none."""
-    if _registered:
-        own = _registered.get(spelling.mnemonic(form))
-        if own is not None:
-            return own
-    return _by_rule(form)
+    def without(self, mnemonic: str) -> Table:
+        """Without an instruction; `UnknownInstruction` where there is none."""
+        return self._with({**self.own, canonical(self.lookup(mnemonic).mnemonic): None})
 
+    def as_ruled(self, mnemonic: str) -> Table:
+        """With what the rules have under a mnemonic; an error where that is what it has."""
+        name = canonical(mnemonic)
+        if name not in self.own:
+            raise UnknownInstruction(f"{mnemonic!r} was not registered")
+        return self._with({key: row for key, row in self.own.items() if key != name})
 
-def find(
-    family: str,
-    *,
-    shape: str | tuple[int, ...],
-    a: str = "",
-    b: str = "",
-    c: str = "",
-    d: str = "",
-    scale: str = "",
-    layouts: tuple[str, str] | None = None,
-    satfinite: bool = False,
-    kind: str = "",
-    scale_vec: str = "",
-    rounding: str = "",
-    operation: str = "",
-    num: int = 0,
-    trans: bool = False,
-    type: str = "",
-    packed: bool = False,
-) -> Instruction:
-    """The instruction of a family with these properties; `UnknownInstruction` if there is none.
+    def _with(self, own: Own) -> Table:
+        table = Table(own, self.targets)
+        table._by_rule = self._by_rule  # what the rules say depends on the targets alone
+        return table
 
-    `family` is one of `FAMILIES`, `shape` "m16n8k16" or (16, 8, 16). `b` defaults to `a`, `c` to
-    `d`. `layouts` are the storage orders of A and B (default row, col). `operation` is "xor" or
-    "and" (b1), "min" or "max" (tcgen05.ld.red), `scale_vec` "1X", "2X" or "4X", `kind` "f8f6f4",
-    "mxf4", ... Matrix copies take `num`, `trans` and `type`, tcgen05 `num`, `packed` and `type`.
-    """
-    token = shape if isinstance(shape, str) else _shape(shape)
-    flags = {flag for flag, on in (("satfinite", satfinite), ("trans", trans)) if on}
-    flags |= {text for text in (rounding, operation) if text}
-    if operation in ("xor", "and"):
-        flags.add("popc")
-    if kind:
-        flags.add(f"kind::{kind}")
-    if kind.startswith("mx"):
-        flags.add("block_scale")
-    if scale_vec:
-        flags.add(f"scale_vec::{scale_vec}")
-    if num:
-        flags.add(f"x{num}")
-    if packed:
-        flags.add("pack::16b" if family == "tcgen05.ld" else "unpack::16b")
-    types = (d, a, b or a) if family.startswith("wgmma") else (d, a, b or a, c or d)
-    types = tuple(t for t in (*types, scale, type) if t)
-    orders = (layouts or ("row", "col")) if family.startswith("mma") else ()
-    form = spelling.normal(Form(family, token, orders, types, frozenset(flags)))
-    found = resolve(form)
-    if found is None:
-        from fragir.isa.nearest import unknown
+    def with_target(self, target: Target) -> Table:
+        """With a target of one's own; FragirError where it cannot be one."""
+        if not NAME.fullmatch(target.name):
+            raise FragirError(
+                f"{target.name!r} is no target's name", hint="they are called sm_80, sm_90a, ..."
+            )
+        if target.name in NVIDIA:
+            raise FragirError(
+                f"{target.name} is NVIDIA's", hint="give the target another number, as in sm_95a"
+            )
+        if target.inherits == target.name or target.inherits not in self.targets:
+            raise FragirError(
+                f"{target.name} inherits the instructions of {target.inherits or 'no target'!r}",
+                hint=f"say which it resembles: one of {', '.join(self.targets)}",
+            )
+        return Table(self.own, {**self.targets, target.name: target})
 
-        raise unknown(spelling.mnemonic(form))
-    return found
+    def without_target(self, name: str) -> Table:
+        """Without a target of one's own; FragirError where it is none, or others inherit it."""
+        if name in NVIDIA or name not in self.targets:
+            raise FragirError(f"{name} is no target that was registered")
+        heirs = [target.name for target in self.targets.values() if target.inherits == name]
+        if heirs:
+            raise FragirError(f"{', '.join(heirs)} inherits {name}", hint="take that away first")
+        return Table(self.own, {key: t for key, t in self.targets.items() if key != name})
 
+    # --- targets ------------------------------------------------------------------------------
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return "".join(f"{letter}{size}" for letter, size in zip("mnk", shape, strict=False))
+    def target(self, name: object) -> Target:
+        """The target called so; an error that lists them where there is none."""
+        found = self.targets.get(name) if isinstance(name, str) else None
+        if found is None:
+            shown = repr(name) if len(repr(name)) < 80 else "this"
+            raise FragirError(
+                f"{shown} is no target of this compiler", hint=f"one of {', '.join(self.targets)}"
+            )
+        return found
 
+    def heirs(self) -> Iterator[Target]:
+        """The targets of one's own, each after the one that it inherits."""
+        return (target for target in self.targets.values() if target.inherits)
 
-def instructions(*, target: str | None = None) -> Iterator[Instruction]:
-    """The whole table, registered instructions included; with `target` only what it has."""
-    for form in forms():
-        found = resolve(form)
-        if found is not None and (target is None or target in found.targets):
-            yield found
-    rules = {spelling.mnemonic(form) for form in forms()} if _registered else set[str]()
-    for mnemonic, found in _registered.items():
-        if mnemonic not in rules and (target is None or target in found.targets):
-            yield found
+    def machines(self) -> dict[str, Machine]:
+        """What each target of one's own takes of a launch."""
+        found: dict[str, Machine] = {}
+        for heir in self.heirs():
+            base = found.get(heir.inherits) or machine(heir.inherits)
+            found[heir.name] = Machine(
+                shared=heir.shared or base.shared,
+                static_shared=heir.static_shared or base.static_shared,
+                cluster=heir.cluster or base.cluster,
+                like=base.like or heir.inherits,
+                assembled_as=heir.assembled_as,
+            )
+        return found
 
+    # --- instructions -------------------------------------------------------------------------
 
-def forms() -> Iterator[Form]:
-    """The canonical form of every instruction that the rules give."""
-    for module in dict.fromkeys(_MODULES.values()):
-        yield from _rules(module).forms()
+    def lookup(self, mnemonic: str, *, target: str | None = None) -> Instruction:
+        """The instruction of a mnemonic in any spelling that ptxas takes.
 
+        Raises `UnknownInstruction`, which names the part that is wrong and the nearest legal
+        mnemonics; with `target` also where the instruction does not exist there.
+        """
+        for text in cast("tuple[object, ...]", (mnemonic, target or "")):
+            if not isinstance(text, str):
+                raise FragirError(f"a mnemonic or target is a str, not {kind_of(text)}")
+        found = self._row(mnemonic)
+        if found is None:
+            form = spelling.parse(mnemonic)
+            if form is not None and spelling.complaint(mnemonic) is None:
+                found = self.resolve(form)
+        if found is None:
+            from fragir.isa.nearest import unknown
 
-def _check_text(mnemonic: object) -> None:
-    if not isinstance(mnemonic, str):
-        raise FragirError(f"a mnemonic or target is a str, not {kind_of(mnemonic)}")
+            raise unknown(self, mnemonic, target)
+        if target is not None and target not in found.targets:
+            from fragir.isa.nearest import missing
 
+            raise missing(self, found, self.target(target).name)
+        return found
 
-def register(instruction: Instruction) -> None:
-    """Add an instruction, or override the one with the same mnemonic, in this process.
+    def of(self, form: Form) -> Instruction:
+        """The instruction of a form; `UnknownInstruction` where there is none."""
+        found = self.resolve(spelling.normal(form))
+        if found is None:
+            from fragir.isa.nearest import unknown
 
-    It counts from the next question on, for the compiler too, whatever was compiled before.
-    """
-    if not isinstance(cast("object", instruction), Instruction):
-        raise FragirError(f"register takes an Instruction, not {kind_of(instruction)}")
-    _registered[_canonical(instruction.mnemonic)] = instruction
-    _changed()
+            raise unknown(self, spelling.mnemonic(spelling.normal(form)))
+        return found
 
+    def resolve(self, form: Form) -> Instruction | None:
+        """The instruction of a canonical form; None where there is none."""
+        if self.own:
+            name = spelling.mnemonic(form)
+            if name in self.own:
+                return self._row(name)
+        return self._ruled(form)
 
-def unregister(mnemonic: str) -> None:
-    """Take back what `register` did; an error where nothing is registered."""
-    _check_text(mnemonic)
-    if _registered.pop(_canonical(mnemonic), None) is None:
-        raise UnknownInstruction(f"{mnemonic!r} was not registered")
-    _changed()
+    def _row(self, name: str) -> Instruction | None:
+        own = self.own.get(name)
+        return None if own is None else self._inherited(own)
 
+    def _ruled(self, form: Form) -> Instruction | None:
+        """What the rules have."""
+        found = self._by_rule.get(form)
+        if found is None:
+            for rules in rules_of(form.family) if form.family else ():
+                found = rules.resolve(form)
+            if found is not None:
+                found = self._by_rule[form] = self._inherited(found)
+        return found
 
-def added(family: str) -> Iterator[Form]:
-    """The forms in a family of registered instructions that the rules do not have."""
-    for mnemonic in _registered:
-        form = spelling.parse(mnemonic)
-        if form is not None and form.family == family and _by_rule(form) is None:
-            yield form
+    def _inherited(self, instruction: Instruction) -> Instruction:
+        """The instruction on the targets of one's own too."""
+        if len(self.targets) == len(NVIDIA):
+            return instruction
+        on, lowering = dict(instruction.targets), dict(instruction.lowering)
+        for heir in self.heirs():
+            version = on.get(heir.inherits)
+            if heir.name in on or version is None or not heir.has(instruction.mnemonic):
+                continue
+            on[heir.name] = newest((version, heir.version))
+            inherited = lowering.get(heir.inherits)
+            if inherited is not None:
+                lowering[heir.name] = heir.lowered(instruction.mnemonic, inherited)
+        return replace(instruction, targets=on, lowering=lowering)
+
+    def forms(self, family: str = "", a: str = "") -> Iterator[Form]:
+        """The canonical form of every instruction; of one family, or with this type of A."""
+        for rules in rules_of(family):
+            for form in rules.forms(family, a):
+                if not self.own or self.own.get(spelling.mnemonic(form), form) is not None:
+                    yield form
+        for mnemonic in self._added():
+            form = spelling.parse(mnemonic)
+            if form is not None and family in ("", form.family) and (not a or a in form.types[1:2]):
+                yield form
+
+    def _added(self) -> Iterator[str]:
+        """The mnemonics of rows that the rules do not have."""
+        for mnemonic, row in self.own.items():
+            form = spelling.parse(mnemonic)
+            if row is not None and (form is None or self._ruled(form) is None):
+                yield mnemonic
+
+    def instructions(self, *, target: str | None = None) -> Iterator[Instruction]:
+        """Every instruction; with `target` only what it has."""
+        for form in self.forms():
+            found = self.resolve(form)
+            if found is not None and (target is None or target in found.targets):
+                yield found
+        for mnemonic in self._added():
+            found = self._row(mnemonic)
+            unread = spelling.parse(mnemonic) is None
+            if found is not None and unread and (target is None or target in found.targets):
+                yield found

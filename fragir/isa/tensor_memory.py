@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fragir.isa import fragments, targets
+from fragir.isa import fragments, target_rows
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Registers, Types
 from fragir.isa.spelling import aliases, mnemonic
-from fragir.isa.targets import BLACKWELL_SERVER
+from fragir.isa.target_rows import BLACKWELL_SERVER
 
 # Shape -> registers of one repetition.
 SHAPES: dict[str, int] = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
@@ -28,8 +28,14 @@ def repetitions(shape: str) -> tuple[int, ...]:
     return tuple(n for n in (1, 2, 4, 8, 16, 32, 64, 128) if n <= most)
 
 
-def forms() -> Iterator[Form]:
-    """Every canonical form of the families."""
+def forms(family: str = "", a: str = "") -> Iterator[Form]:
+    """Every canonical form of the families, or of one, or those of this type."""
+    for form in _forms():
+        if family in ("", form.family) and a in ("", *form.types):
+            yield form
+
+
+def _forms() -> Iterator[Form]:
     for shape in SHAPES:
         for n in repetitions(shape):
             for family, pack in _PACK.items():
@@ -70,7 +76,7 @@ def resolve(form: Form) -> Instruction | None:
 
 def _instruction(form: Form, n: int) -> Instruction:
     reducing = form.family == "tcgen05.ld.red"
-    available = targets.versions(
+    available = target_rows.versions(
         _REDUCING if reducing else BLACKWELL_SERVER, "8.8" if reducing else "8.6"
     )
     lowering: dict[str, Lowering] = dict.fromkeys(available, "native")

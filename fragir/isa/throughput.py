@@ -9,6 +9,7 @@ They are ceilings: `mma.sync` reaches some 63 % of the peak of an H100, `wgmma` 
 from __future__ import annotations
 
 from fragir.isa.model import Instruction
+from fragir.isa.target_rows import number as target_number
 
 # Multiply-adds per clock and SM: target number -> type of A.
 _SAME = {"bf16": "f16", "u8": "s8", "e5m2": "e4m3", "u4": "s4"}
@@ -36,7 +37,7 @@ def cycles(instruction: Instruction, target: str) -> float | None:
     """Cycles of an SM at its peak; None where unknown, or where it is not one instruction."""
     if instruction.lowering.get(target) != "native":
         return None
-    number = int(target.removeprefix("sm_").rstrip("af"))
+    number = target_number(target)
     rates = PEAK.get(number, {})
     a = instruction.types.a
     rate = rates.get(_SAME.get(a, a))
@@ -54,7 +55,7 @@ def notes(instruction: Instruction) -> list[str]:
         found.append(f"{work} multiply-adds")
     for target in instruction.targets:
         lowering = instruction.lowering.get(target)
-        number = int(target.removeprefix("sm_").rstrip("af"))
+        number = target_number(target)
         ideal = cycles(instruction, target)
         if ideal is not None:
             found.append(f"{target}: at least {ideal:g} cycles of an SM ({_PARTS[number]})")

@@ -15,8 +15,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from fragir.errors import FragirError
-from fragir.isa import table, targets
-from fragir.isa.targets import BLACKWELL, BLACKWELL_CONSUMER, BLACKWELL_SERVER
+from fragir.isa import target_rows
+from fragir.isa.registry import current, per_table
+from fragir.isa.target_rows import (
+    BLACKWELL,
+    BLACKWELL_CONSUMER,
+    BLACKWELL_SERVER,
+    NVIDIA,
+    newest,
+)
 
 # Available everywhere from PTX 6.0 on, as far as no rule below says otherwise.
 BASE = frozenset(
@@ -385,7 +392,7 @@ EXACT: dict[str, tuple[str, ...]] = {
     "accelerated": ("sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a"),
     "multimem": (*BLACKWELL_SERVER, "sm_120a", "sm_121a"),
     "sm100": ("sm_100a", "sm_100f", "sm_103a", "sm_103f"),
-    "exact": tuple(t for t in targets.TARGETS if targets.suffix(t)),
+    "exact": tuple(t for t in NVIDIA if target_rows.suffix(t)),
     "blackwell": BLACKWELL,
 }
 
@@ -438,7 +445,7 @@ def _rules() -> dict[str, list[_Rule]]:
     for line in _lines():
         text, version, lowest, *exceptions = line.split()
         later = [tuple(exception.split("=")) for exception in exceptions]
-        on = EXACT.get(lowest) or targets.at_least(lowest)
+        on = EXACT.get(lowest) or target_rows.at_least(lowest)
         parts = tuple(text.split("."))
         found.setdefault(parts[0], []).append(
             _Rule(parts, version, frozenset(on), tuple((t, v) for t, v in later))
@@ -452,7 +459,7 @@ def _has(opcode: Sequence[str], parts: tuple[str, ...]) -> bool:
     return all(part[1:] not in opcode if part[0] == "!" else part in rest for part in parts)
 
 
-@table.derived
+@per_table
 def requirement(opcode: str) -> Requirement:
     """What an opcode with its qualifiers needs; instructions of the table included.
 
@@ -468,16 +475,29 @@ def requirement(opcode: str) -> Requirement:
     rules = _rules().get(parts[0], [])
     applying = [rule for rule in rules if _has(parts, rule.parts)]
     if not applying and parts[0] in _TENSOR:
-        instruction = table.lookup(name)
+        instruction = current().lookup(name)
         # ptxas wants 7.8 for the word "::cta", even where nothing else does.
         lowest = "7.8" if "shared::cta" in parts else "6.0"
         return Requirement(lowest, tuple(instruction.targets), tuple(instruction.targets.items()))
     if not applying and parts[0] not in BASE and not parts[0].startswith("%"):
         raise FragirError(f"{opcode!r} is no instruction whose PTX version is known")
-    on = [t for t in targets.TARGETS if all(t in rule.targets for rule in applying)]
-    later = tuple(exception for rule in applying for exception in rule.later)
-    version = targets.newest(("6.0", *(rule.version for rule in applying)))
-    return Requirement(version, tuple(on), later)
+    on = [target for target in NVIDIA if all(target in rule.targets for rule in applying)]
+    later = [exception for rule in applying for exception in rule.later]
+    for heir in current().heirs():
+        if heir.inherits in on and heir.has(name):
+            on.append(heir.name)
+            later += [(heir.name, version) for t, version in later if t == heir.inherits]
+    version = newest(("6.0", *(rule.version for rule in applying)))
+    return Requirement(version, tuple(on), tuple(later))
+
+
+CP_ASYNC = "cp.async.cg.shared.global"
+"""Copies in the background, of 16 bytes a thread."""
+
+
+def has(opcode: str, target: str) -> bool:
+    """Whether `target` has an opcode, as `requirement` takes it."""
+    return target in requirement(opcode).targets
 
 
 def lowest_version(opcode: str, target: str) -> str:
@@ -485,11 +505,11 @@ def lowest_version(opcode: str, target: str) -> str:
     needed = requirement(opcode)
     if target not in needed.targets:
         raise FragirError(
-            f"{opcode} does not exist on {targets.known(target)}",
+            f"{opcode} does not exist on {current().target(target).name}",
             hint=f"it does on {', '.join(needed.targets)}",
         )
     later = (version for machine, version in needed.later if machine == target)
-    return targets.newest((needed.version, targets.TARGETS[target], *later))
+    return newest((needed.version, current().target(target).version, *later))
 
 
 def module_version(opcodes: Iterable[str], target: str) -> str:
@@ -498,9 +518,9 @@ def module_version(opcodes: Iterable[str], target: str) -> str:
     Where the target lacks some, the error names the one that the fewest targets have, the first
     of those.
     """
-    known = targets.TARGETS[targets.known(target)]
+    known = current().target(target).version
     used = list(opcodes)
-    missing = [opcode for opcode in used if target not in requirement(opcode).targets]
+    missing = [opcode for opcode in used if not has(opcode, target)]
     if missing:
         used = [min(missing, key=lambda opcode: len(requirement(opcode).targets))]
-    return targets.newest((known, *(lowest_version(opcode, target) for opcode in used)))
+    return newest((known, *(lowest_version(opcode, target) for opcode in used)))

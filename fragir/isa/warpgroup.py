@@ -8,10 +8,10 @@ from itertools import product
 from typing import NamedTuple
 
 from fragir.isa import fragments
-from fragir.isa.build import descriptor, fragment, mnk, word
+from fragir.isa.build import descriptor, fragment, word
 from fragir.isa.elements import FLOAT8, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Operand, Types
-from fragir.isa.spelling import aliases, mnemonic
+from fragir.isa.spelling import aliases, mnemonic, mnk
 
 TARGET = "sm_90a"
 EVERY_N = tuple(range(8, 257, 8))
@@ -19,7 +19,7 @@ EVERY_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 
 
-class Row(NamedTuple):
+class WarpgroupRule(NamedTuple):
     """Types (D, A, B) that share K, N, versions and the operands after scale-d."""
 
     types: tuple[Signature, ...]
@@ -41,45 +41,49 @@ _SAME = (("s32", "s8", "s8"), ("s32", "u8", "u8"))
 _MIXED = (("s32", "s8", "u8"), ("s32", "u8", "s8"))
 _POPC = frozenset(("and", "popc"))
 
-ROWS: tuple[Row, ...] = (
-    Row(_HALF, 16, EVERY_N, (*NEGATE, *TRANSPOSE)),
-    Row((("f32", "tf32", "tf32"),), 8, EVERY_N, NEGATE),
-    Row(_FP8, 32, EVERY_N, NEGATE),
-    Row(_SAME, 32, INTEGER_N, optional=_SAT),
-    Row(_MIXED, 32, INTEGER_N, version="8.4", sparse_version="8.4", optional=_SAT),
-    Row((("s32", "b1", "b1"),), 256, INTEGER_N, sparse_version=None, flags=_POPC),
+RULES: tuple[WarpgroupRule, ...] = (
+    WarpgroupRule(_HALF, 16, EVERY_N, (*NEGATE, *TRANSPOSE)),
+    WarpgroupRule((("f32", "tf32", "tf32"),), 8, EVERY_N, NEGATE),
+    WarpgroupRule(_FP8, 32, EVERY_N, NEGATE),
+    WarpgroupRule(_SAME, 32, INTEGER_N, optional=_SAT),
+    WarpgroupRule(_MIXED, 32, INTEGER_N, version="8.4", sparse_version="8.4", optional=_SAT),
+    WarpgroupRule((("s32", "b1", "b1"),), 256, INTEGER_N, sparse_version=None, flags=_POPC),
 )
 
 
 @cache
-def index() -> dict[Signature, Row]:
-    """(D, A, B) -> its row."""
-    return {types: row for row in ROWS for types in row.types}
+def index() -> dict[Signature, WarpgroupRule]:
+    """(D, A, B) -> its rule."""
+    return {types: rule for rule in RULES for types in rule.types}
 
 
-def forms() -> Iterator[Form]:
-    """Every canonical form of both families."""
-    for sparse, row in product((False, True), ROWS):
-        if sparse and row.sparse_version is None:
+def forms(family: str = "", a: str = "") -> Iterator[Form]:
+    """Every canonical form of both families, or of one, or those with this type of A."""
+    for sparse, rule in product((False, True), RULES):
+        if family not in ("", "wgmma.sp" if sparse else "wgmma"):
             continue
-        k = row.k * (2 if sparse else 1)
-        for types, n in product(row.types, row.n):
-            for extra in ((), *((flag,) for flag in row.optional)):
-                family = "wgmma.sp" if sparse else "wgmma"
-                yield Form(family, f"m64n{n}k{k}", (), types, row.flags | frozenset(extra))
+        if sparse and rule.sparse_version is None:
+            continue
+        k = rule.k * (2 if sparse else 1)
+        for types, n in product(rule.types, rule.n):
+            if a not in ("", types[1]):
+                continue
+            for extra in ((), *((flag,) for flag in rule.optional)):
+                name = "wgmma.sp" if sparse else "wgmma"
+                yield Form(name, f"m64n{n}k{k}", (), types, rule.flags | frozenset(extra))
 
 
 def resolve(form: Form) -> Instruction | None:
     """The instruction of a canonical form; None where there is none."""
-    row = index().get(form.types)
-    if row is None or form.layouts or not form.shape.startswith("m64n"):
+    rule = index().get(form.types)
+    if rule is None or form.layouts or not form.shape.startswith("m64n"):
         return None
     sparse = form.family == "wgmma.sp"
-    version = row.sparse_version if sparse else row.version
+    version = rule.sparse_version if sparse else rule.version
     m, n, k = mnk(form.shape)
-    if version is None or m != 64 or n not in row.n or k != row.k * (2 if sparse else 1):
+    if version is None or m != 64 or n not in rule.n or k != rule.k * (2 if sparse else 1):
         return None
-    if not row.flags <= form.flags or not form.flags - row.flags <= frozenset(row.optional):
+    if not rule.flags <= form.flags or not form.flags - rule.flags <= frozenset(rule.optional):
         return None
     d, a, b = form.types
     return Instruction(
@@ -87,12 +91,12 @@ def resolve(form: Form) -> Instruction | None:
         family=form.family,
         shape=(m, n, k),
         types=Types(a, b, d, d),
-        operands=_operands(form, row, n, k),
+        operands=_operands(form, rule, n, k),
         targets={TARGET: version},
         lowering={TARGET: "native"},
         form=form,
         selectors=_selectors(a) if sparse else (),
-        tail=("scale-d", *row.tail),
+        tail=("scale-d", *rule.tail),
         variants=("registers", "descriptor"),
         aliases=aliases(form),
     )
@@ -102,14 +106,14 @@ def _selectors(a: str) -> tuple[int, ...]:
     return (0, 1) if a in ("f16", "bf16", "tf32") else (0,)
 
 
-def _operands(form: Form, row: Row, n: int, k: int) -> dict[str, Operand]:
+def _operands(form: Form, rule: WarpgroupRule, n: int, k: int) -> dict[str, Operand]:
     d, a, b = form.types
     # Registers hold the packed A; its layout is that of the dense instruction.
-    layout_a = fragments.dense_a(64, row.k, per_register(a), warps=4)
+    layout_a = fragments.dense_a(64, rule.k, per_register(a), warps=4)
     layout_d = fragments.accumulator(64, n, warps=4)
     operands = [
-        fragment("a", a, layout_a, (64, row.k)),
-        descriptor("a-shared", a, (64, row.k)),
+        fragment("a", a, layout_a, (64, rule.k)),
+        descriptor("a-shared", a, (64, rule.k)),
         descriptor("b", b, (k, n)),
         fragment("c", d, layout_d, (64, n)),
         fragment("d", d, layout_d, (64, n)),

@@ -7,7 +7,7 @@ table "Technical specifications". Sizes are in bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 #: Blocks of a grid and threads of a block in x, y and z, and threads of a block in all.
@@ -36,16 +36,38 @@ class Machine:
     """What a target takes of a block.
 
     `shared`: bytes of shared memory, static and dynamic together; `static_shared`: those that its
-    code may declare; `cluster`: blocks of a cluster at most, 1 where it has none.
+    code may declare; `cluster`: blocks of a cluster at most, 1 where it has none. A target of a
+    user's own is `like` one of NVIDIA's, whose instructions and arithmetic it has; `assembled_as`
+    is the one to name to a ptxas that does not know it, if any.
     """
 
     shared: int
     static_shared: int
     cluster: int
+    like: str = ""
+    assembled_as: str = ""
+
+
+_declared: Mapping[str, Machine] = {}
+
+
+def declare(targets: Mapping[str, Machine]) -> None:
+    """Targets besides NVIDIA's, until the next call: what a table of instructions has of them."""
+    global _declared
+    _declared = targets
+
+
+def nvidia(target: str) -> str:
+    """NVIDIA's target that a declared one is like; any other is itself."""
+    found = _declared.get(target)
+    return target if found is None else found.like
 
 
 def machine(target: str) -> Machine:
     """The limits of a target such as sm_90a. ValueError where it is no target's name."""
+    declared = _declared.get(target)
+    if declared is not None:
+        return declared
     found = _TARGET.fullmatch(target)
     if found is None:
         raise ValueError(f"{target!r} is no target")

@@ -8,10 +8,11 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.instructions import WGMMA_K
 from fragir.dialects.frag.sparse import dense_name
 from fragir.dialects.frag.words import How
 from fragir.errors import FragirError
+from fragir.isa.products import wgmma_k
+from fragir.isa.spelling import mnk
 from fragir.reference.bounded import Bounded, bounded
 from fragir.reference.formats import INTEGERS, Array, Floats
 from fragir.reference.tensor_cores import chains, dot
@@ -57,7 +58,7 @@ def wgmma(it: Interpreter, op: frag.WgmmaOp) -> None:
     assert isinstance(d, frag.TileType)
     first, second = (element_name(type_) for type_ in op.elements())
     types, how = (first, second, d.element, d.element), op.how()
-    name = f"m64n8k{WGMMA_K[first]}.{first}"
+    name = f"m64n8k{wgmma_k(first)}.{first}"
     if op.metadata is None:
         it.values[op.d] = _sum(it.target, types, name, how, a, b, c)
         return
@@ -145,7 +146,7 @@ def _saturated(
     a: Bounded, b: Bounded, c: Bounded, types: tuple[str, str, str], name: str
 ) -> Bounded:
     """Every instruction clamps its sum, so those along K one after the other."""
-    step = int(name.partition(".")[0].rpartition("k")[2])
+    step = mnk(name.partition(".")[0])[2]
     low, high = -(2**31), 2**31 - 1
     value, bound = c.value, c.bound
     for k in range(0, a.value.shape[-1], step):

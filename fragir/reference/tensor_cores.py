@@ -11,12 +11,13 @@ docs/accuracy.md derives the bound.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
+from fragir.isa.spelling import mnk
 from fragir.isa.targets import number
 from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.formats import FLOATS, INTEGERS, Array, Floats, Integers, round_to
@@ -86,12 +87,6 @@ class Chain:
         return (self.terms or self.step) + 1
 
 
-# Instructions' K by type of A: what mma.sync has, then wgmma's
-_MMA_K = {
-    **{"f16": (16, 8), "bf16": (16, 8), "tf32": (8, 4), "e4m3": (32, 16), "e5m2": (32, 16)},
-    **{"e3m2": (32,), "e2m3": (32,), "e2m1": (32,)},
-}
-_WGMMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32}
 _QUAD = "m8n8k4"
 
 
@@ -118,14 +113,14 @@ def chains(
         return (Chain(64, 64, 33 if scale == "ue8m0" else 27, RZ_F32, terms=4),)
     machine = number(target)
     if instruction is None:
-        ks = [(k, False) for k in _MMA_K[a]]
-        if machine == 90:
-            ks.append((_WGMMA_K[a], True))
+        ks = [(mnk(shape)[2], False) for shape in shapes(DENSE, a, False)]
+        if has_wgmma(a, target):
+            ks.append((wgmma_k(a), True))
         if machine < 80 and a == "f16":
             ks.append((4, False))
         return tuple(_chain(machine, a, accumulator, k, wgmma) for k, wgmma in ks)
     shape = instruction.split(".")[0]
-    k = int(re.split("k", shape)[1])
+    k = mnk(shape)[2]
     if shape == _QUAD and machine >= 80:
         half = accumulator == "f16"
         return (Chain(4, 4, None, FFMA_F16 if half else FFMA_F32),)

@@ -12,7 +12,7 @@ from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.isa.emit import emit_ptx, parameters
 from fragir.isa.query import View
-from fragir.isa.table import derived
+from fragir.isa.registry import per_table
 from fragir.validation.codes import Codes, Words, pack, unpack
 from fragir.validation.probes import Runner, code_image
 from fragir.validation.questions import Question, Scalar, code_of, questions, scalars
@@ -32,7 +32,7 @@ class Answer:
         return self.meaning or f"something else: {self.bits:#x}"
 
 
-@derived
+@per_table
 def instructions(target: str) -> dict[str, Instruction]:
     """What the table has on a target, by mnemonic."""
     return {each.mnemonic: each for each in isa.instructions(target=target)}

@@ -17,10 +17,10 @@ import numpy as np
 
 from fragir.errors import FragirError
 from fragir.isa import Instruction, Operand
+from fragir.isa.canonical import canonical
 from fragir.isa.elements import BITS
 from fragir.isa.emit import emit_ptx, parameters
 from fragir.isa.query import View
-from fragir.isa.shared_layouts import canonical
 from fragir.validation import products
 from fragir.validation.codes import Codes, Ints, Words, encode, pack, unpack
 from fragir.validation.products import Matrices

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute
 
 from fragir.dialects.elements import element_name, element_type, is_element
-from fragir.dialects.frag.instructions import ACCUMULATORS, accumulator_of
+from fragir.dialects.frag.instructions import accumulator_of, mma_types
 from fragir.errors import FragirError
 
 _LOOPS = "affine_map<(m, n, k) -> ({}, {})>"
@@ -71,6 +71,6 @@ def instead(a: Attribute, b: Attribute, transposed: tuple[bool, bool] = (False, 
             f"so (the arrays stay float32) and write {generic(tf32, tf32, f32, transposed)}"
         )
     return (
-        f"there are products of {', '.join(ACCUMULATORS)}, each by itself, signs and 8-bit floats "
+        f"there are products of {mma_types()}, each by itself, signs and 8-bit floats "
         "mixed; store the inputs so"
     )

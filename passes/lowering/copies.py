@@ -11,7 +11,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import ptx
 from fragir.errors import FragirError
-from fragir.isa.targets import number
+from fragir.isa.versions import CP_ASYNC, has
 from fragir.layout import Axis, Layout, Mode
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -25,7 +25,7 @@ NOWHERE = LaneOffset(0, 0)
 
 def has_cp_async(target: str) -> bool:
     """Whether the target copies in the background; others load and store."""
-    return number(target) >= 80
+    return has(CP_ASYNC, target)
 
 
 def copy(

@@ -12,7 +12,7 @@ from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
 from fragir.errors import FragirError
-from fragir.isa.table import derived
+from fragir.isa.registry import per_table
 from fragir.passes.lowering import operations as operations  # attaches what is known of each
 from fragir.passes.lowering.arguments import Arguments
 from fragir.passes.lowering.arithmetic import Arithmetic
@@ -90,7 +90,7 @@ class FunctionLowering:
             state.values[old] = new
 
 
-@derived
+@per_table
 def _check_fragment(tile: frag.TileType) -> None:
     """FragirError where a lane's share of a tile is more than anything should unroll."""
     elements = tile.resolve().size("element")

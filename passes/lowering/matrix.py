@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
-from fragir.isa.targets import number
+from fragir.isa.versions import has
 from fragir.layout import Layout, axis
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.memory import address
@@ -22,7 +22,7 @@ Origin = tuple[int, ...]
 
 def has_stmatrix(target: str) -> bool:
     """Whether the target has stmatrix (PTX ISA 9.2, section 9.7.14.5.16)."""
-    return number(target) >= 90
+    return has("stmatrix.sync.aligned.m8n8.x1.shared.b16", target)
 
 
 class MatrixAccess:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,12 @@ from xdsl.ir import Attribute
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
-from fragir.dialects.frag.instructions import SHAPES, WGMMA_K, largest_n, shapes_of
+from fragir.dialects.frag.instructions import largest_n
 from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
-from fragir.isa.targets import number
+from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
+from fragir.isa.spelling import mnk
+from fragir.isa.versions import CP_ASYNC, has
 from fragir.ptx.machines import THREADS, machine
 
 ROW_BYTES = 64  # bytes of K in one stage for mma.sync: two or more instructions deep
@@ -44,7 +45,7 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
             f"frag.matmul does not stage elements smaller than a byte ({element})",
             hint="load the tiles with frag.load and multiply them with frag.mma",
         )
-    wgmma = target == "sm_90a" and element in WGMMA_K and _wgmma_reads(product)
+    wgmma = has_wgmma(element, target) and _wgmma_reads(product)
     tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, m, n, k)
     sums = element_bits(product.accumulator())
     warps = _attribute(product.warps, 2, "warps") or _default_warps(tile, element, sums, wgmma)
@@ -133,7 +134,7 @@ def _divides(element: str, tile: list[int], warps: list[int]) -> bool:
 
 def _default_stages(tile: list[int], a: Attribute, target: str) -> int:
     """As many stages as fit, up to 3."""
-    if number(target) < 80:
+    if not has(CP_ASYNC, target):
         return 1
     return max(1, min(3, machine(target).shared // _stage_bytes(tile, a)))
 
@@ -147,7 +148,7 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
     m, n, k = schedule.tile
     groups_m, groups_n = schedule.warps
     if schedule.wgmma:
-        step = (64, 8, WGMMA_K[element])
+        step = (64, 8, wgmma_k(element))
         if n % groups_n == 0:
             largest_n(n // groups_n, element)
     else:
@@ -181,9 +182,9 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
 def _instruction_step(
     element: str, tile: tuple[int, int, int], warps: tuple[int, int]
 ) -> tuple[int, int, int]:
-    for shape in shapes_of(element, SHAPES[element]):
-        m, n, k = map(int, re.findall(r"\d+", shape))
+    every = shapes(DENSE, element, False)
+    for shape in every:
+        m, n, k = mnk(shape)
         if tile[0] % (m * warps[0]) == 0 and tile[1] % (n * warps[1]) == 0 and tile[2] % k == 0:
             return m, n, k
-    m, n, k = map(int, re.findall(r"\d+", SHAPES[element][-1]))
-    return m, n, k
+    return mnk(every[-1])

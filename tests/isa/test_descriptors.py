@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from fragir.errors import FragirError
+from fragir.isa.canonical import SWIZZLES, Major, canonical, swizzled
 from fragir.isa.descriptors import (
     KINDS,
     MatrixDescriptor,
@@ -16,7 +17,6 @@ from fragir.isa.descriptors import (
     instruction_descriptor,
 )
 from fragir.isa.elements import BITS
-from fragir.isa.shared_layouts import SWIZZLES, Major, canonical, swizzled
 
 CASES: list[tuple[str, Major, int]] = [
     *(("bf16", major, swizzle) for major in ("k", "mn") for swizzle in SWIZZLES),

@@ -17,8 +17,8 @@ import pytest
 from fragir import isa
 from fragir.isa import Form
 from fragir.isa.elements import BITS
+from fragir.isa.registry import resolve
 from fragir.isa.spelling import mnemonic, normal
-from fragir.isa.table import resolve
 from fragir.isa.targets import NEWEST_VERSION
 
 AB = (

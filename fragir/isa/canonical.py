@@ -44,7 +44,7 @@ def _chunks(swizzle: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedLayout:
+class CanonicalLayout:
     """A canonical layout: (mn, k) of an operand to its byte in shared memory.
 
     `leading` and `stride` are the byte offsets LBO and SBO of the descriptor, `element_bytes` s.
@@ -130,7 +130,7 @@ class SharedLayout:
 
 def canonical(
     element: str, major: Major, swizzle: int, mn: int, k: int, *, leading: int = 0, stride: int = 0
-) -> SharedLayout:
+) -> CanonicalLayout:
     """The dense canonical layout of an operand of `mn` x `k` elements, packed without holes.
 
     `leading` and `stride` in bytes override the packed ones. MN-major exists for 16-bit types
@@ -149,4 +149,4 @@ def canonical(
         packed = (8 * 16 * (mn // t), 8 * 16)
     else:
         packed = (8 * 16 * w * (k // 8), 8 * 16 * w)
-    return SharedLayout(major, swizzle, s, leading or packed[0], stride or packed[1])
+    return CanonicalLayout(major, swizzle, s, leading or packed[0], stride or packed[1])

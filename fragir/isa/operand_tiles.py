@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from fragir.errors import FragirError
+from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major, canonical
 from fragir.isa.elements import BITS
 from fragir.isa.model import Operand
-from fragir.isa.shared_layouts import SWIZZLES, Major, SharedLayout, canonical
 from fragir.layout import Layout, renamed, swizzle_of
 from fragir.layout import SharedLayout as Swizzled
 
 
 @dataclass(frozen=True, slots=True)
-class TileForm:
+class CanonicalTile:
     """A canonical layout of a tile of `mn` x `k` units of `unit_bits` bits."""
 
-    shared: SharedLayout
+    shared: CanonicalLayout
     mn: int
     k: int
     unit_bits: int
@@ -45,7 +45,7 @@ def majors(element: str) -> tuple[Major, ...]:
     return ("k", "mn") if BITS[element] == 16 else ("k",)
 
 
-def operand_forms(operand: Operand) -> dict[str, dict[int, TileForm]]:
+def operand_tiles(operand: Operand) -> dict[str, dict[int, CanonicalTile]]:
     """Major -> swizzle -> the packed canonical layout of the smallest tile that holds `operand`.
 
     Along K and, where it is MN-major, along MN the tile is a whole swizzle width; types below a
@@ -57,7 +57,7 @@ def operand_forms(operand: Operand) -> dict[str, dict[int, TileForm]]:
     element = operand.element if bits >= 8 else "b8"
     unit = max(bits, 8)
     k = k * bits // unit
-    found: dict[str, dict[int, TileForm]] = {}
+    found: dict[str, dict[int, CanonicalTile]] = {}
     for major in majors(operand.element):
         per_major = found.setdefault(major, {})
         for swizzle in SWIZZLES:
@@ -65,11 +65,11 @@ def operand_forms(operand: Operand) -> dict[str, dict[int, TileForm]]:
             tile_mn = -(-mn // width) * width if major == "mn" else mn
             tile_k = width if major == "k" and swizzle else k
             shared = canonical(element, major, swizzle, tile_mn, tile_k)
-            per_major[swizzle] = TileForm(shared, tile_mn, tile_k, unit)
+            per_major[swizzle] = CanonicalTile(shared, tile_mn, tile_k, unit)
     return found
 
 
-def parse_tile(text: str) -> TileForm:
+def parse_tile(text: str) -> CanonicalTile:
     """`bf16:k:128:64x64`: element, major, swizzle in bytes, MN x K, packed without holes."""
     parts = text.split(":")
     sizes = parts[3].split("x") if len(parts) == 4 else []
@@ -91,12 +91,12 @@ def parse_tile(text: str) -> TileForm:
         raise FragirError(
             f"{mn}x{k} of {element} are no whole core matrices", hint="8 rows of 16 bytes each"
         )
-    form = TileForm(canonical(element, major, int(parts[2]), mn, k), mn, k, BITS[element])
+    form = CanonicalTile(canonical(element, major, int(parts[2]), mn, k), mn, k, BITS[element])
     _ = form.text  # refuses what is no whole number of core matrices
     return form
 
 
-def recognise(text: str, element: str) -> TileForm:
+def recognise(text: str, element: str) -> CanonicalTile:
     """The canonical layout that a shared-memory layout is: axes mn and k (or row and col).
 
     `element` is the type, which says what a byte offset counts. FragirError, with the reason,
@@ -118,7 +118,7 @@ def recognise(text: str, element: str) -> TileForm:
     for major in majors(element):
         found = _match(linear, element, major, swizzle, mn, k)
         if found is not None:
-            return TileForm(found, mn, k, BITS[element])
+            return CanonicalTile(found, mn, k, BITS[element])
     raise FragirError(
         f"no descriptor says this layout of {element} with a {swizzle}-byte swizzle",
         hint="`fragir layout MNEMONIC b` shows the canonical ones",
@@ -127,7 +127,7 @@ def recognise(text: str, element: str) -> TileForm:
 
 def _match(
     linear: Layout, element: str, major: Major, swizzle: int, mn: int, k: int
-) -> SharedLayout | None:
+) -> CanonicalLayout | None:
     """The canonical layout with the offsets that `linear` has, if it is that everywhere."""
     unit = BITS[element] // 8
     width = max(swizzle, 16) // unit
@@ -143,7 +143,7 @@ def _match(
         leading, stride = at(0, 8), at(width, 0)
     else:
         leading, stride = at(width, 0), at(0, 8)
-    shared = SharedLayout(major, swizzle, unit, leading, stride)
+    shared = CanonicalLayout(major, swizzle, unit, leading, stride)
     try:
         return shared if shared.layout(mn, k).equivalent(linear) else None
     except FragirError:
