@@ -7,9 +7,12 @@ xDSL becomes one FragirError with file, line, column and source line.
 
 from __future__ import annotations
 
+import os.path
 import re
 from bisect import bisect_right
+from collections.abc import Collection
 from math import prod
+from traceback import walk_tb
 from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
@@ -265,12 +268,21 @@ def note_place(error: Exception, op: Operation) -> None:
     """Notes on an exception which operation it is about, unless that is known already."""
     if not hasattr(error, "op_location"):
         setattr(error, "op_location", op.location)
+        setattr(error, "op_name", op.name)
 
 
 def from_exception(
-    error: Exception, text: str | None = None, name: str | None = None
+    error: Exception,
+    text: str | None = None,
+    name: str | None = None,
+    *,
+    packages: Collection[str] = (),
+    doing: str = "",
 ) -> FragirError:
-    """Any exception of a pass as a FragirError."""
+    """Any exception of a pass as a FragirError.
+
+    One that came through code of `packages` is a fault of theirs, made while `doing` something.
+    """
     if isinstance(error, FragirError):
         return error
     if isinstance(error, ParseError):
@@ -281,12 +293,24 @@ def from_exception(
         return FragirError("not enough memory", name)
     message, hint = message_of(error), None
     if not isinstance(error, DiagnosticException):
-        message = f"unexpected {type(error).__name__}: {message}"
-        hint = "this is a fault of fragir's; --debug shows the traceback"
+        package, place = _outside(error, packages) or ("fragir", "")
+        what = f" in {getattr(error, 'op_name', doing)} ({package}, {place})" if place else ""
+        message = f"unexpected {type(error).__name__}{what}: {message}"
+        hint = f"this is a fault of {package}'s; --debug shows the traceback"
     found = getattr(error, "op_location", None)
     known = FragirError(message, name) if found is None else _placed(found, message, text)
     known.hint = hint
     return known
+
+
+def _outside(error: BaseException, packages: Collection[str]) -> tuple[str, str] | None:
+    """(package, `ops.py:31`): the innermost place of one of the packages on the way of an error."""
+    place: tuple[str, str] | None = None
+    for frame, line in walk_tb(error.__traceback__):
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package in packages:
+            place = (package, f"{os.path.basename(frame.f_code.co_filename)}:{line}")
+    return place
 
 
 __all__ = [

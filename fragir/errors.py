@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
+from types import UnionType
 from typing import Any, cast
 
 _WIDTH = 160
@@ -105,6 +106,12 @@ def one_of(value: object, choices: Sequence[str], what: str) -> None:
     """FragirError where a word is none of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise FragirError(f"{what} is {_shown(value)}, it must be one of {', '.join(choices)}")
+
+
+def of_kind(value: object, kind: type | UnionType, what: str, hint: str | None = None) -> None:
+    """FragirError where a value is of another type; `what` says what is asked for."""
+    if not isinstance(value, kind):
+        raise FragirError(f"{what}, not {kind_of(value)}", hint=hint)
 
 
 def kind_of(value: object) -> str:

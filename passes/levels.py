@@ -10,15 +10,9 @@ from xdsl.ir import Attribute, Operation
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
+from fragir.passes.stages import STAGES
 
-PASSES = (
-    "frag-bufferize",
-    "convert-linalg-to-frag",
-    "frag-tile",
-    "frag-place",
-    "convert-frag-to-ptx",
-    "ptx",
-)
+PASSES = (*(stage.name for stage in STAGES), "ptx")
 """The road from a matrix program to text, in order; the last is the target `-t ptx`."""
 
 

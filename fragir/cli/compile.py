@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,9 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from fragir.pipeline import Observer
 
 LEVELS = ("placed", "lane", "ptx", "cubin")
 _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
@@ -30,6 +34,15 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
 @output_option
 @click.option("--entry", metavar="NAME", help="Compile this function only.")
 @click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass on stderr.")
+@click.option(
+    "-p",
+    "--passes",
+    metavar="PASS,...",
+    help="These passes and no others, as 'a-pass,another{option=1}'.",
+)
+@click.option(
+    "--print-pipeline", is_flag=True, help="Print the passes that are applied, as for -p."
+)
 @click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
 def main(
     program: str,
@@ -38,6 +51,8 @@ def main(
     output: str | None,
     entry: str | None,
     print_ir_after_all: bool,
+    passes: str | None,
+    print_pipeline: bool,
     comments: bool,
 ) -> None:
     """Compile matrix IR to placed tiles, lane code, PTX or a cubin."""
@@ -47,49 +62,80 @@ def main(
     known(target)
     refuse_to_replace(output, program)
     name = "<stdin>" if program == "-" else program
-    text = read_text(program, "MLIR")
+    listed = None if passes is None else _passes(passes, target)
+    work = Compilation(read_text(program, "MLIR"), name, level, target, entry, listed, comments)
+    work.observe = _print_ir if print_ir_after_all else None
     try:
-        result, said = _compiled(text, name, level, target, entry, print_ir_after_all, comments)
+        result: str | bytes = f"{work.pipeline()}\n" if print_pipeline else work.result()
     except FragirError as error:
         error.file = error.file or name
         raise
-    for words in said:
+    for words in work.warnings:
         note(f"warning: {words}")
     write_output(output, result)
 
 
-def _compiled(
-    text: str,
-    name: str,
-    level: str,
-    target: str,
-    entry: str | None,
-    print_ir_after_all: bool,
-    comments: bool,
-) -> tuple[str | bytes, list[str]]:
-    """The result, and what ptxas warns of, spills too."""
-    from fragir import compiler
+def _passes(text: str, target: str) -> list[ModulePass]:
+    from fragir import pipeline
 
-    module = compiler.parse(text, name)
-    if entry is not None:
-        _keep_only(module, entry)
-    observe = _print_ir if print_ir_after_all else None
-    if level == "placed":
-        compiler.lower(module, "placed", target, source=text, observe=observe)
-    else:
-        compiler.lower(module, "lane", target, source=text, observe=observe)
-        _note_instructions(module, target)
-    if level in ("placed", "lane"):
-        return _text(module), []
-    ptx = compiler.emit(module, target, comments=comments, source=text)
-    if level == "ptx":
-        return ptx, []
-    from fragir.lowering_notes import spill_notes
-    from fragir.toolchain.ptxas import assemble
+    return pipeline.parse(text, target)
 
-    assembled = assemble(ptx, target, filename=f"PTX of {name}")
-    warnings = [f"{code + ': ' if code else ''}{words}" for code, words in assembled.warnings]
-    return assembled.cubin, warnings + spill_notes(assembled.entries)
+
+@dataclass
+class Compilation:
+    """One program on its way to a level."""
+
+    text: str
+    name: str
+    level: str
+    target: str
+    entry: str | None
+    passes: list[ModulePass] | None
+    comments: bool
+    observe: Observer | None = None
+    warnings: list[str] = field(default_factory=list[str])
+    """What ptxas warns of, spills too."""
+
+    def pipeline(self) -> str:
+        """The passes that are applied, as pass-pipeline text."""
+        return self._lowered()[1]
+
+    def result(self) -> str | bytes:
+        """MLIR, PTX or a cubin."""
+        from fragir import compiler
+
+        module, _ = self._lowered()
+        if self.level != "placed":
+            _note_instructions(module, self.target)
+        if self.level in ("placed", "lane"):
+            return _text(module)
+        ptx = compiler.emit(module, self.target, comments=self.comments, source=self.text)
+        return ptx if self.level == "ptx" else self._assembled(ptx)
+
+    def _lowered(self) -> tuple[ModuleOp, str]:
+        """The module, and the passes that were applied to it."""
+        from fragir import compiler, pipeline
+
+        module = compiler.parse(self.text, self.name)
+        if self.entry is not None:
+            compiler.keep_only(module, compiler.choose_entry(module, self.entry))
+        compiler.check_sizes(module, self.text)
+        steps = compiler.steps(
+            module, "placed" if self.level == "placed" else "lane", self.target, self.passes
+        )
+        done = pipeline.run(steps, module, source=self.text, observe=self.observe)
+        return module, pipeline.text_of(done)
+
+    def _assembled(self, ptx: str) -> bytes:
+        from fragir.lowering_notes import spill_notes
+        from fragir.toolchain.ptxas import assemble
+
+        assembled = assemble(ptx, self.target, filename=f"PTX of {self.name}")
+        self.warnings = [
+            f"{code + ': ' if code else ''}{words}" for code, words in assembled.warnings
+        ]
+        self.warnings += spill_notes(assembled.entries)
+        return assembled.cubin
 
 
 def _note_instructions(module: ModuleOp, target: str) -> None:
@@ -114,18 +160,6 @@ def _level_of(output: str | None) -> str:
             f" give --to {'|'.join(LEVELS)}"
         )
     return _BY_ENDING[ending]
-
-
-def _keep_only(module: ModuleOp, entry: str) -> None:
-    """Removes every other function."""
-    from xdsl.dialects import func
-
-    from fragir.compiler import choose_entry
-
-    name = choose_entry(module, entry)
-    for op in list(module.ops):
-        if isinstance(op, func.FuncOp) and op.sym_name.data != name:
-            op.detach()
 
 
 def _print_ir(pass_name: str, module: ModuleOp) -> None:

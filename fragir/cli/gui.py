@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from xdsl.ir import Dialect
 
 
 def build_app(path: str | None, passes: str) -> Any:
@@ -22,27 +27,26 @@ def build_app(path: str | None, passes: str) -> Any:
         raise FragirError(
             "the terminal interface is not installed", hint="pip install 'fragir[gui]'"
         ) from None
-    from xdsl.dialects import get_all_dialects
-    from xdsl.passes import PassPipeline
-    from xdsl.transforms import get_all_passes
-
+    from fragir import pipeline, plugins
     from fragir.cli.files import read_text
-    from fragir.universe import FRAGIR_UNIVERSE
 
     text = None if path is None else read_text(path)
-    dialects = {**get_all_dialects(), **FRAGIR_UNIVERSE.all_dialects}
-    known = {**get_all_passes(), **FRAGIR_UNIVERSE.all_passes}
-    try:
-        pipeline = PassPipeline.parse_spec(known, passes).passes if passes else ()
-    except (Exception, SystemExit) as error:
-        raise FragirError(f"bad pipeline: {' '.join(str(error).split())}") from error
-    return InputApp(
-        tuple(dialects.items()),
-        tuple((name, get()) for name, get in sorted(known.items())),
-        path,
-        text,
-        tuple(pipeline),
-    )
+    chosen = tuple(pipeline.parse(passes))
+    others = plugins.plugins()  # the window lists what there is
+    dialects = dict(plugins.own_dialects())
+    for name in others.names("dialect"):
+        dialects.setdefault(name, partial(_dialect, name))
+    known = {name: get() for name, get in plugins.own_passes().items()}
+    for name in others.names("pass"):
+        with suppress(FragirError):  # told where it is asked for
+            known.setdefault(name, pipeline.pass_class(name))
+    return InputApp(tuple(dialects.items()), tuple(sorted(known.items())), path, text, chosen)
+
+
+def _dialect(name: str) -> Dialect:
+    from fragir.plugins import FragirContext
+
+    return FragirContext().get_dialect(name)
 
 
 @click.command("fragir-gui")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from traceback import walk_tb
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from fragir import diagnostics
+from fragir import diagnostics, pipeline, plugins
 from fragir.cli.common import guarded
 from fragir.cli.files import decoded, read_bytes, refuse_to_replace, write_output
 from fragir.errors import FragirError
@@ -28,8 +32,11 @@ class _Whole(io.StringIO):
 class FragirOptMain(xDSLOptMain):
     """Parses with locations, writes files as a whole; everything else is xdsl-opt."""
 
-    text: str | None = None
-    """The source, for messages."""
+    def __init__(self, description: str, args: Sequence[str] | None = None) -> None:
+        self.text: str | None = None
+        """The source, for messages."""
+        self._words = list(sys.argv[1:] if args is None else args)
+        super().__init__(description, self._words)
 
     def run(self) -> None:
         """As in xdsl-opt; the output file is replaced once everything has succeeded."""
@@ -50,12 +57,31 @@ class FragirOptMain(xDSLOptMain):
         return io.BytesIO(read_bytes(name)), ending.removeprefix(".")
 
     def register_all_dialects(self) -> None:
-        from xdsl.dialects import get_all_dialects
+        self.ctx = plugins.FragirContext()
 
-        from fragir.universe import FRAGIR_UNIVERSE
+    def register_all_passes(self) -> None:
+        self.available_passes.update(plugins.own_passes())
+        if {"-h", "--help"} & set(self._words):  # which lists them
+            for name in plugins.plugins().names("pass"):
+                self.available_passes.setdefault(name, partial(pipeline.pass_class, name))
 
-        for name, dialect in {**get_all_dialects(), **FRAGIR_UNIVERSE.all_dialects}.items():
-            self.ctx.register_dialect(name, dialect)
+    def register_all_targets(self) -> None:
+        """As in xdsl-opt; other packages are asked where the target is not one of ours."""
+        self.available_targets.update(plugins.own_targets())
+        options = argparse.ArgumentParser(add_help=False)
+        options.add_argument("-t", "--target", default="mlir")
+        name = str(options.parse_known_args(self._words)[0].target).partition("{")[0]
+        found = None if name in self.available_targets else plugins.plugins().find("target", name)
+        if found is not None:
+            self.available_targets[name] = found
+
+    def setup_pipeline(self) -> None:
+        """As in xdsl-opt; a pass that neither xDSL nor fragir has is looked for elsewhere."""
+        for spec in pipeline.specs(self.args.passes):
+            kind = pipeline.pass_class(spec.name)
+            pipeline.made(kind, spec)
+            self.available_passes[spec.name] = lambda kind=kind: kind
+        super().setup_pipeline()
 
     def register_all_frontends(self) -> None:
         super().register_all_frontends()
@@ -84,12 +110,24 @@ def _run(argv: Sequence[str]) -> None:
         if isinstance(error, ParseError):
             raise diagnostics.from_parse_error(error, name or "<input>") from error
         text = tool.text if tool is not None else None
-        raise diagnostics.from_exception(error, text, name) from error
+        one = _pass_of(error)
+        packages = plugins.imported_packages()
+        raise diagnostics.from_exception(
+            error, text, name, packages=packages, doing=f"the pass {one}" if one else "a package"
+        ) from error
     except BaseException as error:
         # xDSL's ArgSpecParseError derives from BaseException
         if type(error).__name__ != "ArgSpecParseError":
             raise
         raise FragirError(" ".join(str(error).split())) from error
+
+
+def _pass_of(error: BaseException) -> str | None:
+    """The name of the pass that an exception came out of."""
+    for frame, _ in walk_tb(error.__traceback__):
+        if isinstance(one := frame.f_locals.get("self"), ModulePass):
+            return one.name
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,348 @@
+"""A compiled kernel: its PTX, what it takes, and how it is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute
+
+from fragir.arguments import View, follows, row_major, scalar, whole
+from fragir.arguments import view as view_of
+from fragir.borrowed import Borrowed
+from fragir.errors import FragirError, extent, of_kind, one_of, whole_number
+from fragir.ptx import machines
+
+if TYPE_CHECKING:
+    from xdsl.dialects import func
+
+    from fragir.dialects.frag import GridAttr
+    from fragir.toolchain.ptxas import Assembled
+
+Place = Literal["emulator", "gpu", "auto"]
+PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a kernel as the program declares it.
+
+    `dims` has a number for a static dimension of a memref and a name for a dynamic one; `strides`
+    (elements) likewise, None for row-major order. A scalar has neither.
+    """
+
+    name: str
+    type: Attribute
+    dims: tuple[int | str, ...] = ()
+    strides: tuple[int | str, ...] | None = None
+
+    @property
+    def is_memory(self) -> bool:
+        return isinstance(self.type, MemRefType)
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether a program written at lane level takes an address."""
+        return self.type.name == "ptx.ptr"
+
+
+@dataclass
+class Kernel:
+    """A compiled entry: PTX, what it takes, and how to run it.
+
+    `promises` says which sizes are multiples of what (`frag.divisible`); a launch is held to it.
+    """
+
+    name: str
+    target: str
+    ptx: str
+    signature: tuple[Argument, ...]
+    grid_attribute: GridAttr | None
+    block: tuple[int, int, int]
+    shared: int
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+    promises: dict[str, int] = field(default_factory=dict[str, int])
+
+    @cached_property
+    def assembled(self) -> Assembled:
+        """What ptxas says of it: cubin, registers, spills, warnings."""
+        from fragir.toolchain import ptxas
+
+        return ptxas.assemble(self.ptx, self.target)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """A sentence for each of its tensor-core instructions that the target has not natively,
+        and one for spills, where there is a ptxas to tell."""
+        from fragir.lowering_notes import instruction_notes, spill_notes
+        from fragir.toolchain.find import PTXAS, find
+
+        words = (line.split(None, 1) for line in self.ptx.splitlines())
+        opcodes = (found[0] for found in words if found)
+        used = dict.fromkeys(
+            opcode for opcode in opcodes if opcode.startswith(("mma.", "wgmma.mma"))
+        )
+        try:
+            find(PTXAS)
+        except FragirError:
+            return instruction_notes(used, self.target)
+        return instruction_notes(used, self.target) + spill_notes(self.assembled.entries)
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code."""
+        return self.assembled.cubin
+
+    def grid(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """Blocks to launch for these sizes."""
+        self.check(sizes)
+        if self.grid_attribute is None:
+            return 1, 1, 1
+        try:
+            return self.grid_attribute.evaluate(dict(sizes))
+        except KeyError as error:
+            raise FragirError(
+                f"the grid of {self.name} needs the size {error.args[0]}",
+                hint="name a dimension so, with frag.sizes",
+            ) from None
+
+    def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
+        """The named sizes that the arrays' shapes give; FragirError where they contradict."""
+        return self._bind(self._views(arguments))
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """FragirError for sizes that break what the program promises of them."""
+        of_kind(sizes, Mapping, "sizes are a dict", 'write {"m": 256}')
+        for name, size in sizes.items():
+            whole_number(size, f"the size {name}")
+            divisor = self.promises.get(name, 1)
+            if size % divisor:
+                raise FragirError(
+                    f"{name} = {size}, but {self.name} is promised multiples of {divisor}",
+                    hint="pad the arrays, or compile without this frag.divisible",
+                )
+
+    def _bind(self, views: Sequence[View | None]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for argument, view in zip(self.signature, views, strict=True):
+            if view is None:
+                continue
+            for name, size in zip(argument.dims, view.shape, strict=True):
+                wanted = name if isinstance(name, int) else found.setdefault(name, size)
+                if wanted != size:
+                    raise FragirError(
+                        f"{argument.name} has shape {view.shape}; {self.name} takes "
+                        f"({', '.join(map(str, argument.dims))})"
+                        + ("" if isinstance(name, int) else f" with {name} = {wanted}")
+                    )
+            for name, stride in zip(argument.strides or (), view.strides, strict=False):
+                if isinstance(name, str):
+                    self.check({name: stride})
+        self.check(found)
+        return found
+
+    def _views(self, arguments: Sequence[object]) -> list[View | None]:
+        """The arrays among the arguments, each checked against its declaration."""
+        pairs = zip(self.signature, self._counted(arguments), strict=True)
+        return [
+            _array(value, argument) if argument.is_memory else None for argument, value in pairs
+        ]
+
+    def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
+        of_kind(arguments, Sequence, "arguments are a tuple or list")
+        if len(arguments) != len(self.signature):
+            names = ", ".join(argument.name for argument in self.signature)
+            raise FragirError(
+                f"{self.name} takes {len(self.signature)} arguments ({names}), not {len(arguments)}"
+            )
+        return arguments
+
+    def parameters(self, arguments: Sequence[object]) -> list[object]:
+        """The arguments as PTX's parameters: arrays, each followed by its dynamic sizes."""
+        views = self._views(arguments)
+        self._bind(views)
+        return self._parameters(arguments, views, self._borrowed(views))
+
+    def _borrowed(self, views: Sequence[View | None]) -> Borrowed:
+        pairs = zip(self.signature, views, strict=True)
+        return Borrowed({argument.name: view for argument, view in pairs if view is not None})
+
+    def _parameters(
+        self, arguments: Sequence[object], views: Sequence[View | None], borrowed: Borrowed
+    ) -> list[object]:
+        result: list[object] = []
+        for argument, value, view in zip(self.signature, arguments, views, strict=True):
+            if argument.is_pointer:
+                result.append(value)  # any buffer: a program of lanes says nothing of its shape
+                continue
+            if view is None:
+                result.append(scalar(value, argument.type, argument.name))
+                continue
+            result.append(borrowed.lend(view, argument.name))
+            extents = zip(view.shape, argument.dims, strict=True)
+            strides = zip(view.strides, argument.strides or (), strict=argument.strides is not None)
+            for number, declared in (*extents, *strides):
+                if isinstance(declared, str):
+                    result.append(whole(number, f"{declared} of {argument.name}"))
+        return result
+
+    def __call__(self, *arguments: object, on: Place = "auto", **options: Any) -> Any:
+        """Runs on arrays, written in place, with the grid that their sizes ask for.
+
+        `options` as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
+        """
+        grid = self.grid(self.sizes(arguments))
+        if 0 in grid:
+            self.parameters(arguments)
+            return self._nothing_to_do(on, options)
+        return self.launch(grid, self.block, *arguments, on=on, **options)
+
+    def _nothing_to_do(self, on: Place, options: Mapping[str, Any]) -> Any:
+        """What a run of no blocks gives, as for matrices without rows or columns."""
+        one_of(on, PLACES, "on")
+        if on == "gpu":
+            return None
+        from fragir.emulator import Report
+
+        return Report()
+
+    def launch(
+        self,
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int | None,
+        *arguments: object,
+        on: Place = "auto",
+        shared: int | None = None,
+        cluster: tuple[int, int, int] = (1, 1, 1),
+        stream: object = None,
+        **options: Any,
+    ) -> Any:
+        """Runs a grid; the emulator's report, or None from a GPU.
+
+        `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options (`check`,
+        `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
+        """
+        one_of(on, PLACES, "on")
+        views = self._views(arguments)
+        self._bind(views)
+        borrowed = self._borrowed(views)
+        parameters = self._parameters(arguments, views, borrowed)
+        blocks = extent(grid, "the grid")
+        threads = extent(self.block if block is None else block, "the block")
+        cluster = extent(cluster, "the cluster")
+        memory = self.shared if shared is None else whole_number(shared, "shared")
+        machine = options.get("target") or self.target
+        problem = machines.launch_problem(
+            machine, grid=blocks, block=threads, cluster=cluster, shared=memory
+        )
+        if problem is not None:
+            raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
+        asked = [
+            name for name, value in options.items() if value is not None and value is not False
+        ]
+        if on == "auto":
+            from fragir.toolchain import driver
+
+            on_gpu = any(view is not None and view.on_gpu for view in views)
+            has_gpu = not asked and driver.available() is None
+            on = "gpu" if on_gpu or has_gpu else "emulator"
+        report = None
+        if on == "gpu":
+            if asked:
+                raise FragirError(
+                    f"a GPU knows no {' and no '.join(asked)}", hint='run it with on="emulator"'
+                )
+            from fragir.toolchain import driver
+
+            driver.launch(
+                self.cubin,
+                self.name,
+                grid=blocks,
+                block=threads,
+                arguments=parameters,
+                shared=memory,
+                cluster=cluster,
+                stream=stream,
+            )
+        else:
+            from fragir import emulator
+
+            for argument, view in zip(self.signature, views, strict=True):
+                if view is not None and view.on_gpu:
+                    raise FragirError(
+                        f"{argument.name} lies on a GPU, the emulator runs on the host",
+                        hint='copy it to the host, or run with on="gpu"',
+                    )
+            report = emulator.run(
+                self.ptx,
+                self.name,
+                grid=blocks,
+                block=threads,
+                arguments=parameters,
+                shared=memory,
+                cluster=cluster,
+                **options,
+            )
+        borrowed.give_back()
+        return report
+
+
+def _array(value: object, argument: Argument) -> View:
+    """An argument as an array of the declared elements, rank and strides."""
+    from fragir.dialects.narrow import memref_type
+
+    view = view_of(value, memref_type(argument.type).element_type, argument.name)
+    if len(view.shape) != len(argument.dims):
+        raise FragirError(
+            f"{argument.name} has {len(view.shape)} dimensions, "
+            f"the kernel takes {len(argument.dims)}"
+        )
+    wanted = row_major(view.shape) if argument.strides is None else argument.strides
+    if not follows(view.shape, view.strides, wanted):
+        raise FragirError(
+            f"{argument.name} has strides {view.strides} (elements), the kernel takes "
+            f"({', '.join(map(str, wanted))})",
+            hint="pass a contiguous copy, or declare the strides: strided<[...]> in a program, "
+            "strides=... in Python",
+        )
+    return view
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a function of tiles says of the kernel that it becomes."""
+
+    signature: tuple[Argument, ...]
+    grid: GridAttr | None
+    promises: dict[str, int]
+
+
+def interface_of(function: func.FuncOp) -> Interface:
+    """What a function takes, with the names of its dynamic sizes, its grid and its promises."""
+    from fragir.dialects import frag
+
+    grid = function.attributes.get("frag.grid")
+    return Interface(
+        signature_of(function),
+        grid if isinstance(grid, frag.GridAttr) else None,
+        frag.promises_of(function),
+    )
+
+
+def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
+    """What a function takes, with the names of its dynamic sizes."""
+    from fragir.dialects import frag
+    from fragir.dialects.narrow import is_memref
+
+    result: list[Argument] = []
+    for i, argument in enumerate(function.body.block.args):
+        name = argument.name_hint or f"arg{i}"
+        type_ = argument.type
+        if not is_memref(type_):
+            result.append(Argument(name, type_))
+            continue
+        result.append(Argument(name, type_, *frag.size_names(function, i)))
+    return tuple(result)

@@ -1,0 +1,231 @@
+"""Pipelines: the passes that a program goes through, chosen by its contents or given by name.
+
+A pipeline is written as in xDSL, `frag-tile{target="sm_80"},frag-place`, which `fragir-opt -p` and
+`fragir compile -p` take. Which passes a program needs is said by the rows of
+`fragir.passes.stages`, and those that other packages add to them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+
+from fragir import diagnostics, plugins
+from fragir.errors import FragirError, kind_of
+from fragir.passes.stages import DIALECTS, LEVELS, STAGES, Contents, Stage
+
+Level = Literal["placed", "lane"]
+Observer = Callable[[str, ModuleOp], None]
+Given = str | ModulePass | type[ModulePass]
+"""A pass: its name, pass-pipeline text, an object, or a class that can do without options."""
+
+
+# What a program needs -------------------------------------------------------------------------
+
+
+def road(contents: Contents, to: Level) -> tuple[Stage, ...]:
+    """The stages up to a level: ours and, for a program of other dialects, other packages'."""
+    stages = STAGES
+    if not contents.dialects <= DIALECTS:
+        stages = plugins.inserted(STAGES, plugins.outside_stages())
+    if to == "lane":
+        return stages
+    names = [stage.name for stage in stages]
+    return stages[: names.index(LEVELS[to]) + 1]
+
+
+def needed(module: ModuleOp, to: Level, target: str) -> Iterator[ModulePass]:
+    """The passes that a module needs on its way to a level, each to be applied before the next.
+
+    Whether a stage is needed is asked of the module as it is by then.
+    """
+    contents: Contents | None = Contents(module)
+    for stage in road(contents, to):
+        contents = contents or Contents(module)
+        if _asked(stage, contents):
+            yield from parse(stage.passes, target)
+            contents = None  # the passes have changed the module
+
+
+def _asked(stage: Stage, contents: Contents) -> bool:
+    try:
+        return stage.needed(contents)
+    except FragirError:
+        raise
+    except Exception as error:
+        package = plugins.package_of(stage.needed) or "fragir"
+        raise diagnostics.from_exception(
+            error, packages=(package,), doing=f"the stage {stage.name}"
+        ) from error
+
+
+# What a user asks for -------------------------------------------------------------------------
+
+
+def parse(text: str, target: str | None = None) -> list[ModulePass]:
+    """The passes of pass-pipeline text; FragirError for what is none, or has other options.
+
+    A pass whose field `target` is an SM by default gets `target`, unless the text gives it one.
+    """
+    return [made(pass_class(spec.name), spec, target) for spec in specs(text)]
+
+
+def specs(text: str) -> list[ArgSpec]:
+    """The names and options in pass-pipeline text; FragirError where it is not well-formed."""
+    try:
+        return list(parse_pipeline(text))
+    except BaseException as error:
+        # xDSL's ArgSpecParseError derives from BaseException
+        if type(error).__name__ != "ArgSpecParseError":
+            raise
+        lines = (
+            str(error).strip().split("\n")
+        )  # a title, `pass-pipeline:1:12`, the text, a caret, words
+        column = lines[1].rpartition(":")[2].strip() if len(lines) > 1 else "1"
+        raise FragirError(
+            f"`{text}` is no pipeline, at column {column}: {lines[-1].strip()}",
+            hint="write 'a-pass,another{option=1}'",
+        ) from error
+
+
+def pass_class(name: str) -> type[ModulePass]:
+    """The pass of a name, be it another package's; FragirError where there is none."""
+    own = plugins.own_passes()
+    if name in own:
+        return own[name]()
+    found = plugins.plugins().find("pass", name)
+    if found is not None:
+        return found()
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*own, *plugins.plugins().names("pass")], n=1)
+    raise FragirError(
+        f"there is no pass {name}{plugins.plugins().excuses()}",
+        hint=f"did you mean {near[0]}?" if near else "`fragir-opt --help` lists the passes",
+    )
+
+
+def made(kind: type[ModulePass], spec: ArgSpec, target: str | None = None) -> ModulePass:
+    """A pass with the options of pass-pipeline text; FragirError where it has not these."""
+    spec = spec.normalize_parameter_names()
+    if target is not None and "target" not in spec.parameters and _for_machine(kind):
+        spec.parameters["target"] = (target,)
+    try:
+        return kind.from_pass_spec(spec)
+    except FragirError:
+        raise
+    except Exception as error:
+        raise FragirError(
+            f"the pass {spec} cannot be had: {diagnostics.message_of(error)}",
+            hint=_options(kind),
+        ) from error
+
+
+def _for_machine(kind: type[ModulePass]) -> bool:
+    """Whether a pass has a field `target` that names an SM."""
+    return any(
+        field.name == "target" and str(field.default).startswith("sm_")
+        for field in dataclasses.fields(kind)
+    )
+
+
+def _options(kind: type[ModulePass]) -> str:
+    fields = [field.name.replace("_", "-") for field in dataclasses.fields(kind) if field.init]
+    return f"its options: {', '.join(fields)}" if fields else "it has no options"
+
+
+def passes_of(given: str | Sequence[Given], target: str) -> list[ModulePass]:
+    """The passes that a caller lists: names, pass-pipeline text, objects and classes.
+
+    FragirError for anything else.
+    """
+    result: list[ModulePass] = []
+    given = [given] if isinstance(given, str | ModulePass | type) else given
+    for item in cast("Iterable[object]", given):
+        if isinstance(item, str):
+            result += parse(item, target)
+        elif isinstance(item, ModulePass):
+            result.append(item)
+        elif isinstance(item, type) and issubclass(item, ModulePass):
+            result.append(made(item, ArgSpec(item.name, {}), target))
+        else:
+            raise FragirError(
+                "a pass is a name, its text with options, or a ModulePass, not "
+                + kind_of(cast("object", item))
+            )
+    return result
+
+
+def text_of(passes: Iterable[ModulePass]) -> str:
+    """Pass-pipeline text for passes, with the target of each that has one."""
+    return ",".join(str(_spec(one)) for one in passes)
+
+
+def _spec(one: ModulePass) -> ArgSpec:
+    spec = one.pipeline_pass_spec()
+    if _for_machine(type(one)):
+        spec.parameters["target"] = (getattr(one, "target"),)
+    return spec
+
+
+# Running --------------------------------------------------------------------------------------
+
+
+def run(
+    passes: Iterable[ModulePass],
+    module: ModuleOp,
+    *,
+    source: str | None = None,
+    before: Callable[[ModuleOp], None] | None = None,
+    observe: Observer | None = None,
+    times: dict[str, float] | None = None,
+) -> list[ModulePass]:
+    """Applies passes to a module in place; those that were applied.
+
+    `before(module)` sees it before each pass, `observe(pass name, module)`, verified, after each;
+    `times` gets their times in ms. Every exception becomes a FragirError: a fault in a pass or an
+    operation of another package is told as that package's.
+    """
+    ctx = plugins.FragirContext()
+    applied: list[ModulePass] = []
+    for one in passes:
+        if before is not None:
+            before(module)
+        package = plugins.package_of(type(one))
+        start = time.perf_counter()
+        try:
+            one.apply(ctx, module)
+        except Exception as error:
+            packages = plugins.packages_of(module) | plugins.imported_packages()
+            packages |= {package} if package else set()
+            raise diagnostics.from_exception(
+                error, source, packages=packages, doing=f"the pass {one.name}"
+            ) from error
+        if times is not None:
+            times[one.name] = times.get(one.name, 0.0) + (time.perf_counter() - start) * 1e3
+        if package is not None:
+            _check(module, one, package, source)
+        elif observe is not None:
+            diagnostics.verify(module, source)
+        if observe is not None:
+            observe(one.name, module)
+        applied.append(one)
+    return applied
+
+
+def _check(module: ModuleOp, one: ModulePass, package: str, source: str | None) -> None:
+    """Verifies what a pass of another package has left."""
+    try:
+        diagnostics.verify(module, source)
+    except FragirError as error:
+        error.message = f"the pass {one.name} of {package} leaves a wrong program: {error.message}"
+        raise
+
+
+__all__ = ["Contents", "Given", "Level", "Observer", "Stage", "parse", "passes_of", "text_of"]

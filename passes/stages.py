@@ -1,0 +1,108 @@
+"""The road from a matrix program to what one lane does: a row a step, in order.
+
+A row says which pass the step is and which programs need it. A module's pipeline is what these rows
+select, asked in order, each of the module as the passes before it left it. Packages add rows
+through the entry point `fragir.stages` (docs/extending.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+
+
+class Contents:
+    """What a module contains, as far as rows ask; looked up at the first question."""
+
+    def __init__(self, module: ModuleOp):
+        self.module = module
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The names of its operations, such as `frag.matmul`."""
+        return frozenset(op.name for op in self.module.walk())
+
+    @cached_property
+    def dialects(self) -> frozenset[str]:
+        """The dialects of its operations."""
+        return frozenset(name.partition(".")[0] for name in self.operations)
+
+    @cached_property
+    def functions(self) -> tuple[func.FuncOp, ...]:
+        return tuple(op for op in self.module.ops if isinstance(op, func.FuncOp))
+
+    @cached_property
+    def passes_tensors(self) -> bool:
+        """Whether a function takes or returns a tensor."""
+        return any(
+            isinstance(type_, TensorType)
+            for function in self.functions
+            for type_ in (*function.function_type.inputs, *function.function_type.outputs)
+        )
+
+    @cached_property
+    def has_lanes(self) -> bool:
+        """Whether a function is at the lane level: a program of lanes needs no pass of ours."""
+        return any(is_lanes(function) for function in self.functions)
+
+
+def is_lanes(function: func.FuncOp) -> bool:
+    """Whether a function says what one lane does."""
+    return "ptx.ntid" in function.attributes
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the road.
+
+    `passes` is pass-pipeline text, as `toy-fuse,toy-to-frag{unroll=2}`; a pass with a field
+    `target` (such as "sm_80") gets the compilation's, unless the text says one. `needed` tells
+    whether a module needs the step. `before` names the stage it comes ahead of, by its `name`, or
+    `ptx`: after all others.
+    """
+
+    passes: str
+    needed: Callable[[Contents], bool]
+    before: str = "ptx"
+
+    @property
+    def name(self) -> str:
+        """The name of its first pass, which stands for the stage."""
+        return self.passes.partition(",")[0].partition("{")[0].strip()
+
+
+def _of_tiles(contents: Contents) -> bool:
+    return not contents.has_lanes
+
+
+def _tensors(contents: Contents) -> bool:
+    return _of_tiles(contents) and ("tensor" in contents.dialects or contents.passes_tensors)
+
+
+def _linalg(contents: Contents) -> bool:
+    return _of_tiles(contents) and "linalg" in contents.dialects
+
+
+def _products(contents: Contents) -> bool:
+    return _of_tiles(contents) and "frag.matmul" in contents.operations
+
+
+STAGES = (
+    Stage("frag-bufferize", _tensors, "convert-linalg-to-frag"),
+    Stage("convert-linalg-to-frag", _linalg, "frag-tile"),
+    Stage("frag-tile", _products, "frag-place"),
+    Stage("frag-place", _of_tiles, "convert-frag-to-ptx"),
+    Stage("convert-frag-to-ptx", _of_tiles, "ptx"),
+)
+
+LEVELS = {"placed": "frag-place", "lane": "convert-frag-to-ptx"}
+"""The stage of ours that ends at each level."""
+
+DIALECTS = frozenset(
+    ("arith", "builtin", "frag", "func", "linalg", "math", "memref", "ptx", "scf", "tensor")
+)
+"""What the passes of these rows know: a program with anything else may need another package's."""
