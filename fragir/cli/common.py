@@ -33,6 +33,12 @@ json_option = click.option(
 output_option = click.option(
     "-o", "--output", metavar="FILE", help="Write here instead of to stdout."
 )
+passes_option = click.option(
+    "-p",
+    "--passes",
+    metavar="PASS,...",
+    help="These passes and no others, as 'a-pass,another{option=1}'.",
+)
 target_option = click.option("--target", metavar="SM", required=True, help="As in sm_90a.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fragir.cli.common import command, note, output_option
+from fragir.cli.common import command, note, output_option, passes_option
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 from fragir.errors import FragirError
 
@@ -34,12 +34,7 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
 @output_option
 @click.option("--entry", metavar="NAME", help="Compile this function only.")
 @click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass on stderr.")
-@click.option(
-    "-p",
-    "--passes",
-    metavar="PASS,...",
-    help="These passes and no others, as 'a-pass,another{option=1}'.",
-)
+@passes_option
 @click.option(
     "--print-pipeline", is_flag=True, help="Print the passes that are applied, as for -p."
 )

@@ -1,0 +1,298 @@
+"""One program, run once and judged: the steps of `fragir run`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from fragir.cli import trial_report as report
+from fragir.cli.common import Progress, note
+from fragir.cli.limit import NONE, Limit
+from fragir.cli.memory import refuse_too_large
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+    from fragir.compiled import Kernel
+    from fragir.reference.comparison import Comparison, Verdict
+    from fragir.reference.inputs import Kind, Slot
+
+Place = Literal["emulator", "gpu"]
+
+
+@dataclass
+class Trial:
+    """One program, run once and judged."""
+
+    text: str
+    file: str
+    entry: str | None
+    target: str
+    place: Place
+    machine: str | None
+    limit: Limit = NONE
+    passes: list[ModulePass] | None = None
+    """Those that are applied, where not those that the program needs."""
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+    kernel: Kernel = field(init=False)
+    slots: list[Slot] = field(init=False)
+    sizes: dict[str, int] = field(init=False)
+    inputs: list[Any] = field(init=False)
+    expected: dict[int, Any] = field(init=False)
+    answers: dict[int, Any] = field(default_factory=dict[int, Any])
+    rtol: float | None = None
+    results: list[Any] = field(init=False)
+    comparisons: dict[str, Comparison] = field(default_factory=dict[str, "Comparison"])
+    registers: int | None = None
+    spills: int | None = None
+    shared: int = 0
+    tensor_instructions: str | None = None
+
+    def timed(self, stage: str, function: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        result = function()
+        self.stages[stage] = (time.perf_counter() - start) * 1e3
+        return result
+
+    # --- the steps ----------------------------------------------------------------------------
+
+    def compile(self) -> None:
+        """MLIR to PTX; a stage for each pass."""
+        from fragir import compiler
+
+        try:
+            self.kernel = compiler.compile(
+                self.text,
+                target=self.target,
+                entry=self.entry,
+                passes=self.passes,
+                filename=self.file,
+            )
+        except FragirError as error:
+            error.file = error.file or self.file
+            raise
+        self.stages |= self.kernel.stages
+
+    def prepare(self, sizes: dict[str, int], given: dict[str, str], kind: Kind, seed: int) -> None:
+        """Sizes and contents of all arguments."""
+        from fragir.reference.inputs import generate, resolve, slots
+
+        function = self._function(bufferized=True)
+        if "ptx.ntid" in function.attributes:
+            raise FragirError(
+                f"{self.kernel.name} is lane code, whose meaning is its PTX",
+                self.file,
+                hint="run it with `fragir emulate`",
+            )
+        self.slots = slots(function)
+        values = self._given(given)
+        arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
+        arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}
+        self.sizes = resolve(self.slots, sizes, arrays)
+        refuse_too_large(self.slots, self.sizes)
+        self.kernel.check(self.sizes)
+        self.inputs = self.timed(
+            "inputs", lambda: generate(function, self.slots, self.sizes, values, kind, seed)
+        )
+
+    def _function(self, bufferized: bool = False) -> Any:
+        """The program as it was written: passes have changed the kernel's copy.
+
+        Bufferized, its arguments are the kernel's: results of tensors are arguments too.
+        """
+        from xdsl.dialects import func
+
+        from fragir import compiler
+        from fragir.passes.frag_bufferize import FragBufferizePass
+
+        module = compiler.parse(self.text, self.file)
+        functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+        function = next(f for f in functions if f.sym_name.data == self.kernel.name)
+        if bufferized:
+            for other in functions:
+                if other is not function:
+                    other.detach()
+            FragBufferizePass().apply(compiler.context(), module)
+        return function
+
+    def _given(self, given: dict[str, str]) -> dict[str, Any]:
+        """The values of `--arg`."""
+        from fragir.cli.arguments import read_array
+        from fragir.reference.inputs import array_from, scalar_from
+
+        known = {slot.name: slot for slot in self.slots}
+        values: dict[str, Any] = {}
+        for name, text in given.items():
+            slot = known.get(name)
+            if slot is None:
+                raise FragirError(
+                    f"{self.kernel.name} has no argument {name}",
+                    hint=f"it has {', '.join(known) or 'none'}",
+                )
+            if slot.shape is None:
+                values[name] = scalar_from(text, slot)
+            else:
+                values[name] = array_from(read_array(text), slot)
+        return values
+
+    def assemble(self) -> None:
+        """PTX to a cubin, where there is a ptxas: an emulator needs none."""
+        from fragir.lowering_notes import spill_notes
+        from fragir.toolchain.find import PTXAS, find
+
+        try:
+            find(PTXAS)
+        except FragirError as error:
+            if self.place == "gpu":
+                raise
+            note(f"not assembled: {error.sentence}")
+            return
+        assembled = self.timed("ptxas", lambda: self.kernel.assembled)
+        for code, message in assembled.warnings:
+            note(f"warning: {code + ': ' if code else ''}{message}")
+        info = assembled.entries[self.kernel.name]
+        for words in spill_notes({self.kernel.name: info}):
+            note(f"warning: {words}")
+        self.registers = info.registers
+        self.spills = info.spill_stores + info.spill_loads
+        self.shared = info.shared
+        self.tensor_instructions = _tensor_instructions(assembled.cubin)
+
+    def evaluate(self) -> None:
+        """What the outputs must be; errors of the program appear here with their place in it."""
+        from fragir.dialects.frag import GridAttr
+        from fragir.reference import evaluate, outputs
+
+        function, bufferized = self._function(), self._function(bufferized=True)
+        written = outputs(bufferized)
+        if not written:
+            raise FragirError(
+                f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
+            )
+        grid = bufferized.attributes.get("frag.grid")
+        blocks = grid.evaluate(self.sizes) if isinstance(grid, GridAttr) else (1, 1, 1)
+        expected = self.timed(
+            "reference",
+            lambda: evaluate(
+                function,
+                self.inputs,
+                target=self.machine or self.target,
+                grid=blocks,
+                source=self.text,
+            ),
+        )
+        self.expected = {i: expected[i] for i in written}
+
+    def ask(self, expected: dict[str, str]) -> None:
+        """What `--expect` says of outputs."""
+        if expected:
+            from fragir.cli.expect import answers
+
+            self.answers = self.timed(
+                "expect", lambda: answers(expected, self.slots, list(self.expected), self.inputs)
+            )
+
+    def execute(self) -> None:
+        """Runs it on copies of the inputs."""
+        self.shared += self.kernel.shared
+        self.results = [x.copy() if hasattr(x, "copy") else x for x in self.inputs]
+        grid = self.kernel.grid(self.sizes)
+        with Progress("running") as progress:
+            options: dict[str, Any] = {}
+            if self.place == "emulator":
+                options = {
+                    "progress": progress,
+                    "heartbeat": progress.beat,
+                    "target": self.target,
+                    "limit": self.limit,
+                }
+            self.timed(
+                "run",
+                lambda: self.kernel.launch(grid, None, *self.results, on=self.place, **options),
+            )
+
+    def judge(self, rtol: float | None = None, allowed: float = 0.0) -> None:
+        """Compares every output with the reference, and with the answers from outside."""
+        from fragir.reference import compare
+
+        self.rtol = rtol
+        for i, expected in self.expected.items():
+            slot = self.slots[i]
+            self.comparisons[slot.name] = compare(
+                expected,
+                self.results[i],
+                slot.element,
+                answer=self.answers.get(i),
+                rtol=rtol,
+                allow_unjudged=allowed,
+            )
+
+    # --- the verdict ----------------------------------------------------------------------------
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all outputs'."""
+        verdicts = {found.verdict for found in self.comparisons.values()}
+        if "FAIL" in verdicts:
+            return "FAIL"
+        return "UNJUDGED" if "UNJUDGED" in verdicts else "PASS"
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == "PASS"
+
+    @property
+    def unjudged(self) -> int:
+        return sum(found.unjudged for found in self.comparisons.values())
+
+    @property
+    def judged_by(self) -> str:
+        """What judges elements besides their bounds."""
+        if self.rtol is not None:
+            return f"rtol {self.rtol:g}"
+        return "expect" if self.answers else "bound"
+
+    @property
+    def mismatches(self) -> int:
+        return sum(found.mismatches for found in self.comparisons.values())
+
+    @property
+    def worst(self) -> Comparison:
+        """The comparison with the largest error, among those with mismatches if there are any."""
+
+        def rank(found: Comparison) -> tuple[bool, float, float]:
+            judged = not math.isnan(found.max_error)
+            return (
+                found.mismatches > 0,
+                found.max_error if judged else -1.0,
+                found.bound if judged else -1.0,
+            )
+
+        return max(self.comparisons.values(), key=rank)
+
+    def document(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return report.document(self)
+
+
+_TENSOR_OPCODES = (
+    *("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "BMMA"),
+    *("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
+)
+
+
+def _tensor_instructions(cubin: bytes) -> str | None:
+    """`32 HMMA`: how many stand in the SASS; None without an nvdisasm for this machine."""
+    from fragir.toolchain.find import NVDISASM, find
+    from fragir.toolchain.sass import disassemble, opcodes
+
+    try:
+        find(NVDISASM)
+        counts = opcodes(disassemble(cubin))
+    except FragirError:  # none, or one that knows this machine no more
+        return None
+    return ", ".join(f"{counts[name]} {name}" for name in _TENSOR_OPCODES if counts[name]) or "none"

@@ -1,0 +1,78 @@
+"""What `fragir run` says of a trial: its JSON document, its tables, its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fragir.cli.common import print_table
+
+if TYPE_CHECKING:
+    from fragir.cli.trial import Trial
+    from fragir.reference.comparison import Comparison
+
+
+def document(trial: Trial) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "entry": trial.kernel.name,
+        "target": trial.target,
+        "on": trial.place,
+        "stages": {name: round(ms, 3) for name, ms in trial.stages.items()},
+        "registers": trial.registers,
+        "spills": trial.spills,
+        "shared": trial.shared,
+        "max_error": _finite(trial.worst.max_error),
+        "bound": _finite(trial.worst.bound),
+        "mismatches": trial.mismatches,
+        "unjudged": trial.unjudged,
+        "judged_by": trial.judged_by,
+        "result": trial.verdict,
+    }
+
+
+def show(trial: Trial) -> None:
+    """Two tables and the verdict on stdout."""
+    sizes = " ".join(f"{name}={size}" for name, size in trial.sizes.items())
+    print(f"{trial.kernel.name} for {trial.target} on the {trial.place}: {sizes}")
+    print_table(["stage", "ms"], [(name, round(ms, 1)) for name, ms in trial.stages.items()])
+    rows: list[tuple[str, str]] = [
+        ("registers", _or_unknown(trial.registers)),
+        ("spills", _or_unknown(trial.spills, " bytes")),
+        ("shared memory", f"{trial.shared} bytes"),
+        ("tensor-core instructions", trial.tensor_instructions or "unknown"),
+    ]
+    for name, found in trial.comparisons.items():
+        rows += _rows(name, found)
+    print_table(["what", "value"], rows)
+    print(trial.verdict)
+
+
+def _rows(name: str, found: Comparison) -> Sequence[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if not math.isnan(found.max_error):
+        limit = f"(bound {found.bound:.3g})"
+        rows.append((f"largest error in {name}", f"{found.max_error:.3g} {limit}"))
+    if found.worst is not None:
+        place = ", ".join(map(str, found.worst))
+        rows.append((f"mismatches in {name}", str(found.mismatches)))
+        rows.append(
+            (f"worst, {name}[{place}]", f"{found.found:.9g}, expected {found.expected:.9g}")
+        )
+    if found.unjudged:
+        share = f"{found.unjudged} of {found.size} elements"
+        if found.unbounded < found.unjudged:
+            share += ", all NaN by the program, as any mistake would give"
+        else:
+            share += " may overflow or be no number; --expect gives an answer"
+        rows.append((f"unjudged in {name}", share))
+    return rows
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _or_unknown(number: int | None, unit: str = "") -> str:
+    return "unknown" if number is None else f"{number}{unit}"
