@@ -33,6 +33,8 @@ from fragir.errors import FragirError
 ModelT = TypeVar("ModelT")
 Names = tuple[str | None, ...]
 """A name for each dimension of a memory or tile, None where there is none to give."""
+Loops = tuple[int | None, ...]
+"""For each dimension of a memory or tensor the number of the loop that runs along it."""
 
 
 class Registry(Generic[ModelT]):
@@ -251,6 +253,10 @@ class Dimensions:
         From the names of its dimensions those of the origin's; None where there is no such origin.
         """
         return None
+
+    def loops(self) -> Iterable[tuple[SSAValue, Loops]]:
+        """Operands whose dimensions run together: one loop, one size, so one name."""
+        return ()
 
     def sparsity(self) -> tuple[SSAValue, int] | None:
         """The operand that holds metadata of a sparse product, and elements of K in a chunk."""

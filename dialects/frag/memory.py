@@ -135,7 +135,7 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
 
 @op_definition
-class ViewOp(IRDLOperation, MemoryInterface):
+class ViewOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     """One matrix of a stack in shared memory: the last two dimensions at the given indices."""
 
     name = "frag.view"
@@ -169,6 +169,11 @@ class ViewOp(IRDLOperation, MemoryInterface):
     def view_of(self) -> SSAValue:
         """The stack."""
         return self.memory
+
+    def origin(self, names: Names) -> tuple[SSAValue, Names]:
+        """The stack: a view leaves out leading dimensions."""
+        missing = len(memref_type(self.memory.type).get_shape()) - len(names)
+        return self.memory, (*[None] * missing, *names)
 
     def verify_(self) -> None:
         memory = memref_type(self.memory.type)

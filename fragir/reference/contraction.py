@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -12,33 +10,34 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference import elementwise
 from fragir.reference.bounded import Bounded, apart, bounded, rounded
+from fragir.reference.element_types import type_name
 from fragir.reference.formats import FLOATS, INTEGERS
 from fragir.reference.memory import Memory
+from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chains, dot
 
-if TYPE_CHECKING:
-    from fragir.reference.interpreter import Interpreter
 
-
-def run(it: Interpreter, op: LinalgStructuredOperation) -> None:
+@MEANINGS.attach(LinalgStructuredOperation)
+def structured(run: Run, op: LinalgStructuredOperation) -> None:
     """Evaluates one operation and writes its outputs, or binds its tensors."""
     if len(op.outputs) != 1:
         raise FragirError(f"the reference knows {op.name} with one output only")
     kinds = [attribute.data for attribute in op.get_iterator_types()]
     if all(kind == IteratorType.PARALLEL for kind in kinds):
-        result = _elementwise(it, op)
+        result = _elementwise(run, op)
     else:
-        result = _contract(it, op)
+        result = _contract(run, op)
     output = op.outputs[0]
     if isinstance(output.type, TensorType):
-        it.values[op.res[0]] = result
-        if output in it.homes:
-            it.homes[op.res[0]] = it.homes[output]
+        run[op.res[0]] = result
+        if output in run.homes:
+            run.homes[op.res[0]] = run.homes[output]
         return
-    home = it.values[output]
+    home = run.values[output]
     assert isinstance(home, Memory)
     home.write(result)
 
@@ -60,9 +59,9 @@ def _dims(map_: AffineMap) -> list[int]:
 # Elementwise -------------------------------------------------------------------------------------
 
 
-def _elementwise(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
+def _elementwise(run: Run, op: LinalgStructuredOperation) -> Bounded:
     maps = _maps(op)
-    operands = [it.bounded(value) for value in (*op.inputs, *op.outputs)]
+    operands = [run[value] for value in (*op.inputs, *op.outputs)]
     loops = maps[0].num_dims
     extents = [1] * loops
     for map_, operand in zip(maps, operands, strict=True):
@@ -70,7 +69,7 @@ def _elementwise(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
             if isinstance(expression, AffineDimExpr):
                 extents[expression.position] = size
     spread = [_spread(x, map_, loops) for x, map_ in zip(operands, maps, strict=True)]
-    result = it.elementwise(op.body.block, spread, extents)[0]
+    result = run.region(op.body.block, spread, extents)[0]
     order = _dims(maps[-1])
     if sorted(order) != list(range(loops)):
         raise FragirError(f"{op.name}: the output's indexing map must name every loop once")
@@ -101,9 +100,7 @@ def _spread(x: Bounded, map_: AffineMap, loops: int) -> Bounded:
 # Contractions ------------------------------------------------------------------------------------
 
 
-def _contract(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
-    from fragir.reference.interpreter import type_name
-
+def _contract(run: Run, op: LinalgStructuredOperation) -> Bounded:
     block = op.body.block
     unsigned = _factors(block) if len(op.inputs) == 2 else None
     if unsigned is None:
@@ -119,17 +116,17 @@ def _contract(it: Interpreter, op: LinalgStructuredOperation) -> Bounded:
     if {*first, *second} != {*batch, *rows, *columns, *inner}:
         raise FragirError(f"{op.name}: every loop must index the output or both inputs")
     names = [type_name(value.type) for value in op.inputs]
-    factors = [it.bounded(value) for value in op.inputs]
+    factors = [run[value] for value in op.inputs]
     for i, without_sign in enumerate(unsigned):
         if without_sign and names[i][0] == "s":
             names[i] = f"u{names[i][1:]}"
             factors[i] = Bounded(INTEGERS[names[i]].wrapped(factors[i].value), factors[i].bound)
     a = _arranged(factors[0], first, batch, rows, inner)
     b = _arranged(factors[1], second, batch, inner, columns)
-    old = it.bounded(op.outputs[0])
+    old = run[op.outputs[0]]
     c = _arranged(old, out, batch, rows, columns)
     types = names[0], names[1], type_name(op.outputs[0].type)
-    result = product(a, b, c, types, it.target)
+    result = product(a, b, c, types, run.target)
     order = [*batch, *rows, *columns]
     shape = [old.value.shape[out.index(d)] for d in order]
     back = [order.index(d) for d in out]

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, TensorType
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.dialects.memref import AlterShapeOperation
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from fragir.dialects import frag
+from fragir.dialects.interfaces import accesses_of
 from fragir.errors import FragirError, kind_of
+from fragir.reference import accesses as accesses  # of operations of xDSL
+from fragir.reference import meanings as meanings  # of all operations but foreign ones
 from fragir.reference.bounded import Bounded, exactly
+from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to
-from fragir.reference.interpreter import PREDICATE, Interpreter, Value, type_name
 from fragir.reference.memory import Memory, memory_of
+from fragir.reference.run import Note, Run, Value
 
 
 def evaluate(
@@ -27,6 +28,7 @@ def evaluate(
     target: str = "sm_80",
     grid: tuple[int, int, int] = (1, 1, 1),
     source: str | None = None,
+    unknown: Note | None = None,
 ) -> list[Bounded | None]:
     """What every memory argument holds after the function has run; None for scalars.
 
@@ -37,6 +39,9 @@ def evaluate(
     float32) or numbers; arrays are left as they are. `target` says whose tensor cores add.
     `source` is the program's text, for errors. Raises FragirError, with the place where there is
     one, for operations that have no meaning here and for accesses out of bounds.
+
+    An operation that can be compiled but does not say what it means (a foreign one) may give
+    anything: what depends on it has an infinite bound. `unknown` is called with each of them.
     """
     _check_function(function)
     parameters = function.body.block.args
@@ -47,7 +52,7 @@ def evaluate(
     values = [_value(p.type, x) for p, x in zip([*parameters, *returned], arguments, strict=True)]
     inputs, results = values[: len(parameters)], values[len(parameters) :]
     memories = [x for x in results if isinstance(x, Memory)]
-    Interpreter(target, source).run(function, inputs, grid, memories)
+    Run(target, source, unknown).run_function(function, inputs, grid, memories)
     return [x.content if isinstance(x, Memory) else None for x in values]
 
 
@@ -87,32 +92,17 @@ def outputs(function: func.FuncOp) -> list[int]:
     return [i for i, argument in enumerate(function.body.block.args) if argument in roots]
 
 
-def _written(op: Operation) -> list[SSAValue]:
-    match op:
-        case frag.StoreOp():
-            return [op.memory]
-        case frag.MatmulOp():
-            return [op.c]
-        case memref.StoreOp():
-            return [op.memref]
-        case memref.CopyOp():
-            return [op.destination]
-        case func.ReturnOp():
-            return list(op.arguments)
-        case _:
-            if isinstance(op, LinalgStructuredOperation):
-                return [v for v in op.outputs if isinstance(v.type, MemRefType)]
-            return []
+def _written(op: Operation) -> Sequence[SSAValue]:
+    accesses = accesses_of(op)
+    return () if accesses is None else accesses.writes()
 
 
 def _root(value: SSAValue) -> SSAValue:
     """The argument or allocation that a view or a tensor comes from."""
     while not isinstance(value, BlockArgument):
-        op = value.owner
-        if isinstance(op, LinalgStructuredOperation):
-            value = op.outputs[0]
-        elif isinstance(op, frag.ViewOp | memref.CastOp | AlterShapeOperation):
-            value = op.operands[0]
-        else:
+        accesses = accesses_of(value.owner) if isinstance(value.owner, Operation) else None
+        source = None if accesses is None else accesses.view_of()
+        if source is None:
             break
+        value = source
     return value

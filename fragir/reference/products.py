@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.sparse import dense_name
 from fragir.dialects.frag.words import How
+from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.reference.bounded import Bounded, bounded
 from fragir.reference.formats import INTEGERS, Array, Floats
+from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chains, dot
-
-if TYPE_CHECKING:
-    from fragir.reference.interpreter import Interpreter
 
 Types = tuple[str, str, str, str]
 
 
-def mma(it: Interpreter, op: frag.MmaOp) -> None:
+@MEANINGS.attach(frag.MmaOp)
+def mma(run: Run, op: frag.MmaOp) -> None:
     """d = a b + c; four products at once are the last dimension of their tiles."""
-    a, b, c = (it.bounded(value) for value in (op.a, op.b, op.c))
+    a, b, c = (run[value] for value in (op.a, op.b, op.c))
     types, how, name = _types(op), op.how(), op.instruction_name()
     if len(op.d.type.shape) == 3:  # products last in the tile, first in numpy's matmul
         a, b, c = (_moved(x, -1, 0) for x in (a, b, c))
-        it.values[op.d] = _moved(_sum(it.target, types, name, how, a, b, c), 0, -1)
+        run[op.d] = _moved(_sum(run.target, types, name, how, a, b, c), 0, -1)
         return
-    scales = _factors(it, op, how, a.value.shape[1])
-    it.values[op.d] = _sum(it.target, types, name, how, a, b, c, scales)
+    scales = _factors(run, op, how, a.value.shape[1])
+    run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
 
 
-def mma_sparse(it: Interpreter, op: frag.MmaSparseOp) -> None:
+@MEANINGS.attach(frag.MmaSparseOp)
+def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     """d = a b + c with what the metadata say of A."""
-    a, b, c, e = (it.bounded(value) for value in (op.a, op.b, op.c, op.metadata))
+    a, b, c, e = (run[value] for value in (op.a, op.b, op.c, op.metadata))
     types, how = _types(op), op.how()
     instruction = op.instruction()
     ordered = op.unordered is None
     columns = kept_columns(e, instruction.operands["e"].chunk, ordered)
     name = dense_name(instruction, types[0])
-    scales = _factors(it, op, how, b.value.shape[0])
-    it.values[op.d] = _sparse(it.target, types, name, how, a, b, c, columns, scales)
+    scales = _factors(run, op, how, b.value.shape[0])
+    run[op.d] = _sparse(run.target, types, name, how, a, b, c, columns, scales)
 
 
-def wgmma(it: Interpreter, op: frag.WgmmaOp) -> None:
+@MEANINGS.attach(frag.WgmmaOp)
+def wgmma(run: Run, op: frag.WgmmaOp) -> None:
     """d = +- a b + c from shared memory."""
-    a, b, c = (it.bounded(value) for value in (op.a, op.b, op.c))
+    a, b, c = (run[value] for value in (op.a, op.b, op.c))
     a = _turned(a) if op.a_transposed is not None else a
     b = _turned(b) if op.b_transposed is not None else b
     a = _negated(a) if op.a_negated is not None else a
@@ -60,11 +60,11 @@ def wgmma(it: Interpreter, op: frag.WgmmaOp) -> None:
     types, how = (first, second, d.element, d.element), op.how()
     name = f"m64n8k{wgmma_k(first)}.{first}"
     if op.metadata is None:
-        it.values[op.d] = _sum(it.target, types, name, how, a, b, c)
+        run[op.d] = _sum(run.target, types, name, how, a, b, c)
         return
     chunk = op.instruction(8).operands["e"].chunk
-    columns = kept_columns(it.bounded(op.metadata), chunk, True)
-    it.values[op.d] = _sparse(it.target, types, name, how, a, b, c, columns, None)
+    columns = kept_columns(run[op.metadata], chunk, True)
+    run[op.d] = _sparse(run.target, types, name, how, a, b, c, columns, None)
 
 
 def kept_columns(metadata: Bounded, chunk: int, ordered: bool) -> Array:
@@ -159,12 +159,12 @@ def _saturated(
 
 
 def _factors(
-    it: Interpreter, op: frag.MmaOp | frag.MmaSparseOp, how: How, k: int
+    run: Run, op: frag.MmaOp | frag.MmaSparseOp, how: How, k: int
 ) -> tuple[Floats, Floats] | None:
     """The scale of every element of A (M x K) and of B (K x N); None without any."""
     if not op.scales:
         return None
-    sfa, sfb = (it.bounded(value) for value in op.scales)
+    sfa, sfb = (run[value] for value in op.scales)
     if not (sfa.exact and sfb.exact):
         raise FragirError("the scales of a product depend on rounding")
     # the sign of a ue4m3 does not count

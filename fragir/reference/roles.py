@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import MemRefType, ShapedType
+from xdsl.dialects.builtin import ShapedType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fragir.dialects import frag
-
-Names = tuple[str | None, ...]
+from fragir.dialects.interfaces import (
+    DIMENSIONS,
+    Dimensions,
+    Loops,
+    Names,
+    accesses_of,
+    dimensions_of,
+)
+from fragir.reference import accesses as accesses  # of operations of xDSL
 
 
 def dimension_names(function: func.FuncOp) -> list[Names]:
@@ -87,13 +94,9 @@ def _spread(function: func.FuncOp, known: dict[SSAValue, Names]) -> list[tuple[S
 
 
 def _companions(op: Operation, known: dict[SSAValue, Names]) -> list[tuple[SSAValue, Names]]:
-    """All operands of an elementwise operation, their dimensions named after its loops."""
-    if isinstance(op, memref.CopyOp):
-        names = known.get(_root(op.source)) or known.get(_root(op.destination)) or ()
-        return [(op.source, names), (op.destination, names)]
-    if not isinstance(op, LinalgStructuredOperation) or _of_contraction(op):
-        return []
-    operands = list(zip((*op.inputs, *op.outputs), _loops(op), strict=True))
+    """The operands whose dimensions run together, named after what is known of some."""
+    said = dimensions_of(op)
+    operands = [] if said is None else list(said.loops())
     named: dict[int | None, str] = {}
     for value, loops in operands:
         for loop, name in zip(loops, known.get(_root(value), ()), strict=False):
@@ -102,123 +105,126 @@ def _companions(op: Operation, known: dict[SSAValue, Names]) -> list[tuple[SSAVa
     return [(value, tuple(named.get(loop) for loop in loops)) for value, loops in operands]
 
 
-def _loops(op: LinalgStructuredOperation) -> list[list[int | None]]:
-    """For each operand the loops that index its dimensions."""
-    return [
-        [e.position if isinstance(e, AffineDimExpr) else None for e in attribute.data.results]
-        for attribute in op.get_indexing_maps()
-    ]
-
-
-def _roles(op: Operation) -> list[tuple[SSAValue, Names]]:
-    match op:
-        case frag.MatmulOp():
-            roles = [
-                (op.a, _turned(("m", "k"), op.a_transposed)),
-                (op.b, _turned(("k", "n"), op.b_transposed)),
-                (op.c, ("m", "n")),
-            ]
-            for extra in op.extra:
-                shape = shape_of(extra) or ()
-                names = zip(("m", "n")[2 - len(shape) :], shape, strict=True)
-                # a dimension of size 1 is not the product's: the operand broadcasts
-                roles.append((extra, tuple(None if size == 1 else name for name, size in names)))
-            return roles
-        case frag.MmaOp():
-            return [*_loaded(op.a, ("m", "k")), *_loaded(op.b, ("k", "n")), *_scales(op)]
-        case frag.MmaSparseOp():
-            sides = (op.a, ("m", None)), (op.b, ("k", "n")), (op.metadata, ("m", None))
-            roles = [role for value, names in sides for role in _loaded(value, names)]
-            return [*roles, *_scales(op)]
-        case frag.WgmmaOp():
-            of_a: Names = ("m", "k" if op.metadata is None else None)
-            sides = (op.a, of_a, op.a_transposed), (op.b, ("k", "n"), op.b_transposed)
-            roles = [
-                role
-                for value, names, turned in sides
-                for role in _loaded(value, _turned(names, turned))
-            ]
-            return roles if op.metadata is None else [*roles, *_loaded(op.metadata, ("m", None))]
-        case frag.StoreOp():
-            tile = op.tile.type
-            stacked = isinstance(tile, frag.TileType) and len(tile.shape) == 3
-            names = ("m", "n", "p") if stacked else ("m", "n")
-            return [(op.memory, _turned(names, op.transposed))]
-        case LinalgStructuredOperation():
-            return _of_contraction(op)
-        case _:
-            return []
-
-
-def _scales(op: frag.MmaOp | frag.MmaSparseOp) -> list[tuple[SSAValue, Names]]:
-    """Scales of A have its rows, those of B its columns; along K there are fewer."""
-    sides: tuple[Names, Names] = (("m", None), (None, "n"))
-    return [
-        role
-        for value, names in zip(op.scales, sides, strict=False)
-        for role in _loaded(value, names)
-    ]
+def _roles(op: Operation) -> Iterator[tuple[SSAValue, Names]]:
+    """Memory and the names that an operation gives its dimensions, seen through tiles."""
+    said, accesses = dimensions_of(op), accesses_of(op)
+    if said is None:
+        return
+    written = () if accesses is None else accesses.writes()
+    for value, names in said.dimensions():
+        if value in written:
+            yield value, names
+        else:
+            yield from _loaded(value, names)
 
 
 def metadata(function: func.FuncOp) -> dict[int, int]:
     """The numbers of the arguments that are metadata of a sparse product: how long a chunk is."""
     result: dict[int, int] = {}
     for op in function.walk():
-        if isinstance(op, frag.MmaSparseOp):
-            value, chunk = op.metadata, op.instruction().operands["e"].chunk
-        elif isinstance(op, frag.WgmmaOp) and op.metadata is not None:
-            value, chunk = op.metadata, op.instruction(8).operands["e"].chunk
-        else:
+        said = dimensions_of(op)
+        sparsity = None if said is None else said.sparsity()
+        if sparsity is None:
             continue
+        value, chunk = sparsity
         for memory, _ in _loaded(value, (None, None)):
             if isinstance(memory, BlockArgument):
                 result[memory.index] = chunk
     return result
 
 
-def _turned(names: Names, transposed: object) -> Names:
-    return names if transposed is None else names[::-1]
-
-
 def _loaded(value: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
     """The memory that a tile was loaded from, perhaps by way of shared memory."""
-    op = _maker(value)
-    while isinstance(op, frag.CastOp | frag.ConvertOp):
-        op = _maker(op.source)
-    if isinstance(op, frag.LoadOp):
-        rank = len(shape_of(op.memory) or ())
-        tile = len(op.tile.type.shape)
-        if tile == 3:
-            names = (*names, "p")
-        named: Names = (*[None] * (rank - tile), *_turned(names, op.transposed))
-        return _copied(op.memory, named)
-    return _copied(value, names) if isinstance(value.type, MemRefType) else []
+    while not isinstance(value.type, ShapedType):
+        step = _origin(value, names)
+        if step is None:
+            return []
+        value, names = step
+    return _copied(value, names)
 
 
 def _copied(memory: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:
+    """Memory itself, and what was copied into it."""
     root = _root(memory)
-    if isinstance(root, BlockArgument):
-        return [(root, names)]
-    sources = [use.operation.source for use in root.uses if isinstance(use.operation, frag.CopyOp)]
-    return [(source, names[-2:]) for source in sources if source is not root]
+    found = [(memory, names)]
+    for use in root.uses:
+        said, accesses = dimensions_of(use.operation), accesses_of(use.operation)
+        if said is None or accesses is None or root not in accesses.writes():
+            continue
+        source = said.origin(names)
+        if source is not None and source[0] is not root:
+            found.append(source)
+    return found
+
+
+def _origin(value: SSAValue, names: Names) -> tuple[SSAValue, Names] | None:
+    """What a value is made of element by element, with the names of its dimensions."""
+    owner = value.owner
+    said = None if isinstance(owner, Block) else dimensions_of(owner)
+    return None if said is None else said.origin(names)
 
 
 def _root(value: SSAValue) -> SSAValue:
-    while isinstance(op := _maker(value), frag.ViewOp | memref.CastOp):
-        value = op.operands[0]
-    return value
+    return _at_root(value, ())[0]
 
 
 def _at_root(value: SSAValue, names: Names) -> tuple[SSAValue, Names]:
     """Memory and its dimensions' names, seen through views: a view leaves out leading ones."""
-    root = _root(value)
-    missing = len(shape_of(root) or ()) - len(names)
-    return root, (*[None] * missing, *names)
+    while isinstance(value.type, ShapedType) and (step := _origin(value, names)) is not None:
+        value, names = step
+    missing = len(shape_of(value) or ()) - len(names)
+    return value, (*[None] * missing, *names)
 
 
-def _maker(value: SSAValue) -> Operation | None:
-    owner = value.owner
-    return None if isinstance(owner, Block) else owner
+# --- operations of xDSL ---------------------------------------------------------------------------
+
+
+@DIMENSIONS.attach(memref.CastOp)
+class CastDimensions(Dimensions):
+    """The same memory under a type that says more or less of it."""
+
+    def __init__(self, op: memref.CastOp):
+        self.op = op
+
+    def origin(self, names: Names) -> tuple[SSAValue, Names]:
+        return self.op.source, names
+
+
+@DIMENSIONS.attach(memref.CopyOp)
+class CopyDimensions(Dimensions):
+    """Both memories have one shape."""
+
+    def __init__(self, op: memref.CopyOp):
+        self.op = op
+
+    def loops(self) -> list[tuple[SSAValue, Loops]]:
+        loops = tuple(range(len(shape_of(self.op.source) or ())))
+        return [(self.op.source, loops), (self.op.destination, loops)]
+
+
+@DIMENSIONS.attach(LinalgStructuredOperation)
+class StructuredDimensions(Dimensions):
+    """Contractions name their operands' dimensions; elementwise operations pass names on."""
+
+    def __init__(self, op: LinalgStructuredOperation):
+        self.op = op
+
+    def dimensions(self) -> list[tuple[SSAValue, Names]]:
+        return _of_contraction(self.op)
+
+    def loops(self) -> list[tuple[SSAValue, Loops]]:
+        op = self.op
+        if _of_contraction(op):
+            return []
+        return list(zip((*op.inputs, *op.outputs), _loops(op), strict=True))
+
+
+def _loops(op: LinalgStructuredOperation) -> list[Loops]:
+    """For each operand the loops that index its dimensions."""
+    return [
+        tuple(e.position if isinstance(e, AffineDimExpr) else None for e in attribute.data.results)
+        for attribute in op.get_indexing_maps()
+    ]
 
 
 def _of_contraction(op: LinalgStructuredOperation) -> list[tuple[SSAValue, Names]]:

@@ -1,0 +1,103 @@
+"""The meaning of memref and tensor operations, and of what a function returns."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from xdsl.dialects import func, memref, tensor
+from xdsl.dialects.builtin import MemRefType, TensorType
+
+from fragir.dialects.interfaces import MEANINGS
+from fragir.errors import FragirError
+from fragir.reference.bounded import exactly
+from fragir.reference.element_types import type_name
+from fragir.reference.memory import unwritten
+from fragir.reference.run import Run
+
+
+@MEANINGS.attach(memref.DimOp, tensor.DimOp)
+def dim(run: Run, op: memref.DimOp | tensor.DimOp) -> None:
+    shape = run[op.source].value.shape
+    index = run.number(op.index)
+    if not 0 <= index < len(shape):
+        raise FragirError(f"{op.name}: there is no dimension {index}")
+    run[op.result] = exactly(np.int64(shape[index]))
+
+
+@MEANINGS.attach(memref.AllocOp, memref.AllocaOp)
+def alloc(run: Run, op: memref.AllocOp | memref.AllocaOp) -> None:
+    type_ = op.memref.type
+    assert isinstance(type_, MemRefType)
+    shape = run.shape(type_, op.dynamic_sizes)
+    run[op.memref] = unwritten(shape, type_name(type_))
+
+
+@MEANINGS.attach(tensor.EmptyOp)
+def empty(run: Run, op: tensor.EmptyOp) -> None:
+    type_ = op.tensor.type
+    assert isinstance(type_, TensorType)
+    shape = run.shape(type_, op.dynamic_sizes)
+    run[op.tensor] = unwritten(shape, type_name(type_)).content
+
+
+@MEANINGS.attach(memref.ExpandShapeOp)
+def expand(run: Run, op: memref.ExpandShapeOp) -> None:
+    sizes = iter(run.numbers(op.output_shape))
+    shape = [next(sizes) if s < 0 else s for s in op.static_output_shape.iter_values()]
+    run[op.result] = run.memory(op.src).reshaped(shape)
+
+
+@MEANINGS.attach(memref.CollapseShapeOp)
+def collapse(run: Run, op: memref.CollapseShapeOp) -> None:
+    memory = run.memory(op.src)
+    groups = [[index.value.data for index in group] for group in op.reassociation]
+    shape = [prod(memory.value.shape[dim] for dim in group) for group in groups]
+    run[op.result] = memory.reshaped(shape)
+
+
+@MEANINGS.attach(memref.LoadOp)
+def load(run: Run, op: memref.LoadOp) -> None:
+    run[op.res] = run.memory(op.memref).at(run.numbers(op.indices)).content
+
+
+@MEANINGS.attach(memref.StoreOp)
+def store(run: Run, op: memref.StoreOp) -> None:
+    indices = run.numbers(op.indices)
+    memory = run.memory(op.memref)
+    memory.at(indices)
+    x = run[op.value]
+    memory.value[tuple(indices)], memory.bound[tuple(indices)] = x.value, x.bound
+
+
+@MEANINGS.attach(memref.CopyOp)
+def copy(run: Run, op: memref.CopyOp) -> None:
+    run.memory(op.destination).write(run[op.source])
+
+
+@MEANINGS.attach(func.ReturnOp)
+def returned(run: Run, op: func.ReturnOp) -> None:
+    """A returned tensor is written to the argument it was made from (outs), else to a result."""
+    results = iter(run.results)
+    for value in op.arguments:
+        home = run.homes.get(value) or next(results, None)
+        if home is None:
+            raise FragirError(
+                "a returned tensor has no argument that it could be written to",
+                hint="give one more array, for the result",
+            )
+        result = run[value]
+        if result.value.shape != home.value.shape:
+            shapes = ["x".join(map(str, s)) for s in (result.value.shape, home.value.shape)]
+            raise FragirError(f"the result is {shapes[0]}, its memory {shapes[1]}")
+        home.write(result)
+
+
+@MEANINGS.attach(memref.CastOp, tensor.CastOp)
+def same(run: Run, op: memref.CastOp | tensor.CastOp) -> None:
+    run.values[op.results[0]] = run.values[op.operands[0]]
+
+
+@MEANINGS.attach(memref.DeallocOp)
+def nothing(run: Run, op: memref.DeallocOp) -> None:
+    """Memory that is given back is not looked at."""

@@ -1,0 +1,186 @@
+"""What the meaning of an operation is evaluated in: the public face of the reference.
+
+    def evaluate(self, run):
+        x = run[self.source]
+        run[self.result] = Bounded(np.negative(x.value), x.bound)
+
+`run[value]` is a `Bounded`: an array of values (float64, int64 or bool) and one of bounds, for a
+tile as rows x columns, for a scalar without dimensions. The bound says how far any execution that
+the semantics allows may be from the value: what the operands' bounds do to the result, plus every
+rounding of the operation itself. docs/accuracy.md shows how to derive one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from fragir.diagnostics import located
+from fragir.dialects import frag
+from fragir.dialects.interfaces import LOWERINGS, MEANINGS, accesses_of
+from fragir.errors import FragirError
+from fragir.reference.bounded import Bounded
+from fragir.reference.element_types import type_name
+from fragir.reference.formats import INTEGERS
+from fragir.reference.memory import Memory, unwritten
+
+Value = Bounded | Memory
+Note = Callable[[Operation], None]
+
+
+class Run:
+    """The values of one run of a function by one block of the grid, and the blocks in turn.
+
+    Public are indexing, `memory`, `number`, `numbers`, `region`, `target` and `block_id`.
+    """
+
+    def __init__(self, target: str, source: str | None = None, unknown: Note | None = None):
+        self.target = target
+        """The machine whose tensor cores add, as in "sm_90a"."""
+        self.block_id = (0, 0, 0)
+        """The block's place in the grid: x, y, z."""
+        self.values: dict[SSAValue, Value] = {}
+        # the memory of an argument that a tensor's value is written to in the end
+        self.homes: dict[SSAValue, Memory] = {}
+        # for returned tensors that come from no argument
+        self.results: list[Memory] = []
+        self._source = source
+        self._unknown = unknown
+
+    # --- values -------------------------------------------------------------------------------
+
+    def __getitem__(self, value: SSAValue) -> Bounded:
+        """A scalar, tile or tensor; of memory what lies there now."""
+        result = self.values[value]
+        return result.content if isinstance(result, Memory) else result
+
+    def __setitem__(self, value: SSAValue, result: Value) -> None:
+        """FragirError where the arrays do not have the shape of the tile."""
+        if isinstance(result, Bounded):
+            shapes = result.value.shape, np.shape(result.bound)
+            wanted = shapes[0] if not isinstance(value.type, frag.TileType) else value.type.shape
+            if shapes != (wanted, wanted):
+                given = " and bounds of ".join(str(shape) for shape in shapes)
+                raise FragirError(f"its meaning gives values of {given} for {value.type}")
+        self.values[value] = result
+
+    def memory(self, value: SSAValue) -> Memory:
+        """A memref, which can be read and written."""
+        result = self.values[value]
+        assert isinstance(result, Memory)
+        return result
+
+    def number(self, value: SSAValue | int) -> int:
+        """An integer that must be known for certain: an index or a bound of a loop.
+
+        FragirError where it depends on rounding.
+        """
+        if isinstance(value, int):
+            return value
+        x = self[value]
+        if x.bound.any():
+            name = f"%{value.name_hint}" if value.name_hint else "a value"
+            raise FragirError(f"{name} steers the program but depends on rounding")
+        return int(x.value)
+
+    def numbers(self, values: Sequence[SSAValue | int]) -> list[int]:
+        """The same of several, as of the indices of an access."""
+        return [self.number(value) for value in values]
+
+    def shape(self, type_: ShapedType, sizes: Sequence[SSAValue]) -> list[int]:
+        """A type's shape with the dynamic sizes that an allocation gives."""
+        given = iter(self.numbers(sizes))
+        return [next(given) if size < 0 else size for size in type_.get_shape()]
+
+    def region(
+        self, block: Block, arguments: Sequence[Bounded], shape: Sequence[int]
+    ) -> list[Bounded]:
+        """A region of scalars applied to whole arrays, its results broadcast to a shape."""
+        for parameter, value in zip(block.args, arguments, strict=True):
+            self.values[parameter] = value
+        shape = tuple(shape)
+        return [
+            Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
+            for x in self.run_block(block)
+        ]
+
+    # --- running ------------------------------------------------------------------------------
+
+    def run_function(
+        self,
+        function: func.FuncOp,
+        arguments: Sequence[Value],
+        grid: tuple[int, int, int],
+        results: Sequence[Memory] = (),
+    ) -> None:
+        """Runs every block of a grid, one after the other; memories among the arguments change.
+
+        `results` take the returned tensors that come from no argument.
+        """
+        block = function.body.block
+        self.results = list(results)
+        with np.errstate(all="ignore"):
+            for z, y, x in product(*(range(n) for n in reversed(grid))):
+                self.block_id = (x, y, z)
+                self.values = {}
+                for parameter, value in zip(block.args, arguments, strict=True):
+                    self._bind_argument(parameter, value)
+                self.run_block(block)
+
+    def _bind_argument(self, parameter: BlockArgument, value: Value) -> None:
+        self.values[parameter] = value
+        if isinstance(parameter.type, TensorType):
+            assert isinstance(value, Memory)
+            self.values[parameter] = value.content
+            self.homes[parameter] = value
+
+    def run_block(self, block: Block) -> list[Bounded]:
+        """Runs operations in order; what the terminator passes on."""
+        for op in block.ops:
+            meaning = MEANINGS.of(type(op))
+            if meaning is None and op.has_trait(IsTerminator):
+                return [self[value] for value in op.operands]
+            try:
+                if meaning is None:
+                    self._without_meaning(op)
+                else:
+                    meaning(self, op)
+            except FragirError as error:
+                if error.line is not None:
+                    raise
+                raise located(op, error.sentence, self._source) from error
+        return []
+
+    def _without_meaning(self, op: Operation) -> None:
+        """An operation that can be compiled but says not what it means may give anything.
+
+        FragirError for one that cannot be compiled either.
+        """
+        if LOWERINGS.of(type(op)) is None:
+            raise FragirError(f"the reference does not know {op.name}")
+        for result in op.results:
+            if isinstance(result.type, MemRefType):
+                raise FragirError(f"the reference does not know the memory that {op.name} makes")
+            shape = result.type.shape if isinstance(result.type, frag.TileType) else ()
+            self[result] = _anything(shape, type_name(result.type))
+        accesses = accesses_of(op)
+        memories = op.operands if accesses is None else accesses.writes()
+        for value in memories:
+            if isinstance(value.type, MemRefType):
+                memory = self.memory(value)
+                memory.write(_anything(memory.value.shape, memory.element))
+        if self._unknown is not None:
+            self._unknown(op)
+
+
+def _anything(shape: Sequence[int], element: str) -> Bounded:
+    """Values of which nothing is known."""
+    if element in INTEGERS or element != "pred":
+        return unwritten(shape, element).content
+    return Bounded(np.zeros(shape, bool), np.full(shape, np.inf))

@@ -1,0 +1,137 @@
+"""The meaning of arith and math, on scalars and element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, ShapedType
+from xdsl.ir import Operation
+
+from fragir.dialects.interfaces import MEANINGS
+from fragir.errors import FragirError
+from fragir.reference import elementwise, integers
+from fragir.reference.bounded import Bounded, exactly
+from fragir.reference.element_types import PREDICATE, type_name
+from fragir.reference.formats import FLOATS, INTEGERS, Integers, round_to
+from fragir.reference.run import Run
+
+_LOGIC: dict[str, Callable[..., Any]] = {
+    "arith.andi": np.logical_and,
+    "arith.ori": np.logical_or,
+    "arith.xori": np.logical_xor,
+    "arith.addi": np.logical_xor,
+}
+_CASTS = frozenset(
+    f"arith.{name}"
+    for name in "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci index_cast".split()
+)
+_FROM_UNSIGNED = ("arith.uitofp", "arith.extui")
+
+
+def _signs(name: str, source: str, target: str) -> tuple[str, str]:
+    """The types of a cast with the signedness that the operation says."""
+    if name in _FROM_UNSIGNED and source in ("s8", "s16", "s32"):
+        # values are kept with a sign: read them without one
+        source = {"s8": "u8", "s16": "u16", "s32": "u32"}[source]
+    if name == "arith.fptoui" and target in ("s8", "s32"):
+        target = {"s8": "u8", "s32": "u32"}[target]
+    return source, target
+
+
+@MEANINGS.attach(arith.ConstantOp)
+def constant(run: Run, op: arith.ConstantOp) -> None:
+    attribute = op.value
+    name = type_name(op.result.type)
+    if isinstance(attribute, DenseIntOrFPElementsAttr):
+        shape = op.result.type.get_shape() if isinstance(op.result.type, ShapedType) else ()
+        values = np.array(list(attribute.iter_values()))
+        values = np.broadcast_to(values, shape) if values.size == 1 else values.reshape(shape)
+    elif isinstance(attribute, IntegerAttr | FloatAttr):
+        values = np.array(attribute.value.data)
+    else:
+        raise FragirError(f"the reference does not know the constant {attribute}")
+    if name in FLOATS:
+        run[op.result] = exactly(round_to(values.astype(np.float64), FLOATS[name]))
+    elif name == PREDICATE:
+        run[op.result] = exactly(values.astype(np.int64) & 1 == 1)
+    else:
+        run[op.result] = exactly(INTEGERS[name].wrapped(values.astype(np.int64)))
+
+
+@MEANINGS.attach(
+    *(op for op in (*arith.Arith.operations, *math.Math.operations) if op is not arith.ConstantOp)
+)
+def scalar(run: Run, op: Operation) -> None:
+    run[op.results[0]] = _scalar(run, op)
+
+
+def _scalar(run: Run, op: Operation) -> Bounded:
+    name = op.name
+    operands = [run[value] for value in op.operands]
+    if len(op.results) == 1 and (name in _CASTS or name.startswith(("arith.", "math."))):
+        result = type_name(op.results[0].type)
+        if name in elementwise.UNARY and result in FLOATS:
+            return elementwise.UNARY[name](operands[0], FLOATS[result])
+        if name in elementwise.BINARY and result in FLOATS:
+            return elementwise.BINARY[name](operands[0], operands[1], FLOATS[result])
+        if name in integers.BINARY:
+            return _integer(name, operands, result)
+        if name in _CASTS:
+            source = type_name(op.operands[0].type)
+            if source == PREDICATE and name in ("arith.extsi", "arith.sitofp"):
+                operands[0] = Bounded(-operands[0].value.astype(np.int64), operands[0].bound)
+                source = "s8"
+            first, second = _signs(name, source, result)
+            return cast(operands[0], first, second)
+    match op:
+        case math.FmaOp():
+            x, y, z = operands
+            return elementwise.fma(x, y, z, FLOATS[type_name(op.result.type)])
+        case math.AbsIOp():
+            form = INTEGERS[type_name(op.result.type)]
+            return Bounded(form.wrapped(np.abs(operands[0].value)), operands[0].bound)
+        case arith.CmpfOp():
+            return elementwise.compare(op.predicate.value.data, operands[0], operands[1])
+        case arith.CmpiOp():
+            form = _integers(type_name(op.lhs.type))
+            return integers.compare(
+                op.predicate.value.data, _as_int(operands[0]), _as_int(operands[1]), form
+            )
+        case arith.SelectOp():
+            return elementwise.select(*operands)
+        case _:
+            raise FragirError(f"the reference does not know {name}")
+
+
+def _integer(name: str, operands: Sequence[Bounded], result: str) -> Bounded:
+    if result != PREDICATE:
+        return integers.apply(name, operands[0], operands[1], INTEGERS[result])
+    x, y = operands
+    if name not in _LOGIC:
+        raise FragirError(f"the reference does not know {name} on i1")
+    value = _LOGIC[name](x.value, y.value)
+    return Bounded(value, np.maximum(x.bound, y.bound) + np.zeros(value.shape))
+
+
+def _integers(name: str) -> Integers:
+    return INTEGERS["s32" if name == PREDICATE else name]
+
+
+def _as_int(x: Bounded) -> Bounded:
+    return Bounded(x.value.astype(np.int64), x.bound)
+
+
+def cast(x: Bounded, source: str, target: str) -> Bounded:
+    """An element as another type."""
+    if source == target:
+        return x
+    if target == PREDICATE:
+        return Bounded(x.value & 1 == 1, np.where(x.bound > 0, 1.0, 0.0))
+    if source == PREDICATE:
+        return integers.cast(Bounded(x.value.astype(np.int64), x.bound), "s32", target)
+    if source in INTEGERS and not INTEGERS[source].signed:  # values may be kept with a sign
+        x = Bounded(INTEGERS[source].wrapped(x.value), x.bound)
+    return integers.cast(x, source, target)

@@ -1,0 +1,116 @@
+"""The meaning of frag's operations on tiles and memory, products of tiles apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.ir import Operation
+
+from fragir.dialects import frag
+from fragir.dialects.elements import element_name
+from fragir.dialects.interfaces import MEANINGS
+from fragir.errors import FragirError
+from fragir.reference.bounded import Bounded, exactly
+from fragir.reference.element_types import type_name
+from fragir.reference.formats import INTEGERS
+from fragir.reference.memory import load, load_broadcast, store
+from fragir.reference.run import Run
+from fragir.reference.scalars import cast
+from fragir.reference.tensor_cores import chains, dot
+
+
+@MEANINGS.attach(frag.FillOp)
+def fill(run: Run, op: frag.FillOp) -> None:
+    x, shape = run[op.value], op.tile.type.shape
+    run[op.tile] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
+
+
+@MEANINGS.attach(frag.LoadOp)
+def load_tile(run: Run, op: frag.LoadOp) -> None:
+    memory, indices = run.memory(op.memory), run.numbers(op.all_indices())
+    shape, masked = op.tile.type.shape, op.masked is not None
+    if op.broadcast is not None:
+        run[op.tile] = load_broadcast(memory, indices, (shape[0], shape[1]), masked)
+        return
+    turned = op.transposed is not None
+    x = load(memory, indices, shape[::-1] if turned else shape, masked, op.name)
+    run[op.tile] = Bounded(x.value.T, x.bound.T) if turned else x
+
+
+@MEANINGS.attach(frag.StoreOp)
+def store_tile(run: Run, op: frag.StoreOp) -> None:
+    x = run[op.tile]
+    if op.transposed is not None:
+        x = Bounded(x.value.T, x.bound.T)
+    memory, indices = run.memory(op.memory), run.numbers(op.all_indices())
+    store(memory, indices, x, op.masked is not None, op.name)
+
+
+@MEANINGS.attach(frag.CopyOp)
+def copy(run: Run, op: frag.CopyOp) -> None:
+    """Asynchronous copies arrive at once: what may be read before is for the emulator to find."""
+    target = run.memory(op.target).at(run.numbers(op.all_target_indices()))
+    source = run.memory(op.source)
+    indices = run.numbers(op.all_source_indices())
+    target.write(load(source, indices, target.value.shape, op.masked is not None, op.name))
+
+
+@MEANINGS.attach(frag.ViewOp)
+def view(run: Run, op: frag.ViewOp) -> None:
+    run[op.matrix] = run.memory(op.memory).at(run.numbers(op.all_indices()))
+
+
+def _turned(x: Bounded) -> Bounded:
+    return Bounded(x.value.T, x.bound.T)
+
+
+@MEANINGS.attach(frag.MatmulOp)
+def matmul(run: Run, op: frag.MatmulOp) -> None:
+    """C = epilogue(A B), the sum in any order of the steps that any instruction may take."""
+    a, b, old = (run[value] for value in (op.a, op.b, op.c))
+    if op.a_transposed is not None:
+        a = _turned(a)
+    if op.b_transposed is not None:
+        b = _turned(b)
+    m, n = old.value.shape
+    if a.value.shape != (m, a.value.shape[1]) or b.value.shape != (a.value.shape[1], n):
+        shapes = ", ".join("x".join(map(str, x.value.shape)) for x in (a, b, old))
+        raise FragirError(f"A, B and C do not fit: {shapes}")
+    accumulator = element_name(op.accumulator())
+    types = type_name(op.a.type), type_name(op.b.type), accumulator
+    ways = () if accumulator in INTEGERS else chains(run.target, types[0], accumulator)
+    total = dot(a, b, None, types, ways)
+    if op.epilogue is None:
+        result = cast(total, accumulator, type_name(op.c.type))
+    else:
+        extra = [run[value] for value in op.extra]
+        result = run.region(op.epilogue.block, [total, old, *extra], (m, n))[0]
+    run.memory(op.c).write(result)
+
+
+@MEANINGS.attach(frag.MapOp)
+def map_(run: Run, op: frag.MapOp) -> None:
+    tiles = [run[tile] for tile in op.tiles]
+    run[op.result] = run.region(op.body.block, tiles, op.result.type.shape)[0]
+
+
+@MEANINGS.attach(frag.CastOp)
+def cast_tile(run: Run, op: frag.CastOp) -> None:
+    x = run[op.source]
+    run[op.result] = cast(x, type_name(op.source.type), type_name(op.result.type))
+
+
+@MEANINGS.attach(frag.ConvertOp)
+def convert(run: Run, op: frag.ConvertOp) -> None:
+    """A layout says where elements are, not what they are."""
+    run[op.result] = run[op.source]
+
+
+@MEANINGS.attach(frag.CommitOp, frag.WaitOp, frag.BarrierOp)
+def nothing(run: Run, op: Operation) -> None:
+    """One block after the other, one operation after the other."""
+
+
+@MEANINGS.attach(frag.BlockIdOp)
+def block_id(run: Run, op: frag.BlockIdOp) -> None:
+    place = "xyz".index(op.dimension.data.value)
+    run[op.result] = exactly(np.int64(run.block_id[place]))
