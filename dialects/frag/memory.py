@@ -224,6 +224,8 @@ class BarrierOp(IRDLOperation):
 
 
 class Dimension(StrEnum):
+    """A dimension of the grid of blocks."""
+
     X = "x"
     Y = "y"
     Z = "z"
