@@ -1,9 +1,11 @@
+from .checks.hooks import Hooks as Hooks
 from .launch.launch import run as run
 from .launch.parameters import Pointer as Pointer
 from .launch.parameters import Struct as Struct
 from .launch.parameters import pointers as pointers
 from .machine.tensor_map import Im2col as Im2col
 from .machine.tensor_map import TensorMap as TensorMap
+from .program.failure import CheckFailure as CheckFailure
 from .report import KINDS as KINDS
 from .report import EmulationError as EmulationError
 from .report import Finding as Finding

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fragir.emulator.program.dataflow import Dataflow
+from fragir.emulator.program.dataflow import dataflow
 from fragir.emulator.program.program import RESULTS, Placed, Program, Register, Symbol
 from fragir.ptx import tree
 
@@ -88,9 +88,9 @@ class Origins:
     the beginning of every straight piece of the program what they hold.
     """
 
-    def __init__(self, program: Program, flow: Dataflow | None = None) -> None:
+    def __init__(self, program: Program) -> None:
         self.program = program
-        self.flow = flow or Dataflow(program)
+        self.flow = dataflow(program)
         #: By file and row; what nothing has written yet is missing.
         self.known: dict[Key, Origin] = {}
         #: Of memory operands and descriptors, by instruction and operand.

@@ -51,7 +51,7 @@ class Cost:
 
 class Conflicts(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
-        self.machine, self.program = machine, program
+        super().__init__(machine, program)
         self.costs: dict[tuple[int, bool], Cost] = {}
         self._told: set[tuple[int, bool]] = set()
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Transfer
-    from fragir.emulator.program.dataflow import Dataflow
     from fragir.emulator.program.program import Program, Symbol
 
 #: Where a space begins among generic addresses, and which of a kernel's variables are there.
@@ -54,9 +53,9 @@ class Extent:
 
 
 class Extents(Hooks):
-    def __init__(self, machine: Machine, program: Program, flow: Dataflow) -> None:
-        self.machine, self.program = machine, program
-        self.origins = Origins(program, flow)
+    def __init__(self, machine: Machine, program: Program) -> None:
+        super().__init__(machine, program)
+        self.origins = Origins(program)
         self.extents: dict[tuple[str, int], Extent] = {}
         for symbol in program.symbols:
             self._add(symbol)
@@ -65,8 +64,8 @@ class Extents(Hooks):
         self._current: tree.Instruction | None = None  # the asynchronous one that runs
         self._said: set[int] = set()
 
-    @staticmethod
-    def concerns(program: Program) -> bool:
+    @classmethod
+    def concerns(cls, program: Program) -> bool:
         """Whether there is a variable with neighbours."""
         return sum(s.space in _BASES for s in program.symbols) > 1
 

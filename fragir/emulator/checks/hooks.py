@@ -26,9 +26,22 @@ if TYPE_CHECKING:
 
 
 class Hooks(Observer):
-    """A check: override what it needs to see. Steps are wrapped only where a check asks for it."""
+    """A check: override what it needs to see. Steps are wrapped only where a check asks for it.
 
-    machine: Machine
+    It is made for one launch, before anything is decoded: memory is there, its contents too.
+    """
+
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+
+    @classmethod
+    def concerns(cls, program: Program) -> bool:
+        """Whether it has anything to look at in a program; else a launch goes without it."""
+        return True
+
+    def overrides(self, name: str) -> bool:
+        """Whether this check has a method of its own of that name: who has not is not asked."""
+        return getattr(type(self), name) is not getattr(Hooks, name)
 
     # -- when the program is decoded -----------------------------------------------------------
 
@@ -114,9 +127,7 @@ class Hooks(Observer):
 
 def overriding(observers: Sequence[Observer], name: str) -> list[Hooks]:
     """The checks that override a method."""
-    base = getattr(Hooks, name)
-    checks = [o for o in observers if isinstance(o, Hooks)]
-    return [check for check in checks if getattr(type(check), name) is not base]
+    return [o for o in observers if isinstance(o, Hooks) and o.overrides(name)]
 
 
 def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> Step:

@@ -55,7 +55,7 @@ class RegisterPool(Hooks):
     """Finds registers beyond the pool, counts in the wrong direction, parts of warpgroups."""
 
     def __init__(self, machine: Machine, program: Program) -> None:
-        self.machine, self.program = machine, program
+        super().__init__(machine, program)
         self.start, self.known = launched_with(program, machine.threads)
         self.pool = self.start * machine.warps_per_block * LANES
         self.held: I64 = np.full(machine.warps, self.start, np.int64)  # by each thread of a warp
@@ -65,8 +65,8 @@ class RegisterPool(Hooks):
         #: Block -> the instruction that went beyond its pool, its warp, and the registers then.
         self.beyond: dict[int, tuple[tree.Instruction, int, int]] = {}
 
-    @staticmethod
-    def concerns(program: Program) -> bool:
+    @classmethod
+    def concerns(cls, program: Program) -> bool:
         """Whether a program has a setmaxnreg."""
         return any(p.ins.opcode[0] == "setmaxnreg" for p in program.code)
 

@@ -1,42 +1,49 @@
-"""Which checks a launch has."""
+"""Which checks a launch has: ours, and those that the user brings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fragir.emulator.checks.foreign import MakesCheck
     from fragir.emulator.checks.hooks import Hooks
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
+#: `check=True`: the modules of this room and their checks, in the order in which they see
+#: everything. They are imported only where they are asked for.
+CHECK = (
+    ("definedness.definedness", "Definedness"),
+    ("races.races", "Races"),
+    ("synchronisation", "Synchronisation"),
+    ("conflicts", "Conflicts"),
+    ("register_pool", "RegisterPool"),
+    ("extents", "Extents"),
+    ("tensor_maps", "TensorMaps"),
+)
+#: `fragments=True`.
+FRAGMENTS = (("fragments.fragments", "Fragments"),)
 
-def hooks_for(machine: Machine, program: Program, *, check: bool, fragments: bool) -> list[Hooks]:
-    """The checks in the order in which they see everything."""
+
+def hooks_for(
+    machine: Machine,
+    program: Program,
+    *,
+    check: bool,
+    fragments: bool,
+    checks: Sequence[MakesCheck] = (),
+) -> list[Hooks]:
+    """The checks in the order in which they see everything: ours, then the user's."""
     hooks: list[Hooks] = []
-    if check:
-        from fragir.emulator.checks.conflicts import Conflicts
-        from fragir.emulator.checks.definedness.definedness import Definedness
-        from fragir.emulator.checks.extents import Extents
-        from fragir.emulator.checks.races.races import Races
-        from fragir.emulator.checks.register_pool import RegisterPool
-        from fragir.emulator.checks.synchronisation import Synchronisation
-        from fragir.emulator.checks.tensor_maps import TensorMaps, changes_maps
+    for module, name in (*(CHECK if check else ()), *(FRAGMENTS if fragments else ())):
+        kind: type[Hooks] = getattr(import_module(f"fragir.emulator.checks.{module}"), name)
+        if kind.concerns(program):
+            hooks.append(kind(machine, program))
+    if checks:
+        from fragir.emulator.checks.foreign import foreign
 
-        definedness = Definedness(machine, program)
-        hooks += [
-            definedness,
-            Races(machine, program),
-            Synchronisation(machine, program),
-            Conflicts(machine, program),
-        ]
-        if RegisterPool.concerns(program):
-            hooks.append(RegisterPool(machine, program))
-        if Extents.concerns(program):
-            hooks.append(Extents(machine, program, definedness.flow))
-        if changes_maps([p.ins for p in program.code]):
-            hooks.append(TensorMaps(machine))
-    if fragments:
-        from fragir.emulator.checks.fragments.fragments import Fragments
-
-        hooks.append(Fragments(machine, program))
+        found = (foreign(makes, machine, program) for makes in checks)
+        hooks += [hook for hook in found if hook is not None]
     return hooks

@@ -28,7 +28,7 @@ ALIGNED = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxn
 
 class Synchronisation(Sited):
     def __init__(self, machine: Machine, program: Program) -> None:
-        self.machine, self.program = machine, program
+        super().__init__(machine, program)
         self.sites = {id(p.ins): at for at, p in enumerate(program.code)}
         lanes = machine.warps * LANES
         self.copied: I64 = np.zeros(lanes, np.int64)  # where each lane last issued a cp.async

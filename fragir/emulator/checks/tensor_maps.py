@@ -19,14 +19,20 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, Place
     from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.program.program import Program
 
 
 class TensorMaps(Hooks):
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, program: Program) -> None:
+        super().__init__(machine, program)
         self.time = 0
         self.changed: dict[int, tuple[int, int]] = {}  # address -> (when, line)
         self.acquired: dict[tuple[int, int], int] = {}  # (block, address) -> when
+
+    @classmethod
+    def concerns(cls, program: Program) -> bool:
+        """Whether a kernel changes tensor maps at all."""
+        return any(p.ins.opcode[0] == "tensormap" for p in program.code)
 
     def on_wave(self) -> None:
         self.acquired.clear()
@@ -88,8 +94,3 @@ class TensorMaps(Hooks):
             step(sel, mask)
 
         return run
-
-
-def changes_maps(code: Sequence[tree.Instruction]) -> bool:
-    """Whether a kernel changes tensor maps at all."""
-    return any(i.opcode[0] == "tensormap" for i in code)

@@ -41,6 +41,7 @@ from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
+    from fragir.emulator.checks.foreign import MakesCheck
     from fragir.ptx.tree import Module
 
 #: Warps that are on the machine together, if one cluster does not need more.
@@ -62,6 +63,7 @@ def run(
     ptxas: str | None = None,
     check: bool = False,
     fragments: bool = False,
+    checks: Sequence[MakesCheck] = (),
     schedule: int | None = None,
     asynchrony: Asynchrony = "late",
     trace: TextIO | None = None,
@@ -84,8 +86,9 @@ def run(
     arithmetic of tensor-core instructions, and must be able to run the code; `ptxas` ("12.4", the
     newest unless given) is the assembler whose emulation of what the machine lacks is imitated
     (fp8 mma.sync on sm_90). `check` looks for errors that do not stop the run
-    and `fragments` for matrix fragments that are no matrix (docs/emulator.md, "Checks"); what is
-    found is in the report. `schedule` seeds another order of execution.
+    and `fragments` for matrix fragments that are no matrix; `checks` are further ones, classes of
+    `Hooks` or functions that make one (docs/emulator.md, "Writing a check"); what is found is in
+    the report. `schedule` seeds another order of execution.
     `asynchrony`: when asynchronous copies happen. `progress` is called with the share of the grid
     that is done, `heartbeat` a few times a second with the share, the warp instructions and the
     PTX line that is executed. `limit`: warp instructions, or (warp instructions, seconds), after
@@ -127,6 +130,7 @@ def run(
         resident=resident,
         check=check,
         fragments=fragments,
+        checks=tuple(checks),
         stack=stack,
         output=output,
         cooperative=cooperative,
@@ -179,6 +183,7 @@ class Launch:
         resident: int,
         check: bool = False,
         fragments: bool = False,
+        checks: Sequence[MakesCheck] = (),
         stack: int | None = None,
         output: TextIO | None = None,
         watch: Watch | None = None,
@@ -239,7 +244,7 @@ class Launch:
         self._initialise()
         self.variables.load(memory)
         self.arguments.load()
-        machine.hooks = hooks_for(machine, program, check=check, fragments=fragments)
+        machine.hooks = hooks_for(machine, program, check=check, fragments=fragments, checks=checks)
         self.settings = Settings() if ptxas is None else Settings(_version(ptxas))
         with np.errstate(all="ignore"):
             self.scheduler = self._decode(name, seed, trace)

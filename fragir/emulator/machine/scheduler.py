@@ -21,7 +21,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.watch import Watch
-from fragir.emulator.program.failure import failure
+from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError
@@ -180,19 +180,22 @@ class Scheduler:
                     return
                 at = after
         except AccessFault as fault:
-            if (mask is not None and block.collective) or block.warpgroup:
-                position = self._at
-            raise self._fault(fault, position, sel, mask) from None
-        except FragirError as error:
-            if error.line is None:
-                raise self._placed(error, position, sel) from None
-            raise
+            raise self._fault(fault, self._stopped_at(block, position, mask), sel, mask) from None
         except MemoryError:
             raise
         except Exception as problem:
-            if (mask is not None and block.collective) or block.warpgroup:
-                position = self._at
-            raise failure(self.program, self.program.code[position].ins, problem) from problem
+            if isinstance(problem, FragirError):
+                if problem.line is not None:
+                    raise
+                if not isinstance(problem, CheckFailure):
+                    raise self._placed(problem, position, sel) from None
+            at = self._stopped_at(block, position, mask)
+            raise failure(self.program, self.program.code[at].ins, problem) from problem
+
+    def _stopped_at(self, block: Block, position: int, mask: Mask) -> int:
+        """Where an exception came from: `position`, or the step that `_run_split` was at."""
+        split = (mask is not None and block.collective) or block.warpgroup
+        return self._at if split else position
 
     @staticmethod
     def _width(sel: Any) -> int:

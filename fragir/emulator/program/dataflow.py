@@ -123,6 +123,15 @@ def _is_result(ins: tree.Instruction, operand: tree.Operand) -> bool:
     return ins.opcode[0] not in ("bar", "barrier") or "red" in ins.opcode
 
 
+def dataflow(program: Program) -> Dataflow:
+    """The dataflow of a program; it is found once."""
+    found = program.analyses.get(Dataflow)
+    if found is None:
+        found = program.analyses[Dataflow] = Dataflow(program)
+    assert isinstance(found, Dataflow)
+    return found
+
+
 class Dataflow:
     """The registers of a program as bits, and what every instruction does with them."""
 

@@ -149,6 +149,8 @@ class Program:
         for item in module.items:
             if isinstance(item, tree.Alias) and item.target.text in self._functions:
                 self._functions[item.name.text] = self._functions[item.target.text]
+        #: What has been found out about the program, by its class.
+        self.analyses: dict[type, object] = {}
         self.root = Scope(None, None)
         for function in functions_twice(module):
             raise self.error(f"{function.name.text} is defined twice", function.name.at)

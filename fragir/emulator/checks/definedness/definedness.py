@@ -35,7 +35,7 @@ from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import Bools, count_of
-from fragir.emulator.program.dataflow import Dataflow, Roles, registers
+from fragir.emulator.program.dataflow import Roles, dataflow, registers
 from fragir.emulator.program.flow import split_call
 from fragir.emulator.program.program import RESULTS, Program, Register
 from fragir.ptx import tree
@@ -54,8 +54,8 @@ _LOADS = {"ld", "ldu", "ldmatrix", "atom"}
 
 class Definedness(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
-        self.machine = machine
-        self.flow = Dataflow(program)
+        super().__init__(machine, program)
+        self.flow = dataflow(program)
         self.plane = Plane(machine, 0xFF)
         self._unwritten = self.flow.maybe_undefined()
         read_from_elsewhere = {

@@ -71,7 +71,7 @@ class Operand:
 
 class Fragments(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
-        self.machine = machine
+        super().__init__(machine, program)
         self.origins = Provenance(machine, program)
         self._decoder: Decoder | None = None
         self._said: set[tuple[int, str]] = set()

@@ -21,7 +21,7 @@ from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import I64, kind_of, width_of
-from fragir.emulator.program.dataflow import Dataflow, Roles
+from fragir.emulator.program.dataflow import Roles, dataflow
 from fragir.emulator.program.program import RESULTS, Program, Register
 from fragir.ptx import tree
 
@@ -41,7 +41,7 @@ class Provenance:
 
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
-        self.flow = Dataflow(program)
+        self.flow = dataflow(program)
         size = machine.memory.globals.bytes.size
         self.planes: list[Plane] = []
         while not self.planes or size >> 8 * len(self.planes):

@@ -46,7 +46,7 @@ class Records(Sited):
         shadow: RaceShadow,
         strong_writes: bool,
     ) -> None:
-        self.machine, self.program = machine, program
+        super().__init__(machine, program)
         self.clocks, self.shadow, self.strong_writes = clocks, shadow, strong_writes
         code = [p.ins for p in program.code]
         #: Where each instruction is; those of very long programs share the last number.

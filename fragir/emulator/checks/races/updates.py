@@ -23,7 +23,7 @@ from fragir.emulator.checks.races.clocks import (
 )
 from fragir.emulator.checks.races.global_memory import READ, WRITE, Ledger
 from fragir.emulator.numbers.types import I32, I64, Bools
-from fragir.emulator.program.dataflow import Dataflow
+from fragir.emulator.program.dataflow import Dataflow, dataflow
 
 if TYPE_CHECKING:
     from fragir.emulator.program.program import Program
@@ -43,7 +43,7 @@ class LostUpdates:
 
     @cached_property
     def _flow(self) -> Dataflow:
-        return Dataflow(self.program)
+        return dataflow(self.program)
 
     def derives(self, store: int, load: int) -> bool:
         """Whether the store at a site stores what comes of the load at another."""

@@ -1,0 +1,139 @@
+"""Checks that a user brings: what they raise is told as their own fault.
+
+A `Guarded` stands before such a check. Exceptions of the machine that only pass through it, from
+the step that the check has wrapped, are left as they are; so is a FragirError that the check raises
+to stop the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.machine.events import Observer
+from fragir.emulator.program.failure import CheckFailure, described
+from fragir.emulator.report import EmulationError
+from fragir.errors import FragirError, kind_of
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.lanes import Step
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.machine.scheduler import Terminator
+    from fragir.emulator.program.program import Program
+    from fragir.ptx.tree import Instruction
+
+#: A class of checks, or a function that makes one.
+MakesCheck: TypeAlias = "Callable[[Machine, Program], Hooks]"
+T = TypeVar("T")
+
+
+def foreign(makes: MakesCheck, machine: Machine, program: Program) -> Hooks | None:
+    """The check that a user asks for, guarded; None where the program does not concern it.
+
+    Raises EmulationError where it makes no check, CheckFailure where it fails.
+    """
+    name = _name(makes)
+    if not callable(makes):
+        raise EmulationError(
+            f"a check is a class of Hooks, or a function of machine and program that makes one, "
+            f"not {kind_of(makes)}"
+        )
+    try:
+        if isinstance(makes, type) and issubclass(makes, Hooks) and not makes.concerns(program):
+            return None
+        check = makes(machine, program)
+    except FragirError:
+        raise
+    except Exception as problem:
+        raise _failure(name, problem) from problem
+    if not isinstance(cast("object", check), Hooks):
+        raise EmulationError(f"{name} makes no check (a Hooks) but {kind_of(check)}")
+    return Guarded(check)
+
+
+def _name(makes: object) -> str:
+    return str(getattr(makes, "__qualname__", None) or type(makes).__qualname__)
+
+
+def _failure(name: str, problem: Exception) -> CheckFailure:
+    hint = "this is a fault of that check, not of the kernel; --debug shows the traceback"
+    return CheckFailure(f"the check {name} failed: {described(problem)}", hint=hint)
+
+
+class Guarded(Hooks):
+    """A check, and between it and the machine somebody who looks at what it raises and returns."""
+
+    def __init__(self, check: Hooks) -> None:
+        super().__init__(check.machine, check.program)
+        self.check, self.name = check, type(check).__qualname__
+        self._passing: Exception | None = None  # what the machine has raised
+
+    def overrides(self, name: str) -> bool:
+        return self.check.overrides(name)
+
+    def ask(self, method: Callable[..., T], *arguments: Any) -> T:
+        """What a function of the check's gives."""
+        try:
+            return method(*arguments)
+        except FragirError:
+            raise
+        except Exception as problem:
+            if problem is self._passing:
+                raise
+            raise _failure(self.name, problem) from problem
+
+    def _machines(self, step: Callable[..., T]) -> Callable[..., T]:
+        """A step of the machine's, for the check to call."""
+
+        def run(sel: Any, mask: Any) -> T:
+            try:
+                return step(sel, mask)
+            except Exception as problem:
+                self._passing = problem
+                raise
+
+        return run
+
+    def _checks(self, step: Callable[..., T], method: str) -> Callable[..., T]:
+        """A step of the check's, for the machine to call."""
+        if not callable(cast("object", step)):
+            raise _failure(self.name, TypeError(f"{method} returns {kind_of(step)}, no step"))
+
+        def run(sel: Any, mask: Any) -> T:
+            return self.ask(step, sel, mask)
+
+        return run
+
+    def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
+        found = self.ask(self.check.wrap, d, group, inner := self._machines(step))
+        return step if found is inner else self._checks(found, "wrap")
+
+    def wrap_guard(self, d: Decoder, instruction: Instruction, step: Step) -> Step:
+        found = self.ask(self.check.wrap_guard, d, instruction, inner := self._machines(step))
+        return step if found is inner else self._checks(found, "wrap_guard")
+
+    def wrap_terminator(
+        self, d: Decoder, instruction: Instruction, terminator: Terminator
+    ) -> Terminator:
+        inner = self._machines(terminator)
+        found = self.ask(self.check.wrap_terminator, d, instruction, inner)
+        return terminator if found is inner else self._checks(found, "wrap_terminator")
+
+
+def _guard(name: str) -> Callable[..., Any]:
+    def event(self: Guarded, *arguments: Any) -> Any:
+        return self.ask(getattr(self.check, name), *arguments)
+
+    event.__name__ = name
+    return event
+
+
+def _on_deadlock(self: Guarded) -> list[str]:
+    return self.ask(lambda: [str(note) for note in self.check.on_deadlock()])
+
+
+for _event in (name for name in vars(Observer) if name.startswith("on_")):
+    setattr(Guarded, _event, _guard(_event))
+Guarded.on_deadlock = _on_deadlock
