@@ -18,9 +18,10 @@ run: $(VENV)/installed ## Install, then compile, assemble, run and check a GEMM
 
 test: check pytest package-check ## Install, then all the checks that a change must pass
 
-check: $(VENV)/developed ## Lint, formatting and types
+check: $(VENV)/developed ## Lint, formatting, types and the imports between rooms
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/pyright
 
 pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one

@@ -48,6 +48,11 @@ class Frozen:
         return type(self), tuple(getattr(self, f.name) for f in fields(cast(Any, self)))
 
 
+def position() -> int:
+    """The field `at`: where the node begins in the source text, -1 where it was not read."""
+    return field(default=-1, compare=False, repr=False)
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def node(cls: type[T]) -> type[T]:
     """Class decorator: `dataclass(frozen=True, slots=True)` for a subclass of `Frozen`."""

@@ -9,16 +9,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache as cached
-from typing import Any, NamedTuple, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from fragir.errors import FragirError, kind_of
 from fragir.ptx import _lark, tree
 from fragir.ptx.comments import Comments, place_comments, strip_comments
 from fragir.ptx.constants import check_initial
+from fragir.ptx.cutter import (
+    AT,
+    BANG,
+    CLOSE,
+    DECLARATION,
+    DIRECTIVE,
+    FLAT,
+    GUARD,
+    HEAD,
+    LABEL,
+    LAST,
+    OPCODE,
+    OPEN,
+    OPERANDS,
+    RUN,
+    SECTION,
+    SECTION_NAME,
+    SPACE,
+    SPACED,
+    cutter,
+)
 from fragir.ptx.directives import check_directives
 from fragir.ptx.expected import describe
-from fragir.ptx.known import TERMINALS
 from fragir.ptx.learnt import learnt
 from fragir.ptx.limits import LIMITS, MAX_DEPTH, Refused, Unexpected
 from fragir.ptx.operands import OperandReader
@@ -143,69 +162,6 @@ def _raise(source: Source, at: int, terminals: frozenset[str]) -> NoReturn:
 # ------------------------------------------------------------------ the quick way
 
 
-class _Cutter(NamedTuple):
-    """Regular expressions that cut a text without comments into pieces.
-
-    Every alternative ends in a group of its own, so that `lastindex` says which one it was.
-    """
-
-    statement: re.Pattern[str]
-    item: re.Pattern[str]
-    head: re.Pattern[str]
-    directive: re.Pattern[str]
-
-
-# groups of `statement`
-_AT, _BANG, _GUARD, _OPCODE, _OPERANDS, _DIRECTIVE, _SPACED, _LABEL, _OPEN, _CLOSE = range(1, 11)
-# groups of `item`
-_SPACE, _DECLARATION, _HEAD, _LINE, _SECTION_NAME, _SECTION, _LAST = range(1, 8)
-
-
-@cached
-def _cutter() -> _Cutter:
-    terminals = TERMINALS
-    name, opcode, string = terminals["NAME"], terminals["OPCODE"], terminals["STRING"]
-    modifiers, section = terminals["MODIFIERS"], terminals["SECTION_BODY"]
-    integer = terminals["INTEGER"]
-    w = r"\s*+"  # with re.ASCII the grammar's WHITESPACE
-    to_end = rf'[^;"]*+(?:{string}[^;"]*+)*+;'
-    loc = (
-        rf"\.loc(?![\w$])(?:{w}{integer}){{3}}"
-        rf"(?:{w},{w}function_name{w}{name}(?:{w}\+{w}{integer})?+)?+"
-        rf"(?:{w},{w}inlined_at(?:{w}{integer}){{3}})?+"
-    )
-    statement = (
-        rf"{w}(?:(?:(@){w}(!)?+{w}({name}){w})?+({opcode}(?:{modifiers})?+)(?!{w}[:.])([^;\"]*+);"
-        rf"|({loc}|\.(?!(?:loc|file|section)(?![\w$]))[a-z]{to_end})"
-        rf"|((?:@{w}!?+{w}{name}{w})?+{opcode}(?:{modifiers})?+{w}\.[^;\"]*+;)"
-        rf"|({name}|{opcode}){w}:|(\{{)|(\}})|(\Z)|(.))"
-    )
-    pragma = rf"\.pragma(?![\w$]){w}{string}(?:{w},{w}{string})*+{w};"
-    value = rf"(?:{string}|[.@\w$%]++(?:{w}[-+]{w}[.\w$%]++)?+|-{w}\w++)"
-    dwarf = rf"@@DWARF(?![\w$]){w}\.\w++{w}{value}(?:{w},{w}{value})*+"
-    item = (
-        rf"({w})(?:((?:{terminals['LINKAGE']}{w})?+"
-        rf"(?:{terminals['SPACE']}{to_end}|\.(?:pragma|alias)(?![\w$]){to_end}))"
-        rf"|((?:{terminals['LINKAGE']}{w})?+{terminals['KIND']}"
-        rf'(?:[^;{{}}".]++|{pragma}|\.(?!pragma(?![\w$])))*+(?=[;{{]))'
-        rf"|({dwarf}|\.(?:version|target|address_size|file)(?![\w$])(?:[^.{{}};\"]|{string}|\.(?=\d))*+)"
-        rf"|\.section(?![\w$]){w}({terminals['SECTION_NAME']}){w}({section})"
-        rf"|(\Z))"
-    )
-    parens = rf"\(([^()\"]*+)\){w}"
-    head = (
-        rf"((?:{terminals['LINKAGE']}{w})?+)({terminals['KIND']}){w}"
-        rf"(?:{parens})?+({name}){w}(?:{parens})?+([^()]*+)"
-    )
-    directive = rf"{terminals['FUNCTION_DIRECTIVE']}|{terminals['PRAGMA']}"
-    patterns = (statement, item, head, directive)
-    return _Cutter(*(re.compile(x, re.ASCII | re.DOTALL) for x in patterns))
-
-
-_FLAT = re.compile(r'[^={}";]*+=[ \t\r\n\f\v]*+\{([^][(){}";]*+)\}[ \t\r\n\f\v]*+;')
-_RUN = re.compile(r"(?:[^,]*+,){63}[^,]*+")
-
-
 class _Narrow(Exception):
     """The cutter refuses what the grammar takes."""
 
@@ -234,7 +190,7 @@ class _Reader:
 
     def module(self) -> tuple[tree.Item, ...]:
         clean, comments = self.clean, self.comments
-        match = _cutter().item.match
+        match = cutter().item.match
         items: list[Any] = []
         at = 0
         while True:
@@ -244,15 +200,15 @@ class _Reader:
             kind = m.lastindex
             assert kind is not None
             at, end = m.span(kind)
-            comments.before(m.end(_SPACE), items)
-            if kind == _DECLARATION:
+            comments.before(m.end(SPACE), items)
+            if kind == DECLARATION:
                 other = clean.startswith((".pragma", ".alias"), at)
                 if not other and clean.find("{", at, end) >= 0:
                     items.append(self.table(at, end))
                 else:
                     parse = (self.shapes.item if other else self.shapes.linked_declaration).parse
                     items.append(parse(clean, at, end, self.classes))
-            elif kind == _HEAD:
+            elif kind == HEAD:
                 head = self.head(at, end)
                 body = None
                 if clean[end] == "{":
@@ -261,11 +217,11 @@ class _Reader:
                     end = body.end
                 items.append(replace(head, body=body))
                 end += 1
-            elif kind == _SECTION:
-                name, begin = m[_SECTION_NAME], m.start(_SECTION)
-                items.append(tree.Section(name, self.text[begin + 1 : end - 1], m.end(_SPACE)))
+            elif kind == SECTION:
+                name, begin = m[SECTION_NAME], m.start(SECTION)
+                items.append(tree.Section(name, self.text[begin + 1 : end - 1], m.end(SPACE)))
                 comments.skip(end)
-            elif kind == _LAST:
+            elif kind == LAST:
                 comments.before(len(clean), items)
                 return tuple(items)
             else:
@@ -275,7 +231,7 @@ class _Reader:
     def table(self, at: int, end: int) -> tree.Declaration:
         """A declaration with an initialiser in braces, which is read in runs of one shape."""
         clean, declaration = self.clean, self.shapes.linked_declaration.parse
-        m = _FLAT.fullmatch(clean, at, end)
+        m = FLAT.fullmatch(clean, at, end)
         if m is None or not m[1].strip(BLANKS):
             return declaration(clean, at, end, self.classes)
         here, stop = m.span(1)
@@ -285,7 +241,7 @@ class _Reader:
             empty = clean[at:here] + clean[stop:end]
             bare = declaration(empty, 0, len(empty), self.classes)
             while here < stop:
-                run = _RUN.match(clean, here, stop)
+                run = RUN.match(clean, here, stop)
                 comma = run.end() if run else stop
                 elements += parse(clean, here, comma, self.classes)
                 here = comma + 1
@@ -301,7 +257,7 @@ class _Reader:
 
     def head(self, begin: int, end: int) -> tree.Function:
         """The function without its body whose head is text[begin:end]."""
-        m = _cutter().head.fullmatch(self.clean, begin, end)
+        m = cutter().head.fullmatch(self.clean, begin, end)
         if m is None:
             return _lark.parse(self.clean, "function_head", begin, end)
         linkage, kind, returns, name, parameters, directives = range(1, 7)
@@ -337,7 +293,7 @@ class _Reader:
         if not self.clean[begin:end].strip(BLANKS):
             return ()
         parse = self.shapes.head_directives.parse
-        starts = [m.start() for m in _cutter().directive.finditer(self.clean, begin, end)]
+        starts = [m.start() for m in cutter().directive.finditer(self.clean, begin, end)]
         if not starts or self.clean[begin : starts[0]].strip(BLANKS):
             starts = [begin]
         made: list[Any] = []
@@ -362,22 +318,20 @@ class _Reader:
         start = brace
         upcoming = comments.next()
         # the last alternative takes any character, so that the pieces cover the text
-        for m in _cutter().statement.finditer(clean, brace + 1):
+        for m in cutter().statement.finditer(clean, brace + 1):
             kind = m.lastindex
-            if kind == _OPERANDS:
+            if kind == OPERANDS:
                 guard = None
-                if m[_AT]:
-                    at = m.start(_AT)
-                    guard = tree.Guard(
-                        tree.Name(m[_GUARD], m.start(_GUARD)), m[_BANG] is not None, at
-                    )
+                if m[AT]:
+                    at = m.start(AT)
+                    guard = tree.Guard(tree.Name(m[GUARD], m.start(GUARD)), m[BANG] is not None, at)
                 else:
-                    at = m.start(_OPCODE)
+                    at = m.start(OPCODE)
                 if at > upcoming:
                     comments.before(at, items)
                     upcoming = comments.next()
-                begin, end = m.span(_OPERANDS)
-                opcode = m[_OPCODE]
+                begin, end = m.span(OPERANDS)
+                opcode = m[OPCODE]
                 try:
                     operands = operands_of(begin, end) if begin < end else ()
                 except Unexpected:
@@ -392,20 +346,20 @@ class _Reader:
             if at > upcoming:
                 comments.before(at, items)
                 upcoming = comments.next()
-            if kind == _LABEL:
-                append(tree.Label(tree.Name(m[_LABEL], at), at))
-            elif kind == _DIRECTIVE:
+            if kind == LABEL:
+                append(tree.Label(tree.Name(m[LABEL], at), at))
+            elif kind == DIRECTIVE:
                 append(directive_of(clean, at, end, classes))
-            elif kind == _SPACED:  # `add .u32`
+            elif kind == SPACED:  # `add .u32`
                 append(_lark.parse(clean, "statement", at, end))
-            elif kind == _OPEN:
+            elif kind == OPEN:
                 outer.append((start, items))
                 if len(outer) >= MAX_DEPTH:
                     raise _too_deep(at)
                 items = []
                 append = items.append
                 start = at
-            elif kind == _CLOSE:
+            elif kind == CLOSE:
                 block = tree.Block(tuple(items), start, at)
                 if not outer:
                     return block

@@ -1,0 +1,177 @@
+"""A whole PTX text (PTX ISA 9.2, section 11.1) and what stands in it beside functions."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from fragir.ptx.node import Frozen, node, position
+from fragir.ptx.tree.operands import Integer, Name, Operand, String
+from fragir.ptx.tree.source import Source
+from fragir.ptx.tree.statements import (
+    Attribute,
+    Comment,
+    Declaration,
+    Function,
+    FunctionDirective,
+    Guard,
+    Label,
+    Pointer,
+    Pragma,
+    SectionName,
+    Statement,
+    Variable,
+)
+
+
+@node
+class Version(Frozen):
+    """`.version 8.7`."""
+
+    text: str
+    at: int = position()
+
+    @property
+    def value(self) -> tuple[int, int]:
+        major, minor = self.text.split(".")
+        return int(major), int(minor)
+
+
+@node
+class Target(Frozen):
+    """`.target sm_90a, debug`."""
+
+    words: tuple[str, ...]
+    at: int = position()
+
+
+@node
+class AddressSize(Frozen):
+    """`.address_size 64`."""
+
+    bits: Integer
+    at: int = position()
+
+
+@node
+class File(Frozen):
+    """`.file 1 "kernel.cu", 1690000000, 1234` (11.5.4)."""
+
+    index: Integer
+    path: String
+    timestamp: Integer | None = None
+    size: Integer | None = None
+    at: int = position()
+
+
+@node
+class SectionData(Frozen):
+    """One line of a section: `.b8 1, 2`, `.b32 .debug_abbrev`, `.b64 $L__tmp1`, or a label."""
+
+    type: str
+    values: tuple[Operand | SectionName, ...]
+    at: int = position()
+
+
+@node
+class Section(Frozen):
+    """`.section .debug_info { ... }` (11.5.3).
+
+    `body` is the text between the braces until `fragir.ptx.expand_section` is asked to read it.
+    """
+
+    name: str
+    body: str | tuple[Label | SectionData, ...]
+    at: int = position()
+
+
+@node
+class Dwarf(Frozen):
+    """`@@DWARF .4byte 1, 2`: debug information before PTX 2.0 (11.5.1)."""
+
+    directive: str
+    values: tuple[Operand | SectionName | String | DwarfFlag, ...]
+    at: int = position()
+
+
+@node
+class DwarfFlag(Frozen):
+    """`@progbits` of `@@DWARF .section .debug_info, "", @progbits`."""
+
+    text: str
+    at: int = position()
+
+
+@node
+class Alias(Frozen):
+    """`.alias f, g;` (11.6.5)."""
+
+    name: Name
+    target: Name
+    at: int = position()
+
+
+Item = (
+    Version
+    | Target
+    | AddressSize
+    | File
+    | Section
+    | Dwarf
+    | Declaration
+    | Function
+    | Alias
+    | Pragma
+    | Comment
+)
+
+
+@node
+class Module(Frozen):
+    """A whole PTX text. `.version`, `.target` and `.address_size` stand among the items."""
+
+    items: tuple[Item, ...]
+    source: Source | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def version(self) -> tuple[int, int] | None:
+        return next((x.value for x in self.items if isinstance(x, Version)), None)
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """All words of the first `.target`: the architecture, then options; () where none is."""
+        return next((x.words for x in self.items if isinstance(x, Target)), ())
+
+    @property
+    def address_size(self) -> int:
+        """32 where no `.address_size` is (11.1.3)."""
+        return next((x.bits.value for x in self.items if isinstance(x, AddressSize)), 32)
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        return tuple(x for x in self.items if isinstance(x, Function))
+
+    @property
+    def entries(self) -> dict[str, Function]:
+        """The kernels that have a body, by name."""
+        return {f.name.text: f for f in self.functions if f.kind == "entry" and f.body is not None}
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        return tuple(x for x in self.items if isinstance(x, Declaration))
+
+
+Node = (
+    Module
+    | Item
+    | Statement
+    | Operand
+    | Guard
+    | Variable
+    | Attribute
+    | Pointer
+    | FunctionDirective
+    | SectionData
+    | SectionName
+    | DwarfFlag
+    | String
+)
