@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragir.emulator.numbers.formats import decode
 from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Rounding, fused, target
+from fragir.emulator.tensor_cores.elements import decode
 from fragir.emulator.tensor_cores.fused import dot
 from fragir.errors import FragirError
 

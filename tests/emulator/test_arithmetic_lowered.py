@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fragir.emulator.numbers.formats import decode, f16_codes
 from fragir.emulator.numbers.ieee import fma_f32_of_f16, fma_f64
 from fragir.emulator.tensor_cores import MmaOp, Settings, integer, tensor_instruction
 from fragir.emulator.tensor_cores.arithmetic import Architecture, fused
+from fragir.emulator.tensor_cores.elements import decode, f16_codes
 from fragir.emulator.tensor_cores.fused import dot
 
 Rounding = Literal["rn", "rz", "rm", "rp"]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import Function, of1
-from fragir.emulator.numbers.rounding import F64, FORMATS, decode, encode, quantize
-from fragir.emulator.numbers.types import where
+from fragir.emulator.numbers.formats import FORMATS
+from fragir.emulator.numbers.rounding import decode, encode, quantize
+from fragir.emulator.numbers.types import F64, where
 
 _CORES: dict[str, Function] = {
     "rcp": of1(lambda a: 1.0 / a),

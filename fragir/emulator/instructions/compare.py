@@ -9,7 +9,8 @@ import numpy as np
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
 from fragir.emulator.instructions.floating import KINDS, flush
 from fragir.emulator.machine.lanes import Mask, Step, store
-from fragir.emulator.numbers.rounding import FORMATS, decode, encode
+from fragir.emulator.numbers.formats import FORMATS
+from fragir.emulator.numbers.rounding import decode, encode
 from fragir.emulator.numbers.types import DTYPES, width_of, word_of
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from fragir.emulator.instructions.alu import Decode, Function, elementwise
 from fragir.emulator.instructions.convert_packed import ELEMENTS, convert_pairs
 from fragir.emulator.instructions.floating import flush
 from fragir.emulator.machine.lanes import Step
+from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.narrowing import narrow
-from fragir.emulator.numbers.rounding import F64, FORMATS, decode, encode, quantize, rounded
-from fragir.emulator.numbers.types import DTYPES, dtype_of, where, width_of
+from fragir.emulator.numbers.rounding import decode, encode, quantize, rounded
+from fragir.emulator.numbers.types import DTYPES, F64, dtype_of, where, width_of
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder

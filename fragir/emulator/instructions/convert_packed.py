@@ -10,6 +10,7 @@ import numpy as np
 from fragir.emulator.instructions.alu import elementwise
 from fragir.emulator.instructions.floating import flush
 from fragir.emulator.machine.lanes import Step
+from fragir.emulator.numbers.formats import FORMATS, Format
 from fragir.emulator.numbers.narrowing import (
     fixed_point,
     from_fixed_point,
@@ -18,8 +19,8 @@ from fragir.emulator.numbers.narrowing import (
     power_of_two,
     scale_value,
 )
-from fragir.emulator.numbers.rounding import F64, FORMATS, Format, decode
-from fragir.emulator.numbers.types import width_of
+from fragir.emulator.numbers.rounding import decode
+from fragir.emulator.numbers.types import F64, width_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:

@@ -23,11 +23,10 @@ from fragir.emulator.instructions.signs import (
     negate,
 )
 from fragir.emulator.machine.lanes import Step
+from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import (
     F16_NAN,
     F32_NAN,
-    F64,
-    FORMATS,
     decode,
     encode,
     exact_f64,
@@ -36,7 +35,7 @@ from fragir.emulator.numbers.rounding import (
     sum_odd,
     to_odd,
 )
-from fragir.emulator.numbers.types import OOB_NAN, where
+from fragir.emulator.numbers.types import F64, OOB_NAN, where
 from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:

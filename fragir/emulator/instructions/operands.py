@@ -15,7 +15,8 @@ from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.machine.state import Clock
-from fragir.emulator.numbers.rounding import FORMATS, encode, quantize
+from fragir.emulator.numbers.formats import FORMATS
+from fragir.emulator.numbers.rounding import encode, quantize
 from fragir.emulator.numbers.types import UINT, dtype_of, layout_of, width_of
 from fragir.emulator.program.program import Placed, Program, Register, Scope, Symbol
 from fragir.emulator.report import EmulationError

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import Function
-from fragir.emulator.numbers.rounding import FORMATS, decode
+from fragir.emulator.numbers.formats import FORMATS
+from fragir.emulator.numbers.rounding import decode
 from fragir.emulator.numbers.types import where
 
 Array = Any

@@ -10,19 +10,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
 from fragir.emulator.instructions.compare import ORDERED
 from fragir.emulator.machine.lanes import Step
-from fragir.emulator.numbers.types import where, word_of
+from fragir.emulator.numbers.types import I64, where, word_of
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
 
-I64 = npt.NDArray[np.int64]
 #: Selector -> (lowest bit, width).
 _PARTS = {"": (0, 32), "h0": (0, 16), "h1": (16, 16), **{f"b{i}": (8 * i, 8) for i in range(4)}}
 _TYPES = ("u32", "s32")

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-F32: TypeAlias = npt.NDArray[np.float32]
-F64: TypeAlias = npt.NDArray[np.float64]
+from fragir.emulator.numbers.types import F32, F64
+
 Rounding: TypeAlias = Literal["rn", "rz", "rm", "rp"]
 
 NAN_F32 = np.uint32(0x7FFFFFFF)

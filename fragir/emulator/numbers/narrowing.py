@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.rounding import F64, Format, encode, quantize, saturate
-from fragir.emulator.numbers.types import where
+from fragir.emulator.numbers.formats import Format
+from fragir.emulator.numbers.rounding import encode, quantize, saturate
+from fragir.emulator.numbers.types import F64, where
 
 
 def narrow(value: F64, form: Format, mode: str, words: tuple[str, ...]) -> Any:

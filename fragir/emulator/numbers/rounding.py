@@ -8,55 +8,17 @@ gives what one rounding of the exact value gives (Boldo and Melquiond, IEEE TC 5
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-F64 = npt.NDArray[np.float64]
-F32 = npt.NDArray[np.float32]
+from fragir.emulator.numbers.formats import FORMATS, Format
+from fragir.emulator.numbers.types import F64
 
 F32_NAN = np.uint32(0x7FFFFFFF)
 F16_NAN = np.uint16(0x7FFF)
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A binary floating-point format: fraction bits, lowest normal exponent, largest finite."""
-
-    name: str
-    fraction: int
-    exponent: int  # bits of the exponent field
-    largest: float
-    infinity: bool = True
-    nan: int | None = None  # bits of the NaN that instructions give; None: the format has none
-
-    @property
-    def bias(self) -> int:
-        return (1 << (self.exponent - 1)) - 1
-
-    @property
-    def lowest(self) -> int:
-        return 1 - self.bias
-
-
-FORMATS: dict[str, Format] = {
-    f.name: f
-    for f in (
-        Format("f64", 52, 11, float(np.finfo(np.float64).max), nan=0x7FF8 << 48),
-        Format("f32", 23, 8, float(np.finfo(np.float32).max), nan=0x7FFFFFFF),
-        Format("tf32", 10, 8, (2 - 2.0**-10) * 2.0**127, nan=0x7FFFFFFF),
-        Format("bf16", 7, 8, (2 - 2.0**-7) * 2.0**127, nan=0x7FFF),
-        Format("f16", 10, 5, 65504.0, nan=0x7FFF),
-        Format("e5m2", 2, 5, 57344.0, nan=0x7F),
-        Format("e4m3", 3, 4, 448.0, infinity=False, nan=0x7F),
-        Format("e3m2", 2, 3, 28.0, infinity=False),
-        Format("e2m3", 3, 2, 7.5, infinity=False),
-        Format("e2m1", 1, 2, 6.0, infinity=False),
-    )
-}
 
 
 def to_odd(total: F64, error: F64) -> F64:

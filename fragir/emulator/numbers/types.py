@@ -16,6 +16,8 @@ U32: TypeAlias = npt.NDArray[np.uint32]
 U64: TypeAlias = npt.NDArray[np.uint64]
 I32: TypeAlias = npt.NDArray[np.int32]
 I64: TypeAlias = npt.NDArray[np.int64]
+F32: TypeAlias = npt.NDArray[np.float32]
+F64: TypeAlias = npt.NDArray[np.float64]
 #: What the fill of tensor copies writes for 16-bit floats outside the tensor, and what `fma.oob`
 #: takes for such an element; the ISA names it without giving its bits.
 OOB_NAN = 0x7FF7

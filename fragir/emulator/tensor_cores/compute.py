@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.numbers import ieee
-from fragir.emulator.numbers.formats import F64, ZERO_WIDE, Values, decode, f16_codes
+from fragir.emulator.numbers.types import F64
 from fragir.emulator.tensor_cores import integer
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
+from fragir.emulator.tensor_cores.elements import ZERO_WIDE, Values, decode, f16_codes
 from fragir.emulator.tensor_cores.fragment import Codes
 from fragir.emulator.tensor_cores.fused import dot
 from fragir.emulator.tensor_cores.maps import Ints

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.tensor_cores.types import U8, U32, U64
+from fragir.emulator.numbers.types import U8, U32, U64
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 

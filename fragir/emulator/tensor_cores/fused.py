@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.numbers.formats import F64, I32, ZERO_NARROW, Bits, Values
+from fragir.emulator.numbers.types import F64, I32
 from fragir.emulator.tensor_cores.arithmetic import Fused, Rounding
+from fragir.emulator.tensor_cores.elements import ZERO_NARROW, Bits, Values
 
 NAN_F32 = np.uint32(0x7FFFFFFF)
 NAN_F16 = np.uint32(0x7FFF)

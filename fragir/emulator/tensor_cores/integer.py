@@ -7,9 +7,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Bits: TypeAlias = npt.NDArray[np.uint32]
-F32: TypeAlias = npt.NDArray[np.float32]
+from fragir.emulator.numbers.types import F32
 
+Bits: TypeAlias = npt.NDArray[np.uint32]
 # Largest |sum of products| of one instruction: 128 columns of 255*255 stays below 2^24, so a
 # float32 matrix product is exact whatever its order of additions.
 _WIDTHS = {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}

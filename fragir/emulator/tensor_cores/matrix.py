@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fragir.emulator.numbers.types import U8, U32
 from fragir.emulator.tensor_cores.arithmetic import Architecture, Target
 from fragir.emulator.tensor_cores.fragment import Fragment, fragment
 from fragir.emulator.tensor_cores.maps import Formula, formula
-from fragir.emulator.tensor_cores.types import U8, U32, Registers, TensorOp
+from fragir.emulator.tensor_cores.types import Registers, TensorOp
 from fragir.errors import FragirError
 
 # Formats whose rows hold 16 elements of 6 or 4 bits, unpacked to bytes (PTX ISA 9.7.14.5.15).

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from fragir.emulator.numbers.types import U32
 from fragir.emulator.tensor_cores.compute import Compute, Scales
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment
 from fragir.emulator.tensor_cores.maps import Ints
 from fragir.emulator.tensor_cores.sparse import Metadata
-from fragir.emulator.tensor_cores.types import U32, Registers, TensorOp, Words
+from fragir.emulator.tensor_cores.types import Registers, TensorOp, Words
 from fragir.errors import FragirError
 
 # Products computed at once: large enough to hide numpy's overhead, small enough for the cache.

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
+from fragir.emulator.numbers.types import U32
 from fragir.emulator.tensor_cores.maps import Formula, Ints
-from fragir.emulator.tensor_cores.types import U32
 
 
 @dataclass(frozen=True, slots=True)

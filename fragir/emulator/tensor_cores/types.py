@@ -8,9 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-U8: TypeAlias = npt.NDArray[np.uint8]
-U32: TypeAlias = npt.NDArray[np.uint32]
-U64: TypeAlias = npt.NDArray[np.uint64]
 Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]  # u32, or u64 for 64-bit registers
 
 

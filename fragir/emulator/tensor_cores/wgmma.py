@@ -9,13 +9,14 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.arithmetic import Target, fused
 from fragir.emulator.tensor_cores.compute import Compute, Element, FusedMma, Integer
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment, fragment
 from fragir.emulator.tensor_cores.maps import formula
 from fragir.emulator.tensor_cores.sparse import Metadata, granularity
-from fragir.emulator.tensor_cores.types import U8, U32, U64, Registers, TensorOp
+from fragir.emulator.tensor_cores.types import Registers, TensorOp
 from fragir.emulator.tensor_cores.words import Words
 from fragir.errors import FragirError
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fragir.emulator.checks.races.clocks import COLUMN_BITS, COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.machine.issues import WARPGROUP
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, U32
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 CHUNK = 16  # bytes: what the asynchronous proxy accesses is made of these
 LIMIT = 1 << 26  # records of reads
 COMPACT = 1 << 12  # entries of the log before it is looked through
-
-U32 = npt.NDArray[np.uint32]
 
 
 class RaceShadow:
