@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator.numbers.ieee import fma_f32_of_f16, fma_f64
-from fragir.emulator.tensor_cores import MmaOp, Settings, integer, tensor_instruction
+from fragir.emulator.tensor_cores import Mma, Settings, integer, tensor_instruction
 from fragir.emulator.tensor_cores.arithmetic import Architecture, fused
 from fragir.emulator.tensor_cores.elements import decode, f16_codes
 from fragir.emulator.tensor_cores.fused import dot
@@ -21,9 +21,9 @@ from fragir.emulator.tensor_cores.fused import dot
 Rounding = Literal["rn", "rz", "rm", "rp"]
 
 
-def mma(words: str, target: str, settings: Settings | None = None) -> MmaOp:
+def mma(words: str, target: str, settings: Settings | None = None) -> Mma:
     op = tensor_instruction(("mma", "sync", "aligned", *words.split(".")), target, settings)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     return op
 
 

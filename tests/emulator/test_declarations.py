@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fragir.emulator import EmulationError, run
-from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.memory import DeviceMemory
 from fragir.errors import FragirError
 from fragir.toolchain.ptxas import assemble
 
@@ -78,7 +78,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Memory, "commit", refuse)
+    monkeypatch.setattr(DeviceMemory, "commit", refuse)
     ptx = PTX.replace("MODULE", ".global .u8 x[1099511627776];").replace("BODY", "")
     with pytest.raises(EmulationError, match=r"no memory for this launch: 10995116277.. bytes"):
         run(ptx, "k")

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor_cores import LdmatrixOp, MovmatrixOp, StmatrixOp, tensor_instruction
+from fragir.emulator.tensor_cores import Ldmatrix, Movmatrix, Stmatrix, tensor_instruction
 from fragir.errors import FragirError
 
 
@@ -14,19 +14,19 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(text.split("."))
 
 
-def ld(text: str, target: str = "sm_120a") -> LdmatrixOp:
+def ld(text: str, target: str = "sm_120a") -> Ldmatrix:
     op = tensor_instruction(words("ldmatrix.sync.aligned." + text), target)
-    assert isinstance(op, LdmatrixOp)
+    assert isinstance(op, Ldmatrix)
     return op
 
 
-def st(text: str, target: str = "sm_120a") -> StmatrixOp:
+def st(text: str, target: str = "sm_120a") -> Stmatrix:
     op = tensor_instruction(words("stmatrix.sync.aligned." + text), target)
-    assert isinstance(op, StmatrixOp)
+    assert isinstance(op, Stmatrix)
     return op
 
 
-def rows(op: LdmatrixOp | StmatrixOp, warps: int = 3) -> npt.NDArray[np.uint8]:
+def rows(op: Ldmatrix | Stmatrix, warps: int = 3) -> npt.NDArray[np.uint8]:
     rng = np.random.default_rng(1)
     return rng.integers(0, 256, (warps, op.rows, 16), dtype=np.uint8)
 
@@ -112,7 +112,7 @@ def test_stmatrix_of_bytes(number: int) -> None:
 
 def test_movmatrix_transposes() -> None:
     op = tensor_instruction(words("movmatrix.sync.aligned.m8n8.trans.b16"), "sm_75")
-    assert isinstance(op, MovmatrixOp)
+    assert isinstance(op, Movmatrix)
     a = np.random.default_rng(3).integers(0, 1 << 32, (1, 3, 32), dtype=np.uint32)
     d = op.execute(a)
     for lane in range(32):
@@ -126,7 +126,7 @@ def test_movmatrix_transposes() -> None:
 
 def test_movmatrix_is_stmatrix_then_transposed_ldmatrix() -> None:
     op = tensor_instruction(words("movmatrix.sync.aligned.m8n8.trans.b16"), "sm_90")
-    assert isinstance(op, MovmatrixOp)
+    assert isinstance(op, Movmatrix)
     a = np.random.default_rng(4).integers(0, 1 << 32, (1, 2, 32), dtype=np.uint32)
     through = ld("m8n8.x1.trans.shared.b16").execute(st("m8n8.x1.shared.b16").execute(a))
     np.testing.assert_array_equal(op.execute(a), through)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor_cores import MmaOp, tensor_instruction
+from fragir.emulator.tensor_cores import Mma, tensor_instruction
 from fragir.errors import FragirError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -45,9 +45,9 @@ BITS = (
 RANGE = {"u8": (0, 256), "s8": (-128, 128), "u4": (0, 16), "s4": (-8, 8), "b1": (0, 2)}
 
 
-def decode_op(words: str, target: str) -> MmaOp:
+def decode_op(words: str, target: str) -> Mma:
     op = tensor_instruction(("mma", *words.split(".")), target)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     return op
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor_cores import MmaOp, Settings, WgmmaOp, tensor_instruction
-from fragir.emulator.tensor_cores.compute import Scales
+from fragir.emulator.tensor_cores import Mma, Settings, Wgmma, tensor_instruction
+from fragir.emulator.tensor_cores.compute import ScaleCodes
 
 from . import floats
 from .test_arithmetic import FORMATS, Number, codes, read, step, towards_zero, write
@@ -216,7 +216,7 @@ def test_floating(form: Form, kind: str) -> None:
     version = tuple(int(x) for x in form.version.split("."))
     settings = Settings((version[0], version[1]))
     op = tensor_instruction(("mma", *form.words.split(".")), form.target, settings)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     m, n, k = form.shape
     rng = np.random.default_rng(sum(map(ord, form.name + kind)))
     a = inputs(form.a, (k // 2 if form.sparse else k, m, 1), kind, rng)
@@ -256,7 +256,7 @@ def test_wgmma(case: tuple[str, str, str, int], with_metadata: bool, kind: str) 
     sp = "sp." if with_metadata else ""
     words = f"mma_async.{sp}sync.aligned.m64n16k{k}.{d}.{a_name}.{b_name}"
     op = tensor_instruction(("wgmma", *words.split(".")), "sm_90a")
-    assert isinstance(op, WgmmaOp)
+    assert isinstance(op, Wgmma)
     rng = np.random.default_rng(sum(map(ord, words + kind)))
     form = Form("sm_90a", words, a_name, b_name, d, (64, 16, k), with_metadata)
     a = inputs(a_name, (k // 2 if with_metadata else k, 64, 1), kind, rng)
@@ -279,7 +279,7 @@ def test_m8n8k4(types: str, target: str, kind: str) -> None:
     """Volta's own instruction. A C of f16 under a D of f32 counts with at least f16's exponent."""
     d, _, _, c_name = types.split(".")
     op = tensor_instruction(("mma", *f"sync.aligned.m8n8k4.row.col.{types}".split(".")), target)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     rng = np.random.default_rng(sum(map(ord, types + target + kind)))
     a, b = (inputs("f16", (4, 4, 8, 1), kind, rng) for _ in range(2))
     c = addends(c_name, (4, 8, 8, 1), kind, rng)
@@ -305,7 +305,7 @@ def test_m8n8k4_in_software(types: str, target: str, kind: str) -> None:
     """From sm_80 on: f32 arithmetic in the order of ptxas's routine, a zero with IEEE's sign."""
     d, _, _, c_name = types.split(".")
     op = tensor_instruction(("mma", *f"sync.aligned.m8n8k4.col.row.{types}".split(".")), target)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     rng = np.random.default_rng(sum(map(ord, types + target + kind)))
     a, b = (inputs("f16", (4, 4, 8, 1), kind, rng) for _ in range(2))
     c = addends(c_name, (4, 8, 8, 1), kind, rng)
@@ -345,7 +345,7 @@ def test_double(shape: str, target: str, mode: str) -> None:
     m, n, k = (int(x) for x in shape[1:].replace("n", " ").replace("k", " ").split())
     words = f"sync.aligned.{shape}.row.col.f64.f64.f64.f64" + f".{mode}" * bool(mode)
     op = tensor_instruction(("mma", *words.split(".")), target)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     rng = np.random.default_rng(k + len(mode))
     a, b, c = (rng.standard_normal(s) * 2.0 ** rng.integers(-40, 40, s)
                for s in ((k, m, 1), (k, n, 1), (m, n, 1)))  # fmt: skip
@@ -383,7 +383,7 @@ def test_integer(case: tuple[str, str, str, str], tail: str) -> None:
     head, end = (tail, "") if a_name != "b1" else ("", f".{tail}.popc")
     words = f"sync.aligned.{shape}.row.col.{head}s32.{a_name}.{b_name}.s32{end}"
     op = tensor_instruction(("mma", *words.split(".")), target)
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     bits = int(a_name[1:])
     rng = np.random.default_rng(len(words))
     a, b = (rng.integers(0, 1 << bits, s).astype(np.uint32) for s in ((k, m, 1), (k, n, 1)))
@@ -469,7 +469,7 @@ def test_block_scales(
         f"{vector}f32.{a_name}.{b_name}.f32.{scale}"
     )
     op = tensor_instruction(("mma", *words.split(".")), "sm_120a")
-    assert isinstance(op, MmaOp)
+    assert isinstance(op, Mma)
     rng = np.random.default_rng(sum(map(ord, words + kind)))
     form = Form(
         "sm_120a", "kind" if name == "mxf8f6f4" else "", a_name, b_name, "f32", (16, 8, k), ordered
@@ -480,7 +480,7 @@ def test_block_scales(
     spread = (0, 256) if kind == "raw" else (120, 136) if scale == "ue8m0" else (0x20, 0x58)
     sa, sb = (rng.integers(*spread, (x, blocks, 1)).astype(np.uint32) for x in (16, 8))
     kept = kept_columns(form, rng) if ordered else None
-    scales = Scales(sa, sb)
+    scales = ScaleCodes(sa, sb)
     found = op.plan.compute(
         in_container(form, a_name, a), in_container(form, b_name, b), c, kept, scales
     )

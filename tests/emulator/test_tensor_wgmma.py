@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator.tensor_cores import ReadShared, WgmmaOp, tensor_instruction
+from fragir.emulator.tensor_cores import ReadShared, Wgmma, tensor_instruction
 from fragir.errors import FragirError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -100,9 +100,9 @@ def dense(mode: str, major: str, start: int, mn: int, k: int, size: int) -> Layo
     return Layout(mode, major, start, leading, stride, size)
 
 
-def decode_op(words: str) -> WgmmaOp:
+def decode_op(words: str) -> Wgmma:
     op = tensor_instruction(("wgmma", "mma_async", *words.split(".")), "sm_90a")
-    assert isinstance(op, WgmmaOp)
+    assert isinstance(op, Wgmma)
     return op
 
 

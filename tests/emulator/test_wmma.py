@@ -14,7 +14,7 @@ import pytest
 
 from fragir.emulator import run
 from fragir.emulator.report import EmulationError
-from fragir.emulator.tensor_cores import WmmaAccess, WmmaOp, tensor_instruction
+from fragir.emulator.tensor_cores import Wmma, WmmaAccess, tensor_instruction
 from fragir.emulator.tensor_cores.arithmetic import fused, target
 from fragir.errors import FragirError
 
@@ -293,7 +293,7 @@ def test_bits(case: tuple[str, str, str, int], kind: str) -> None:
     types = f"{accumulator}.{accumulator}" if element == "f16" else f"f32.{element}.{element}.f32"
     text = f"wmma.mma.sync.aligned.row.col.{shape}.{types}"
     op = tensor_instruction(tuple(text.split(".")), name)
-    assert isinstance(op, WmmaOp)
+    assert isinstance(op, Wmma)
     rng = np.random.default_rng(len(name + kind) + step)
     a, b = codes(element, (k, m, 1), kind, rng), codes(element, (k, n, 1), kind, rng)
     c = codes(accumulator, (m, n, 1), kind, rng)
@@ -324,7 +324,7 @@ def test_mixed_accumulators(name: str) -> None:
         op = tensor_instruction(
             tuple(f"wmma.mma.sync.aligned.row.row.m16n16k16.{types}".split(".")), name
         )
-        assert isinstance(op, WmmaOp)
+        assert isinstance(op, Wmma)
         return op.plan.compute(a, b, addend, None, None)
 
     single = compute("f32.f32", wide_c)

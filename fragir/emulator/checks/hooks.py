@@ -18,7 +18,7 @@ from fragir.emulator.numbers.types import count_of, kind_of, width_of
 from fragir.emulator.report import PERFORMANCE, Finding, Severity
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.scheduler import Terminator
     from fragir.emulator.program.program import Program
@@ -206,7 +206,7 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
     if ins.opcode[:2] == ("st", "bulk"):
         return _observe_fill(d, ins, step, hooks)
     kind, operand = known
-    place: Place = d.place(ins, operand, d.space(ins))
+    place: MemoryOperand = d.place(ins, operand, d.space(ins))
     machine = d.machine
     matrix = ins.opcode[0] in ("ldmatrix", "stmatrix")
     if matrix:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.instructions.operands import Decoder, Place
+from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.instructions.table import lookup
 from fragir.emulator.machine.lanes import Row, Step
 from fragir.emulator.machine.machine import Machine
@@ -94,7 +94,7 @@ class PlaneDecoder(Decoder):
     def symbol_row(self, symbol: Symbol, kind: str) -> Row:
         return self.constant(kind, 0)
 
-    def place_of(self, ins: tree.Instruction, operand: tree.Address, space: str) -> Place:
+    def place_of(self, ins: tree.Instruction, operand: tree.Address, space: str) -> MemoryOperand:
         return self.real.place_of(ins, operand, space)
 
     def repeat(self, ins: tree.Instruction, steering: Collection[int] = ()) -> Step:

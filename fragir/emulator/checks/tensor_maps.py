@@ -17,7 +17,7 @@ from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
@@ -50,7 +50,7 @@ class TensorMaps(Hooks):
                     return self._uses(d, ins, d.place_of(ins, operand, "generic"), step)
         return step
 
-    def _lanes(self, place: Place, sel: Any, mask: Mask) -> list[tuple[int, int]]:
+    def _lanes(self, place: MemoryOperand, sel: Any, mask: Mask) -> list[tuple[int, int]]:
         """(lane, address) of the lanes that take part."""
         lanes = get(self.machine.lane_ids, sel, mask).ravel()
         return list(zip(lanes.tolist(), place.at(sel, mask).ravel().tolist(), strict=True))
@@ -71,7 +71,7 @@ class TensorMaps(Hooks):
 
         return run
 
-    def _acquires(self, place: Place, step: Step) -> Step:
+    def _acquires(self, place: MemoryOperand, step: Step) -> Step:
         def run(sel: Any, mask: Mask) -> None:
             step(sel, mask)
             for lane, address in self._lanes(place, sel, mask):
@@ -79,7 +79,7 @@ class TensorMaps(Hooks):
 
         return run
 
-    def _uses(self, d: Decoder, ins: tree.Instruction, place: Place, step: Step) -> Step:
+    def _uses(self, d: Decoder, ins: tree.Instruction, place: MemoryOperand, step: Step) -> Step:
         def run(sel: Any, mask: Mask) -> None:
             if self.changed:
                 for lane, address in self._lanes(place, sel, mask):

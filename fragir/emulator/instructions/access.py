@@ -12,7 +12,7 @@ from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.ptx.tree import Sink
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.ptx.tree import Instruction, Operand
 
 
@@ -139,7 +139,7 @@ def stored_rows(
     ]
 
 
-def _save_some(d: Decoder, place: Place, rows: list[Any], width: int) -> Step:
+def _save_some(d: Decoder, place: MemoryOperand, rows: list[Any], width: int) -> Step:
     """A vector store that leaves some elements out: the whole vector must be in bounds."""
     machine = d.machine
     memory, counted = machine.memory, machine.report.statistics.stored

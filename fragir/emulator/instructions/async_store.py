@@ -18,19 +18,19 @@ from fragir.emulator.instructions.access import get, shape_of, stored_rows
 from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.atomics import operand_rows, operator
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, Memory
+from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
 from fragir.emulator.numbers.types import I64, kind_of, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 
 
-def positions(machine: Machine, place: Place, sel: Any, mask: Mask, size: int) -> I64:
+def positions(machine: Machine, place: MemoryOperand, sel: Any, mask: Mask, size: int) -> I64:
     """Byte positions in shared memory, flat; AccessFault where an address is elsewhere."""
     address = place.at(sel, mask)
     parts = machine.memory.spaces(place.space, address, sel, mask, size)
@@ -58,7 +58,7 @@ def store(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _write(machine: Machine, data: Any, index: int, at: int, memory: Memory) -> None:
+def _write(machine: Machine, data: Any, index: int, at: int, memory: DeviceMemory) -> None:
     """What other memories hold beside the machine's is not known of what was in registers."""
     size = data.shape[1]
     memory.shared.bytes[at : at + size] = data[index] if memory is machine.memory else 0
@@ -81,7 +81,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
     machine = d.machine
     width = width_of(kind) // 8
 
-    def act(values: Any, index: int, at: int, memory: Memory) -> None:
+    def act(values: Any, index: int, at: int, memory: DeviceMemory) -> None:
         if memory is machine.memory:
             cell = memory.shared.view(width)[at // width : at // width + 1]
             cell[...] = function(cell, values[index : index + 1])
@@ -102,8 +102,8 @@ def _completes(d: Decoder, ins: Instruction, count: int) -> None:
 
 def _start(
     machine: Machine,
-    into: Place,
-    barrier: Place,
+    into: MemoryOperand,
+    barrier: MemoryOperand,
     sel: Any,
     mask: Mask,
     size: int,
@@ -163,7 +163,7 @@ def fill(d: Decoder, ins: Instruction) -> Step:
 
 
 def filled(
-    machine: Machine, place: Place, size_row: Any, sel: Any, mask: Mask
+    machine: Machine, place: MemoryOperand, size_row: Any, sel: Any, mask: Mask
 ) -> tuple[I64, npt.NDArray[np.int64]]:
     """(positions of all 8-byte cells of an st.bulk, the lane of each)."""
     address = place.at(sel, mask).ravel()

@@ -16,12 +16,12 @@ from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, Memory
+from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT, kind_of, where, width_of
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
@@ -39,11 +39,11 @@ def shared_address(address: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Operands:
+class BulkOperands:
     """The operands behind the addresses; None where a form has no such operand."""
 
     size: Any
-    barrier: Place | None = None
+    barrier: MemoryOperand | None = None
     blocks: Any = None  # ctaMask of a multicast
     byte_mask: Any = None
     left: Any = None  # bytes to ignore at the start and at the end
@@ -103,7 +103,7 @@ def _reduction(d: Decoder, ins: Instruction) -> tuple[Function, int]:
     return flushing(function, "f32") if kind == "f32" else function, width_of(kind) // 8
 
 
-def _operands(d: Decoder, ins: Instruction, to_global: bool, from_word: str) -> Operands:
+def _operands(d: Decoder, ins: Instruction, to_global: bool, from_word: str) -> BulkOperands:
     words = ins.opcode
     ignores, masked = "ignore_oob" in words, "cp_mask" in words
     multicast, hinted = "multicast::cluster" in words, "L2::cache_hint" in words
@@ -118,7 +118,7 @@ def _operands(d: Decoder, ins: Instruction, to_global: bool, from_word: str) -> 
     if d.count(ins) != count:
         raise d.error(ins, f"{ins.mnemonic} takes {count} operands, not {d.count(ins)}")
     at = 3
-    found = Operands(d.source(ins, 2, "u32"))
+    found = BulkOperands(d.source(ins, 2, "u32"))
     if ignores:
         found.left, found.right = d.source(ins, 3, "u32"), d.source(ins, 4, "u32")
         at = 5
@@ -138,9 +138,9 @@ def _operands(d: Decoder, ins: Instruction, to_global: bool, from_word: str) -> 
 
 def _run(
     machine: Machine,
-    into: Place,
-    source: Place,
-    operands: Operands,
+    into: MemoryOperand,
+    source: MemoryOperand,
+    operands: BulkOperands,
     function: Function | None,
     width: int,
     sel: Any,
@@ -260,7 +260,7 @@ def _region(
 
 
 def spread(
-    memory: Memory, home: int, start: int, word: int, chosen: int, pair: bool = False
+    memory: DeviceMemory, home: int, start: int, word: int, chosen: int, pair: bool = False
 ) -> list[tuple[int, int]]:
     """(destination, mbarrier) in every block of the cluster that a multicast's mask names.
 
@@ -286,7 +286,7 @@ def _move(
     function: Function | None,
     width: int,
     skip: tuple[int, int],
-    memory: Memory,
+    memory: DeviceMemory,
 ) -> None:
     """Move the bytes within a memory. Of a reduction nothing is known but on the machine's own."""
     arenas = {"shared": memory.shared, "global": memory.globals}

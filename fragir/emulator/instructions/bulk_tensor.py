@@ -18,15 +18,15 @@ from fragir.emulator.instructions.alu import Function, nothing
 from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import MBARRIER, shared_address, spread
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, Memory
-from fragir.emulator.machine.tensor_map import Fields, read
+from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
+from fragir.emulator.machine.tensor_map import MapFields, read
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
 
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
@@ -35,16 +35,16 @@ _ALIGNMENT = 128  # of a tile in shared memory
 
 
 @dataclass(slots=True)
-class Form:
+class TensorCopy:
     """One decoded instruction: operands as rows, None where it has none."""
 
     loads: bool
     mode: str  # tile, rows, im2col
     rank: int
     coordinates: list[Any]
-    the_map: Place
-    shared: Place | None
-    barrier: Place | None = None
+    the_map: MemoryOperand
+    shared: MemoryOperand | None
+    barrier: MemoryOperand | None = None
     offsets: list[Any] | None = None
     blocks: Any = None
     reduction: str | None = None
@@ -63,7 +63,7 @@ def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
-def _form(d: Decoder, ins: tree.Instruction) -> Form:
+def _form(d: Decoder, ins: tree.Instruction) -> TensorCopy:
     words = ins.opcode
     if any(w.startswith("im2col::w") for w in words):
         raise d.error(ins, f"the form {ins.mnemonic} is not supported")
@@ -86,7 +86,7 @@ def _form(d: Decoder, ins: tree.Instruction) -> Form:
     if mode == "im2col" and rank < 3:
         raise d.error(ins, "im2col needs 3 to 5 dimensions")
     the_map = d.place_of(ins, operand, "generic")
-    form = Form(loads, mode, rank, coordinates, the_map, None, pair="cta_group::2" in words)
+    form = TensorCopy(loads, mode, rank, coordinates, the_map, None, pair="cta_group::2" in words)
     gather_only, scatter_only = "tile::gather4" in words, "tile::scatter4" in words
     if (gather_only and not (loads or prefetches)) or (scatter_only and (loads or prefetches)):
         raise d.error(ins, f"there is no {ins.mnemonic}")
@@ -119,7 +119,7 @@ def _form(d: Decoder, ins: tree.Instruction) -> Form:
     return form
 
 
-def find_map(memory: Memory, address: int, form: Form) -> Fields:
+def find_map(memory: DeviceMemory, address: int, form: TensorCopy) -> MapFields:
     """The tensor map at a generic address, fit for an instruction."""
     fields = read(memory, address)
     if fields is None:
@@ -139,7 +139,7 @@ def find_map(memory: Memory, address: int, form: Form) -> Fields:
     return fields
 
 
-def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
+def _run(machine: Machine, form: TensorCopy, sel: Any, mask: Mask) -> None:
     memory = machine.memory
 
     def values(row: Any) -> Any:
@@ -208,7 +208,7 @@ def _run(machine: Machine, form: Form, sel: Any, mask: Mask) -> None:
         )
 
 
-def _read(fields: Fields, inside: npt.NDArray[np.bool_], start: int) -> tuple[I64, I64 | None]:
+def _read(fields: MapFields, inside: npt.NDArray[np.bool_], start: int) -> tuple[I64, I64 | None]:
     """The chunks and bytes of shared memory that a store reads: those inside the array."""
     size = fields.unit.room
     if inside.all() and size == fields.unit.bytes:
@@ -219,7 +219,7 @@ def _read(fields: Fields, inside: npt.NDArray[np.bool_], start: int) -> tuple[I6
 
 
 def _cells(
-    memory: Memory, fields: Fields, form: Form, corner: list[int], offsets: list[int]
+    memory: DeviceMemory, fields: MapFields, form: TensorCopy, corner: list[int], offsets: list[int]
 ) -> tuple[I64, npt.NDArray[np.bool_]]:
     """(byte positions in global memory, which are inside the array) of a tile's units, flat."""
     if form.mode == "rows":
@@ -238,7 +238,7 @@ def _cells(
     return np.where(inside, address - GLOBAL_BASE, 0), inside
 
 
-def _reduction(fields: Fields, word: str | None) -> Function | None:
+def _reduction(fields: MapFields, word: str | None) -> Function | None:
     if word is None:
         return None
     kind = fields.unit.kind or ""
@@ -252,7 +252,7 @@ def _reduction(fields: Fields, word: str | None) -> Function | None:
 
 def _load(
     machine: Machine,
-    fields: Fields,
+    fields: MapFields,
     cells: I64,
     inside: npt.NDArray[np.bool_],
     start: int,
@@ -279,11 +279,11 @@ def _load(
 
 def _fetch(
     machine: Machine,
-    fields: Fields,
+    fields: MapFields,
     cells: I64,
     inside: npt.NDArray[np.bool_],
     start: int,
-    memory: Memory,
+    memory: DeviceMemory,
 ) -> None:
     unit = fields.unit
     to = fields.swizzled(start, len(cells))
@@ -302,12 +302,12 @@ def _fetch(
 
 def _store(
     machine: Machine,
-    fields: Fields,
+    fields: MapFields,
     cells: I64,
     inside: npt.NDArray[np.bool_],
     start: int,
     function: Function | None,
-    memory: Memory,
+    memory: DeviceMemory,
 ) -> None:
     unit = fields.unit
     out_of, cells = fields.swizzled(start, len(cells))[inside], cells[inside]

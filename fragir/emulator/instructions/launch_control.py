@@ -17,7 +17,7 @@ from fragir.emulator.instructions.alu import Decode, elementwise, of1, sequence
 from fragir.emulator.instructions.async_store import positions
 from fragir.emulator.instructions.bulk import MBARRIER
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.machine.memory import AccessFault, Memory
+from fragir.emulator.machine.memory import AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _try(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _respond(machine: Machine, data: Any, at: int, memory: Memory) -> None:
+def _respond(machine: Machine, data: Any, at: int, memory: DeviceMemory) -> None:
     memory.shared.bytes[at : at + SIZE] = data if memory is machine.memory else 0
 
 

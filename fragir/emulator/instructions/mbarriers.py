@@ -21,11 +21,11 @@ from fragir.emulator.numbers.types import I64
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.events import Event
 
 
-def mbarriers_at(machine: Machine, place: Place, sel: Any, mask: Mask) -> I64:
+def mbarriers_at(machine: Machine, place: MemoryOperand, sel: Any, mask: Mask) -> I64:
     """Byte positions of mbarriers in the shared arena."""
     address = place.at(sel, mask)
     parts = machine.memory.spaces(place.space, address, sel, mask, 8)

@@ -84,7 +84,7 @@ class Widened:
 
 
 @dataclass(slots=True)
-class Place:
+class MemoryOperand:
     """A memory operand: `space` and the address of every lane."""
 
     space: str
@@ -362,14 +362,14 @@ class Decoder:
         """The state space that the opcode names, or generic."""
         return next((SPACES[w] for w in ins.opcode if w in SPACES), "generic")
 
-    def place(self, ins: tree.Instruction, index: int, space: str) -> Place:
+    def place(self, ins: tree.Instruction, index: int, space: str) -> MemoryOperand:
         """A memory operand `[base+offset]`."""
         operand = self.operand(ins, index)
         if not isinstance(operand, tree.Address):
             raise self.error(ins, f"{ins.mnemonic} needs an address in brackets")
         return self.place_of(ins, operand, space)
 
-    def place_of(self, ins: tree.Instruction, operand: tree.Address, space: str) -> Place:
+    def place_of(self, ins: tree.Instruction, operand: tree.Address, space: str) -> MemoryOperand:
         offset = 0
         if operand.offset is not None:
             value = self.program.constant_or_none(operand.offset)
@@ -382,17 +382,17 @@ class Decoder:
             if isinstance(found, Symbol):
                 if found.space in WINDOWS:
                     address = GLOBAL_BASE + found.offset
-                    return Place("global", self.constant("u64", address), offset)
+                    return MemoryOperand("global", self.constant("u64", address), offset)
                 own = "shared" if found.space == "dynamic" else found.space
-                return Place(own, self.symbol_row(found, "u64"), offset)
+                return MemoryOperand(own, self.symbol_row(found, "u64"), offset)
             register = self.register(ins, base)
             kind = "u32" if register.width == 32 else "u64"
             row = self.register_row(ins, register, kind)
         else:
             row = self.row(ins, base, "u64")
         if not any(word in WINDOWS or word.startswith("param::") for word in ins.opcode):
-            return Place(space, row, offset)
+            return MemoryOperand(space, row, offset)
         if row.dtype.itemsize < 8:
             wide: Any = Widened(row)
             row = wide
-        return Place("global", row, offset + GLOBAL_BASE)
+        return MemoryOperand("global", row, offset + GLOBAL_BASE)

@@ -12,10 +12,10 @@ from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import shared_address
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, Arena
-from fragir.emulator.machine.tensor_map import ELEMENTS, SIZE, Fields
+from fragir.emulator.machine.tensor_map import ELEMENTS, SIZE, MapFields
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.ptx.tree import Instruction
 
@@ -37,7 +37,7 @@ _ENUMERATED = {
 }
 _ALIGNMENT = 64
 #: What a map of zeros is taken as: kernels that make maps replace every field of one.
-EMPTY = Fields(0, 0, 1, (1,) * 5, (0,) * 4, (1,) * 5, (1,) * 5)
+EMPTY = MapFields(0, 0, 1, (1,) * 5, (0,) * 4, (1,) * 5, (1,) * 5)
 
 
 def change(d: Decoder, ins: Instruction) -> Step:
@@ -72,7 +72,7 @@ def change(d: Decoder, ins: Instruction) -> Step:
         values = get(row, sel, mask).ravel()
         for index, (arena, at, address) in enumerate(_maps(machine, place, sel, mask)):
             data = arena.bytes[at : at + SIZE].tobytes()
-            fields = EMPTY if not any(data) else Fields.unpack(data)
+            fields = EMPTY if not any(data) else MapFields.unpack(data)
             if fields is None:
                 raise AccessFault("there is no tensor map at this address", address, index)
             value = int(values[index])
@@ -94,7 +94,7 @@ def change(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _packed(fields: Fields, address: int, index: int) -> bytes:
+def _packed(fields: MapFields, address: int, index: int) -> bytes:
     import struct
 
     try:
@@ -103,7 +103,9 @@ def _packed(fields: Fields, address: int, index: int) -> bytes:
         raise AccessFault("the new value does not fit a tensor map", address, index) from problem
 
 
-def _maps(machine: Machine, place: Place, sel: Any, mask: Mask) -> list[tuple[Arena, int, int]]:
+def _maps(
+    machine: Machine, place: MemoryOperand, sel: Any, mask: Mask
+) -> list[tuple[Arena, int, int]]:
     """(arena, position, address) of the map of every active lane."""
     address = place.at(sel, mask)
     flat = address.ravel()

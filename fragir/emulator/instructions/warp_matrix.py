@@ -18,10 +18,10 @@ from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
 from fragir.emulator.program.program import Register
 from fragir.emulator.tensor_cores import (
-    LdmatrixOp,
-    MmaOp,
-    MovmatrixOp,
-    StmatrixOp,
+    Ldmatrix,
+    Mma,
+    Movmatrix,
+    Stmatrix,
     TensorOp,
     WmmaAccess,
     tensor_instruction,
@@ -29,7 +29,7 @@ from fragir.emulator.tensor_cores import (
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 
 #: At most this many instances (instructions times warps) in one call.
 FUSED = 4096
@@ -56,7 +56,7 @@ def whole_warps(sel: Any, mask: Mask) -> Any:
     return sel[some]
 
 
-class Registers:
+class RegisterRows:
     """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
 
     def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
@@ -137,7 +137,7 @@ def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
     """One step for a run of independent mma."""
     ins = group[0]
     op = operation(d, ins)
-    if not isinstance(op, MmaOp):
+    if not isinstance(op, Mma):
         raise d.error(ins, f"{ins.mnemonic} is not supported")
     for one in group:
         if d.count(one) < 4:
@@ -153,7 +153,7 @@ def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
                 )
     out = _outputs(d, group, vectors[0], op.d.width)
     a, b, c = (
-        Registers(d, group, vectors[k], r.width) for k, r in ((1, op.a), (2, op.b), (3, op.c))
+        RegisterRows(d, group, vectors[k], r.width) for k, r in ((1, op.a), (2, op.b), (3, op.c))
     )
     extra = _extra(d, ins, op)
     statistics = d.machine.report.statistics
@@ -176,7 +176,7 @@ def _outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Any:
             for element in vector:
                 if d.register(one, element).width != width:
                     raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
-        return Registers(d, group, vectors, width).write
+        return RegisterRows(d, group, vectors, width).write
     rows = [
         [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
     ]
@@ -196,7 +196,7 @@ def no_options(sel: Any) -> dict[str, Any]:
     return {}
 
 
-def _extra(d: Decoder, ins: tree.Instruction, op: MmaOp) -> Any:
+def _extra(d: Decoder, ins: tree.Instruction, op: Mma) -> Any:
     """Metadata and scales of the forms that have them."""
     rest = list(range(4, d.count(ins)))
     wanted = (2 if op.e is not None else 0) + (4 if op.scales else 0)
@@ -234,7 +234,7 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
 # -- matrices in shared memory ---------------------------------------------------------------------
 
 
-def row_positions(d: Decoder, place: Place, sel: Any, rows: int) -> Any:
+def row_positions(d: Decoder, place: MemoryOperand, sel: Any, rows: int) -> Any:
     """Byte positions in the shared arena of the addresses of lanes 0..rows-1: [warps, rows]."""
     memory = d.machine.memory
     address = place.at(sel, None)[:, :rows]
@@ -256,7 +256,7 @@ def row_positions(d: Decoder, place: Place, sel: Any, rows: int) -> Any:
 
 def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     op = operation(d, ins)
-    assert isinstance(op, LdmatrixOp)
+    assert isinstance(op, Ldmatrix)
     place = d.place(ins, 1, d.space(ins))
     vector = d.vector(d.operand(ins, 0))
     if len(vector) != op.r.count:
@@ -276,12 +276,12 @@ def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
 
 def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     op = operation(d, ins)
-    assert isinstance(op, StmatrixOp)
+    assert isinstance(op, Stmatrix)
     place = d.place(ins, 0, d.space(ins))
     vector = d.vector(d.operand(ins, 1))
     if len(vector) != op.r.count:
         raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
-    registers = Registers(d, [ins], [vector], 32)
+    registers = RegisterRows(d, [ins], [vector], 32)
     machine = d.machine
 
     def run(sel: Any, mask: Mask) -> None:
@@ -296,7 +296,7 @@ def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
 
 def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     op = operation(d, ins)
-    assert isinstance(op, MovmatrixOp)
+    assert isinstance(op, Movmatrix)
     source, out = d.source(ins, 1, "u32"), d.target(ins, 0, "u32")
 
     def run(sel: Any, mask: Mask) -> None:
@@ -310,7 +310,7 @@ def _move_matrix(d: Decoder, ins: tree.Instruction) -> Step:
 # -- wmma ------------------------------------------------------------------------------------------
 
 
-def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, Place, Any]:
+def wmma_places(d: Decoder, ins: tree.Instruction) -> tuple[WmmaAccess, MemoryOperand, Any]:
     """(operation, place, addresses of every access `[accesses, warps, 32]` by warps)."""
     op = operation(d, ins)
     assert isinstance(op, WmmaAccess)
@@ -370,7 +370,7 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
     if load:
         write = _outputs(d, [ins], [vector], op.r.width)
         return run_load
-    registers = Registers(d, [ins], [vector], op.r.width)
+    registers = RegisterRows(d, [ins], [vector], op.r.width)
     return run_store
 
 

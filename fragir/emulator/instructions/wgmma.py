@@ -19,7 +19,7 @@ from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, exp
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.program import Register
 from fragir.emulator.report import EmulationError
-from fragir.emulator.tensor_cores import WgmmaOp
+from fragir.emulator.tensor_cores import Wgmma
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _rows(d: Decoder, ins: tree.Instruction, elements: Any, count: int) -> npt.N
 
 def _mma(d: Decoder, ins: tree.Instruction) -> Step:
     op = operation(d, ins)
-    assert isinstance(op, WgmmaOp)
+    assert isinstance(op, Wgmma)
     machine = d.machine
     if machine.warps_per_block % WARPGROUP:
         raise d.error(

@@ -17,7 +17,7 @@ from fragir.emulator.launch.parameters import (
     needs_packer,
 )
 from fragir.emulator.launch.storage import Array, Storage, address_of, bytes_of, storages, unfit
-from fragir.emulator.machine.memory import Buffer, Memory
+from fragir.emulator.machine.memory import Buffer, DeviceMemory
 from fragir.emulator.program.program import Program, Symbol
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of
@@ -36,7 +36,7 @@ def _span(array: Array) -> tuple[int, int]:
 class HostArrays:
     """The caller's arrays, each in a buffer of global memory: one for each storage."""
 
-    def __init__(self, memory: Memory, named: Iterable[tuple[str, Array]]) -> None:
+    def __init__(self, memory: DeviceMemory, named: Iterable[tuple[str, Array]]) -> None:
         self.memory = memory
         named = list(named)
         for name, array in named:
@@ -100,7 +100,7 @@ class HostArrays:
 class Arguments:
     """Places the arguments of one launch in device memory and brings results back."""
 
-    def __init__(self, program: Program, memory: Memory, arguments: Sequence[object]) -> None:
+    def __init__(self, program: Program, memory: DeviceMemory, arguments: Sequence[object]) -> None:
         self.program, self.memory = program, memory
         self.arguments = arguments
         if not isinstance(cast("object", arguments), Sequence) or isinstance(arguments, str):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from fragir.emulator.machine.machine import Machine
-from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -61,7 +61,7 @@ def provide(machine: Machine, workspace: int | None, reserved: int) -> None:
     machine.reserved_shared = reserved
 
 
-def allocate_workspace(memory: Memory) -> int:
+def allocate_workspace(memory: DeviceMemory) -> int:
     """The address of the grid's workspace."""
     return memory.allocate("the grid's workspace", WORKSPACE).address
 

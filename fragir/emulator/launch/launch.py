@@ -28,8 +28,8 @@ from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
 from fragir.emulator.launch.variables import Variables, unset
 from fragir.emulator.machine.lanes import LANES, Step
 from fragir.emulator.machine.machine import Machine
-from fragir.emulator.machine.memory import Memory
-from fragir.emulator.machine.scheduler import Code, Scheduler
+from fragir.emulator.machine.memory import DeviceMemory
+from fragir.emulator.machine.scheduler import DecodedCode, Scheduler
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.program.failure import statement
@@ -198,7 +198,7 @@ class Launch:
         name = target_of(module, target)
         cluster = cluster_of(program, cluster)
         check_launch(program, name, grid, block, cluster, shared)
-        self.memory = memory = Memory()
+        self.memory = memory = DeviceMemory()
         self.variables = Variables(program, variables, arguments)
         self.report.notes += unset(program, self.variables.given)
         self._place_constants()
@@ -345,7 +345,7 @@ class Launch:
             if placed.ins.opcode[0] in ("bra", "brx"):
                 with statement(program, placed.ins):
                     leaders.update(targets(program, placed.ins, placed.scope))
-        code = Code([None] * count, {}, leaders, {}, set())
+        code = DecodedCode([None] * count, {}, leaders, {}, set())
         scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
         control = Control(decoder, scheduler, polling_edges(program))
         self.watched = self._wgmma_registers(decoder)
@@ -355,7 +355,7 @@ class Launch:
                 at += self._decode_from(at, decoder, control, code)
         return scheduler
 
-    def _decode_from(self, at: int, decoder: Decoder, control: Control, code: Code) -> int:
+    def _decode_from(self, at: int, decoder: Decoder, control: Control, code: DecodedCode) -> int:
         """Decode the instruction at a position and those that are fused with it: how many."""
         program, machine = self.program, self.machine
         decoder.placed = placed = program.code[at]

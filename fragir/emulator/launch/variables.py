@@ -9,7 +9,7 @@ import numpy as np
 
 from fragir.emulator.launch.parameters import arrays_of
 from fragir.emulator.launch.storage import Array, bytes_of
-from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.program.program import Program, Symbol
 from fragir.emulator.report import EmulationError
 
@@ -51,13 +51,13 @@ class Variables:
                     hint="a variable has memory of its own: pass a copy",
                 )
 
-    def load(self, memory: Memory) -> None:
+    def load(self, memory: DeviceMemory) -> None:
         """Set the variables; they must be placed and have their initial values."""
         for symbol, array in self._pairs:
             start = symbol.offset
             memory.globals.bytes[start : start + array.nbytes] = bytes_of(array)
 
-    def store(self, memory: Memory) -> None:
+    def store(self, memory: DeviceMemory) -> None:
         """Copy what the kernel has made of them into the arrays."""
         for symbol, array in self._pairs:
             if symbol.space == "global" and array.flags.writeable:

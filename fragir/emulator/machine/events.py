@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.issues import Issue
 from fragir.emulator.machine.lanes import LANES, Mask
-from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.transfers import Copy, Transfer
 from fragir.emulator.numbers.types import I64
 
@@ -52,7 +52,7 @@ class Access:
     lanes: I64
     sel: Any
     mask: Mask
-    memory: Memory
+    memory: DeviceMemory
     _parts: list[tuple[Arena, I64, I64]] | None = None
 
     def parts(self) -> list[tuple[Arena, I64, I64]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.tensor_cores import WgmmaOp
+from fragir.emulator.tensor_cores import Wgmma
 from fragir.ptx import tree
 
 WARPGROUP = 4
@@ -18,7 +18,7 @@ WARPGROUP = 4
 class WgmmaStatement:
     """What is constant in one wgmma of the text."""
 
-    op: WgmmaOp
+    op: Wgmma
     d: npt.NDArray[np.intp]  # rows of the 32-bit register file
     a: npt.NDArray[np.intp] | None  # None: A is in shared memory
     options: dict[str, Any]

@@ -80,7 +80,7 @@ class Arena:
         self.view(width, count)[at >> ((width * count).bit_length() - 1)] = value
 
 
-class Memory:
+class DeviceMemory:
     """All spaces of one launch.
 
     `shared_home` [warp, lane] is the first byte of the shared memory of the lane's cluster;

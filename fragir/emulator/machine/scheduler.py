@@ -35,7 +35,7 @@ Terminator = Callable[[Any, Mask], int | None]
 
 
 @dataclass(slots=True)
-class Code:
+class DecodedCode:
     """The decoded program. `steps` has None where a step was fused into an earlier one."""
 
     steps: list[Step | None]
@@ -48,7 +48,7 @@ class Code:
 
 
 @dataclass(slots=True)
-class Block:
+class BasicBlock:
     """Straight-line code from one position on: [start, end), then a terminator or falling on."""
 
     pairs: list[tuple[int, Step]]
@@ -65,14 +65,14 @@ class Scheduler:
         self,
         machine: Machine,
         program: Program,
-        code: Code,
+        code: DecodedCode,
         watch: Watch,
         seed: int | None,
         trace: TextIO | None = None,
     ) -> None:
         self.machine, self.program, self.code = machine, program, code
         self.watch = watch
-        self.blocks: dict[int, Block] = {}
+        self.blocks: dict[int, BasicBlock] = {}
         self.shuffle = seed is not None
         self.back_edges: dict[int, int] = {}
         self.trace = trace
@@ -121,7 +121,7 @@ class Scheduler:
         result[chosen] = True
         return result
 
-    def block(self, start: int) -> Block:
+    def block(self, start: int) -> BasicBlock:
         found = self.blocks.get(start)
         if found is None:
             code = self.code
@@ -137,7 +137,7 @@ class Scheduler:
                 end += 1
             last = code.terminators.get(end)
             size = end - start + (last is not None)
-            found = Block(pairs, end, last, collective, warpgroup, size)
+            found = BasicBlock(pairs, end, last, collective, warpgroup, size)
             self.blocks[start] = found
         return found
 
@@ -201,7 +201,7 @@ class Scheduler:
     def _width(sel: Any) -> int:
         return sel.stop - sel.start if is_slice(sel) else len(sel)
 
-    def _run_split(self, block: Block, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
+    def _run_split(self, block: BasicBlock, sel: Any, mask: Any) -> tuple[Any, Mask] | None:
         """A block with collective instructions for incomplete warps."""
         for at, step in block.pairs:
             self._at = at
@@ -422,7 +422,7 @@ class Scheduler:
         placed.lane, placed.address = lane, getattr(error, "address", None)
         return placed
 
-    def _write_trace(self, at: int, block: Block, sel: Any, mask: Mask) -> None:
+    def _write_trace(self, at: int, block: BasicBlock, sel: Any, mask: Mask) -> None:
         assert self.trace is not None
         lanes = 32 * self._width(sel) if mask is None else int(mask.sum())
         warps = np.arange(self.machine.warps)[sel]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.events import Observer
 from fragir.emulator.machine.lanes import LANES, Row
-from fragir.emulator.machine.memory import CLUSTER_SHIFT, Memory
+from fragir.emulator.machine.memory import CLUSTER_SHIFT, DeviceMemory
 from fragir.emulator.numbers.types import I32, I64, UINT, Bools
 from fragir.emulator.report import Asynchrony, Report
 
@@ -57,7 +57,7 @@ class State:
         cluster: Dim3,
         blocks: int,
         counts: dict[int, int],
-        memory: Memory,
+        memory: DeviceMemory,
         report: Report,
         asynchrony: Asynchrony,
         seed: int | None,

@@ -1,7 +1,7 @@
 """Tensor maps: which elements a tile has and where they lie (PTX ISA 9.2, section 5.5).
 
-The 128 bytes of a map are opaque to a kernel; here they hold the fields of `Fields`, so that maps
-can be copied and changed (tensormap.replace) as on a machine.
+The 128 bytes of a map are opaque to a kernel; here they hold the fields of `MapFields`, so that
+maps can be copied and changed (tensormap.replace) as on a machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.memory import GLOBAL_BASE, Memory
+from fragir.emulator.machine.memory import GLOBAL_BASE, DeviceMemory
 from fragir.emulator.numbers.types import I64, OOB_NAN, UINT
 from fragir.emulator.report import EmulationError
 from fragir.errors import kind_of, one_of, whole_number
@@ -27,7 +27,7 @@ _BODY_AT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class MapElement:
     """An element type. A unit is what is copied as a whole: `count` elements.
 
     `bytes` in global, `shared` in shared memory (with its padding); `kind`: what reductions take
@@ -49,23 +49,23 @@ class Element:
 
 
 #: By the number that tensormap.replace uses (section 9.7.9.28, table of the fields).
-ELEMENTS: tuple[Element, ...] = (
-    Element("u8", 1, None),
-    Element("u16", 2, None),
-    Element("u32", 4, "u32"),
-    Element("s32", 4, "s32"),
-    Element("u64", 8, "u64"),
-    Element("s64", 8, "s64"),
-    Element("f16", 2, "f16", floating=True),
-    Element("f32", 4, "f32", floating=True),
-    Element("f32.ftz", 4, "f32", floating=True, ftz=True),
-    Element("f64", 8, "f64", floating=True),
-    Element("bf16", 2, "bf16", floating=True),
-    Element("tf32", 4, "f32", floating=True),
-    Element("tf32.ftz", 4, "f32", floating=True, ftz=True),
-    Element("b4x16", 1, None, 2),
-    Element("b4x16_p64", 8, None, 16, 16),
-    Element("b6x16_p32", 12, None, 16, 16),
+ELEMENTS: tuple[MapElement, ...] = (
+    MapElement("u8", 1, None),
+    MapElement("u16", 2, None),
+    MapElement("u32", 4, "u32"),
+    MapElement("s32", 4, "s32"),
+    MapElement("u64", 8, "u64"),
+    MapElement("s64", 8, "s64"),
+    MapElement("f16", 2, "f16", floating=True),
+    MapElement("f32", 4, "f32", floating=True),
+    MapElement("f32.ftz", 4, "f32", floating=True, ftz=True),
+    MapElement("f64", 8, "f64", floating=True),
+    MapElement("bf16", 2, "bf16", floating=True),
+    MapElement("tf32", 4, "f32", floating=True),
+    MapElement("tf32.ftz", 4, "f32", floating=True, ftz=True),
+    MapElement("b4x16", 1, None, 2),
+    MapElement("b4x16_p64", 8, None, 16, 16),
+    MapElement("b6x16_p32", 12, None, 16, 16),
 )
 NUMBERS = {e.name: i for i, e in enumerate(ELEMENTS)}
 _NANS = {"f16": OOB_NAN, "bf16": OOB_NAN, "f32": 0x7FC00000, "f64": 0x7FF8000000000000}
@@ -189,7 +189,7 @@ class TensorMap:
             )
 
     @property
-    def element(self) -> Element:
+    def element(self) -> MapElement:
         if self.kind is not None:
             return ELEMENTS[NUMBERS[self.kind]]
         name = _BY_DTYPE.get(self.array.dtype.name, f"u{8 * self.array.itemsize}")
@@ -205,12 +205,12 @@ class TensorMap:
     def pitches(self) -> tuple[int, ...]:
         return self.strides or self.array.strides
 
-    def fields(self, address: int) -> Fields:
+    def fields(self, address: int) -> MapFields:
         """What the map holds where the array lies at a generic address."""
         element = self.element
         sizes = [*reversed(self.array.shape)]
         sizes[0] = sizes[0] * self.array.itemsize * element.count // element.bytes
-        return Fields(
+        return MapFields(
             address=address,
             element=NUMBERS[element.name],
             rank=self.array.ndim,
@@ -237,7 +237,7 @@ def _padded(values: Sequence[int], count: int, filler: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class MapFields:
     """The fields of a tensor map, innermost dimension first; `strides` of all but that one."""
 
     address: int
@@ -281,7 +281,7 @@ class Fields:
         return (head.ljust(_BODY_AT, b"\0") + body).ljust(SIZE, b"\0")
 
     @staticmethod
-    def unpack(data: bytes) -> Fields | None:
+    def unpack(data: bytes) -> MapFields | None:
         """The fields of 128 bytes; None where they are no tensor map."""
         if not data.startswith(_MAGIC):
             return None
@@ -292,7 +292,7 @@ class Fields:
         if mode:
             lower, upper = values[20 : 20 + spatial], values[23 : 23 + spatial]
             im2col = Im2col(tuple(lower), tuple(upper), values[26], values[27])
-        return Fields(
+        return MapFields(
             values[0],
             element,
             rank + 1,
@@ -310,7 +310,7 @@ class Fields:
     # -- tiles -------------------------------------------------------------------------------------
 
     @property
-    def unit(self) -> Element:
+    def unit(self) -> MapElement:
         return ELEMENTS[self.element]
 
     def why_not(self) -> str | None:
@@ -412,12 +412,12 @@ class Fields:
         return _NANS[kind] if self.fill and kind is not None and self.unit.floating else 0
 
 
-def read(memory: Memory, address: int) -> Fields | None:
+def read(memory: DeviceMemory, address: int) -> MapFields | None:
     """The tensor map whose bytes lie at a generic address of global memory."""
     start = address - GLOBAL_BASE
     if start < 0:
         return None
-    return Fields.unpack(memory.globals.bytes[start : start + SIZE].tobytes())
+    return MapFields.unpack(memory.globals.bytes[start : start + SIZE].tobytes())
 
 
 def unit_view(bytes_: int) -> np.dtype[Any] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.numbers.types import I64
 
 _PIECE = 16  # bytes: bulk copies are made of these
@@ -48,7 +48,7 @@ class Copy:
             self.number,
         )
 
-    def move(self, memory: Memory) -> None:
+    def move(self, memory: DeviceMemory) -> None:
         """Copy the bytes within a memory."""
         width = min(self.size, 8)
         count = self.size // width
@@ -115,7 +115,7 @@ class Transfer:
     to what is there, in any order with others that do.
     """
 
-    move: Callable[[Memory], None]
+    move: Callable[[DeviceMemory], None]
     lanes: npt.NDArray[np.int64]
     into: I64 | None
     what: str

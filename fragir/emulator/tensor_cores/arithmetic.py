@@ -43,7 +43,7 @@ _ARCHITECTURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetName:
     """`sm_90a` taken apart: number 90, suffix "a"."""
 
     name: str
@@ -53,12 +53,12 @@ class Target:
 
 
 @cache
-def target(name: str) -> Target:
+def target(name: str) -> TargetName:
     """Raises FragirError for a name that is no target with tensor cores."""
     found = re.fullmatch(r"sm_(\d+)([af]?)", name)
     for architecture, numbers in _ARCHITECTURES.items():
         if found and int(found[1]) in numbers:
-            return Target(name, int(found[1]), found[2], architecture)
+            return TargetName(name, int(found[1]), found[2], architecture)
     raise FragirError(
         f"the emulator knows no tensor cores of target `{name}`",
         hint="it has sm_70 to sm_121",

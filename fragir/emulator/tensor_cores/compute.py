@@ -24,14 +24,14 @@ from fragir.emulator.tensor_cores.maps import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Scales:
+class ScaleCodes:
     """Scale codes of A `[m, blocks, W]` and B `[n, blocks, W]`."""
 
     a: Codes
     b: Codes
 
-    def __getitem__(self, part: slice) -> Scales:
-        return Scales(self.a[..., part], self.b[..., part])
+    def __getitem__(self, part: slice) -> ScaleCodes:
+        return ScaleCodes(self.a[..., part], self.b[..., part])
 
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -41,7 +41,7 @@ class Compute(Protocol):
     """D's bits from those of A, B and C."""
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes: ...
 
 
@@ -61,7 +61,7 @@ def spread(a: Values, b: Values, kept: Ints | None) -> tuple[Values, Values]:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ElementPlace:
     """An operand's element type and its place in its container (bits above `shift`)."""
 
     name: str
@@ -81,13 +81,13 @@ class Element:
 class FusedMma:
     """The tensor core's own floating-point instructions."""
 
-    a: Element
-    b: Element
+    a: ElementPlace
+    b: ElementPlace
     how: Fused
     half_addend: bool = False  # C is f16 and D is f32
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         left, right = spread(self.a.decode(a), self.b.decode(b), kept)
         if self.half_addend:
@@ -106,13 +106,13 @@ class EmulatedFp8:
     added as f32. C is added last. Read off the SASS of ptxas 12.4, 12.8, 12.9 and 13.2.
     """
 
-    a: Element
-    b: Element
+    a: ElementPlace
+    b: ElementPlace
     how: Fused
     chained: bool = True
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         halves_a = decode("f16", f16_codes(self.a.name)[a])
         halves_b = decode("f16", f16_codes(self.b.name)[b])
@@ -145,7 +145,7 @@ class SoftwareM8N8K4:
     half_result: bool
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         left = ieee.half_values(a.astype(np.uint32))[..., None, :]
         right = ieee.half_values(b.astype(np.uint32))[..., None, :, :]
@@ -169,7 +169,7 @@ class Double:
     rounding: ieee.Rounding
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         left = a.view(np.float64)[:, :, None]
         right = b.view(np.float64)[:, None]
@@ -180,7 +180,7 @@ class Double:
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class IntegerProducts:
     """8-bit, 4-bit and single-bit products, added exactly to s32."""
 
     a: str
@@ -189,7 +189,7 @@ class Integer:
     xor: bool = False
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         left = np.moveaxis(integer.decode(self.a, a.astype(np.uint32)), (0, 1, 2), (2, 1, 0))
         right = np.moveaxis(integer.decode(self.b, b.astype(np.uint32)), (0, 1, 2), (1, 2, 0))
@@ -219,12 +219,12 @@ def _scale_values(kind: str, codes: Codes) -> tuple[F64, Ints]:
 class Scaled:
     """kind::mxf8f6f4: one scale for a row of A and one for a column of B, powers of two."""
 
-    a: Element
-    b: Element
+    a: ElementPlace
+    b: ElementPlace
     how: Fused
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         assert scales is not None
         left = self._scale(self.a.decode(a), scales.a[:, 0])
@@ -261,10 +261,10 @@ class ScaledGroups:
     GROUP = 16
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         assert scales is not None
-        element = Element("e2m1", mask=0xF)
+        element = ElementPlace("e2m1", mask=0xF)
         left, right = spread(element.decode(a), element.decode(b), kept)
         products = left.value * right.value  # [k, m, n, W]; exact, and so are the sums
         depth = products.shape[0]

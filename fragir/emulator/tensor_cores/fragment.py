@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.tensor_cores.maps import Formula, Ints
-from fragir.emulator.tensor_cores.types import Words
+from fragir.emulator.tensor_cores.types import RegisterWords
 from fragir.errors import FragirError
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -48,7 +48,7 @@ class Fragment:
         parts = place.reshape(self.count, self.per, self.lanes).transpose(1, 0, 2)
         self.parts = [np.ascontiguousarray(part).reshape(-1) for part in parts]
 
-    def load(self, registers: Words) -> Codes:
+    def load(self, registers: RegisterWords) -> Codes:
         """Registers `[count, W, lanes]` -> elements' bits `[*extents, W]`."""
         count, warps, lanes = registers.shape
         words = registers.transpose(0, 2, 1).reshape(count * lanes, warps)
@@ -58,7 +58,7 @@ class Fragment:
             codes &= codes.dtype.type(self.mask)
         return codes.reshape(*self.extents, warps)
 
-    def store(self, codes: Codes) -> Words:
+    def store(self, codes: Codes) -> RegisterWords:
         """Elements' bits `[*extents, W]` -> registers `[count, W, lanes]`."""
         warps = codes.shape[-1]
         flat = codes.reshape(-1, warps)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fragir.emulator.numbers.types import U8, U32
-from fragir.emulator.tensor_cores.arithmetic import Architecture, Target
+from fragir.emulator.tensor_cores.arithmetic import Architecture, TargetName
 from fragir.emulator.tensor_cores.fragment import Fragment, fragment
 from fragir.emulator.tensor_cores.maps import Formula, formula
-from fragir.emulator.tensor_cores.types import Registers, TensorOp
+from fragir.emulator.tensor_cores.types import OperandRegisters, TensorOp
 from fragir.errors import FragirError
 
 # Formats whose rows hold 16 elements of 6 or 4 bits, unpacked to bytes (PTX ISA 9.7.14.5.15).
@@ -18,7 +18,7 @@ _PACKED = {"b6x16_p32": 6, "b4x16_p64": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class LdmatrixOp(TensorOp):
+class Ldmatrix(TensorOp):
     """`ldmatrix... {r...}, [p]` (PTX ISA 9.7.14.5.15).
 
     The address register of lane l < `rows` holds the start of row l: 16 bytes, 16-byte aligned.
@@ -26,7 +26,7 @@ class LdmatrixOp(TensorOp):
     Machine: `op.execute(read16(addresses[:, :op.rows]))`, with `read16: [W, R] -> u8[W, R, 16]`.
     """
 
-    r: Registers
+    r: OperandRegisters
     rows: int
     all_lanes: bool
     fragment: Fragment = field(repr=False, compare=False)
@@ -43,10 +43,10 @@ class LdmatrixOp(TensorOp):
 
 
 @dataclass(frozen=True, slots=True)
-class StmatrixOp(TensorOp):
-    """`stmatrix... [p], {r...}` (PTX ISA 9.7.14.5.16): rows as in `LdmatrixOp`, other direction."""
+class Stmatrix(TensorOp):
+    """`stmatrix... [p], {r...}` (PTX ISA 9.7.14.5.16): rows as in `Ldmatrix`, other direction."""
 
-    r: Registers
+    r: OperandRegisters
     rows: int
     fragment: Fragment = field(repr=False, compare=False)
 
@@ -60,11 +60,11 @@ class StmatrixOp(TensorOp):
 
 
 @dataclass(frozen=True, slots=True)
-class MovmatrixOp(TensorOp):
+class Movmatrix(TensorOp):
     """`movmatrix.sync.aligned.m8n8.trans.b16 d, a` (PTX ISA 9.7.14.5.17)."""
 
-    a: Registers
-    d: Registers
+    a: OperandRegisters
+    d: OperandRegisters
     source: Fragment = field(repr=False, compare=False)
     result: Fragment = field(repr=False, compare=False)
 
@@ -111,7 +111,7 @@ def _known(opcode: tuple[str, ...], words: set[str]) -> None:
         raise _refuse(opcode, f"does not go together with .{min(unknown)}")
 
 
-def _blackwell(opcode: tuple[str, ...], target: Target) -> None:
+def _blackwell(opcode: tuple[str, ...], target: TargetName) -> None:
     fits = target.architecture in (Architecture.BLACKWELL, Architecture.RTX_BLACKWELL)
     if not fits or not target.suffix:
         raise _refuse(
@@ -119,7 +119,7 @@ def _blackwell(opcode: tuple[str, ...], target: Target) -> None:
         )
 
 
-def build_ldmatrix(opcode: tuple[str, ...], target: Target) -> LdmatrixOp:
+def build_ldmatrix(opcode: tuple[str, ...], target: TargetName) -> Ldmatrix:
     """Raises FragirError where PTX has no such form or the target does not have it."""
     trans = "trans" in opcode
     formats = [word for word in opcode if word in _PACKED]
@@ -152,12 +152,12 @@ def build_ldmatrix(opcode: tuple[str, ...], target: Target) -> LdmatrixOp:
     layout = _matrices(form, count, bits)
     packed = _PACKED[formats[0]] if formats else 0
     rows = layout.extents[0]
-    return LdmatrixOp(
-        opcode, target.name, Registers(count * per), rows, target.number < 80, layout, packed
+    return Ldmatrix(
+        opcode, target.name, OperandRegisters(count * per), rows, target.number < 80, layout, packed
     )
 
 
-def build_stmatrix(opcode: tuple[str, ...], target: Target) -> StmatrixOp:
+def build_stmatrix(opcode: tuple[str, ...], target: TargetName) -> Stmatrix:
     """Raises FragirError where PTX has no such form or the target does not have it."""
     count = _count(opcode, ("x1", "x2", "x4"))
     trans = "trans" in opcode
@@ -175,10 +175,10 @@ def build_stmatrix(opcode: tuple[str, ...], target: Target) -> StmatrixOp:
     else:
         raise _refuse(opcode, "the shape or type is missing")
     layout = _matrices(form, count, bits)
-    return StmatrixOp(opcode, target.name, Registers(count), layout.extents[0], layout)
+    return Stmatrix(opcode, target.name, OperandRegisters(count), layout.extents[0], layout)
 
 
-def build_movmatrix(opcode: tuple[str, ...], target: Target) -> MovmatrixOp:
+def build_movmatrix(opcode: tuple[str, ...], target: TargetName) -> Movmatrix:
     """Raises FragirError where PTX has no such form or the target does not have it."""
     if set(opcode[1:]) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         raise _refuse(opcode, "there is only movmatrix.sync.aligned.m8n8.trans.b16")
@@ -188,4 +188,4 @@ def build_movmatrix(opcode: tuple[str, ...], target: Target) -> MovmatrixOp:
         fragment(formula("MATRIX", "m8n8", "b16", f"mov.{name}"), ("row", "col"), (8, 8), 16)
         for name in "ad"
     )
-    return MovmatrixOp(opcode, target.name, Registers(1), Registers(1), source, result)
+    return Movmatrix(opcode, target.name, OperandRegisters(1), OperandRegisters(1), source, result)

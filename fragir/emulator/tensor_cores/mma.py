@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 
 from fragir.emulator.numbers.types import U32
-from fragir.emulator.tensor_cores.compute import Compute, Scales
+from fragir.emulator.tensor_cores.compute import Compute, ScaleCodes
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment
 from fragir.emulator.tensor_cores.maps import Ints
 from fragir.emulator.tensor_cores.sparse import Metadata
-from fragir.emulator.tensor_cores.types import Registers, TensorOp, Words
+from fragir.emulator.tensor_cores.types import OperandRegisters, RegisterWords, TensorOp
 from fragir.errors import FragirError
 
 # Products computed at once: large enough to hide numpy's overhead, small enough for the cache.
@@ -20,8 +20,8 @@ _CHUNK = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What `MmaOp.execute` needs besides the arrays.
+class MmaPlan:
+    """What `Mma.execute` needs besides the arrays.
 
     Fragments load A as `[k, (product,) m, W]`, B as `[k, (product,) n, W]`, C and D as
     `[(product,) m, n, W]`; `product` only in m8n8k4 of f16, which computes four.
@@ -37,7 +37,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class MmaOp(TensorOp):
+class Mma(TensorOp):
     """`mma... d, a, b, c[, e, f][, sfa, {byte, thread}, sfb, {byte, thread}]`.
 
     PTX ISA 9.7.14.5.14 and 9.7.14.6.3. `a`, `b`, `c`, `d`: the register operands. `e`: the metadata
@@ -46,20 +46,20 @@ class MmaOp(TensorOp):
     selectors.
     """
 
-    a: Registers
-    b: Registers
-    c: Registers
-    d: Registers
-    plan: Plan = field(repr=False, compare=False)
-    e: Registers | None = None
+    a: OperandRegisters
+    b: OperandRegisters
+    c: OperandRegisters
+    d: OperandRegisters
+    plan: MmaPlan = field(repr=False, compare=False)
+    e: OperandRegisters | None = None
     selectors: tuple[int, ...] = ()
     scales: bool = False
 
     def execute(
         self,
-        a: Words,
-        b: Words,
-        c: Words,
+        a: RegisterWords,
+        b: RegisterWords,
+        c: RegisterWords,
         *,
         e: U32 | None = None,
         selector: int = 0,
@@ -67,7 +67,7 @@ class MmaOp(TensorOp):
         select_a: tuple[int, int] = (0, 0),
         sfb: U32 | None = None,
         select_b: tuple[int, int] = (0, 0),
-    ) -> Words:
+    ) -> RegisterWords:
         """D = A*B + C for W warps, or for W independent instructions.
 
         `a`, `b`, `c`: `[count, W, 32]` with the operand's count; returns `[d.count, W, 32]`. `e`,
@@ -83,11 +83,11 @@ class MmaOp(TensorOp):
                     f"{self.mnemonic}: sparsity selector {selector} is not one of {self.selectors}"
                 )
             kept = plan.metadata.columns(e[0], selector)
-        scales: Scales | None = None
+        scales: ScaleCodes | None = None
         if plan.scale_blocks:
             if sfa is None or sfb is None:
                 raise FragirError(f"{self.mnemonic}: the scale operands are missing")
-            scales = Scales(
+            scales = ScaleCodes(
                 self._scale(sfa[0], plan.scale_blocks, select_a, rows=True),
                 self._scale(sfb[0], plan.scale_blocks, select_b, rows=False),
             )

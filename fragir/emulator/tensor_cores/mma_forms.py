@@ -6,24 +6,24 @@ differ (docs/arithmetic.md lists the differences).
 
 from __future__ import annotations
 
-from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Target, fused
+from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, TargetName, fused
 from fragir.emulator.tensor_cores.compute import (
     Compute,
     Double,
-    Element,
+    ElementPlace,
     EmulatedFp8,
     FusedMma,
-    Integer,
+    IntegerProducts,
     Scaled,
     ScaledGroups,
     SoftwareM8N8K4,
 )
 from fragir.emulator.tensor_cores.fragment import Fragment, fragment, packed_column
 from fragir.emulator.tensor_cores.maps import Formula, formula
-from fragir.emulator.tensor_cores.mma import MmaOp, Plan
+from fragir.emulator.tensor_cores.mma import Mma, MmaPlan
+from fragir.emulator.tensor_cores.mnemonic import Mnemonic
 from fragir.emulator.tensor_cores.sparse import Metadata, granularity
-from fragir.emulator.tensor_cores.types import Registers, Settings
-from fragir.emulator.tensor_cores.words import Words
+from fragir.emulator.tensor_cores.types import OperandRegisters, Settings
 
 _FP8 = ("e4m3", "e5m2")
 _F8F6F4 = (*_FP8, "e3m2", "e2m3", "e2m1")
@@ -72,7 +72,7 @@ _SCALED: dict[str, tuple[str, str, dict[str, tuple[str, ...]], str | None]] = {
 _BITS = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s4": 4, "u4": 4, "b1": 1}
 
 
-def _class(words: Words, a: str, b: str) -> str:
+def _class(words: Mnemonic, a: str, b: str) -> str:
     for name, members in (("int8", _INT8), ("int4", _INT4), ("fp8", _FP8)):
         if a in members and b in members:
             return name
@@ -81,7 +81,7 @@ def _class(words: Words, a: str, b: str) -> str:
     raise words.refuse(f"there is no product of {a} and {b}")
 
 
-def build_mma(words: Words, target: Target, settings: Settings) -> MmaOp:
+def build_mma(words: Mnemonic, target: TargetName, settings: Settings) -> Mma:
     """Raises FragirError where PTX has no such instruction or the target does not run it."""
     expected = 5 if "block_scale" in words.flags else 4
     if len(words.types) != expected or not words.shape or len(words.layouts) != 2:
@@ -105,9 +105,9 @@ def build_mma(words: Words, target: Target, settings: Settings) -> MmaOp:
     blocks = 0
     if words.kind in _SCALED:
         blocks = int((words.vector or _SCALED[words.kind][3] or "1X")[0])
-    plan = Plan(*fragments, compute=compute, metadata=metadata, scale_blocks=blocks)
-    left, right, addend, result = (Registers(each.count, each.width) for each in fragments)
-    return MmaOp(
+    plan = MmaPlan(*fragments, compute=compute, metadata=metadata, scale_blocks=blocks)
+    left, right, addend, result = (OperandRegisters(each.count, each.width) for each in fragments)
+    return Mma(
         words.opcode,
         target.name,
         left,
@@ -115,13 +115,13 @@ def build_mma(words: Words, target: Target, settings: Settings) -> MmaOp:
         addend,
         result,
         plan,
-        Registers(1) if sparse else None,
+        OperandRegisters(1) if sparse else None,
         tuple(range(selectors)),
         bool(blocks),
     )
 
 
-def _check_plain(words: Words, target: Target, sparse: bool) -> int:
+def _check_plain(words: Mnemonic, target: TargetName, sparse: bool) -> int:
     """Legality of forms without `.kind`; returns how many sparsity selectors there are."""
     d, a, b, c = words.types[:4]
     name = _class(words, a, b)
@@ -155,7 +155,7 @@ def _check_plain(words: Words, target: Target, sparse: bool) -> int:
     return selectors
 
 
-def _check_kind(words: Words, target: Target, sparse: bool) -> int:
+def _check_kind(words: Mnemonic, target: TargetName, sparse: bool) -> int:
     """Legality of `.kind::*`; returns how many sparsity selectors there are."""
     d, a, b, c = words.types[:4]
     native = target.architecture is Architecture.RTX_BLACKWELL and target.suffix != ""
@@ -189,7 +189,7 @@ def _check_kind(words: Words, target: Target, sparse: bool) -> int:
 
 
 def _fragments(
-    words: Words, bits: int, packed: bool
+    words: Mnemonic, bits: int, packed: bool
 ) -> tuple[tuple[Fragment, Fragment, Fragment, Fragment], Metadata | None]:
     d, a, b, c = words.types[:4]
     m, n, k = words.m, words.n, words.k
@@ -227,18 +227,18 @@ def _fragments(
     return (left, right, *results), metadata
 
 
-def _accumulator(words: Words, element: str) -> Formula:
+def _accumulator(words: Mnemonic, element: str) -> Formula:
     """All m16n8 accumulators are alike, and so are all m8n8; sparse pages refer to dense ones."""
     if "sp" in words.flags:
         return formula("DENSE", "m16n8k16", "f16", "c")
     return formula("DENSE", words.shape, element, "c")
 
 
-def _compute(words: Words, target: Target, settings: Settings) -> Compute:
+def _compute(words: Mnemonic, target: TargetName, settings: Settings) -> Compute:
     d, a, b, c = words.types[:4]
     architecture = target.architecture
     if d == "s32":
-        return Integer(a, b, clamp="satfinite" in words.flags, xor="xor" in words.flags)
+        return IntegerProducts(a, b, clamp="satfinite" in words.flags, xor="xor" in words.flags)
     if d == "f64":
         for rounding in ("rz", "rm", "rp"):
             if rounding in words.flags:
@@ -248,7 +248,9 @@ def _compute(words: Words, target: Target, settings: Settings) -> Compute:
         if target.number >= 80:
             return SoftwareM8N8K4(half_addend=c == "f16", half_result=d == "f16")
         how = fused(architecture, "f16", d, volta=True)
-        return FusedMma(Element("f16"), Element("f16"), how, half_addend=d == "f32" and c == "f16")
+        return FusedMma(
+            ElementPlace("f16"), ElementPlace("f16"), how, half_addend=d == "f32" and c == "f16"
+        )
     if words.kind in ("mxf4", "mxf4nvf4"):
         return ScaledGroups(words.types[4])
     left, right = (_element(each) for each in (a, b))
@@ -260,8 +262,8 @@ def _compute(words: Words, target: Target, settings: Settings) -> Compute:
     return FusedMma(left, right, fused(architecture, a, d))
 
 
-def _element(name: str) -> Element:
+def _element(name: str) -> ElementPlace:
     """Where a type of at most 8 bits lies in its byte (PTX ISA 9.7.14.2): e2m1 in bits 5:2."""
     if name == "e2m1":
-        return Element(name, shift=2, mask=0xF)
-    return Element(name, mask=0x3F) if name in ("e3m2", "e2m3") else Element(name)
+        return ElementPlace(name, shift=2, mask=0xF)
+    return ElementPlace(name, mask=0x3F) if name in ("e3m2", "e2m3") else ElementPlace(name)

@@ -7,10 +7,10 @@ from functools import lru_cache
 from fragir.emulator.tensor_cores.arithmetic import target as read_target
 from fragir.emulator.tensor_cores.matrix import build_ldmatrix, build_movmatrix, build_stmatrix
 from fragir.emulator.tensor_cores.mma_forms import build_mma
+from fragir.emulator.tensor_cores.mnemonic import read_words
 from fragir.emulator.tensor_cores.types import Settings, TensorOp
 from fragir.emulator.tensor_cores.wgmma import build_wgmma
 from fragir.emulator.tensor_cores.wmma import build_wmma, build_wmma_access
-from fragir.emulator.tensor_cores.words import read_words
 from fragir.errors import FragirError
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Words: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]  # u32, or u64 for 64-bit registers
+RegisterWords: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]  # u32, or u64 for 64-bit registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Registers:
+class OperandRegisters:
     """One register operand: `count` registers a lane, each `width` (32 or 64) bits."""
 
     count: int

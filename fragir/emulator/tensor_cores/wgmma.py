@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
-from fragir.emulator.tensor_cores.arithmetic import Target, fused
-from fragir.emulator.tensor_cores.compute import Compute, Element, FusedMma, Integer
+from fragir.emulator.tensor_cores.arithmetic import TargetName, fused
+from fragir.emulator.tensor_cores.compute import Compute, ElementPlace, FusedMma, IntegerProducts
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment, fragment
 from fragir.emulator.tensor_cores.maps import formula
+from fragir.emulator.tensor_cores.mnemonic import Mnemonic
 from fragir.emulator.tensor_cores.sparse import Metadata, granularity
-from fragir.emulator.tensor_cores.types import Registers, TensorOp
-from fragir.emulator.tensor_cores.words import Words
+from fragir.emulator.tensor_cores.types import OperandRegisters, TensorOp
 from fragir.errors import FragirError
 
 # (addresses: u32[G, X], each a multiple of 16, an offset in the block's shared window)
@@ -28,8 +28,8 @@ _CHUNK = 1 << 18  # products computed at once
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What `WgmmaOp.execute` needs besides the arrays. `bits`: of an element of A and B."""
+class WgmmaPlan:
+    """What `Wgmma.execute` needs besides the arrays. `bits`: of an element of A and B."""
 
     a: Fragment
     d: Fragment
@@ -42,7 +42,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class WgmmaOp(TensorOp):
+class Wgmma(TensorOp):
     """`wgmma.mma_async[.sp]... d, a, b-desc[, e, f], scale-d[, scale-a, scale-b[, trans...]]`.
 
     PTX ISA 9.7.15.5.2 and 9.7.15.6.3. `d`: accumulator registers. `a`: A's registers where A comes
@@ -51,10 +51,10 @@ class WgmmaOp(TensorOp):
     with A in shared memory, imm-trans-a before it.
     """
 
-    d: Registers
-    a: Registers
-    plan: Plan = field(repr=False, compare=False)
-    e: Registers | None = None
+    d: OperandRegisters
+    a: OperandRegisters
+    plan: WgmmaPlan = field(repr=False, compare=False)
+    e: OperandRegisters | None = None
     selectors: tuple[int, ...] = ()
     scales_inputs: bool = False
     transposes: bool = False
@@ -162,7 +162,7 @@ class WgmmaOp(TensorOp):
     def _rows(self, a: Codes, b: Codes, c: Codes, kept: npt.NDArray[np.int64] | None) -> Codes:
         """One warpgroup: A `[k, m]`, B `[K, N]`, C `[m, N]`."""
         compute = self.plan.compute
-        if isinstance(compute, Integer) or kept is not None:
+        if isinstance(compute, IntegerProducts) or kept is not None:
             which = None if kept is None else kept[..., None]
             return compute(a[..., None], b[..., None], c[..., None], which, None)[..., 0]
         # A broadcasts along the innermost dimension, which is N: `[k, m, 1, 1]` by `[k, 1, 1, N]`.
@@ -183,7 +183,7 @@ _ELEMENTS: dict[str, tuple[int, int, tuple[str, ...]]] = {
 _MIXED = ({"e4m3", "e5m2"}, {"s8", "u8"})
 
 
-def build_wgmma(words: Words, target: Target) -> WgmmaOp:
+def build_wgmma(words: Mnemonic, target: TargetName) -> Wgmma:
     """Raises FragirError where PTX has no such form or the target does not have it."""
     if target.name != "sm_90a":
         raise words.refuse(f"target {target.name} does not have it", "wgmma needs sm_90a")
@@ -217,18 +217,18 @@ def build_wgmma(words: Words, target: Target) -> WgmmaOp:
         metadata = Metadata(form, granularity(a, packed=False), 64, words.k, lanes=128)
     compute: Compute
     if integer:
-        compute = Integer(a, b, clamp="satfinite" in words.flags)
+        compute = IntegerProducts(a, b, clamp="satfinite" in words.flags)
     else:
-        compute = FusedMma(Element(a), Element(b), fused(target.architecture, a, d))
-    plan = Plan(left, accumulator, words.n, words.k, bits, not integer, compute, metadata)
+        compute = FusedMma(ElementPlace(a), ElementPlace(b), fused(target.architecture, a, d))
+    plan = WgmmaPlan(left, accumulator, words.n, words.k, bits, not integer, compute, metadata)
     selectors = 0 if not sparse else (1 if bits == 8 else 2)
-    return WgmmaOp(
+    return Wgmma(
         words.opcode,
         target.name,
-        Registers(accumulator.count),
-        Registers(4),
+        OperandRegisters(accumulator.count),
+        OperandRegisters(4),
         plan,
-        Registers(1) if sparse else None,
+        OperandRegisters(1) if sparse else None,
         tuple(range(selectors)),
         not integer,
         a in ("f16", "bf16"),

@@ -18,14 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.numbers import ieee
-from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, Target, fused
-from fragir.emulator.tensor_cores.compute import Compute, Double, Element, FusedMma, Integer, Scales
+from fragir.emulator.tensor_cores.arithmetic import Architecture, Fused, TargetName, fused
+from fragir.emulator.tensor_cores.compute import (
+    Compute,
+    Double,
+    ElementPlace,
+    FusedMma,
+    IntegerProducts,
+    ScaleCodes,
+)
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment
 from fragir.emulator.tensor_cores.maps import Formula, Ints, formula
-from fragir.emulator.tensor_cores.mma import MmaOp, Plan
-from fragir.emulator.tensor_cores.types import Registers, TensorOp
-from fragir.emulator.tensor_cores.types import Words as RegisterWords
-from fragir.emulator.tensor_cores.words import Words, read_words
+from fragir.emulator.tensor_cores.mma import Mma, MmaPlan
+from fragir.emulator.tensor_cores.mnemonic import Mnemonic, read_words
+from fragir.emulator.tensor_cores.types import OperandRegisters, RegisterWords, TensorOp
 
 _K16 = ("m16n16k16", "m32n8k16", "m8n32k16")
 #: A and B's type -> shapes, type of C and D (None: f16 or f32), lowest target.
@@ -55,12 +61,12 @@ def _formula(shape: str, element: str, operand: str) -> Formula:
     return formula("WMMA", shape, element, operand)
 
 
-def _extents(words: Words, operand: str) -> tuple[int, int]:
+def _extents(words: Mnemonic, operand: str) -> tuple[int, int]:
     """Rows and columns of A, B or C."""
     return {"a": (words.m, words.k), "b": (words.k, words.n), "c": (words.m, words.n)}[operand]
 
 
-def _fragment(words: Words, element: str, operand: str, *names: str) -> Fragment:
+def _fragment(words: Mnemonic, element: str, operand: str, *names: str) -> Fragment:
     form = _formula(words.shape, element, operand)
     rows, columns = _extents(words, operand)
     extents = {"row": rows, "col": columns}
@@ -73,7 +79,7 @@ def _fragment(words: Words, element: str, operand: str, *names: str) -> Fragment
     )
 
 
-def _repeats(words: Words, element: str, operand: str) -> int:
+def _repeats(words: Mnemonic, element: str, operand: str) -> int:
     """How often a fragment's registers follow each other: f16's A and B always have 8."""
     if element != "f16" or operand == "c":
         return 1
@@ -92,7 +98,7 @@ class WmmaAccess(TensorOp):
     matrix's own. `stride`: what it is where the statement has none.
     """
 
-    r: Registers
+    r: OperandRegisters
     repeats: int
     unit: int
     bits: int
@@ -126,7 +132,7 @@ class WmmaAccess(TensorOp):
         return values.astype(f"u{self.unit}")
 
 
-def build_wmma_access(opcode: tuple[str, ...], target: Target) -> WmmaAccess:
+def build_wmma_access(opcode: tuple[str, ...], target: TargetName) -> WmmaAccess:
     """Raises FragirError where PTX has no such form or the target does not have it."""
     spaces = ("global", "shared", "shared::cta")
     head, action, operand = (*opcode, "", "")[:3]
@@ -167,7 +173,7 @@ def build_wmma_access(opcode: tuple[str, ...], target: Target) -> WmmaAccess:
     return WmmaAccess(
         opcode,
         target.name,
-        Registers(count, width),
+        OperandRegisters(count, width),
         repeats,
         width // 8 if whole else bits // 8,
         bits,
@@ -189,7 +195,7 @@ class Converted:
     narrows: bool
 
     def __call__(
-        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: Scales | None
+        self, a: Codes, b: Codes, c: Codes, kept: Ints | None, scales: ScaleCodes | None
     ) -> Codes:
         if self.widens:
             c = ieee.half_values(c.astype(np.uint32)).view(np.uint32)
@@ -201,15 +207,15 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True)
-class WmmaOp(MmaOp):
-    """`wmma.mma d, a, b, c`: an `MmaOp` whose A and B may have their registers several times."""
+class Wmma(Mma):
+    """`wmma.mma d, a, b, c`: an `Mma` whose A and B may have their registers several times."""
 
     def execute(self, a: RegisterWords, b: RegisterWords, c: RegisterWords, **extra: Any) -> Any:
         plan = self.plan
-        return MmaOp.execute(self, a[: plan.a.count], b[: plan.b.count], c, **extra)
+        return Mma.execute(self, a[: plan.a.count], b[: plan.b.count], c, **extra)
 
 
-def build_wmma(opcode: tuple[str, ...], target: Target) -> MmaOp:
+def build_wmma(opcode: tuple[str, ...], target: TargetName) -> Mma:
     """wmma.mma. Raises FragirError where PTX has no such form or the target does not have it."""
     words = read_words((opcode[0], *opcode[2:]))
     types = words.types
@@ -234,28 +240,28 @@ def build_wmma(opcode: tuple[str, ...], target: Target) -> MmaOp:
         raise words.refuse(".satfinite is for products of integers only")
     if a in ("s4", "u4", "b1") and words.layouts != ("row", "col"):
         raise words.refuse("4-bit and single-bit products exist only as .row.col")
-    plan = Plan(
+    plan = MmaPlan(
         _fragment(words, a, "a", "col", "row"),
         _fragment(words, b, "b", "row", "col"),
         _fragment(words, c, "c", "row", "col"),
         _fragment(words, d, "c", "row", "col"),
         _compute(words, types, target),
     )
-    return WmmaOp(
+    return Wmma(
         opcode,
         target.name,
-        Registers(plan.a.count * _repeats(words, a, "a"), plan.a.width),
-        Registers(plan.b.count * _repeats(words, b, "b"), plan.b.width),
-        Registers(plan.c.count, plan.c.width),
-        Registers(plan.d.count, plan.d.width),
+        OperandRegisters(plan.a.count * _repeats(words, a, "a"), plan.a.width),
+        OperandRegisters(plan.b.count * _repeats(words, b, "b"), plan.b.width),
+        OperandRegisters(plan.c.count, plan.c.width),
+        OperandRegisters(plan.d.count, plan.d.width),
         plan,
     )
 
 
-def _compute(words: Words, types: tuple[str, ...], target: Target) -> Compute:
+def _compute(words: Mnemonic, types: tuple[str, ...], target: TargetName) -> Compute:
     d, a, _, c = types
     if d == "s32":
-        return Integer(a, a, clamp="satfinite" in words.flags, xor="xor" in words.flags)
+        return IntegerProducts(a, a, clamp="satfinite" in words.flags, xor="xor" in words.flags)
     if d == "f64":
         for rounding in ("rz", "rm", "rp"):
             if rounding in words.flags:
@@ -266,7 +272,9 @@ def _compute(words: Words, types: tuple[str, ...], target: Target) -> Compute:
     how: Fused = fused(target.architecture, a, "f32" if single else "f16")
     if a == "tf32":
         how = replace(how, step=4)
-    inner = FusedMma(Element(a), Element(a), how, half_addend=volta and c == "f16" and d == "f32")
+    inner = FusedMma(
+        ElementPlace(a), ElementPlace(a), how, half_addend=volta and c == "f16" and d == "f32"
+    )
     if a != "f16" or d == c:
         return inner
     return Converted(inner, widens=c == "f16" and not volta, narrows=d == "f16")

@@ -16,9 +16,9 @@ from fragir.emulator.checks.definedness.rules import LOGIC, full, logic
 from fragir.emulator.checks.shadow import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows
-from fragir.emulator.instructions.operands import Decoder, Place
+from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.machine.lanes import Mask, store
-from fragir.emulator.machine.memory import Memory
+from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.numbers.types import UINT, dtype_of, where, width_of
 from fragir.ptx import tree
 
@@ -116,13 +116,13 @@ class Shadowed:
         self.outs = outs
         self.plane, self.real = plane, d.machine
 
-    def run(self, place: Place, sel: Any, mask: Mask) -> None:
+    def run(self, place: MemoryOperand, sel: Any, mask: Mask) -> None:
         """Act on what of the addresses lies in shared memory; other lanes get defined values."""
         for out in self.outs:
             store(out, sel, mask, 0)
         size = self.width * self.parts
         address = place.at(sel, mask)
-        memory: Memory = self.real.memory
+        memory: DeviceMemory = self.real.memory
         for arena, at, which in memory.spaces(place.space, address, sel, mask, size):
             if arena is memory.shared:
                 self._on_shared(at, which, address.shape, sel, mask)

@@ -41,7 +41,7 @@ from fragir.emulator.program.program import RESULTS, Program, Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.scheduler import Terminator
     from fragir.emulator.machine.transfers import Copy, Transfer
 
@@ -128,7 +128,7 @@ class Definedness(Hooks):
         ins: tree.Instruction,
         registers: Iterable[Register],
         what: str,
-        place: Place | None = None,
+        place: MemoryOperand | None = None,
     ) -> list[Step]:
         """Steps that report undefined bits of registers in the lanes that take part."""
         rows = [
@@ -364,7 +364,7 @@ class Definedness(Hooks):
 
         return [run]
 
-    def _on_global(self, place: Place, sel: Any, mask: Mask) -> Mask:
+    def _on_global(self, place: MemoryOperand, sel: Any, mask: Mask) -> Mask:
         """Which lanes address global memory; None where none does."""
         lanes = np.ones((len(np.arange(self.machine.warps)[sel]), LANES), np.bool_)
         lanes = lanes if mask is None else mask.copy()

@@ -21,14 +21,14 @@ from fragir.emulator.checks.fragments.fit import TORN, UNKNOWN, Fit, Places, fit
 from fragir.emulator.checks.fragments.provenance import Provenance, numbers_of
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.shadow import PlaneDecoder
-from fragir.emulator.instructions.warp_matrix import Registers, operation, whole_warps
+from fragir.emulator.instructions.warp_matrix import RegisterRows, operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.numbers.types import I64
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import FragmentUse
-from fragir.emulator.tensor_cores import MmaOp
+from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.fragment import Fragment
 from fragir.ptx import tree
 
@@ -66,7 +66,7 @@ class Operand:
 
     name: str
     fragment: Fragment
-    reads: list[Any]  # one `Registers` a plane
+    reads: list[Any]  # one `RegisterRows` a plane
 
 
 class Fragments(Hooks):
@@ -126,7 +126,7 @@ class Fragments(Hooks):
 
     def _mma(self, d: Decoder, group: Sequence[tree.Instruction]) -> list[Step]:
         op = operation(d, group[0])
-        assert isinstance(op, MmaOp)
+        assert isinstance(op, Mma)
         operands: list[Operand] = []
         fragments = (op.plan.a, op.plan.b, op.plan.c)
         for index, (name, fragment) in enumerate(zip("ABC", fragments, strict=True), 1):
@@ -135,7 +135,7 @@ class Fragments(Hooks):
                 continue
             vectors = [d.vector(i.operands[index]) for i in group]
             reads = [
-                Registers(PlaneDecoder(d, plane), group, vectors, fragment.width)
+                RegisterRows(PlaneDecoder(d, plane), group, vectors, fragment.width)
                 for plane in self.origins.planes
             ]
             operands.append(Operand(name, fragment, reads))
@@ -158,7 +158,7 @@ class Fragments(Hooks):
 
     # -- scales ----------------------------------------------------------------------------------
 
-    def _scale_steps(self, d: Decoder, group: Sequence[tree.Instruction], op: MmaOp) -> list[Step]:
+    def _scale_steps(self, d: Decoder, group: Sequence[tree.Instruction], op: Mma) -> list[Step]:
         """SFA `[row, block of K]` and SFB `[block, column]`: a byte each, of the lanes chosen."""
         steps: list[Step] = []
         planes = self.origins.planes
@@ -178,7 +178,7 @@ class Fragments(Hooks):
         self,
         d: Decoder,
         ins: tree.Instruction,
-        op: MmaOp,
+        op: Mma,
         name: str,
         rows: Sequence[Any],
         select: tuple[int, int],

@@ -26,7 +26,7 @@ from fragir.emulator.program.program import RESULTS, Program, Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, Place
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 
 _LOADS = {"ld", "ldu", "ldmatrix"}
 _LOGIC = {"and", "or", "xor"}
@@ -217,7 +217,7 @@ class Provenance:
 
         return [run]
 
-    def _restore(self, place: Place) -> Step:
+    def _restore(self, place: MemoryOperand) -> Step:
         """Bytes of global memory stand for themselves, also after a generic store."""
         memory = self.machine.memory
 

@@ -17,7 +17,7 @@ _FLAGS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Mnemonic:
     """`head`: the first word. `types`, `layouts`: in order. `flags`: everything that stands alone.
 
     `kind`, `vector` (of scale_vec): after their `::`, or None. `ordered`: ordered_metadata.
@@ -44,7 +44,7 @@ class Words:
         return FragirError(f"`{self.mnemonic}`: {why}", hint=hint)
 
 
-def read_words(opcode: tuple[str, ...]) -> Words:
+def read_words(opcode: tuple[str, ...]) -> Mnemonic:
     """Sorts the words; raises FragirError for one that no tensor-core instruction has."""
     shape, layouts, types, flags = "", list[str](), list[str](), set[str]()
     kind = vector = None
@@ -73,7 +73,7 @@ def read_words(opcode: tuple[str, ...]) -> Words:
     for word in ("sync", "aligned"):
         if word not in flags:
             raise FragirError(f"`{'.'.join(opcode)}`: the word `{word}` is missing")
-    return Words(
+    return Mnemonic(
         opcode, opcode[0], shape, *extents, tuple(layouts), tuple(types), frozenset(flags), kind,
         vector, ordered,
     )  # fmt: skip
