@@ -192,7 +192,7 @@ class Scheduler:
             at = self._stopped_at(block, position, mask)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 
-    def _stopped_at(self, block: Block, position: int, mask: Mask) -> int:
+    def _stopped_at(self, block: BasicBlock, position: int, mask: Mask) -> int:
         """Where an exception came from: `position`, or the step that `_run_split` was at."""
         split = (mask is not None and block.collective) or block.warpgroup
         return self._at if split else position
