@@ -21,7 +21,7 @@ BLIND_METHODS = {
 GOING = {"list", "tuple", "iter", "enumerate", "zip", "map", "filter", "dict", "reversed", "deque"}
 GOING_METHODS = {"join", "extend", "fromkeys", "from_iterable", "fromiter", "product", "chain"}
 REASON = "# any order"
-SETS = ("set", "frozenset", "AbstractSet", "Set", "MutableSet")
+SETS = {"set", "frozenset", "AbstractSet", "Set", "MutableSet"}
 
 
 def set_walks(path: Path) -> Iterator[int]:
@@ -33,12 +33,12 @@ def set_walks(path: Path) -> Iterator[int]:
             yield line
 
 
-def _is_annotation(node: ast.expr | None) -> bool:
+def _annotates(node: ast.expr | None, types: set[str]) -> bool:
     while isinstance(node, ast.Subscript):
         node = node.value
     if isinstance(node, ast.Constant):  # in quotes
-        return str(node.value).partition("[")[0] in SETS
-    return node is not None and _name(node) in SETS
+        return str(node.value).partition("[")[0] in types
+    return node is not None and _name(node) in types
 
 
 class _Finder(ast.NodeVisitor):
@@ -46,17 +46,23 @@ class _Finder(ast.NodeVisitor):
         self.found: set[int] = set()
         self.unseen: set[int] = set()  # ids of nodes whose order cannot be seen
         self.names: set[str] = set()  # of the module and the functions around; `.name` of objects
+        self.types = {  # other names of the type
+            _name(node.targets[0])
+            for node in tree.body
+            if isinstance(node, ast.Assign) and _annotates(node.value, SETS)
+        }
+        self.types |= SETS
         self.functions = {
             node.name
             for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) and _is_annotation(node.returns)
+            if isinstance(node, ast.FunctionDef) and _annotates(node.returns, self.types)
         }
         others: set[str] = set()  # fields of the same name that are something else
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 for field in node.body:
                     if isinstance(field, ast.AnnAssign):
-                        kind = self.names if _is_annotation(field.annotation) else others
+                        kind = self.names if _annotates(field.annotation, self.types) else others
                         kind.add(f".{_name(field.target)}")
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 self.names |= {name for name in self._assigned(node) if name[0] == "."}
@@ -66,7 +72,7 @@ class _Finder(ast.NodeVisitor):
 
     def _assigned(self, node: ast.Assign | ast.AnnAssign) -> Iterator[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        annotated = isinstance(node, ast.AnnAssign) and _is_annotation(node.annotation)
+        annotated = isinstance(node, ast.AnnAssign) and _annotates(node.annotation, self.types)
         if annotated or (node.value is not None and self.is_set(node.value)):
             yield from filter(None, map(_qualified, targets))
 
@@ -85,7 +91,7 @@ class _Finder(ast.NodeVisitor):
         outside = set(self.names)
         for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
             self.names.discard(argument.arg)
-            if _is_annotation(argument.annotation):
+            if _annotates(argument.annotation, self.types):
                 self.names.add(argument.arg)
         self._scope(node.body)
         self.generic_visit(node)

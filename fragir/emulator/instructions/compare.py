@@ -31,13 +31,7 @@ _COMBINE: dict[str, Function] = {
     "or": np.logical_or,
     "xor": np.logical_xor,
 }
-COMPARISONS = {
-    *ORDERED,
-    *_UNSIGNED,
-    *(f"{w}u" for w in ORDERED),
-    "num",
-    "nan",
-}
+COMPARISONS = (*ORDERED, *_UNSIGNED, *(f"{w}u" for w in ORDERED), "num", "nan")
 
 
 def comparison(word: str, floating: bool) -> Function:

@@ -72,8 +72,8 @@ def _apart(words: str, others: str) -> Rule:
 
 def _width(opcode: Words) -> str | None:
     """Vectors have at most 16 bytes, in global memory 32; hints for L2 lines need those."""
-    count = next((int(w[1:]) for w in opcode if w in ("v2", "v4", "v8")), 1)
-    kind = next((w for w in opcode if w in _TYPES.split()), "b8")
+    count = next((int(w[1:]) for w in ("v8", "v4", "v2") if w in opcode), 1)
+    kind = next((w for w in _TYPES.split() if w in opcode), "b8")
     bits = int(kind[1:]) * count
     wide = (count, kind[1:]) in ((8, "32"), (4, "64"))
     if bits > 128 and not wide:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,7 +82,9 @@ def kind_of(opcode: tuple[str, ...]) -> str:
     return word_of(tuple(reversed(opcode)), DTYPES, "type")
 
 
-def word_of(opcode: Sequence[str], known: Iterable[str], what: str = "modifier") -> str:
+def word_of(
+    opcode: Sequence[str], known: Sequence[str] | Mapping[str, object], what: str = "modifier"
+) -> str:
     """The first word of an opcode that is one of those known. EmulationError where none is."""
     choices = list(known)
     for word in opcode:
