@@ -27,14 +27,8 @@ from fragir import isa
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag import demands
-from fragir.dialects.frag.instructions import (
-    check_wgmma,
-    choose,
-    instruction_of,
-    operand_name,
-    wgmma,
-    wgmma_n,
-)
+from fragir.dialects.frag.choice import check_wgmma, choose, wgmma_n
+from fragir.dialects.frag.instructions import instruction_of, operand_name, wgmma
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.frag.words import How
 from fragir.dialects.interfaces import (

@@ -24,8 +24,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects.narrow import memref_type
+from fragir.passes.contraction.hidden import maps_of
 from fragir.passes.contraction.named import instead
-from fragir.passes.contraction.product import is_reduction, maps_of
+from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, owners
 
 # A (m, k), B (k, n), C (m, n)

@@ -24,6 +24,7 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_name, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.hidden import maps_of
 from fragir.passes.contraction.named import instead
 from fragir.passes.contraction.operands import (
     column_of,
@@ -32,7 +33,7 @@ from fragir.passes.contraction.operands import (
     replace_sizes,
     retype,
 )
-from fragir.passes.contraction.product import Product, is_reduction, maps_of, recognise
+from fragir.passes.contraction.product import Product, is_reduction, recognise
 from fragir.passes.contraction.scalars import erase_dead, is_scalar, owners
 
 ROW, COLUMN = "row", "column"

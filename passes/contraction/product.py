@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr
 
 from fragir.diagnostics import fail
 from fragir.dialects.elements import element_name, element_type, is_element
@@ -17,6 +17,7 @@ from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.passes.contraction import words
+from fragir.passes.contraction.hidden import dims_of, maps_of, mixed
 
 EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 # without a sign of its own, signed, unsigned
@@ -65,17 +66,6 @@ def is_reduction(op: LinalgStructuredOperation) -> bool:
     )
 
 
-def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:
-    """The indexing maps, one an operand."""
-    return [attribute.data for attribute in op.get_indexing_maps()]
-
-
-def dims_of(map_: AffineMap) -> list[int] | None:
-    """The loops that index each dimension; None where one is indexed by anything else."""
-    dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
-    return dims if len(dims) == len(map_.results) else None
-
-
 def recognise(op: LinalgStructuredOperation) -> Product:
     """The product that an operation with a reduction is; ends the pass where it is none."""
     if isinstance(op, ops.MatmulOp):
@@ -112,28 +102,6 @@ def _check_named(op: ops.MatmulOp) -> None:
     types = [argument.type for argument in op.body.block.args]
     if len(set(types)) > 1:
         fail(op, mixed(op))
-
-
-def mixed(op: ops.MatmulOp) -> str:
-    """What to write where the types of a linalg.matmul differ."""
-    a, b, c = (argument.type for argument in op.body.block.args)
-    first, second, out = (dims_of(map_) or [] for map_ in maps_of(op))
-    transposed = first[-1:] == out[:1], second[:1] == out[1:]
-    return (
-        f"linalg.matmul of {a} and {b} into {c} cannot say how the elements are extended; "
-        + words.instead(a, b, transposed)
-    )
-
-
-def hidden_error(culprit: Operation) -> tuple[Operation, str] | None:
-    """Operation and words for an error in the body that xDSL gives a linalg.matmul.
-
-    The body is not in the text, has no place, and is ill-typed where element types differ.
-    """
-    owner = culprit.parent_op()
-    if isinstance(owner, ops.MatmulOp) and len(owner.inputs) == 2 and len(owner.outputs) == 1:
-        return owner, mixed(owner)
-    return None
 
 
 # --- maps -----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from fragir.diagnostics import LocatedFailure, LocatingParser, message_of
 from fragir.dialects.elements import TILE_ELEMENTS
 from fragir.errors import FragirError
 from fragir.passes.contraction import words
-from fragir.passes.contraction.product import hidden_error
+from fragir.passes.contraction.hidden import hidden_error
 from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
 
 Array = npt.NDArray[Any]
