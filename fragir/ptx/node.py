@@ -9,7 +9,9 @@ compiles six methods for each of the classes on import. So nodes are dataclasses
 from __future__ import annotations
 
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
@@ -53,6 +55,16 @@ def position() -> int:
     return field(default=-1, compare=False, repr=False)
 
 
+@cache
+def _constructor(count: int) -> CodeType:
+    """A constructor of so many fields, named anew for each class: compiling costs most of it."""
+    parameters = ", ".join(f"x{i}" for i in range(count))
+    body = "; ".join(f"set{i}(self, x{i})" for i in range(count))
+    namespace: dict[str, Any] = {}
+    exec(f"def __init__(self, {parameters}): {body}", namespace)
+    return namespace["__init__"].__code__
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def node(cls: type[T]) -> type[T]:
     """Class decorator: `dataclass(frozen=True, slots=True)` for a subclass of `Frozen`."""
@@ -61,11 +73,8 @@ def node(cls: type[T]) -> type[T]:
     compared = [f.name for f in fields(made) if f.compare]
     if compared:
         made._compared = staticmethod(attrgetter(*compared))
-    setters: dict[str, Any] = {f"set_{x}": getattr(made, x).__set__ for x in names}
-    defaults = {f"default_{f.name}": f.default for f in fields(made) if f.default is not MISSING}
-    parameters = [f"{x}=default_{x}" if f"default_{x}" in defaults else x for x in names]
-    body = "; ".join(f"set_{x}(self, {x})" for x in names)
-    namespace: dict[str, Any] = {**setters, **defaults}
-    exec(f"def __init__(self, {', '.join(parameters)}): {body}", namespace)
-    made.__init__ = namespace["__init__"]
+    setters: dict[str, Any] = {f"set{i}": getattr(made, x).__set__ for i, x in enumerate(names)}
+    defaults = tuple(f.default for f in fields(made) if f.default is not MISSING)
+    code = _constructor(len(names)).replace(co_varnames=("self", *names))
+    made.__init__ = FunctionType(code, setters, "__init__", defaults)
     return made
