@@ -115,12 +115,11 @@ def _instruction(
     word: str | None, kind: str, fields: tuple[str, ...], target: str, as_json: bool
 ) -> None:
     from fragir.isa.descriptors import decode_instruction, instruction_descriptor
-    from fragir.isa.targets import BLACKWELL_SERVER
+    from fragir.isa.versions import requirement
 
-    if target not in BLACKWELL_SERVER:
-        raise FragirError(
-            f"{target} has no tcgen05.mma", hint=f"{', '.join(BLACKWELL_SERVER)} have"
-        )
+    having = requirement("tcgen05.mma").targets
+    if target not in having:
+        raise FragirError(f"{target} has no tcgen05.mma", hint=f"{', '.join(having)} have")
     number = _number(word) if word is not None else 0
     if fields:
         values = dict(_field(text) for text in fields)

@@ -187,9 +187,10 @@ def _place(on: Literal["emulator", "gpu", "auto"]) -> tuple[Place, str | None]:
 
     reason = driver.available()
     if reason is None:
-        machine = driver.gpu().target
+        from fragir.isa.targets import with_features
+
         # the features of exactly this machine, which wgmma is among
-        return "gpu", f"{machine}a" if machine in ("sm_90", "sm_100", "sm_103") else machine
+        return "gpu", with_features(driver.gpu().target)
     if on == "gpu":
         driver.gpu()  # raises what is the matter
     note(f"no GPU, so this runs on the emulator: {' '.join(reason.split())}")

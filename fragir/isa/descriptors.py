@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 from fragir.errors import FragirError
 from fragir.isa.canonical import CanonicalLayout
+from fragir.isa.versions import has, requirement
+
+# What a target with either kind of descriptors has.
+_WGMMA, _TCGEN05 = "wgmma.fence", "tcgen05.cp"
 
 _WGMMA_SWIZZLES = {0: 0, 1: 128, 2: 64, 3: 32}
 # Mode 1 of tcgen05 swizzles 128 bytes in units of 32, for MN-major tf32.
@@ -95,7 +99,7 @@ class MatrixDescriptor:
     @property
     def swizzle_bytes(self) -> int:
         """0, 32, 64 or 128; an error for a code that means nothing."""
-        if self.target == "sm_90a":
+        if has(_WGMMA, self.target):
             return _WGMMA_SWIZZLES[self.swizzle]
         text = _TCGEN05_SWIZZLES.get(self.swizzle)
         if text is None:
@@ -139,12 +143,13 @@ class MatrixDescriptor:
 
 
 def _fields(target: str) -> tuple[Field, ...]:
-    if target == "sm_90a":
+    if has(_WGMMA, target):
         return WGMMA_FIELDS
-    if target.startswith(("sm_100", "sm_103", "sm_110")) and target[-1] in "af":
+    if has(_TCGEN05, target):
         return TCGEN05_FIELDS
+    first, other = requirement(_WGMMA).lowest_target, requirement(_TCGEN05).lowest_target
     raise FragirError(
-        f"{target} has no matrix descriptors", hint="sm_90a (wgmma), sm_100a, ... (tcgen05)"
+        f"{target} has no matrix descriptors", hint=f"{first} (wgmma), {other}, ... (tcgen05)"
     )
 
 
@@ -166,7 +171,7 @@ def describe(layout: CanonicalLayout, start: int, target: str) -> MatrixDescript
     The swizzle pattern is taken to start where its repetition does (1024, 512 or 256 bytes), so
     the base offset is 0; LBO, not used by K-major swizzled layouts, is written as 16 bytes.
     """
-    codes = _WGMMA_SWIZZLES if target == "sm_90a" else {0: 0, 2: 128, 4: 64, 6: 32}
+    codes = _WGMMA_SWIZZLES if has(_WGMMA, target) else {0: 0, 2: 128, 4: 64, 6: 32}
     code = next(code for code, size in codes.items() if size == layout.swizzle)
     unused = layout.major == "k" and layout.swizzle != 0
     version = 0 if _fields(target) is WGMMA_FIELDS else 1

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from fragir.errors import FragirError
 from fragir.isa import elements
 from fragir.isa.model import Instruction, Operand, Registers
-from fragir.isa.targets import known, newest, number
+from fragir.isa.targets import ONLY_PTXAS_12, known, newest
 
 # The zero-swizzle K-major descriptor: 8 rows x 16 bytes is a core matrix of 128 bytes.
 _CORE = 128
@@ -49,7 +49,7 @@ def emit_module(
 
 def default_target(instruction: Instruction) -> str:
     """The first target that runs it natively and that today's ptxas knows, else the first."""
-    recent = [target for target in instruction.targets if number(target) >= 75]
+    recent = [target for target in instruction.targets if target not in ONLY_PTXAS_12]
     native = [target for target in recent if instruction.lowering.get(target) == "native"]
     return [*native, *recent, *instruction.targets][0]
 

@@ -75,6 +75,8 @@ BLACKWELL_SERVER = ("sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_1
 BLACKWELL_CONSUMER = ("sm_120a", "sm_120f", "sm_121a", "sm_121f")
 BLACKWELL = (*BLACKWELL_SERVER, *BLACKWELL_CONSUMER)
 
+# Those that ptxas 13 has dropped.
+ONLY_PTXAS_12 = ("sm_70", "sm_72")
 # The newest PTX version this table was checked with (ptxas 13.2).
 NEWEST_VERSION = "9.2"
 

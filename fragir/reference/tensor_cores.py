@@ -19,6 +19,7 @@ import numpy as np
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.targets import number
+from fragir.ptx.machines import nvidia
 from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.formats import FLOATS, INTEGERS, Array, Floats, Integers, round_to
 
@@ -111,7 +112,7 @@ def chains(
         # Sums of 16 products are exact, then scaled and cut off 35 bits below the largest scale:
         # 2 more than the smallest product, 6 more where a ue4m3 scales may be subnormal
         return (Chain(64, 64, 33 if scale == "ue8m0" else 27, RZ_F32, terms=4),)
-    machine = number(target)
+    machine = number(nvidia(target))
     if instruction is None:
         ks = [(mnk(shape)[2], False) for shape in shapes(DENSE, a, False)]
         if has_wgmma(a, target):

@@ -13,6 +13,7 @@ from fragir.isa import Instruction
 from fragir.isa.emit import emit_ptx, parameters
 from fragir.isa.query import View
 from fragir.isa.registry import per_table
+from fragir.isa.targets import number
 from fragir.validation.codes import Codes, Words, pack, unpack
 from fragir.validation.probes import Runner, code_image
 from fragir.validation.questions import Question, Scalar, code_of, questions, scalars
@@ -40,17 +41,17 @@ def instructions(target: str) -> dict[str, Instruction]:
 
 def ask(target: str, run: Runner) -> list[Answer]:
     """The answers to every question that `target` (`sm_90a`) has the instructions for."""
-    number = int("".join(c for c in target if c.isdigit()))
+    machine = number(target)
     by_instruction: dict[str, list[Question]] = defaultdict(list)
     for question in questions():
-        if number in question.numbers and question.mnemonic in instructions(target):
+        if machine in question.numbers and question.mnemonic in instructions(target):
             by_instruction[question.mnemonic].append(question)
     found = [
         answer
         for mnemonic, asked in by_instruction.items()
         for answer in _ask(instructions(target)[mnemonic], asked, target, run)
     ]
-    return found + [_ask_scalar(q, target, run) for q in scalars() if number in q.numbers]
+    return found + [_ask_scalar(q, target, run) for q in scalars() if machine in q.numbers]
 
 
 def _ask(instruction: Instruction, asked: list[Question], target: str, run: Runner) -> list[Answer]:

@@ -333,10 +333,9 @@ def gpu_runner(ptx: str, target: str, blocks: int, threads: int, words: Sequence
 
 def gpu_target(name: str) -> str:
     """The target to compile for on a GPU called `sm_90`: with its own features where it has any."""
-    from fragir.isa.targets import TARGETS
+    from fragir.isa.targets import TARGETS, with_features
 
-    if name + "a" in TARGETS:
-        return name + "a"
-    if name not in TARGETS:
+    target = with_features(name)
+    if target not in TARGETS:
         raise FragirError(f"the GPU is an {name}, which this version does not know")
-    return name
+    return target

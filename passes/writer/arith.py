@@ -148,5 +148,3 @@ CASTS = {
     "arith.trunci": "unsigned",
     "arith.index_cast": "signed",
 }
-
-BF16_NATIVE = 90  # add, sub and mul of bf16 exist from sm_90 on (PTX 7.8); fma from sm_80

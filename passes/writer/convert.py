@@ -10,6 +10,7 @@ from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, MULTIPLIED_ONLY, element_name
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
+from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
 from fragir.ptx.spelling import vector
 
@@ -102,21 +103,27 @@ class Convert:
 
     def _float8_to_f32(self, registers: tuple[str, ...], name: str, value: SSAValue) -> list[str]:
         w = self.writer
-        if w.machine < 89:
-            raise FragirError(f"{name} is converted from sm_89 on, not on {w.target}")
+        opcode = f"cvt.rn.f16x2.{name}x2"
+        self._require(opcode, f"{name} is converted")
         result: list[str] = []
         for register in registers:
             pairs = [w.registers.fresh(16), w.registers.fresh(16)]
             w.emit("mov.b32", vector(pairs), register)
             for pair in pairs:
                 both = w.registers.fresh(32)
-                w.emit(f"cvt.rn.f16x2.{name}x2", both, pair)
+                w.emit(opcode, both, pair)
                 halves = [w.registers.fresh(16), w.registers.fresh(16)]
                 w.emit("mov.b32", vector(halves), both)
                 for half in halves:
                     result.append(w.registers.fresh(32, "f"))
                     w.emit("cvt.f32.f16", result[-1], half)
         return result[: ptx.length(value.type)]
+
+    def _require(self, opcode: str, what: str) -> None:
+        """FragirError where the target does not have the opcode."""
+        if not self.writer.has(opcode):
+            lowest = requirement(opcode).lowest_target
+            raise FragirError(f"{what} from {lowest} on, not on {self.writer.target}")
 
     def from_f32(self, result: SSAValue, names: list[str], second: str) -> None:
         """A value from one f32 register or literal an element, rounded to nearest even."""
@@ -132,11 +139,13 @@ class Convert:
 
     def _pair(self, target: str, low: str, high: str, second: str) -> None:
         w = self.writer
-        if w.machine >= 80:
-            w.emit(f"cvt.rn.{second}x2.f32", target, high, low)
+        opcode = f"cvt.rn.{second}x2.f32"
+        if w.has(opcode):
+            w.emit(opcode, target, high, low)
             return
         if second == "bf16":
-            raise FragirError("f32 is converted to bf16 from sm_80 on")
+            lowest = requirement(opcode).lowest_target
+            raise FragirError(f"f32 is converted to bf16 from {lowest} on")
         halves = [w.registers.fresh(16), w.registers.fresh(16)]
         for half, name in zip(halves, (low, high), strict=True):
             w.emit("cvt.rn.f16.f32", half, name)
@@ -144,13 +153,13 @@ class Convert:
 
     def _f32_to_float8(self, result: SSAValue, names: list[str], second: str) -> None:
         w = self.writer
-        if w.machine < 89:
-            raise FragirError(f"f32 is converted to {second} from sm_89 on, not on {w.target}")
+        opcode = f"cvt.rn.satfinite.{second}x2.f32"
+        self._require(opcode, f"f32 is converted to {second}")
         for i, target in enumerate(w.define(result)):
             four = _padded(names[4 * i : 4 * i + 4], 4)
             pairs = [w.registers.fresh(16), w.registers.fresh(16)]
             for pair, low, high in zip(pairs, four[::2], four[1::2], strict=True):
-                w.emit(f"cvt.rn.satfinite.{second}x2.f32", pair, high, low)
+                w.emit(opcode, pair, high, low)
             w.emit("mov.b32", target, vector(pairs))
 
     # --- with integers ------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, element_name
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
+from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.convert import Convert
 from fragir.ptx.spelling import float_literal, vector
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fragir.passes.writer.kernel import KernelWriter
 
 HALVES = ("f16", "bf16")
-# these pass NaN on; an instruction that does exists for f32 and f16 from sm_80 on
+# these pass NaN on
 EXTREMA = {"arith.maximumf": "max", "arith.minimumf": "min"}
 Comparison = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
 
@@ -70,18 +71,14 @@ class Elementwise:
             )
 
     def _native(self, name: str, form: str) -> bool:
-        if form not in tables.FLOAT.get(name, {}):
+        """Whether the target has one instruction for it."""
+        opcode = tables.FLOAT.get(name, {}).get(form)
+        if opcode is None:
             return False
-        machine = self.writer.machine
-        if form.startswith("bf16"):
-            needs = tables.BF16_NATIVE if name in ("arith.addf", "arith.subf", "arith.mulf") else 80
-            return machine >= needs
-        if name in ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"):
-            # min and max of f16, and the forms that pass NaN on, came with sm_80 (PTX 7.0)
-            return machine >= 80 or (form in ("f32", "f64") and name.endswith("numf"))
-        if name == "math.tanh" and machine < 75:
-            raise FragirError("tanh.approx exists from sm_75 on")
-        return True
+        if name == "math.tanh" and not self.writer.has(opcode):
+            lowest = requirement(opcode).lowest_target
+            raise FragirError(f"tanh.approx exists from {lowest} on")
+        return self.writer.has(opcode)
 
     def _each(self, op: Operation, opcode: str) -> None:
         w = self.writer

@@ -22,7 +22,7 @@ from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import integers, is_vector
 from fragir.errors import FragirError
-from fragir.isa.targets import number
+from fragir.isa.versions import has
 from fragir.passes.limits import allocate
 from fragir.passes.writer.constants import is_small_float, small_float_bits, tf32
 from fragir.passes.writer.elementwise import Elementwise
@@ -41,12 +41,7 @@ class KernelWriter:
     """
 
     def __init__(self, target: str, memory: str, comments: bool):
-        self.target, self.machine, self.memory, self.comments = (
-            target,
-            number(target),
-            memory,
-            comments,
-        )
+        self.target, self.memory, self.comments = target, memory, comments
         self.lines: list[str] = []
         self.opcodes: dict[str, None] = {}  # in the order of their first use
         self.registers = Registers()
@@ -59,6 +54,10 @@ class KernelWriter:
         self._sizes: dict[str, str] = {}
         self._location: LocationAttr = UnknownLoc()
         self.elementwise = Elementwise(self)
+
+    def has(self, opcode: str) -> bool:
+        """Whether the target has an opcode."""
+        return has(opcode, self.target)
 
     # --- text ---------------------------------------------------------------------------------
 
