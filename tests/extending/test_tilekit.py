@@ -1,0 +1,110 @@
+"""A package of its own adds a dialect, passes and a stage to every tool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.extending.installed import Result, install, run
+
+PACKAGE = Path(__file__).with_name("tilekit")
+GRAM, ROW_MAX, COLUMNS = (
+    str(PACKAGE / "programs" / f"{name}.mlir") for name in ("gram", "row_max", "columns")
+)
+ON = ("--on", "emulator")
+SIZES = ("--size", "m=40,n=40,k=24")
+PIPELINE = "kit-to-frag,kit-set-tile{m=32 n=32 k=16},frag-tile,frag-place,convert-frag-to-ptx"
+
+PYTHON = f"""
+import fragir
+from xdsl.passes import ModulePass
+from fragir import pipeline
+from tilekit.set_tile import SetTilePass
+
+text = open({GRAM!r}).read()
+module = fragir.parse(text)
+seen = []
+rest = "frag-tile,frag-place,convert-frag-to-ptx"
+kernel = fragir.compile(
+    module, passes=["kit-to-frag", SetTilePass(32, 32, 16), rest], target="sm_80",
+    observe=lambda name, module: seen.append(name),
+)
+assert kernel.ptx == fragir.compile(module, passes={PIPELINE!r}).ptx
+assert kernel.ptx != fragir.compile(text).ptx
+assert [argument.name for argument in kernel.signature] == ["a", "c"]
+assert kernel.signature[1].dims == ("m", "n")
+print(*seen)
+"""
+
+COMMANDS = {
+    "opt": ("fragir-opt", GRAM, "-p", "kit-to-frag"),
+    "opt attribute": ("fragir-opt", COLUMNS),
+    "help": ("fragir-opt", "--help"),
+    "compiled": ("fragir", "compile", GRAM),
+    "lowered by opt": ("fragir-opt", GRAM, "-t", "ptx", "-p",
+                       "kit-to-frag,frag-tile,frag-place,convert-frag-to-ptx"),
+    "pipeline": ("fragir", "compile", "--print-pipeline", GRAM),
+    "placed": ("fragir", "compile", "--print-pipeline", "--to", "placed", GRAM),
+    "no stage": ("fragir", "compile", "--print-pipeline", COLUMNS),
+    "listed": ("fragir", "compile", "-p", PIPELINE, GRAM),
+    "run gram": ("fragir", "run", GRAM, *ON, *SIZES, "--json"),
+    "run listed": ("fragir", "run", GRAM, *ON, *SIZES, "-p", PIPELINE, "--json"),
+    "run row_max": ("fragir", "run", ROW_MAX, *ON, "--json"),
+    "run columns": ("fragir", "run", COLUMNS, *ON, "--json"),
+    "python": ("python", PYTHON),
+    "unknown": ("fragir", "compile", "-p", "kit-set-tlie", GRAM),
+    "option": ("fragir", "compile", "-p", "kit-set-tile{rows=3}", GRAM),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    folder = tmp_path_factory.mktemp("tilekit")
+    install(PACKAGE, folder / "site")
+    found = run(folder / "site", list(COMMANDS.values()), folder)
+    return dict(zip(COMMANDS, found, strict=True))
+
+
+def test_fragir_opt(results: dict[str, Result]) -> None:
+    assert "frag.matmul %a, %a transposed into %c" in results["opt"].out
+    assert "#kit.columns" in results["opt attribute"].out
+    assert "kit-set-tile" in results["help"].out
+
+
+def test_the_pipeline_has_the_stage_where_it_is_needed(results: dict[str, Result]) -> None:
+    names = results["pipeline"].out.replace('{target="sm_80"}', "").strip().split(",")
+    assert names == ["kit-to-frag", "frag-tile", "frag-place", "convert-frag-to-ptx"]
+    assert results["placed"].out.strip() == results["pipeline"].out.strip().rpartition(",")[0]
+    assert "kit-to-frag" not in results["no stage"].out
+    assert results["compiled"].out == results["lowered by opt"].out
+
+
+def test_listed_passes(results: dict[str, Result]) -> None:
+    assert results["listed"].code == 0
+    assert results["listed"].out != results["compiled"].out
+    assert results["python"].out.split() == [
+        *("kit-to-frag", "kit-set-tile"),
+        *("frag-tile", "frag-place", "convert-frag-to-ptx"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["gram", "listed", "row_max", "columns"])
+def test_runs_are_judged_by_the_meaning(results: dict[str, Result], name: str) -> None:
+    found = json.loads(results[f"run {name}"].out)
+    assert found["result"] == "PASS"
+    assert found["bound"] >= found["max_error"] >= 0
+
+
+def test_row_max_exchanges_values_between_lanes(results: dict[str, Result]) -> None:
+    assert json.loads(results["run row_max"].out)["max_error"] > 0
+
+
+def test_mistakes_in_a_list_of_passes(results: dict[str, Result]) -> None:
+    assert results["unknown"].err == (
+        "error: there is no pass kit-set-tlie (did you mean kit-set-tile?)\n"
+    )
+    assert results["option"].code == 1
+    assert "(its options: m, n, k)" in results["option"].err
+    assert "fault of" not in results["option"].err
