@@ -8,74 +8,21 @@ from functools import cached_property
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.dialects import frag, ptx
+from fragir.dialects import ptx
 from fragir.dialects.narrow import is_vector
-from fragir.layout import Layout
-from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
 from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
-from fragir.passes.lowering.memory import ACCESS_BITS, Memory, Place, address, alignment, inside
-from fragir.passes.lowering.shared import LaneOffset
-
-NOWHERE = LaneOffset(0, 0)
+from fragir.passes.lowering.memory import ACCESS_BITS, Place, address, alignment, inside
+from fragir.passes.lowering.places import TilePlaces
 
 
-class TileAccess:
-    """One tile's elements in one memory."""
+class TileAccess(TilePlaces):
+    """One tile's elements, read from or written to one memory."""
 
-    def __init__(
-        self,
-        ar: Arithmetic,
-        hardware: Hardware,
-        tile: frag.TileType,
-        memory: Memory,
-        indices: Sequence[Value],
-        *,
-        transposed: bool,
-        masked: bool,
-        target: str,
-        broadcast: bool = False,
-        chunk: int | None = None,
-    ):
-        self.ar, self.hardware, self.memory, self.masked = ar, hardware, memory, masked
-        self.tile, self.target = tile, target
-        self.layout = tile.resolve()
-        self.indices = tuple(indices)
-        rank, dims = len(memory.shape), len(tile.shape)
-        # dimension of the memory -> dimension of the tile, None for a leading one
-        mapped: list[int | None] = [None] * (rank - dims) + list(range(dims))
-        if broadcast:
-            # a memory of one dimension runs along the columns; a size of 1 does not run at all
-            mapped = [
-                None if size == 1 else dim
-                for size, dim in zip(memory.shape, range(dims - rank, dims), strict=True)
-            ]
-        if transposed:
-            mapped[-1], mapped[-2] = mapped[-2], mapped[-1]
-        self.mapped = tuple(mapped)
-        # what is read already: a broadcast reads one element for many places
-        self.loaded: dict[tuple[SSAValue, int, SSAValue | None], SSAValue] = {}
-        placement = tile.placement
-        assert placement is not None
-        self.chunk = placement.chunk if chunk is None else chunk
-        self.count = self.layout.size("element")
-        zeros = {axis.name: 0 for axis in self.layout.axes}
-        self.constants = [
-            self._to_memory(self.layout(**{**zeros, "element": e}) or ()) for e in range(self.count)
-        ]
-
-    def _to_memory(self, point: Sequence[int]) -> tuple[int, ...]:
-        return tuple(0 if d is None else point[d] for d in self.mapped)
-
-    def place(self, layout: Layout | None = None) -> Place:
-        """Where the lanes' elements begin; for ldmatrix with the layout of its addresses."""
-        lanes = tuple(
-            NOWHERE if d is None else self.hardware.coordinate(layout or self.layout, d)
-            for d in self.mapped
-        )
-        return Place(lanes, self.indices)
-
-    # --- plain loads and stores ---------------------------------------------------------------
+    @cached_property
+    def _loaded(self) -> dict[tuple[SSAValue, int, SSAValue | None], SSAValue]:
+        """What is read already: a broadcast reads one element for many places."""
+        return {}
 
     def width(self, place: Place) -> int:
         """Elements of one access: neighbours in the fragment that are neighbours in memory."""
@@ -128,11 +75,11 @@ class TileAccess:
         for e in range(first, first + self.chunk, width):
             predicate = self.ar.predicate(self._predicate(place, e))
             pointer, offset = address(self.ar, self.memory, place, self.constants[e])
-            known = self.loaded.get((pointer, offset, predicate))
+            known = self._loaded.get((pointer, offset, predicate))
             if known is None:
                 otherwise = None if predicate is None else self.ar.zero(type_)
                 op = ptx.LoadOp(pointer, offset, type_, predicate, otherwise)
-                known = self.loaded[pointer, offset, predicate] = self.ar.insert(op).value
+                known = self._loaded[pointer, offset, predicate] = self.ar.insert(op).value
             parts.append(known)
         return join(self.ar, parts)
 

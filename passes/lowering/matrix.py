@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
@@ -12,9 +11,7 @@ from fragir.isa.versions import has
 from fragir.layout import Layout, axis
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.memory import address
-
-if TYPE_CHECKING:
-    from fragir.passes.lowering.access import TileAccess
+from fragir.passes.lowering.places import TilePlaces
 
 Register = tuple[SSAValue, int]  # a vector, and which of its registers
 Origin = tuple[int, ...]
@@ -33,7 +30,7 @@ class MatrixAccess:
     9.2, sections 9.7.14.5.15 and 9.7.14.5.16). Rows must be 16-byte aligned.
     """
 
-    def __init__(self, access: TileAccess):
+    def __init__(self, access: TilePlaces):
         self.access = access
         self.ar, self.memory = access.ar, access.memory
         self.per = max(1, 32 // access.memory.bits)  # elements of one register
