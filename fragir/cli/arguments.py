@@ -272,7 +272,7 @@ def _hexadecimal(text: str) -> bytes:
 def tensor_map(argument: Tensor, array: Array) -> Any:
     """The `TensorMap` that an argument asks for. Raises FragirError where there is none."""
     from fragir.emulator import TensorMap
-    from fragir.emulator.machine.tensor_map import NUMBERS
+    from fragir.emulator.machine.tensor_map_fields import NUMBERS
 
     if argument.kind is not None:
         dtype: Any = TYPES[argument.kind]

@@ -3,8 +3,8 @@ from .launch.launch import run as run
 from .launch.parameters import Pointer as Pointer
 from .launch.parameters import Struct as Struct
 from .launch.parameters import pointers as pointers
-from .machine.tensor_map import Im2col as Im2col
 from .machine.tensor_map import TensorMap as TensorMap
+from .machine.tensor_map_fields import Im2col as Im2col
 from .program.failure import CheckFailure as CheckFailure
 from .report import KINDS as KINDS
 from .report import EmulationError as EmulationError

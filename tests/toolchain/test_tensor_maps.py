@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import TensorMap, run
-from fragir.emulator.machine.tensor_map import Im2col
+from fragir.emulator.machine.tensor_map_fields import Im2col
 from fragir.errors import FragirError
 from fragir.toolchain import driver
 from fragir.toolchain.ptxas import assemble

@@ -18,9 +18,9 @@ from fragir.errors import FragirError, kind_of
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.lanes import Step
     from fragir.emulator.machine.machine import Machine
-    from fragir.emulator.machine.scheduler import Terminator
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 

@@ -16,7 +16,7 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
-    from fragir.emulator.machine.scheduler import Terminator
+    from fragir.emulator.machine.code import Terminator
 
 
 def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Terminator:

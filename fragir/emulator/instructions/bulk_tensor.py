@@ -19,7 +19,7 @@ from fragir.emulator.instructions.atomics import flushing, operator
 from fragir.emulator.instructions.bulk import MBARRIER, shared_address, spread
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
-from fragir.emulator.machine.tensor_map import MapFields, read
+from fragir.emulator.machine.tensor_map_fields import MapFields, read
 from fragir.emulator.machine.transfers import Region, Transfer
 from fragir.emulator.numbers.types import I64, UINT
 from fragir.emulator.report import EmulationError

@@ -26,10 +26,11 @@ from fragir.emulator.launch.arguments import Arguments
 from fragir.emulator.launch.initial import image
 from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
 from fragir.emulator.launch.variables import Variables, unset
+from fragir.emulator.machine.code import DecodedCode
 from fragir.emulator.machine.lanes import LANES, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.machine.scheduler import DecodedCode, Scheduler
+from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.program.failure import statement

@@ -9,16 +9,16 @@ completes, parked lanes go on. A round that changes nothing is a deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TextIO
 from zlib import crc32
 
 import numpy as np
 
+from fragir.emulator.machine.code import BasicBlock, DecodedCode, contiguous, whole_warpgroups
 from fragir.emulator.machine.lanes import LANE_BITS, Mask, Step, is_slice
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.watch import Watch
 from fragir.emulator.program.failure import CheckFailure, failure
@@ -28,36 +28,6 @@ from fragir.errors import FragirError
 
 BUDGET = 4096
 PATIENCE = 2000  # rounds without any visible change before a loop that reads clocks is given up
-
-#: A terminator ends a block: the next position if it is one for all lanes, or None where it has
-#: written `key` itself.
-Terminator = Callable[[Any, Mask], int | None]
-
-
-@dataclass(slots=True)
-class DecodedCode:
-    """The decoded program. `steps` has None where a step was fused into an earlier one."""
-
-    steps: list[Step | None]
-    terminators: dict[int, Terminator]
-    leaders: set[int]
-    #: position -> lanes that must be there, as bits per warp (None: all that are alive)
-    collectives: dict[int, Callable[[Any, Mask], Any] | None]
-    #: positions where the four warps of a warpgroup must come together
-    warpgroups: set[int]
-
-
-@dataclass(slots=True)
-class BasicBlock:
-    """Straight-line code from one position on: [start, end), then a terminator or falling on."""
-
-    pairs: list[tuple[int, Step]]
-    end: int
-    terminator: Terminator | None
-    collective: bool
-    warpgroup: bool
-    size: int  # instructions, the terminator among them
-    runs: int = 0
 
 
 class Scheduler:
@@ -274,7 +244,7 @@ class Scheduler:
             return
         key = self.machine.key
         key[sel] = at if mask is None else np.where(mask, at, key[sel])
-        lines, _ = self._who_stands_where()
+        lines, _ = who_stands_where(self.machine, self.program)
         text = f"{self.program.entry} was stopped {reason}: " + "; ".join(lines)
         error = self.program.error(text, self.program.code[at].ins.at)
         error.kind = "limit"
@@ -316,10 +286,10 @@ class Scheduler:
             self._idle += 1
             state = self._state()
             if state == self._snapshot or self._idle > PATIENCE or not held.any():
-                raise self._deadlock()
+                raise deadlock(self.machine, self.program)
             self._snapshot = state
         if not held.any() and int(key.min()) >= BLOCKED:
-            raise self._deadlock()
+            raise deadlock(self.machine, self.program)
         key[held] &= ~(PARKED | WAITING)
         return True
 
@@ -328,64 +298,6 @@ class Scheduler:
         for rows in self.machine.files.values():
             total = crc32(rows.reshape(-1).view(np.uint8).data, total)
         return total, crc32(self.machine.key.reshape(-1).view(np.uint8).data)
-
-    def _deadlock(self) -> EmulationError:
-        """Say who waits where."""
-        machine = self.machine
-        lines, first = self._who_stands_where()
-        message = f"deadlock in {self.program.entry}: nothing can change any more; "
-        notes = [note for hook in machine.hooks for note in hook.on_deadlock()]
-        text = message + "; ".join([*lines, *notes, *machine.engine.describe()])
-        error = self.program.error(text, -1 if first is None else first[0])
-        error.kind = "divergent" if self._torn() else "deadlock"
-        if first is not None:
-            _, warp, lane, flags = first
-            error.warp, error.lane = warp % machine.warps_per_block, lane
-            error.address = machine.barriers.waits_for(warp, lane, flags)
-        return error
-
-    def _who_stands_where(self) -> tuple[list[str], tuple[int, int, int, int] | None]:
-        """Where the lanes are, a line for each place, the first eight; and of the first of them
-        the place in the text, warp, lane and flags."""
-        machine = self.machine
-        key = machine.key[: machine.resident]
-        lines: list[str] = []
-        first: tuple[int, int, int, int] | None = None
-        mask = PARKED - 1
-        alive = key < EXITED
-        for value in np.unique(key[alive]):
-            position, flags = int(value) & mask, int(value) & ~mask
-            at = self.program.code[min(position, len(self.program.code) - 1)]
-            if flags & BLOCKED:
-                at = self.program.code[position - 1]
-                how = "blocked at"
-            else:
-                how = "stands at"
-                if flags:
-                    how = "waits for other lanes at" if flags & WAITING else "polls at"
-            where = self.program.error("", at.ins.at)
-            who = np.argwhere(key == value)
-            warp, lane = (int(x) for x in who[0])
-            block, local = machine.place(warp)
-            first = first or (at.ins.at, warp, lane, flags)
-            lines.append(
-                f"{len(who)} lanes, first block {block} warp {local} lane {lane}, {how} line "
-                f"{where.line}: {at.ins.mnemonic}{machine.barriers.describe(warp, lane, flags)}"
-            )
-            if len(lines) == 8:
-                break
-        return lines, first
-
-    def _torn(self) -> bool:
-        """Whether lanes wait at a collective for lanes of their warp that wait elsewhere."""
-        key = self.machine.key[: self.machine.resident]
-        waiting = (key & WAITING != 0) & (key < EXITED)
-        low = np.where(key < EXITED, key, 1 << 30).min(axis=1)
-        high = np.where(key < EXITED, key, -1).max(axis=1)
-        elsewhere = (key & (PARKED | BLOCKED) != 0) & (key < EXITED)
-        polls = ((key & PARKED != 0) & (key < EXITED)).any(axis=1)
-        torn = waiting.any(axis=1) & (low != high) & ~polls
-        return bool(torn.any() and (elsewhere | waiting)[torn].any())
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -433,15 +345,3 @@ class Scheduler:
             line = self.program.error("", ins.at).line
             first, last = int(warps[0]), int(warps[-1])
             self.trace.write(f"warps {first}..{last} lanes {lanes} line {line}: {ins.mnemonic}\n")
-
-
-def whole_warpgroups(sel: Any) -> bool:
-    """Whether a selection is made of whole, aligned warpgroups (for certain)."""
-    return is_slice(sel) and sel.start % 4 == 0 and sel.stop % 4 == 0
-
-
-def contiguous(warps: Any) -> Any:
-    """Warp indices as a slice where they are neighbours: slices are views, indices are copies."""
-    if len(warps) and int(warps[-1]) - int(warps[0]) + 1 == len(warps):
-        return slice(int(warps[0]), int(warps[-1]) + 1)
-    return warps

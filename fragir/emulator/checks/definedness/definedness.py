@@ -42,7 +42,7 @@ from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
-    from fragir.emulator.machine.scheduler import Terminator
+    from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.transfers import Copy, Transfer
 
 KIND = "uninitialised"
