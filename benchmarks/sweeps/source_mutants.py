@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Room -> its tests, those that run without ptxas where they can.
 ROOMS: dict[str, tuple[str, ...]] = {
     "fragir/layout": ("tests/layout",),
-    "fragir/isa": ("tests/isa", "tests/layout"),
+    "fragir/isa": ("tests/isa", "tests/cli/test_instructions.py", "tests/cli/test_emit.py"),
     "fragir/ptx": ("tests/ptx",),
     "fragir/emulator": ("tests/emulator", "--deselect=tests/emulator/test_mutants.py"),
     "fragir/reference": ("tests/reference",),

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
 
 pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"fragir/": "fragir/", "dialects/": "fragir/dialects/", "passes/": "fragir/passes/"}
+
+EPOCH = "1700000000"
 
 KERNEL = """\
 .version 7.0
@@ -50,9 +55,10 @@ print(json.dumps({"file": fragir.__file__, "modules": names}))
 """
 
 
-def run(command: Sequence[str | Path], cwd: Path, stdin: str = "") -> str:
+def run(command: Sequence[str | Path], cwd: Path, stdin: str = "", **more: str) -> str:
     """Runs a command outside the tree, without what points into it; its stdout."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
+    environment = {**kept, **more}
     done = subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -88,7 +94,7 @@ def copy_tree(to: Path, *, links: bool) -> Path:
 
 def build(tree: Path) -> tuple[Path, Path]:
     """The sdist of a tree, and the wheel that is built from that sdist."""
-    run([sys.executable, "-m", "build", "--outdir", "../dist", "."], tree)
+    run([sys.executable, "-m", "build", "--outdir", "../dist", "."], tree, SOURCE_DATE_EPOCH=EPOCH)
     (sdist,) = tree.parent.glob("dist/*.tar.gz")
     (wheel,) = tree.parent.glob("dist/*.whl")
     return sdist, wheel
@@ -122,8 +128,8 @@ def test_wheel_has_every_source_file(built: tuple[Path, Path]) -> None:
     }
     assert "fragir/py.typed" in wanted
     assert wanted - names == set()
-    others = {name for name in names if not name.startswith(("fragir/", "fragir-"))}
-    assert others == set()
+    metadata = {name for name in names if re.match(r"fragir-[0-9.]+\.dist-info/", name)}
+    assert names - wanted - metadata == set()
 
 
 def test_sdist_has_what_a_packager_needs(built: tuple[Path, Path]) -> None:
@@ -133,6 +139,52 @@ def test_sdist_has_what_a_packager_needs(built: tuple[Path, Path]) -> None:
     kept = ("tests/", "docs/", "examples/", "benchmarks/")
     wanted = top | {name for name in sources() if name.startswith(kept)}
     assert wanted - names == set()
+
+
+def test_sdist_has_no_more_than_the_sources(built: tuple[Path, Path]) -> None:
+    """And what setuptools says about them; `fragir/dialects` and `fragir/passes` are links."""
+    with tarfile.open(built[0]) as sdist:
+        names = {m.name.partition("/")[2] for m in sdist.getmembers() if not m.isdir()}
+    made = {"PKG-INFO", "setup.cfg"}
+    assert {
+        n for n in names - set(sources()) - made if not n.startswith("fragir.egg-info/")
+    } == set()
+
+
+def test_metadata_is_valid_and_complete(built: tuple[Path, Path]) -> None:
+    """By the rules that an index has (PEP 566, 639, 685); the page shows the README."""
+    with zipfile.ZipFile(built[1]) as wheel, tarfile.open(built[0]) as sdist:
+        (name,) = (n for n in wheel.namelist() if n.endswith(".dist-info/METADATA"))
+        text = wheel.read(name)
+        licences = [n for n in wheel.namelist() if n.endswith(".dist-info/licenses/LICENSE")]
+        inner = next(m for m in sdist.getmembers() if m.name.count("/") == 1 and "PKG-" in m.name)
+        file = sdist.extractfile(inner)
+        assert file is not None
+        assert file.read() == text
+    found = Metadata.from_email(text, validate=True)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (found.name, str(found.version)) == ("fragir", project["version"])
+    assert found.license_expression == "Apache-2.0"
+    assert len(licences) == 1
+    assert found.description_content_type == "text/markdown"
+    assert found.description is not None
+    assert found.description.strip() == (ROOT / "README.md").read_text().strip()
+    assert found.classifiers == project["classifiers"]
+    assert found.requires_python == project["requires-python"]
+
+
+def test_wheel_is_the_same_when_it_is_built_again(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """Byte for byte, from the sdist, elsewhere and later, with the same SOURCE_DATE_EPOCH."""
+    with tarfile.open(built[0]) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    for file in tree.rglob("*"):
+        if not file.is_symlink():
+            os.utime(file)
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", tree]
+    run(command, tmp_path, SOURCE_DATE_EPOCH=EPOCH)
+    again = tmp_path / "dist" / built[1].name
+    assert again.read_bytes() == built[1].read_bytes()
 
 
 def test_links_as_text_files_give_the_same_wheel(built: tuple[Path, Path], tmp_path: Path) -> None:
