@@ -15,7 +15,8 @@ What no test fails for is a survivor: a gap of the tests, or a change without ef
     python benchmarks/mutation.py fragir/emulator/checks/conflicts.py --tests tests/emulator
 
 prints the survivors. A test may use ten times the CPU time that it uses without the mutant, and ten
-seconds (in a copy, all together three times, and a minute); one that uses more has seen the mutant. Needs fork (Linux, macOS) and `coverage`.
+seconds (in a copy, all together three times theirs, and a minute); one that uses more has seen the
+mutant. Needs fork (Linux, macOS) and `coverage`.
 """
 
 from __future__ import annotations
