@@ -20,7 +20,7 @@ from fragir.emulator import run as emulate
 from fragir.emulator.report import Asynchrony
 from fragir.ptx import PtxSyntaxError, parse, tree
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import Trial, attempt
+from fragir.sweeps.trial import Attempt, attempt
 
 ROOT = Path(__file__).parents[2]
 #: Real files, and correct kernels small enough to be run many times.
@@ -120,12 +120,12 @@ def fragment(rng: random.Random, texts: Sequence[Sequence[str]]) -> str:
     return mutated(rng, text)
 
 
-def read(text: str) -> Trial[tree.Module]:
+def read(text: str) -> Attempt[tree.Module]:
     """Reads a text; what it is refused with must say all that an error has to."""
     trial = attempt(lambda: parse(text, "fuzz.ptx"))
     if not isinstance(trial.error, PtxSyntaxError):
         other = trial.error is not None and trial.finding is None
-        return Trial(finding=f"another error: {trial.error}") if other else trial
+        return Attempt(finding=f"another error: {trial.error}") if other else trial
     error = trial.error
     first, *shown = str(error).split("\n")
     wrong = (
@@ -136,10 +136,10 @@ def read(text: str) -> Trial[tree.Module]:
         or len(shown) != 2
         or shown[1].strip() != "^"
     )
-    return Trial(finding=f"an error without its place: {error}") if wrong else trial
+    return Attempt(finding=f"an error without its place: {error}") if wrong else trial
 
 
-def run_shortly(rng: random.Random, module: tree.Module) -> Trial[object]:
+def run_shortly(rng: random.Random, module: tree.Module) -> Attempt[object]:
     """Emulates an entry of a module under one of many circumstances."""
     entries = [f for f in module.items if isinstance(f, tree.Function) and f.kind == "entry"]
     entry = rng.choice(entries) if entries else None
@@ -213,7 +213,7 @@ def run(task: Task) -> Result:
         runnable = rng.random() < 0.5
         edit = reworded if rng.random() < 0.8 else mutated
         text = edit(rng, rng.choice(kernels())) if runnable else fragment(rng, texts())
-        trial: Trial[Any] = read(text)
+        trial: Attempt[Any] = read(text)
         counts["mutants"] += 1
         counts["read"] += trial.value is not None
         if runnable and trial.value is not None:

@@ -14,7 +14,7 @@ from fragir.builder.values import Operand, Scalar, ScalarOperand, Tile
 ValueT = TypeVar("ValueT", Scalar, Tile)
 
 
-class Elementwise:
+class ElementwiseFunctions:
     """Elementwise functions, the same for scalars and tiles."""
 
     def __init__(self, trace: Trace):

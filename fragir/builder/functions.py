@@ -19,7 +19,7 @@ Insert: TypeAlias = Callable[[Operation], SSAValue]
 
 
 @dataclass(frozen=True)
-class Function:
+class TypedOperations:
     """The operations for floats, for integers (None: there is none) and for indices."""
 
     floats: Make | None
@@ -40,50 +40,50 @@ class Function:
         return self.integers if element_bits(type_) >= 16 else None
 
 
-def _compare(floats: str, integers: str) -> Function:
+def _compare(floats: str, integers: str) -> TypedOperations:
     def of_floats(x: SSAValue, y: SSAValue) -> Operation:
         return arith.CmpfOp(x, y, floats)
 
     def of_integers(x: SSAValue, y: SSAValue) -> Operation:
         return arith.CmpiOp(x, y, integers)
 
-    return Function(of_floats, of_integers, compares=True)
+    return TypedOperations(of_floats, of_integers, compares=True)
 
 
-FUNCTIONS: dict[str, Function] = {
-    "+": Function(arith.AddfOp, arith.AddiOp),
-    "-": Function(arith.SubfOp, arith.SubiOp),
-    "*": Function(arith.MulfOp, arith.MuliOp),
-    "/": Function(arith.DivfOp, None),
-    "//": Function(None, None, arith.DivUIOp),
-    "%": Function(None, None, arith.RemUIOp),
-    "&": Function(None, arith.AndIOp, conditions=arith.AndIOp),
-    "|": Function(None, arith.OrIOp, conditions=arith.OrIOp),
-    "^": Function(None, arith.XOrIOp, conditions=arith.XOrIOp),
-    "max": Function(arith.MaximumfOp, arith.MaxSIOp),
-    "min": Function(arith.MinimumfOp, arith.MinSIOp),
+FUNCTIONS: dict[str, TypedOperations] = {
+    "+": TypedOperations(arith.AddfOp, arith.AddiOp),
+    "-": TypedOperations(arith.SubfOp, arith.SubiOp),
+    "*": TypedOperations(arith.MulfOp, arith.MuliOp),
+    "/": TypedOperations(arith.DivfOp, None),
+    "//": TypedOperations(None, None, arith.DivUIOp),
+    "%": TypedOperations(None, None, arith.RemUIOp),
+    "&": TypedOperations(None, arith.AndIOp, conditions=arith.AndIOp),
+    "|": TypedOperations(None, arith.OrIOp, conditions=arith.OrIOp),
+    "^": TypedOperations(None, arith.XOrIOp, conditions=arith.XOrIOp),
+    "max": TypedOperations(arith.MaximumfOp, arith.MaxSIOp),
+    "min": TypedOperations(arith.MinimumfOp, arith.MinSIOp),
     "<": _compare("olt", "slt"),
     "<=": _compare("ole", "sle"),
     ">": _compare("ogt", "sgt"),
     ">=": _compare("oge", "sge"),
     "==": _compare("oeq", "eq"),
     "!=": _compare("une", "ne"),  # true for NaN, as in Python
-    "neg": Function(arith.NegfOp, None),
-    "abs": Function(math.AbsFOp, math.AbsIOp),
-    "exp": Function(math.ExpOp, None),
-    "exp2": Function(math.Exp2Op, None),
-    "log": Function(math.LogOp, None),
-    "log2": Function(math.Log2Op, None),
-    "sqrt": Function(math.SqrtOp, None),
-    "rsqrt": Function(math.RsqrtOp, None),
-    "tanh": Function(math.TanhOp, None),
-    "sin": Function(math.SinOp, None),
-    "cos": Function(math.CosOp, None),
-    "floor": Function(math.FloorOp, None),
-    "ceil": Function(math.CeilOp, None),
-    "round": Function(math.RoundEvenOp, None),
-    "trunc": Function(math.TruncOp, None),
-    "fma": Function(math.FmaOp, None),
+    "neg": TypedOperations(arith.NegfOp, None),
+    "abs": TypedOperations(math.AbsFOp, math.AbsIOp),
+    "exp": TypedOperations(math.ExpOp, None),
+    "exp2": TypedOperations(math.Exp2Op, None),
+    "log": TypedOperations(math.LogOp, None),
+    "log2": TypedOperations(math.Log2Op, None),
+    "sqrt": TypedOperations(math.SqrtOp, None),
+    "rsqrt": TypedOperations(math.RsqrtOp, None),
+    "tanh": TypedOperations(math.TanhOp, None),
+    "sin": TypedOperations(math.SinOp, None),
+    "cos": TypedOperations(math.CosOp, None),
+    "floor": TypedOperations(math.FloorOp, None),
+    "ceil": TypedOperations(math.CeilOp, None),
+    "round": TypedOperations(math.RoundEvenOp, None),
+    "trunc": TypedOperations(math.TruncOp, None),
+    "fma": TypedOperations(math.FmaOp, None),
 }
 # -x and ~x of integers have no operation of their own: 0 - x, x ^ -1
 REWRITTEN: dict[str, tuple[str, int, bool]] = {"neg": ("-", 0, True), "~": ("^", -1, False)}

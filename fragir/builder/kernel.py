@@ -42,7 +42,7 @@ from fragir.builder.checks import (
 )
 from fragir.builder.control import Branch, Carried, Loop
 from fragir.builder.places import describe, error_at, fail, place
-from fragir.builder.tiles import Tiles
+from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import Index, Memory, Scalar
@@ -62,7 +62,7 @@ Epilogue: TypeAlias = (
 )
 
 
-class KernelBuilder(Tiles):
+class KernelBuilder(TileOperations):
     """A kernel under construction; `fragir.kernel` makes one.
 
     Operations are written inside its `with`, each with the place in the Python program that asked

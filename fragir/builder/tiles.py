@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
 from fragir.builder.checks import items, shape_of, whole, word
-from fragir.builder.elementwise import Elementwise
+from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
 from fragir.builder.types import scalar_type, tile_element, type_name
 from fragir.builder.values import Index, Memory, Scalar, Tile
@@ -20,7 +20,7 @@ from fragir.layout import Layout
 Placement = frag.LayoutAttr | frag.MmaFragment | Layout
 
 
-class Tiles(Elementwise):
+class TileOperations(ElementwiseFunctions):
     """Shared memory, copies, loads and stores, products, conversions."""
 
     # --- memory -------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ ELEMENTWISE = "elementwise function"
 
 
 @dataclass
-class Scope:
+class OpenBlock:
     """A block that is being filled: the kernel's, a loop's, a branch's, an elementwise one."""
 
     kind: str
@@ -40,14 +40,14 @@ class Trace:
 
     def __init__(self, name: str):
         self.name = name
-        self.scopes: list[Scope] = []
-        self._closed: dict[Block, Scope] = {}
+        self.scopes: list[OpenBlock] = []
+        self._closed: dict[Block, OpenBlock] = {}
 
     # --- scopes -------------------------------------------------------------------------------
 
-    def open(self, kind: str, block: Block) -> Scope:
+    def open(self, kind: str, block: Block) -> OpenBlock:
         """From here on operations go into this block."""
-        scope = Scope(kind, block, place())
+        scope = OpenBlock(kind, block, place())
         self.scopes.append(scope)
         return scope
 
@@ -344,4 +344,4 @@ def _type(operand: Operand) -> Attribute | None:
     return operand.element if isinstance(operand, Tile) else None
 
 
-__all__ = ["FragirError", "Scope", "Trace"]
+__all__ = ["FragirError", "OpenBlock", "Trace"]

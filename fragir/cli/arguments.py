@@ -42,7 +42,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class ArrayArgument:
     """An array in a file; `written` where the file is to take the kernel's result.
 
     `if_changed`: only where there is another result than what was there.
@@ -54,7 +54,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class StructArgument:
     """The bytes of a file, passed by value."""
 
     path: str
@@ -93,14 +93,14 @@ class Behind:
     to: Tensor | Fields
 
 
-Argument: TypeAlias = Buffer | Struct | Tensor | Fields | Behind | bytes | None
+Argument: TypeAlias = ArrayArgument | StructArgument | Tensor | Fields | Behind | bytes | None
 """Scalars are bytes already, of the size that their kind says."""
 
 
-def files_of(argument: Argument) -> Iterator[Buffer | Tensor]:
+def files_of(argument: Argument) -> Iterator[ArrayArgument | Tensor]:
     """The arrays in files that an argument points to."""
     match argument:
-        case Buffer() | Tensor():
+        case ArrayArgument() | Tensor():
             yield argument
         case Fields():
             for _, field in argument.fields:
@@ -134,9 +134,9 @@ def parse(text: str) -> Argument:
     if not value:
         raise FragirError(f"`{text}` has nothing behind the colon")
     if kind in MODES:
-        return Buffer(value, written=kind != "in")
+        return ArrayArgument(value, written=kind != "in")
     if kind == "bytes":
-        return Struct(value[1:]) if value.startswith("@") else _hexadecimal(value)
+        return StructArgument(value[1:]) if value.startswith("@") else _hexadecimal(value)
     place = f"`{text}`"
     if kind.startswith(("f", "bf")):
         try:
@@ -193,7 +193,7 @@ _POINTER = 8  # bytes
 _COMPOUND: dict[str, Callable[[str, str], Argument]] = {
     "tma": lambda text, value: _tensor(text, value),
     "tma-pointer": lambda text, value: Behind(_tensor(text, value)),
-    "ptr": lambda text, value: Buffer(value, written=True, if_changed=True),
+    "ptr": lambda text, value: ArrayArgument(value, written=True, if_changed=True),
     "pointers": _pointers,
     "struct": _fields,
 }

@@ -20,7 +20,7 @@ from fragir.cli.common import (
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
-    Launch,
+    LaunchOptions,
     emulate,
     finding_json,
     finding_row,
@@ -76,7 +76,7 @@ def main(
     The first schedule is the regular one, with asynchronous work retiring as late as it may;
     then as early as it may; then random ones. No file is written.
     """
-    launch = Launch(**options)
+    launch = LaunchOptions(**options)
     module, arguments = read_module(launch), load(launch)
     uses: list[FragmentUse] | None = [] if fragments else None
     findings, remarks, instructions = examine(launch, module, arguments, seeds, uses)
@@ -124,7 +124,7 @@ def _fragment_row(use: FragmentUse) -> list[str]:
 
 
 def examine(
-    launch: Launch,
+    launch: LaunchOptions,
     module: Module,
     arguments: Loaded,
     seeds: int,
@@ -195,7 +195,7 @@ def _runs(seeds: int) -> Iterator[tuple[int | None, Asynchrony]]:
         yield seed, "random"
 
 
-def _out_of_time(launch: Launch, done: int, wanted: int) -> dict[str, Any]:
+def _out_of_time(launch: LaunchOptions, done: int, wanted: int) -> dict[str, Any]:
     message = f"{done} of {wanted} runs were done in {launch.limit[1]:g} seconds, the limit"
     return _whole_file(launch, "limit", message)
 
@@ -216,7 +216,7 @@ def _stopped(error: EmulationError) -> dict[str, Any]:
 
 
 def _depends(
-    launch: Launch,
+    launch: LaunchOptions,
     first: dict[str, bytes],
     other: dict[str, bytes],
     schedule: int | None,
@@ -228,7 +228,7 @@ def _depends(
     return _whole_file(launch, DEPENDS, message)
 
 
-def _whole_file(launch: Launch, kind: str, message: str) -> dict[str, Any]:
+def _whole_file(launch: LaunchOptions, kind: str, message: str) -> dict[str, Any]:
     """A finding without a line."""
     return {
         "kind": kind,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.arguments import Buffer
+from fragir.cli.arguments import ArrayArgument
 from fragir.cli.common import (
     FINDING,
     Progress,
@@ -21,7 +21,7 @@ from fragir.cli.files import refuse_to_replace, refuse_unwritable, write_files
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
-    Launch,
+    LaunchOptions,
     emulate,
     finding_json,
     finding_row,
@@ -63,10 +63,10 @@ def main(
 
     Files given as out: and inout: are replaced once the kernel has ended without an error.
     """
-    launch = Launch(**options)
+    launch = LaunchOptions(**options)
     for file in written(launch):
         refuse_to_replace(file.path, launch.ptx)
-        if not (isinstance(file, Buffer) and file.if_changed):
+        if not (isinstance(file, ArrayArgument) and file.if_changed):
             refuse_unwritable(file.path)
     module, arguments = read_module(launch), load(launch)
     values = arguments.values()

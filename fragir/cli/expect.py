@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.reference.inputs import Slot
+    from fragir.reference.inputs import ProgramArgument
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 
 
 def answers(
     expected: Mapping[str, str],
-    slots: Sequence[Slot],
+    slots: Sequence[ProgramArgument],
     written: Sequence[int],
     inputs: Sequence[Any],
 ) -> dict[int, Any]:
@@ -47,13 +47,13 @@ def answers(
     return results
 
 
-def _array(text: str, slots: Sequence[Slot], inputs: Sequence[Any]) -> Any:
+def _array(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
     from fragir.cli.arguments import read_array
 
     return _called(text, slots, inputs) if _FUNCTION.fullmatch(text) else read_array(text)
 
 
-def _as_floats(array: Any, slot: Slot) -> Any:
+def _as_floats(array: Any, slot: ProgramArgument) -> Any:
     """Integers are values of a float as well, but where they are its bits."""
     import numpy as np
 
@@ -65,7 +65,7 @@ def _as_floats(array: Any, slot: Slot) -> Any:
     return array
 
 
-def _called(text: str, slots: Sequence[Slot], inputs: Sequence[Any]) -> Any:
+def _called(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) -> Any:
     import numpy as np
 
     from fragir.reference.formats import decode

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
 
-from fragir.cli.arguments import Argument, Buffer, Tensor, files_of, read_arguments
+from fragir.cli.arguments import Argument, ArrayArgument, Tensor, files_of, read_arguments
 from fragir.cli.common import Progress, note
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
-from fragir.cli.loaded import Loaded, Values
+from fragir.cli.loaded import Loaded, LoadedArguments
 from fragir.cli.query import is_count
 from fragir.cli.variables import variable_option
 from fragir.errors import FragirError
@@ -50,7 +50,7 @@ def _extent(name: str, default: str, text: str) -> Callable[[F], F]:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchOptions:
     """A kernel and how it is launched, as read from the command line."""
 
     ptx: str
@@ -62,7 +62,7 @@ class Launch:
     args: tuple[Argument, ...]
     target: str | None
     ptxas: str | None = None
-    variables: Mapping[str, Buffer] = field(default_factory=dict[str, Buffer])
+    variables: Mapping[str, ArrayArgument] = field(default_factory=dict[str, ArrayArgument])
     limit: Limit = NONE
 
 
@@ -109,7 +109,7 @@ def launch_options(function: F) -> F:
     return function
 
 
-def read_module(launch: Launch) -> Module:
+def read_module(launch: LaunchOptions) -> Module:
     """The PTX file as a tree."""
     from fragir.ptx import parse
 
@@ -135,9 +135,9 @@ def _refuse_target(target: str, module: Module, name: str) -> None:
 
 
 def emulate(
-    launch: Launch,
+    launch: LaunchOptions,
     module: Module,
-    values: Values,
+    values: LoadedArguments,
     *,
     check: bool,
     fragments: bool = False,
@@ -177,7 +177,7 @@ def emulate(
     )
 
 
-def written(launch: Launch) -> Iterator[Buffer | Tensor]:
+def written(launch: LaunchOptions) -> Iterator[ArrayArgument | Tensor]:
     """The files that a launch is to write."""
     given = [file for argument in launch.args for file in files_of(argument)]
     for file in (*given, *launch.variables.values()):
@@ -191,7 +191,7 @@ def print_notes(report: Report) -> None:
         note(f"{text} (--variable NAME=in:FILE.npy sets it)")
 
 
-def load(launch: Launch) -> Loaded:
+def load(launch: LaunchOptions) -> Loaded:
     """The arguments with their files read."""
     return Loaded(launch.args, launch.variables)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fragir.cli.arguments import (
     Argument,
+    ArrayArgument,
     Behind,
-    Buffer,
     Fields,
-    Struct,
+    StructArgument,
     Tensor,
     array_bytes,
     files_of,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Values(list[Any]):
+class LoadedArguments(list[Any]):
     """The arguments of one run; `arrays` by the files that they came from, `variables` by name."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Loaded:
     """The arguments with their files read; the same file twice is one buffer."""
 
     def __init__(
-        self, arguments: Sequence[Argument], variables: Mapping[str, Buffer] | None = None
+        self, arguments: Sequence[Argument], variables: Mapping[str, ArrayArgument] | None = None
     ) -> None:
         self._arguments = arguments
         self._arrays: dict[str, Array] = {}
@@ -58,13 +58,13 @@ class Loaded:
         self._variable_names: dict[str, str] = {}
         self._check_variables()
 
-    def _read(self, file: Buffer | Tensor) -> None:
+    def _read(self, file: ArrayArgument | Tensor) -> None:
         key = self._key(file.path)
         if key not in self._arrays:
             self._arrays[key] = read_array(file.path)
         if file.written:
             path = os.path.realpath(file.path)
-            asked = not (isinstance(file, Buffer) and file.if_changed)
+            asked = not (isinstance(file, ArrayArgument) and file.if_changed)
             if asked:
                 self._if_changed.discard(path)
             elif path not in self._names:
@@ -74,7 +74,7 @@ class Loaded:
     def _read_structs(self, argument: Argument) -> None:
         from fragir.cli.files import read_bytes
 
-        if isinstance(argument, Struct):
+        if isinstance(argument, StructArgument):
             self._structs[argument.path] = read_bytes(argument.path)
         elif isinstance(argument, Fields):
             for _, field in argument.fields:
@@ -104,15 +104,15 @@ class Loaded:
                 )
             self._variable_names[path] = name
 
-    def values(self) -> Values:
+    def values(self) -> LoadedArguments:
         """Fresh arguments for one run: copies of the arrays, bytes, None."""
         copies = {key: array.copy() for key, array in self._arrays.items()}
         variables = {name: array.copy() for name, array in self._variable_arrays.items()}
-        return Values([self._value(a, copies) for a in self._arguments], copies, variables)
+        return LoadedArguments([self._value(a, copies) for a in self._arguments], copies, variables)
 
     def _value(self, argument: Argument, copies: Mapping[str, Array]) -> Any:
         match argument:
-            case Buffer():
+            case ArrayArgument():
                 array = copies[self._key(argument.path)]
                 return array if array.ndim else array.reshape(1)
             case Tensor():
@@ -125,12 +125,12 @@ class Loaded:
                 from fragir.emulator import Pointer
 
                 return Pointer(self._value(argument.to, copies))
-            case Struct():
+            case StructArgument():
                 return self._structs[argument.path]
             case _:
                 return argument
 
-    def results(self, values: Values) -> dict[str, bytes]:
+    def results(self, values: LoadedArguments) -> dict[str, bytes]:
         """File name to content of every file that takes a result, after a run with `values`."""
         contents: dict[str, bytes] = {}
         for path, name in self._names.items():

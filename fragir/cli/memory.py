@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.reference.inputs import Slot
+    from fragir.reference.inputs import ProgramArgument
 
 # Bytes an element: as stored, as float64 in the reference, and the copy that the kernel works on.
 _EACH = 16
 
 
-def refuse_too_large(slots: Sequence[Slot], sizes: Mapping[str, int]) -> None:
+def refuse_too_large(slots: Sequence[ProgramArgument], sizes: Mapping[str, int]) -> None:
     """Raises FragirError where the arrays of a program do not fit into this machine's memory.
 
     Only what cannot be is refused: the least that a run holds is compared with all there is.

@@ -11,14 +11,14 @@ import click
 from fragir.cli.common import FINDING, command, json_option, note, passes_option, print_json
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
-from fragir.cli.trial import Place, Trial
+from fragir.cli.trial import RanOn, Trial
 from fragir.cli.trial_report import show
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.reference.inputs import Kind
 
-__all__ = ["Place", "Trial", "main"]
+__all__ = ["RanOn", "Trial", "main"]
 
 DEFAULT_TARGET = "sm_80"
 _NAME = r"[A-Za-z_][\w$.-]*"
@@ -179,7 +179,7 @@ def main(
     return None if trial.passed else FINDING
 
 
-def _place(on: Literal["emulator", "gpu", "auto"]) -> tuple[Place, str | None]:
+def _place(on: Literal["emulator", "gpu", "auto"]) -> tuple[RanOn, str | None]:
     """Where to run, and the GPU's target."""
     if on == "emulator":
         return "emulator", None

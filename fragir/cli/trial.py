@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from fragir.compiled import Kernel
     from fragir.reference.comparison import Comparison, Verdict
-    from fragir.reference.inputs import Kind, Slot
+    from fragir.reference.inputs import Kind, ProgramArgument
 
-Place = Literal["emulator", "gpu"]
+RanOn = Literal["emulator", "gpu"]
 
 
 @dataclass
@@ -32,14 +32,14 @@ class Trial:
     file: str
     entry: str | None
     target: str
-    place: Place
+    place: RanOn
     machine: str | None
     limit: Limit = NONE
     passes: list[ModulePass] | None = None
     """Those that are applied, where not those that the program needs."""
     stages: dict[str, float] = field(default_factory=dict[str, float])
     kernel: Kernel = field(init=False)
-    slots: list[Slot] = field(init=False)
+    slots: list[ProgramArgument] = field(init=False)
     sizes: dict[str, int] = field(init=False)
     inputs: list[Any] = field(init=False)
     expected: dict[int, Any] = field(init=False)

@@ -13,7 +13,7 @@ from fragir.cli.files import read_text, refuse_unwritable, write_output
 
 if TYPE_CHECKING:
     from fragir.sweeps.definition import Task
-    from fragir.validation.report import Report
+    from fragir.validation.report import ValidationReport
 
 _SAVE_SECONDS = 10.0
 
@@ -60,7 +60,7 @@ def main(
     if place == "gpu" and target is not None:
         raise click.UsageError("the GPU says the target; leave out --target")
     from fragir.sweeps.definition import Plan
-    from fragir.validation.report import Report
+    from fragir.validation.report import ValidationReport
     from fragir.validation.sweep import SWEEP
 
     parameters = {"on": place, "only": only, "target": target, "cases": cases}
@@ -68,7 +68,7 @@ def main(
     if report is not None:
         refuse_unwritable(report)
     head = _head(place, cases, seed, target)
-    results = Report(head)
+    results = ValidationReport(head)
     if resume and report is not None:
         taken = _resumed(results, report)
         note(f"{taken} results taken over from {report}")
@@ -113,13 +113,13 @@ def _head(place: str, cases: int, seed: int, target: str | None) -> dict[str, An
     }
 
 
-def _resumed(results: Report, path: str) -> int:
+def _resumed(results: ValidationReport, path: str) -> int:
     from pathlib import Path
 
     return results.resume(read_text(path, "a report"), path) if Path(path).exists() else 0
 
 
-def _run(tasks: Sequence[Task], results: Report, path: str | None) -> None:
+def _run(tasks: Sequence[Task], results: ValidationReport, path: str | None) -> None:
     """Every kernel that has no result yet; the report is saved now and then."""
     from fragir.sweeps import catalogue, runner
     from fragir.sweeps.work import Limits
@@ -148,7 +148,7 @@ def _run(tasks: Sequence[Task], results: Report, path: str | None) -> None:
                 saved = time.monotonic()
 
 
-def _save(results: Report, path: str) -> None:
+def _save(results: ValidationReport, path: str) -> None:
     import json
 
     write_output(path, json.dumps(results.document(), indent=1) + "\n")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from fragir.cli.arguments import MODES, Buffer
+from fragir.cli.arguments import MODES, ArrayArgument
 
 F = TypeVar("F", bound=Callable[..., Any])
 _VARIABLE = re.compile(r"([a-zA-Z_$%][\w$]*)=([a-z]+):(.+)", re.ASCII | re.DOTALL)
@@ -16,16 +16,16 @@ _VARIABLE = re.compile(r"([a-zA-Z_$%][\w$]*)=([a-z]+):(.+)", re.ASCII | re.DOTAL
 
 def read_variables(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, Buffer]:
+) -> dict[str, ArrayArgument]:
     """A callback for `--variable`."""
-    found: dict[str, Buffer] = {}
+    found: dict[str, ArrayArgument] = {}
     for value in values:
         match = _VARIABLE.fullmatch(value)
         if match is None or match[2] not in MODES:
             raise click.BadParameter(f"`{value}` is not of the form NAME=in|out|inout:FILE.npy")
         if match[1] in found:
             raise click.BadParameter(f"{match[1]} is given twice")
-        found[match[1]] = Buffer(match[3], written=match[2] != "in")
+        found[match[1]] = ArrayArgument(match[3], written=match[2] != "in")
     return found
 
 

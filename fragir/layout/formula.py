@@ -42,7 +42,7 @@ from fragir.errors import whole_number
 from fragir.layout.arguments import names as names_of
 from fragir.layout.arguments import takes
 from fragir.layout.condition import condition_for
-from fragir.layout.formula_reader import Formula, place_of, read
+from fragir.layout.formula_reader import FormulaStatements, place_of, read
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Condition, LayoutError, Point
 from fragir.layout.synthesis import LARGEST_FUNCTION, from_function
@@ -100,7 +100,7 @@ def _layout_of(text: str, elements: int | None, lanes: int, dims: tuple[str, ...
 
 
 def _function(
-    formula: Formula, axes: tuple[str, ...], names: tuple[str, ...]
+    formula: FormulaStatements, axes: tuple[str, ...], names: tuple[str, ...]
 ) -> Callable[[Point], Point]:
     """From a slot, its coordinates in the order of `axes`, to the values of `names`."""
 
@@ -115,7 +115,9 @@ def _function(
     return function
 
 
-def _inferred_elements(formula: Formula, sizes: dict[str, int], names: tuple[str, ...]) -> int:
+def _inferred_elements(
+    formula: FormulaStatements, sizes: dict[str, int], names: tuple[str, ...]
+) -> int:
     """How many elements a lane holds, if one number alone fits; else LayoutError.
 
     A number fits if it makes the formula a bijection in which every alternative has its say.
@@ -146,7 +148,7 @@ def _inferred_elements(formula: Formula, sizes: dict[str, int], names: tuple[str
     )
 
 
-def _sizes(formula: Formula, elements: int | None, lanes: int) -> dict[str, int]:
+def _sizes(formula: FormulaStatements, elements: int | None, lanes: int) -> dict[str, int]:
     sizes: dict[str, int] = {}
     if "lane" in formula.used and "lane" not in formula.ranges:
         sizes["lane"] = lanes
@@ -156,7 +158,7 @@ def _sizes(formula: Formula, elements: int | None, lanes: int) -> dict[str, int]
     return sizes
 
 
-def _predicate(formula: Formula, sizes: dict[str, int]) -> tuple[Condition, ...]:
+def _predicate(formula: FormulaStatements, sizes: dict[str, int]) -> tuple[Condition, ...]:
     where: list[Condition] = []
     for used, evaluate in formula.predicates:
         axes = [name for name in used if name in sizes]

@@ -57,7 +57,7 @@ COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
 
 
 @dataclass
-class Formula:
+class FormulaStatements:
     """The statements of a formula: for every name its alternatives, each with its guard."""
 
     definitions: dict[str, list[tuple[Evaluate, Evaluate]]] = field(
@@ -105,7 +105,7 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", lexer="contextual", maybe_placeholders=False)
 
 
-def read(text: str) -> Formula:
+def read(text: str) -> FormulaStatements:
     from lark.exceptions import UnexpectedInput
 
     folded = fold(text)
@@ -163,9 +163,9 @@ class _Builder:
     """From the syntax tree to functions of the coordinates."""
 
     def __init__(self) -> None:
-        self.result = Formula()
+        self.result = FormulaStatements()
 
-    def formula(self, tree: Tree[Token]) -> Formula:
+    def formula(self, tree: Tree[Token]) -> FormulaStatements:
         current: str | None = None
         for statement in _trees(tree):
             match statement.data:

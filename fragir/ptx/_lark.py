@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lark import Lark
 
 
-class Comments(threading.local):
+class LexedComments(threading.local):
     """The comments that the lexer passed over during a parse of this thread."""
 
     found: list[tuple[int, str]]
@@ -33,7 +33,7 @@ class Comments(threading.local):
 class Grammar(NamedTuple):
     parser: Lark
     terminals: dict[str, str]  # name -> regular expression, to be compiled with re.ASCII
-    comments: Comments
+    comments: LexedComments
 
 
 @cache
@@ -44,7 +44,7 @@ def grammar() -> Grammar:
     from fragir.ptx.build import Build
 
     text = Path(__file__).with_name("grammar.lark").read_text("utf-8")
-    comments = Comments()
+    comments = LexedComments()
     parser = lark.Lark(
         text,
         parser="lalr",

@@ -71,10 +71,10 @@ def known_text() -> str:
     terminals = {name: _one_line(regexp) for name, regexp in _lark.grammar().terminals.items()}
     known.TERMINALS.update(terminals)  # of a changed grammar, before `words` is loaded
     from fragir.ptx.generalise import generalise
-    from fragir.ptx.shapes import Classes
+    from fragir.ptx.shapes import WordClasses
     from fragir.ptx.words import DIRECTIVE_WORDS, OPERAND_WORDS, Glue, Words
 
-    classes = Classes(Words(), Glue())
+    classes = WordClasses(Words(), Glue())
     lines = [known.HEAD.rstrip(), "", "[terminals]"]
     lines += [f"{name}\t{regexp}" for name, regexp in sorted(terminals.items())]
     for start, pieces in PIECES.items():

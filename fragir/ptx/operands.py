@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fragir.ptx import _lark
 from fragir.ptx.constants import check_elements
 from fragir.ptx.generalise import Builder
-from fragir.ptx.shapes import MAX_WORDS, Classes, Key, Shapes
+from fragir.ptx.shapes import MAX_WORDS, Key, Shapes, WordClasses
 from fragir.ptx.tree import Vector
 from fragir.ptx.words import BLANKS, OPERAND_WORDS, EndedGlue, glue_class
 
@@ -26,7 +26,7 @@ class OperandReader:
     The text is split a window at a time; the operands of a statement are a run of its parts.
     """
 
-    def __init__(self, text: str, classes: Classes, operands: Operands):
+    def __init__(self, text: str, classes: WordClasses, operands: Operands):
         self.text = text
         self.words = classes
         self.operands = operands
@@ -87,7 +87,7 @@ class Operands(Shapes):
         super().forget(shipped)
         self.lists.clear()
 
-    def parse(self, text: str, begin: int, end: int, classes: Classes) -> tuple[Any, ...]:
+    def parse(self, text: str, begin: int, end: int, classes: WordClasses) -> tuple[Any, ...]:
         parts = self.split(text[begin:end], 2 * MAX_WORDS)
         offsets = list(accumulate(map(len, parts), initial=begin))
         key = classes.key(parts)
@@ -109,7 +109,7 @@ class Operands(Shapes):
         return operand
 
     def builders(
-        self, text: str, parts: list[str], offsets: list[int], span: Span, classes: Classes
+        self, text: str, parts: list[str], offsets: list[int], span: Span, classes: WordClasses
     ) -> tuple[list[tuple[Builder, int]], bool]:
         """What makes the operands of a span, each with its first part; whether it may be kept."""
         found: list[tuple[Builder, int]] = []
@@ -121,7 +121,7 @@ class Operands(Shapes):
         return found, lasting
 
     def single(
-        self, text: str, parts: list[str], offsets: list[int], span: Span, classes: Classes
+        self, text: str, parts: list[str], offsets: list[int], span: Span, classes: WordClasses
     ) -> tuple[Builder, bool]:
         """What makes the operand of a span; whether it makes others of the same shape, too."""
         first, begin, last, end = span

@@ -41,7 +41,7 @@ from fragir.ptx.expected import describe
 from fragir.ptx.learnt import learnt
 from fragir.ptx.limits import LIMITS, MAX_DEPTH, Refused, Unexpected
 from fragir.ptx.operands import OperandReader
-from fragir.ptx.shapes import Classes
+from fragir.ptx.shapes import WordClasses
 from fragir.ptx.tree import Module, Source
 from fragir.ptx.visit import transform
 from fragir.ptx.words import BLANKS, Glue, Words
@@ -173,7 +173,7 @@ class _Reader:
         self.text = text
         self.clean = clean
         self.comments = Comments(text, comments)
-        self.classes = Classes(Words(), Glue())
+        self.classes = WordClasses(Words(), Glue())
         self.shapes = learnt()
         self.operands = OperandReader(clean, self.classes, self.shapes.operands)
         self.opcodes: dict[str, tuple[str, ...]] = {}

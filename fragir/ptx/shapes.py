@@ -26,7 +26,7 @@ MAX_PARTS = 1 << 18  # words and glue in all the shapes of a kind; then the cach
 Key = tuple[str, ...]
 
 
-class Classes(NamedTuple):
+class WordClasses(NamedTuple):
     """The classes of the words and the glue of one text."""
 
     words: Words
@@ -57,7 +57,7 @@ class Shapes:
         self.size = 0
         self.shipped = {} if shipped else known.SHAPES[self.start]
 
-    def parse(self, text: str, begin: int, end: int, classes: Classes) -> Any:
+    def parse(self, text: str, begin: int, end: int, classes: WordClasses) -> Any:
         """The same as `_lark.parse(text, start, begin, end)`."""
         parts = self.split(text[begin:end], 2 * MAX_WORDS)
         if len(parts) > 2 * MAX_WORDS:

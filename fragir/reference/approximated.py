@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 
 from fragir.reference.bounded import UNIT, Bounded, bounded, evaluated, rounded, spread
-from fragir.reference.formats import FLOATS, Array, Floats, Format
+from fragir.reference.formats import FLOATS, Array, FloatFormat, Floats
 
 F32 = FLOATS["f32"]
 _LOG2_E = 1.4426950408889634
 _LN_2 = 0.6931471805599453
 
-Unary = Callable[[Bounded, Format], Bounded]
+Unary = Callable[[Bounded, FloatFormat], Bounded]
 
 
 def monotone(function: Callable[[Floats], Floats], x: Bounded, *, pole: bool = False) -> Bounded:
@@ -47,7 +47,7 @@ def _settled(result: Bounded, x: Bounded, negative: Array | bool = False) -> Bou
 def _through_f32(function: Unary) -> Unary:
     """The function in f32, and for other types one more rounding."""
 
-    def apply(x: Bounded, form: Format) -> Bounded:
+    def apply(x: Bounded, form: FloatFormat) -> Bounded:
         result = function(x, F32)
         return result if form.name == "f32" else rounded(result, form, correct=False)
 
@@ -74,11 +74,11 @@ def _exp2_of(x: Floats, bound: Floats) -> Bounded:
     return bounded(np.where(overflows, np.inf, value), error)
 
 
-def _exp2(x: Bounded, form: Format) -> Bounded:
+def _exp2(x: Bounded, form: FloatFormat) -> Bounded:
     return _exp2_of(x.value, x.bound)
 
 
-def _exp(x: Bounded, form: Format) -> Bounded:
+def _exp(x: Bounded, form: FloatFormat) -> Bounded:
     """x log2(e) rounded to f32, with a rounded constant, then ex2.approx."""
     scaled = x.value * _LOG2_E
     exact = (x.bound == 0) & ((x.value == 0) | ~np.isfinite(x.value))
@@ -87,7 +87,7 @@ def _exp(x: Bounded, form: Format) -> Bounded:
     return _exp2_of(scaled, np.where(exact, 0.0, bound))
 
 
-def _log2(x: Bounded, form: Format) -> Bounded:
+def _log2(x: Bounded, form: FloatFormat) -> Bounded:
     """lg2.approx.f32: absolute error 2^-22 in (0.5, 2), else relative 2^-22 (section 9.7.3.20)."""
     plain = monotone(np.log2, x, pole=True)
     low, high = x.value - x.bound, x.value + x.bound
@@ -97,7 +97,7 @@ def _log2(x: Bounded, form: Format) -> Bounded:
     return _settled(bounded(plain.value, plain.bound + error), x, negative=high < 0)
 
 
-def _log(x: Bounded, form: Format) -> Bounded:
+def _log(x: Bounded, form: FloatFormat) -> Bounded:
     """lg2.approx times ln 2, a rounded constant, rounded."""
     binary = _log2(x, form)
     scaled = evaluated(binary.value * _LN_2, binary.bound * _LN_2)
@@ -105,7 +105,7 @@ def _log(x: Bounded, form: Format) -> Bounded:
     return rounded(bounded(scaled.value, scaled.bound + relative), F32, correct=False)
 
 
-def _tanh(x: Bounded, form: Format) -> Bounded:
+def _tanh(x: Bounded, form: FloatFormat) -> Bounded:
     """tanh.approx.f32: relative error 2^-11 (section 9.7.3.22); no slope exceeds 1."""
     value = np.tanh(x.value)
     bound = np.where(x.unknown, np.inf, np.minimum(x.bound, 2.0))
@@ -117,7 +117,7 @@ def _circular(function: Callable[[Floats], Floats]) -> Unary:
     """sin.approx and cos.approx: absolute error 2^-20.5 up to 2 pi, 2^-14.7 up to 100 pi, and no
     word beyond (sections 9.7.3.18 and 19)."""
 
-    def apply(x: Bounded, form: Format) -> Bounded:
+    def apply(x: Bounded, form: FloatFormat) -> Bounded:
         value = function(x.value)
         far = np.where(x.magnitude <= 100 * np.pi, 2.0**-14.7, np.inf)
         error = np.where(x.magnitude <= 2 * np.pi, 2.0**-20.5, far)
@@ -128,7 +128,7 @@ def _circular(function: Callable[[Floats], Floats]) -> Unary:
     return apply
 
 
-def _rsqrt(x: Bounded, form: Format) -> Bounded:
+def _rsqrt(x: Bounded, form: FloatFormat) -> Bounded:
     """rsqrt.approx.f32: relative error 2^-22.9 (section 9.7.3.16)."""
     value = 1 / np.sqrt(x.value)
     low, high = x.value - x.bound, x.value + x.bound

@@ -18,8 +18,8 @@ import numpy as np
 
 from fragir.reference.formats import (
     Array,
+    FloatFormat,
     Floats,
-    Format,
     half_spacing,
     overflow,
     round_to,
@@ -85,7 +85,7 @@ def bounded(value: Array, bound: Array) -> Bounded:
     return Bounded(value, bound)
 
 
-def rounded(x: Bounded, form: Format, correct: bool = True) -> Bounded:
+def rounded(x: Bounded, form: FloatFormat, correct: bool = True) -> Bounded:
     """`x` after one rounding to nearest of the format.
 
     Exact values are rounded here, so that they stay exact, unless the float64 value is not

@@ -20,26 +20,26 @@ from fragir.reference.bounded import (
     special,
     spread,
 )
-from fragir.reference.formats import Array, Floats, Format
+from fragir.reference.formats import Array, FloatFormat, Floats
 
-Binary = Callable[[Bounded, Bounded, Format], Bounded]
+Binary = Callable[[Bounded, Bounded, FloatFormat], Bounded]
 
 
 # Rounded once ------------------------------------------------------------------------------------
 
 
-def add(x: Bounded, y: Bounded, form: Format) -> Bounded:
+def add(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     # float64 has more than twice the bits of f32 and two: rounding twice is rounding once
     # (Figueroa, "When is double rounding innocuous?", SIGNUM 30, 1995)
     total = evaluated(x.value + y.value, x.bound + y.bound)
     return rounded(special(total, (x, y)), form)
 
 
-def sub(x: Bounded, y: Bounded, form: Format) -> Bounded:
+def sub(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return add(x, Bounded(-y.value, y.bound), form)
 
 
-def mul(x: Bounded, y: Bounded, form: Format) -> Bounded:
+def mul(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return rounded(_product(x, y), form)
 
 
@@ -49,7 +49,7 @@ def _product(x: Bounded, y: Bounded) -> Bounded:
     return special(evaluated(x.value * y.value, bound), (x, y), x.signed & y.signed)
 
 
-def fma(x: Bounded, y: Bounded, z: Bounded, form: Format) -> Bounded:
+def fma(x: Bounded, y: Bounded, z: Bounded, form: FloatFormat) -> Bounded:
     product = _product(x, y)
     total, bound = product.value + z.value, product.bound + z.bound
     if form.name == "f64":
@@ -74,7 +74,7 @@ def round_to_odd(x: Floats, y: Floats, total: Floats) -> Floats:
     return np.where(inexact, np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total)
 
 
-def div(x: Bounded, y: Bounded, form: Format) -> Bounded:
+def div(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     below = np.abs(y.value) - y.bound
     bound = (x.bound * np.abs(y.value) + np.abs(x.value) * y.bound) / (np.abs(y.value) * below)
     uncertain = (x.bound > 0) | (y.bound > 0)
@@ -84,25 +84,25 @@ def div(x: Bounded, y: Bounded, form: Format) -> Bounded:
     return rounded(special(evaluated(x.value / y.value, bound), (x, y), decided), form)
 
 
-def sqrt(x: Bounded, form: Format) -> Bounded:
+def sqrt(x: Bounded, form: FloatFormat) -> Bounded:
     return rounded(monotone(np.sqrt, x), form)
 
 
 # Exact -------------------------------------------------------------------------------------------
 
 
-def neg(x: Bounded, form: Format) -> Bounded:
+def neg(x: Bounded, form: FloatFormat) -> Bounded:
     return Bounded(-x.value, x.bound)
 
 
-def absolute(x: Bounded, form: Format) -> Bounded:
+def absolute(x: Bounded, form: FloatFormat) -> Bounded:
     return Bounded(np.abs(x.value), x.bound)
 
 
 def _extremum(pick: Callable[..., Floats], propagates: bool) -> Binary:
     """`propagates`: whether a NaN makes the result NaN; else the other operand is picked."""
 
-    def apply(x: Bounded, y: Bounded, form: Format) -> Bounded:
+    def apply(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
         value, bound = pick(x.value, y.value), np.maximum(x.bound, y.bound)
         if propagates:
             bound = np.where(x.nan | y.nan, 0.0, bound)
@@ -114,7 +114,7 @@ def _extremum(pick: Callable[..., Floats], propagates: bool) -> Binary:
 
 
 def _integral(function: Callable[[Floats], Floats]) -> Unary:
-    def apply(x: Bounded, form: Format) -> Bounded:
+    def apply(x: Bounded, form: FloatFormat) -> Bounded:
         value = function(x.value)
         bound = spread(function(x.value - x.bound), function(x.value + x.bound), value)
         bound = np.where(x.unknown, np.inf, bound)

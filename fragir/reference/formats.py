@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """A floating-point format: bits of significand with the leading one, lowest exponent, range."""
 
     name: str
@@ -68,21 +68,21 @@ class Integers:
         )
 
 
-FLOATS: dict[str, Format] = {
+FLOATS: dict[str, FloatFormat] = {
     row.name: row
     for row in (
-        Format("f16", 11, -14, 65504.0, "float16"),
-        Format("bf16", 8, -126, 2.0**127 * (2 - 2.0**-7), "uint16"),
-        Format("tf32", 11, -126, 2.0**127 * (2 - 2.0**-10), "float32"),
-        Format("f32", 24, -126, 2.0**127 * (2 - 2.0**-23), "float32"),
-        Format("f64", 53, -1022, float(np.finfo(np.float64).max), "float64"),
-        Format("e4m3", 4, -6, 448.0, "uint8", saturates=True),
-        Format("e5m2", 3, -14, 57344.0, "uint8", saturates=True),
-        Format("e3m2", 3, -2, 28.0, "uint8", saturates=True),
-        Format("e2m3", 4, 0, 7.5, "uint8", saturates=True),
-        Format("e2m1", 2, 0, 6.0, "uint8", saturates=True),
-        Format("e2m1x2", 2, 0, 6.0, "uint8", saturates=True),
-        Format("ue8m0", 1, -127, 2.0**127, "uint8", saturates=True),
+        FloatFormat("f16", 11, -14, 65504.0, "float16"),
+        FloatFormat("bf16", 8, -126, 2.0**127 * (2 - 2.0**-7), "uint16"),
+        FloatFormat("tf32", 11, -126, 2.0**127 * (2 - 2.0**-10), "float32"),
+        FloatFormat("f32", 24, -126, 2.0**127 * (2 - 2.0**-23), "float32"),
+        FloatFormat("f64", 53, -1022, float(np.finfo(np.float64).max), "float64"),
+        FloatFormat("e4m3", 4, -6, 448.0, "uint8", saturates=True),
+        FloatFormat("e5m2", 3, -14, 57344.0, "uint8", saturates=True),
+        FloatFormat("e3m2", 3, -2, 28.0, "uint8", saturates=True),
+        FloatFormat("e2m3", 4, 0, 7.5, "uint8", saturates=True),
+        FloatFormat("e2m1", 2, 0, 6.0, "uint8", saturates=True),
+        FloatFormat("e2m1x2", 2, 0, 6.0, "uint8", saturates=True),
+        FloatFormat("ue8m0", 1, -127, 2.0**127, "uint8", saturates=True),
     )
 }
 INTEGERS: dict[str, Integers] = {
@@ -116,19 +116,19 @@ def storage(name: str) -> np.dtype[Any]:
 # Rounding ----------------------------------------------------------------------------------------
 
 
-def spacing(magnitude: Floats, form: Format) -> Floats:
+def spacing(magnitude: Floats, form: FloatFormat) -> Floats:
     """The distance of neighbouring numbers of the format in the binade of each magnitude."""
     _, exponent = np.frexp(magnitude)
     exponent = np.where(magnitude == 0, form.lowest, np.maximum(exponent - 1, form.lowest))
     return np.ldexp(1.0, exponent - (form.precision - 1))
 
 
-def half_spacing(magnitude: Floats, form: Format) -> Floats:
+def half_spacing(magnitude: Floats, form: FloatFormat) -> Floats:
     """How far rounding to nearest moves a real number that is at most this large."""
     return spacing(magnitude, form) / 2
 
 
-def round_to(values: Floats, form: Format) -> Floats:
+def round_to(values: Floats, form: FloatFormat) -> Floats:
     """Nearest number of the format: ties to even, for tf32 away from zero (cvt.rna).
 
     What is too large becomes infinite, or the largest number where the format saturates.
@@ -150,7 +150,7 @@ def round_to(values: Floats, form: Format) -> Floats:
     return np.clip(result, -limit, limit) if form.saturates else result
 
 
-def overflow(form: Format) -> float:
+def overflow(form: FloatFormat) -> float:
     """The smallest magnitude that rounds to infinity."""
     return form.largest + float(spacing(np.array(form.largest), form)) / 2
 

@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = ("normal", "onehot", "integers", "zeros")
 
 
 @dataclass(frozen=True)
-class Slot:
+class ProgramArgument:
     """One argument of a program: what it holds and what its dimensions are called."""
 
     name: str
@@ -31,25 +31,25 @@ class Slot:
     """A name for every dimension; made up (`a_d0`) where the program tells none."""
 
 
-def slots(function: func.FuncOp) -> list[Slot]:
+def slots(function: func.FuncOp) -> list[ProgramArgument]:
     """The arguments of a program."""
-    result: list[Slot] = []
+    result: list[ProgramArgument] = []
     for i, (argument, names) in enumerate(
         zip(function.body.block.args, dimension_names(function), strict=True)
     ):
         name, element = argument.name_hint or f"arg{i}", type_name(argument.type)
         sizes = shape_of(argument)
         if sizes is None:
-            result.append(Slot(name, element, None, ()))
+            result.append(ProgramArgument(name, element, None, ()))
             continue
         shape = tuple(None if size < 0 else size for size in sizes)
         known = tuple(given or f"{name}_d{d}" for d, given in enumerate(names))
-        result.append(Slot(name, element, shape, known))
+        result.append(ProgramArgument(name, element, shape, known))
     return result
 
 
 def resolve(
-    arguments: Sequence[Slot], sizes: Mapping[str, int], arrays: Mapping[str, Array]
+    arguments: Sequence[ProgramArgument], sizes: Mapping[str, int], arrays: Mapping[str, Array]
 ) -> dict[str, int]:
     """Every size by its name: what is asked for, what arrays and static dimensions say.
 
@@ -104,7 +104,7 @@ def _agree(origin: dict[str, tuple[int, str]], name: str, size: int, who: str) -
 
 def generate(
     function: func.FuncOp,
-    arguments: Sequence[Slot],
+    arguments: Sequence[ProgramArgument],
     sizes: Mapping[str, int],
     given: Mapping[str, Any],
     kind: Kind,
@@ -176,7 +176,7 @@ def _content(
 # Values from outside -----------------------------------------------------------------------------
 
 
-def scalar_from(text: str, slot: Slot) -> float | int:
+def scalar_from(text: str, slot: ProgramArgument) -> float | int:
     """A number for a scalar argument; FragirError where it is none of its type."""
     try:
         if slot.element in FLOATS:
@@ -191,7 +191,7 @@ def scalar_from(text: str, slot: Slot) -> float | int:
     return number
 
 
-def array_from(array: Array, slot: Slot) -> Array:
+def array_from(array: Array, slot: ProgramArgument) -> Array:
     """An array in the argument's storage type.
 
     Unsigned integers and raw bytes of the right width are bits of a float; floats are rounded;

@@ -25,7 +25,7 @@ from fragir.reference.formats import FLOATS, INTEGERS, Array, Floats, Integers, 
 
 
 @dataclass(frozen=True)
-class Rounding:
+class SumRounding:
     """What a step does to its exact sum."""
 
     relative: float
@@ -36,19 +36,19 @@ class Rounding:
     """From this magnitude on a result may be infinite."""
 
 
-RZ_F32 = Rounding(2.0**-23, 2.0**-149, 24, 2.0**128)
-RZ_E8M13 = Rounding(2.0**-13, 2.0**-139, 14, 2.0**128)
-RNE_F16 = Rounding(2.0**-11, 2.0**-25, 11, 65520.0)
-RNE_F64 = Rounding(2.0**-53, 2.0**-1075, 53, float(np.finfo(np.float64).max))
+RZ_F32 = SumRounding(2.0**-23, 2.0**-149, 24, 2.0**128)
+RZ_E8M13 = SumRounding(2.0**-13, 2.0**-139, 14, 2.0**128)
+RNE_F16 = SumRounding(2.0**-11, 2.0**-25, 11, 65520.0)
+RNE_F64 = SumRounding(2.0**-53, 2.0**-1075, 53, float(np.finfo(np.float64).max))
 # to zero, down or up: a unit in the last place
-DIRECTED_F64 = Rounding(2.0**-52, 2.0**-1074, 53, float(np.finfo(np.float64).max))
+DIRECTED_F64 = SumRounding(2.0**-52, 2.0**-1074, 53, float(np.finfo(np.float64).max))
 # m8n8k4 by f32 instructions: four fused multiply-adds and an addition; with an f16 result three
 # additions' roundings, one more as slack, and the conversion
-FFMA_F32 = Rounding(5 * 2.0**-24, 5 * 2.0**-150, 24, 2.0**128)
-FFMA_F16 = Rounding(4 * 2.0**-24 + 2.0**-11, 2.0**-24, 11, 65520.0)
+FFMA_F32 = SumRounding(5 * 2.0**-24, 5 * 2.0**-150, 24, 2.0**128)
+FFMA_F16 = SumRounding(4 * 2.0**-24 + 2.0**-11, 2.0**-24, 11, 65520.0)
 # fp8 as f16: a step, then C added in f32 or f16 with a rounding of its own
-RZ_F32_ADDED = Rounding(2.0**-23 + 2.0**-24, 2.0**-148, 24, 2.0**128)
-RNE_F16_ADDED = Rounding(2 * 2.0**-11, 2.0**-24, 11, 65520.0)
+RZ_F32_ADDED = SumRounding(2.0**-23 + 2.0**-24, 2.0**-148, 24, 2.0**128)
+RNE_F16_ADDED = SumRounding(2 * 2.0**-11, 2.0**-24, 11, 65520.0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Chain:
     step: int
     fraction: int | None
     """F, the bits below the largest term's exponent that are kept; None: all."""
-    rounding: Rounding
+    rounding: SumRounding
     terms: int | None = None
     """How many numbers are cut off in a step, where sums of several products are; None: step."""
 

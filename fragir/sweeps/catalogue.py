@@ -27,7 +27,7 @@ FOLDER = CHECKOUT / "benchmarks" / "sweeps"
 
 
 @dataclass(frozen=True)
-class Source:
+class SweepSource:
     """Where a sweep comes from. `module` is imported; else `text` is the file itself."""
 
     name: str
@@ -47,31 +47,33 @@ def _is_sweep(path: Path) -> bool:
     return any(line.startswith("SWEEP = ") for line in path.read_text("utf-8").splitlines())
 
 
-def about(source: Source) -> str:
+def about(source: SweepSource) -> str:
     """The first line of a sweep's docstring, without importing it."""
     text = source.text if source.text is not None else Path(source.path).read_text("utf-8")
     lines = (ast.get_docstring(ast.parse(text)) or "").splitlines()
     return lines[0] if lines else ""
 
 
-def find(name: str) -> Source:
+def find(name: str) -> SweepSource:
     """The sweep called so, or the one in the file called so. FragirError where there is none."""
     if name.endswith(".py") or "/" in name:
         return _from_file(Path(name))
     if name in PACKAGED:
         module = PACKAGED[name]
         path = _PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-        return Source(name, str(path), _digest(path.read_bytes()), module)
+        return SweepSource(name, str(path), _digest(path.read_bytes()), module)
     if name in names():
         path = FOLDER / f"{name.replace('-', '_')}.py"
-        return Source(name, str(path), _digest(path.read_bytes()), f"benchmarks.sweeps.{path.stem}")
+        return SweepSource(
+            name, str(path), _digest(path.read_bytes()), f"benchmarks.sweeps.{path.stem}"
+        )
     hint = "`fragir sweep` lists them"
     if not FOLDER.is_dir():
         hint = f"those of benchmarks/sweeps/ need a checkout of fragir; here: {', '.join(PACKAGED)}"
     raise FragirError(f"there is no sweep {name!r}", hint=hint)
 
 
-def _from_file(path: Path) -> Source:
+def _from_file(path: Path) -> SweepSource:
     if path.is_char_device():
         raise FragirError("cannot read this sweep: it is a device", str(path))
     try:
@@ -83,7 +85,7 @@ def _from_file(path: Path) -> Source:
     except (ValueError, SyntaxError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         raise FragirError(f"this is no Python: {error}", str(path), line) from error
-    return Source(path.stem.replace("_", "-"), str(path), _digest(data), text=text)
+    return SweepSource(path.stem.replace("_", "-"), str(path), _digest(data), text=text)
 
 
 def _digest(data: bytes) -> str:
@@ -91,7 +93,7 @@ def _digest(data: bytes) -> str:
 
 
 @cache
-def load(source: Source) -> Sweep:
+def load(source: SweepSource) -> Sweep:
     """The sweep itself, here or on a worker. FragirError where this installation has another."""
     if source.module is None:
         module = _run_text(source)
@@ -113,7 +115,7 @@ def load(source: Source) -> Sweep:
     return found
 
 
-def _run_text(source: Source) -> ModuleType:
+def _run_text(source: SweepSource) -> ModuleType:
     module = ModuleType(f"fragir_sweep_{source.digest[:16]}", source.name)
     module.__file__ = source.path
     sys.modules[module.__name__] = module  # dataclasses look their module up

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from fragir.errors import FragirError
 from fragir.sweeps import catalogue
-from fragir.sweeps.catalogue import Source
+from fragir.sweeps.catalogue import SweepSource
 from fragir.sweeps.definition import Task
-from fragir.sweeps.work import Limits, Outcome, died, perform_on_worker, stuck_in
+from fragir.sweeps.work import Limits, TaskOutcome, died, perform_on_worker, stuck_in
 
 # Dask's own annotations leave the results of its synchronous clients open.
 Client = Any
@@ -47,7 +47,9 @@ class Pool:
     client: Client
     local: bool
 
-    def perform(self, source: Source, tasks: Sequence[Task], limits: Limits) -> Iterator[Outcome]:
+    def perform(
+        self, source: SweepSource, tasks: Sequence[Task], limits: Limits
+    ) -> Iterator[TaskOutcome]:
         """Runs tasks; outcomes come as they are done. FragirError where the cluster is lost."""
         if not self.local:
             yield from self._perform(source, tasks, limits)
@@ -55,7 +57,9 @@ class Pool:
         with tempfile.TemporaryDirectory(prefix="fragir-sweep-") as folder:
             yield from self._perform(source, tasks, replace(limits, folder=folder))
 
-    def _perform(self, source: Source, tasks: Sequence[Task], limits: Limits) -> Iterator[Outcome]:
+    def _perform(
+        self, source: SweepSource, tasks: Sequence[Task], limits: Limits
+    ) -> Iterator[TaskOutcome]:
         from distributed import as_completed
 
         threads: dict[str, int] = self.client.nthreads()
@@ -88,7 +92,7 @@ class Pool:
             if following is not None:
                 running.add(submit(following))
 
-    def _outcome(self, future: Future, task: Task, limits: Limits) -> Outcome:
+    def _outcome(self, future: Future, task: Task, limits: Limits) -> TaskOutcome:
         from distributed import KilledWorker
 
         if future.status == "finished":
@@ -131,7 +135,7 @@ def local(workers: int, memory: int) -> Generator[Pool]:
 
 
 @contextmanager
-def remote(scheduler: str, source: Source) -> Generator[Pool]:
+def remote(scheduler: str, source: SweepSource) -> Generator[Pool]:
     """A cluster that somebody has started. Its workers must have the same sweep."""
     dask = _dask()
     import distributed
@@ -158,7 +162,7 @@ def remote(scheduler: str, source: Source) -> Generator[Pool]:
         yield Pool(client, local=False)
 
 
-def _same_everywhere(client: Client, source: Source) -> None:
+def _same_everywhere(client: Client, source: SweepSource) -> None:
     """Raises FragirError where a worker cannot run the sweep."""
     answers: dict[str, Any] = client.run(_why_not, source, on_error="return")
     for worker, answer in answers.items():
@@ -171,7 +175,7 @@ def _same_everywhere(client: Client, source: Source) -> None:
         raise FragirError(f"the worker {worker} {reason}", hint=hint)
 
 
-def _why_not(source: Source) -> str | None:
+def _why_not(source: SweepSource) -> str | None:
     try:
         catalogue.load(source)
     except FragirError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fragir.errors import FragirError
-from fragir.sweeps.work import Outcome
+from fragir.sweeps.work import TaskOutcome
 
 Head = Mapping[str, Any]
 
@@ -26,9 +26,9 @@ class Journal:
 
     file: IO[str] | None
     head: Head | None = None  # not written yet: a run that cannot begin leaves nothing behind
-    earlier: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
+    earlier: dict[int, TaskOutcome] = field(default_factory=dict[int, TaskOutcome])
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: TaskOutcome) -> None:
         if self.head is not None:
             self._write(self.head)
             self.head = None
@@ -98,16 +98,16 @@ def _no_journal(path: str, line: int | None = None) -> FragirError:
     return FragirError("this is no result of a sweep", path, line, hint=hint)
 
 
-def _read(data: bytes, path: str, head: Head) -> dict[int, Outcome]:
+def _read(data: bytes, path: str, head: Head) -> dict[int, TaskOutcome]:
     """What a file of complete lines holds, after its first line has been held against `head`."""
-    earlier: dict[int, Outcome] = {}
+    earlier: dict[int, TaskOutcome] = {}
     for number, line in enumerate(data.splitlines(), 1):
         try:
             found: Any = json.loads(line)
             if number == 1:
                 known = {key: found[key] for key in head}
             else:
-                outcome = Outcome(**{key: found[key] for key in Outcome.__annotations__})  # type: ignore[typeddict-item]
+                outcome = TaskOutcome(**{key: found[key] for key in TaskOutcome.__annotations__})  # type: ignore[typeddict-item]
                 if not 0 <= int(outcome["task"]) < head["tasks"]:
                     raise ValueError
                 earlier[outcome["task"]] = outcome

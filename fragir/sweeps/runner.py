@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fragir.sweeps import catalogue
-from fragir.sweeps.catalogue import Source
+from fragir.sweeps.catalogue import SweepSource
 from fragir.sweeps.definition import Plan, Task
 from fragir.sweeps.journal import Journal
-from fragir.sweeps.work import Limits, Outcome, perform
+from fragir.sweeps.work import Limits, TaskOutcome, perform
 
-Perform = Callable[[Source, Sequence[Task], Limits], Iterator[Outcome]]
+Perform = Callable[[SweepSource, Sequence[Task], Limits], Iterator[TaskOutcome]]
 """Runs tasks somewhere; outcomes come in any order."""
 
 
-def serial(source: Source, tasks: Sequence[Task], limits: Limits) -> Iterator[Outcome]:
+def serial(source: SweepSource, tasks: Sequence[Task], limits: Limits) -> Iterator[TaskOutcome]:
     """The tasks one after the other, in this process."""
     return (perform(source, task, limits) for task in tasks)
 
 
-def head(source: Source, plan: Plan, tasks: int) -> dict[str, Any]:
+def head(source: SweepSource, plan: Plan, tasks: int) -> dict[str, Any]:
     """The first line of the results. Another run with an equal one has equal results."""
     import platform
     from importlib.metadata import version
@@ -54,7 +54,7 @@ class Summary:
     findings: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
     totals: Counter[str] = field(default_factory=Counter[str])
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: TaskOutcome) -> None:
         """Enters an outcome; one that had failed before may be entered again."""
         index, result = outcome["task"], outcome["result"]
         if result is None:
@@ -87,7 +87,7 @@ class Summary:
 
 
 def run(
-    source: Source,
+    source: SweepSource,
     tasks: Sequence[Task],
     journal: Journal,
     limits: Limits,
@@ -115,7 +115,7 @@ def run(
     return summary
 
 
-def results(name: str, plan: Plan | None = None) -> list[Outcome]:
+def results(name: str, plan: Plan | None = None) -> list[TaskOutcome]:
     """A sweep in this process, without a file: what a test samples. Its own limit of time holds."""
     source = catalogue.find(name)
     sweep = catalogue.load(source)

@@ -24,7 +24,7 @@ _PATIENCE = 4
 
 
 @dataclass(frozen=True)
-class Trial(Generic[T]):
+class Attempt(Generic[T]):
     """What a call did: returned `value`, refused by `error`, or is to blame for `finding`."""
 
     value: T | None = None
@@ -32,26 +32,26 @@ class Trial(Generic[T]):
     finding: str | None = None
 
 
-def attempt(call: Callable[[], T], *, seconds: float = SECONDS, memory: int = MEMORY) -> Trial[T]:
+def attempt(call: Callable[[], T], *, seconds: float = SECONDS, memory: int = MEMORY) -> Attempt[T]:
     """Makes a call and judges it. A warning, which users would see, is a finding too."""
     before = _peak()
     start = time.process_time()
-    made: Trial[T]
+    made: Attempt[T]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            made = Trial(limited(_PATIENCE * seconds, call))
+            made = Attempt(limited(_PATIENCE * seconds, call))
     except OverTime:
-        return Trial(finding=f"ran for more than {_PATIENCE * seconds:g} s")
+        return Attempt(finding=f"ran for more than {_PATIENCE * seconds:g} s")
     except FragirError as error:
-        made = Trial(error=error, finding=fault(error))
+        made = Attempt(error=error, finding=fault(error))
     except (Exception, SystemExit) as error:
-        made = Trial(finding=described(error))
+        made = Attempt(finding=described(error))
     spent, grown = time.process_time() - start, _peak(again=True) - before
     if made.finding is None and spent > seconds:
-        return Trial(finding=f"took {spent:.1f} s of CPU time")
+        return Attempt(finding=f"took {spent:.1f} s of CPU time")
     if made.finding is None and grown > memory:
-        return Trial(finding=f"took {grown / GIB:.1f} GiB of memory")
+        return Attempt(finding=f"took {grown / GIB:.1f} GiB of memory")
     return made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from fragir.sweeps import catalogue
-from fragir.sweeps.catalogue import Source
+from fragir.sweeps.catalogue import SweepSource
 from fragir.sweeps.definition import Result, Task
 from fragir.sweeps.faults import described
 from fragir.sweeps.limits import OverTime, limited
@@ -20,7 +20,7 @@ from fragir.sweeps.limits import OverTime, limited
 GRACE = 5.0
 
 
-class Outcome(TypedDict):
+class TaskOutcome(TypedDict):
     """A line of the results. Exactly one of `result` and `failed` is None."""
 
     task: int
@@ -38,7 +38,7 @@ class Limits:
     folder: str | None = None
 
 
-def perform(source: Source, task: Task, limits: Limits) -> Outcome:
+def perform(source: SweepSource, task: Task, limits: Limits) -> TaskOutcome:
     """Runs a task in this process; whatever goes wrong is in the outcome."""
     start = time.perf_counter()
     result: Result | None = None
@@ -55,10 +55,12 @@ def perform(source: Source, task: Task, limits: Limits) -> Outcome:
     except Exception as error:
         result, failed = None, described(error)
     seconds = round(time.perf_counter() - start, 3)
-    return Outcome(task=task.index, what=task.what, result=result, failed=failed, seconds=seconds)
+    return TaskOutcome(
+        task=task.index, what=task.what, result=result, failed=failed, seconds=seconds
+    )
 
 
-def perform_on_worker(source: Source, task: Task, limits: Limits, alone: bool) -> Outcome:
+def perform_on_worker(source: SweepSource, task: Task, limits: Limits, alone: bool) -> TaskOutcome:
     """The same in a worker's process, which ends where the limit could not stop the task.
 
     So does a task that stays in C code. Only where the process runs nothing else (`alone`).
@@ -93,6 +95,6 @@ def stuck_in(folder: str | None, index: int) -> str | None:
     return None
 
 
-def died(task: Task, reason: str) -> Outcome:
+def died(task: Task, reason: str) -> TaskOutcome:
     """The outcome of a task that no worker survived."""
-    return Outcome(task=task.index, what=task.what, result=None, failed=reason, seconds=None)
+    return TaskOutcome(task=task.index, what=task.what, result=None, failed=reason, seconds=None)

@@ -41,7 +41,7 @@ class _Header(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CacheState:
     """Where the cache is and how full, in bytes; `folder` is None where it is switched off."""
 
     folder: Path | None
@@ -147,11 +147,11 @@ def store(name: str, cubin: bytes, log: str) -> None:
         _shrink(place)
 
 
-def state() -> State:
+def state() -> CacheState:
     """Where the cache is and what it holds."""
     place = folder()
     sizes = [] if place is None else [size for _, size, _ in _files(place)]
-    return State(place, len(sizes), sum(sizes), limit())
+    return CacheState(place, len(sizes), sum(sizes), limit())
 
 
 def clear() -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fragir.errors import FragirError
 from fragir.toolchain.arguments import pack, size_of
-from fragir.toolchain.tensor_maps import SIZE, Tiles, encode, is_tensor_map
+from fragir.toolchain.tensor_maps import SIZE, TiledArray, encode, is_tensor_map
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +142,7 @@ def _is_on_gpu(argument: object) -> bool:
     )
 
 
-def _tensor_map(buffers: Buffers, tiles: Tiles, kind: str, place: str) -> bytes:
+def _tensor_map(buffers: Buffers, tiles: TiledArray, kind: str, place: str) -> bytes:
     """A tensor map as a parameter: its own bytes, or the address of a copy."""
     size = size_of(kind)
     if size not in (8, SIZE):

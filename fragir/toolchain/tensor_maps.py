@@ -42,7 +42,7 @@ _SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 _FILLS = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
 
 
-class Tiles(Protocol):
+class TiledArray(Protocol):
     """Which tiles of an array are copied, as `fragir.emulator.TensorMap` says it.
 
     Dimensions go outermost first; `strides` and `swizzle` count bytes.
@@ -68,12 +68,12 @@ class Tiles(Protocol):
     def im2col(self) -> object: ...
 
 
-def is_tensor_map(value: object) -> TypeGuard[Tiles]:
+def is_tensor_map(value: object) -> TypeGuard[TiledArray]:
     """Whether an argument of a launch is a tensor map."""
     return all(hasattr(value, name) for name in ("array", "box", "swizzle", "im2col"))
 
 
-def encode(cuda: Any, tiles: Tiles, address: int, do: Callable[..., Any], place: str) -> bytes:
+def encode(cuda: Any, tiles: TiledArray, address: int, do: Callable[..., Any], place: str) -> bytes:
     """The 128 bytes of a map over an array that lies at `address` on the GPU.
 
     `do` calls the driver and raises what it reports; `place` is what errors call the argument.

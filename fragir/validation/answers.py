@@ -16,7 +16,7 @@ from fragir.isa.registry import per_table
 from fragir.isa.targets import number
 from fragir.validation.codes import Codes, Words, pack, unpack
 from fragir.validation.probes import Runner, code_image
-from fragir.validation.questions import Question, Scalar, code_of, questions, scalars
+from fragir.validation.questions import Question, ScalarQuestion, code_of, questions, scalars
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _fill(codes: Codes, name: str, element: str, question: Question) -> None:
             raise FragirError(f"no question has an operand {name}")
 
 
-def _answer(question: Question | Scalar, results: Codes) -> Answer:
+def _answer(question: Question | ScalarQuestion, results: Codes) -> Answer:
     bits = int(results[0])
     meaning = next((text for text, value in question.answers.items() if value == bits), None)
     if (results != results[0]).any():
@@ -111,7 +111,7 @@ def _answer(question: Question | Scalar, results: Codes) -> Answer:
     return Answer(question.name, question.asks, bits, meaning)
 
 
-def _ask_scalar(question: Scalar, target: str, run: Runner) -> Answer:
+def _ask_scalar(question: ScalarQuestion, target: str, run: Runner) -> Answer:
     widths = {"h": 16, "r": 32}
     loads = "".join(
         f"\tmov.b{widths[name[0]]} %{name}, {value};\n" for name, value in question.operands.items()

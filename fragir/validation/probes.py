@@ -33,7 +33,7 @@ _IMAGE = 512
 
 
 @dataclass
-class Outcome:
+class ProbeOutcome:
     """What the probes of one instruction gave: cases by kind, and how many differ."""
 
     ptx_hash: str
@@ -64,14 +64,14 @@ def probe(
     against: Runner | None = None,
     cases: int = 32,
     seed: int = 0,
-) -> Outcome:
+) -> ProbeOutcome:
     """All probes of an instruction on `run`: one-hot and random, against the exact product.
 
     `variant` is where A comes from. With `against` also registers full of random bits, whose
     results on `run` and `against` must agree to the bit.
     """
     ptx = emit_ptx(instruction, target, variant)
-    outcome = Outcome(hashlib.sha256(ptx.encode()).hexdigest())
+    outcome = ProbeOutcome(hashlib.sha256(ptx.encode()).hexdigest())
     kernel = _Kernel(instruction, variant, target, ptx, run)
     if instruction.family in COPIES:
         _probe_copy(kernel, outcome, cases, seed)
@@ -120,7 +120,7 @@ def _view(instruction: Instruction, name: str) -> View:
     return View.of(instruction, name)
 
 
-def _compare(kernel: _Kernel, outcome: Outcome, kind: str, matrices: Matrices) -> None:
+def _compare(kernel: _Kernel, outcome: ProbeOutcome, kind: str, matrices: Matrices) -> None:
     """Runs matrices and compares D with their exact product."""
     instruction = kernel.instruction
     cases = len(matrices["c"])
@@ -187,7 +187,7 @@ def code_image(operand: Operand, codes: Codes) -> Words:
 # Matrix copies -----------------------------------------------------------------------------------
 
 
-def _probe_copy(kernel: _Kernel, outcome: Outcome, cases: int, seed: int) -> None:
+def _probe_copy(kernel: _Kernel, outcome: ProbeOutcome, cases: int, seed: int) -> None:
     """Random elements through ldmatrix, stmatrix or movmatrix, every one where the table says."""
     rng = np.random.default_rng(seed)
     instruction = kernel.instruction
@@ -245,7 +245,9 @@ def _rows(
 # Bits --------------------------------------------------------------------------------------------
 
 
-def _probe_bits(kernel: _Kernel, other: _Kernel, outcome: Outcome, cases: int, seed: int) -> None:
+def _probe_bits(
+    kernel: _Kernel, other: _Kernel, outcome: ProbeOutcome, cases: int, seed: int
+) -> None:
     """Random bits in every operand; two machines must agree on every bit of the result.
 
     Metadata is legal. Half of the cases have numbers of moderate size instead of raw bits, so that

@@ -48,7 +48,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarQuestion:
     """One question to another instruction: a line that writes `%r0`, its registers' bits."""
 
     name: str
@@ -305,35 +305,37 @@ def others() -> Iterator[Question]:
         yield Question(f"MXF4-{f}", "F of fp4 kinds", MXF4, terms, 0.0, answers, RTX, (0, -f, 0, 0))
 
 
-def scalars() -> Iterator[Scalar]:
+def scalars() -> Iterator[ScalarQuestion]:
     """Instructions of single lanes whose bits the ISA leaves open."""
     operands = {"h1": 0x7FF7, "h2": 0x3C00, "h3": 0x3C00}
     line = "fma.rn.oob.f16 %h0, %h1, %h2, %h3; cvt.u32.u16 %r0, %h0"
     answers = {"yes": 0, "no": 0x7FFF}
-    yield Scalar("OOB", "is 0x7ff7 the NaN of fma.oob", line, operands, answers, NEW)
+    yield ScalarQuestion("OOB", "is 0x7ff7 the NaN of fma.oob", line, operands, answers, NEW)
     operands = {"h1": 0x3C00, "h2": 0x3C00, "h3": 0x7FF7}
-    yield Scalar("OOB-C", "does fma.oob look at c", line, operands, answers, NEW)
+    yield ScalarQuestion("OOB-C", "does fma.oob look at c", line, operands, answers, NEW)
     line = "cvt.rn.satfinite.s2f6x2.f32 %h0, %r1, %r2; cvt.u32.u16 %r0, %h0"
     operands = {"r1": bits32(-2.0), "r2": bits32(-5.0)}
     answers = {"-127/64": 0x8181, "-2": 0x8080}
-    yield Scalar("S2F6", "the least s2f6", line, operands, answers, (100, 103, 110, 120, 121))
+    yield ScalarQuestion(
+        "S2F6", "the least s2f6", line, operands, answers, (100, 103, 110, 120, 121)
+    )
     line = "div.approx.f32 %r0, %r1, %r2"
     operands = {"r1": bits32(4.0), "r2": bits32(2.0**127)}
     answers = {"0, as the ISA says": 0, "the quotient": bits32(2.0**-125)}
-    yield Scalar("DIV", "div.approx by 2^127", line, operands, answers, ALL)
+    yield ScalarQuestion("DIV", "div.approx by 2^127", line, operands, answers, ALL)
     # Which byte of rbits rounds which value: 1.25 goes up to 1.5 from half of its range on.
     line = "cvt.rs.satfinite.e2m1x4.f32 %h0, {%r1, %r1, %r1, %r1}, %r2; cvt.u32.u16 %r0, %h0"
     for byte in range(4):
         operands = {"r1": bits32(1.25), "r2": 0xFF << (8 * byte)}
         answers = {f"result {place}": 0x2222 + (1 << 4 * place) for place in range(4)}
-        yield Scalar(
+        yield ScalarQuestion(
             f"RS4-{byte}", f"which e2m1 takes byte {byte}", line, operands, answers, (100, 103)
         )
     # And in which order of its bits: half a step goes up with the highest bit.
     line = "cvt.rs.satfinite.e4m3x4.f32 %r0, {%r1, %r1, %r1, %r1}, %r2"
     operands = {"r1": bits32(1.0 + 2.0**-4), "r2": 0x80808080}
     answers = {"all straight": 0x39393939, "odd ones reversed": 0x38393839}
-    yield Scalar("RS8", "is a byte read backwards", line, operands, answers, (100, 103))
+    yield ScalarQuestion("RS8", "is a byte read backwards", line, operands, answers, (100, 103))
 
 
 def questions() -> tuple[Question, ...]:

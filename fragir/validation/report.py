@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from fragir.errors import FragirError
 from fragir.isa import Instruction
-from fragir.validation.probes import Outcome
+from fragir.validation.probes import ProbeOutcome
 
-Place = Literal["emulator", "gpu"]
+ProbedOn = Literal["emulator", "gpu"]
 Document = dict[str, Any]
 
 
@@ -59,7 +59,7 @@ def _jobs(only: str | None, target: str | None) -> Iterator[Job]:
             yield Job(instruction, variant, target or default_target(instruction))
 
 
-def entry_of(job: Job, outcome: Outcome | None, error: str | None = None) -> Document:
+def entry_of(job: Job, outcome: ProbeOutcome | None, error: str | None = None) -> Document:
     """The entry of a job: its outcome, or why there is none."""
     instruction, variant, target = job.key
     return {
@@ -76,7 +76,7 @@ def entry_of(job: Job, outcome: Outcome | None, error: str | None = None) -> Doc
 
 
 @dataclass
-class Report:
+class ValidationReport:
     """The results so far. `head` says where and with what; results of another head are not kept."""
 
     head: Document

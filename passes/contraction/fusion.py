@@ -37,14 +37,14 @@ from fragir.passes.contraction.product import Product, is_reduction, recognise
 from fragir.passes.contraction.scalars import erase_dead, is_scalar, owners
 
 ROW, COLUMN = "row", "column"
-Place = tuple[str | int, ...]
+ElementIndex = tuple[str | int, ...]
 """How an operand is indexed: by the row, by the column, or by a number."""
-WHOLE: Place = (ROW, COLUMN)
+WHOLE: ElementIndex = (ROW, COLUMN)
 SCHEDULE = ("tile", "warps", "stages")
 
 
 @dataclass(frozen=True)
-class Contents:
+class BufferContents:
     """What a buffer holds at (row, column): a value of the epilogue, or one from outside it."""
 
     value: SSAValue
@@ -61,8 +61,8 @@ class Fusion:
         self.function = function
         self.name = f"@{function.sym_name.data}"
         self.epilogue = Block()
-        self.contents: dict[SSAValue, Contents] = {}
-        self.reads: dict[tuple[SSAValue, Place], BlockArgument] = {}
+        self.contents: dict[SSAValue, BufferContents] = {}
+        self.reads: dict[tuple[SSAValue, ElementIndex], BlockArgument] = {}
         self.product: Product | None = None
         self.members: list[Operation] = []
         self.local: list[Operation] = []
@@ -111,7 +111,7 @@ class Fusion:
         self._check_buffer(op, output)
         if number.type != memref_type(output.type).element_type:
             fail(op, f"linalg.fill of {output.type} takes a number of that type")
-        self._write(op, output, Contents(number, op, False, True))
+        self._write(op, output, BufferContents(number, op, False, True))
 
     def _copy(self, op: memref.CopyOp) -> None:
         self._check_buffer(op, op.source)
@@ -121,7 +121,7 @@ class Fusion:
         value = self._read(op, op.source, WHOLE)
         held = self.contents.get(op.source)
         of_product, uniform = (held.of_product, held.uniform) if held else (False, False)
-        self._write(op, op.destination, Contents(value, op, of_product, uniform))
+        self._write(op, op.destination, BufferContents(value, op, of_product, uniform))
 
     def _multiply(self, op: LinalgStructuredOperation) -> None:
         if self.product is not None:
@@ -156,7 +156,7 @@ class Fusion:
             before = self._read(op, product.c, WHOLE)
             add = arith.AddfOp if isinstance(product.total, AnyFloat) else arith.AddiOp
             value = self._append(op, add(before, value))
-        self._write(op, product.c, Contents(value, op, True))
+        self._write(op, product.c, BufferContents(value, op, True))
 
     def _elementwise(self, op: LinalgStructuredOperation) -> None:
         if len(op.outputs) != 1:
@@ -185,7 +185,7 @@ class Fusion:
         for inner in op.body.block.ops:
             if isinstance(inner, ops.YieldOp):
                 result = inner.operands[0]
-                self._write(op, op.outputs[0], Contents(values.get(result, result), op, True))
+                self._write(op, op.outputs[0], BufferContents(values.get(result, result), op, True))
             else:
                 copy = inner.clone(values)
                 copy.location = op.location
@@ -198,17 +198,17 @@ class Fusion:
         self.epilogue.add_op(op)
         return op.results[0]
 
-    def _write(self, op: Operation, output: SSAValue, contents: Contents) -> None:
+    def _write(self, op: Operation, output: SSAValue, contents: BufferContents) -> None:
         self.members.append(op)
         self.contents[output] = contents
 
-    def _element(self, op: Operation, operand: SSAValue, place: Place) -> SSAValue:
+    def _element(self, op: Operation, operand: SSAValue, place: ElementIndex) -> SSAValue:
         if not is_memref(operand.type):
             return operand
         self._check_buffer(op, operand)
         return self._read(op, operand, place)
 
-    def _read(self, op: Operation, memory: SSAValue, place: Place) -> SSAValue:
+    def _read(self, op: Operation, memory: SSAValue, place: ElementIndex) -> SSAValue:
         """One element of a buffer: what was written to it, else an argument of the epilogue."""
         held = self.contents.get(memory)
         if held is not None:
@@ -229,7 +229,7 @@ class Fusion:
             self.reads[memory, place] = argument
         return self.reads[memory, place]
 
-    def _check_broadcast(self, op: Operation, memory: SSAValue, place: Place) -> None:
+    def _check_broadcast(self, op: Operation, memory: SSAValue, place: ElementIndex) -> None:
         if place == ():
             fail(op, f"{op.name} reads {memory.type}; pass the number itself as an argument")
         sizes = memref_type(memory.type).get_shape()
@@ -253,7 +253,7 @@ class Fusion:
         if not isinstance(type_.memory_space, NoneAttr):
             fail(op, f"{op.name} works on {type_}; linalg is compiled for global memory only")
 
-    def _places(self, op: LinalgStructuredOperation) -> list[Place]:
+    def _places(self, op: LinalgStructuredOperation) -> list[ElementIndex]:
         """How the operands are indexed; the loops are named by the output's map."""
         maps = maps_of(op)
         loops = [e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)]
@@ -275,7 +275,7 @@ class Fusion:
         operand: SSAValue,
         map_: AffineMap,
         names: Mapping[int, str],
-    ) -> Place:
+    ) -> ElementIndex:
         place: list[str | int] = []
         for expression in map_.results:
             if isinstance(expression, AffineDimExpr):
@@ -401,7 +401,7 @@ class Fusion:
         erase_dead(candidates, self.function.body.block)
 
 
-def shown(place: Place) -> str:
+def shown(place: ElementIndex) -> str:
     """A place as messages print it."""
     return f"({', '.join(map(str, place))})"
 

@@ -25,7 +25,7 @@ EXTREMA = {"arith.maximumf": "max", "arith.minimumf": "min"}
 Comparison = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
 
 
-class Elementwise:
+class ElementwiseWriter:
     """Writes operations of arith and math, and ptx.cvt."""
 
     def __init__(self, writer: KernelWriter):

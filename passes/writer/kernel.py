@@ -25,8 +25,8 @@ from fragir.errors import FragirError
 from fragir.isa.versions import has
 from fragir.passes.limits import allocate
 from fragir.passes.writer.constants import is_small_float, small_float_bits, tf32
-from fragir.passes.writer.elementwise import Elementwise
-from fragir.passes.writer.registers import Labels, Registers
+from fragir.passes.writer.elementwise import ElementwiseWriter
+from fragir.passes.writer.registers import Labels, RegisterNames
 from fragir.passes.writer.sharing import dies_at, reusable
 from fragir.ptx.spelling import address, float_literal, vector
 
@@ -44,7 +44,7 @@ class KernelWriter:
         self.target, self.memory, self.comments = target, memory, comments
         self.lines: list[str] = []
         self.opcodes: dict[str, None] = {}  # in the order of their first use
-        self.registers = Registers()
+        self.registers = RegisterNames()
         self.labels = Labels()
         self.names: dict[SSAValue, Names] = {}
         self._owned: set[SSAValue] = set()  # values that alone have their registers
@@ -53,7 +53,7 @@ class KernelWriter:
         self.shared = 0  # bytes used so far
         self._sizes: dict[str, str] = {}
         self._location: LocationAttr = UnknownLoc()
-        self.elementwise = Elementwise(self)
+        self.elementwise = ElementwiseWriter(self)
 
     def has(self, opcode: str) -> bool:
         """Whether the target has an opcode."""

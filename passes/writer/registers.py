@@ -9,7 +9,7 @@ _DEFAULT = {1: "p", 16: "h", 32: "r", 64: "rd"}
 _CLASS = {1: ".pred", 16: ".b16", 32: ".b32", 64: ".b64"}
 
 
-class Registers:
+class RegisterNames:
     """Hands out registers named after the value they hold and declares them.
 
     All registers of one width are declared with the untyped class (.b32 and so on), which every

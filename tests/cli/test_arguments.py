@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fragir.cli.arguments import Buffer, Struct, parse, read_array
+from fragir.cli.arguments import ArrayArgument, StructArgument, parse, read_array
 from fragir.cli.loaded import Loaded
 from fragir.errors import FragirError
 
@@ -34,10 +34,10 @@ Fragir = Callable[..., Any]
         ("f16:1", b"\x00\x3c"),
         ("bf16:1", b"\x80\x3f"),
         ("bytes:00ff10", b"\x00\xff\x10"),
-        ("bytes:@s.bin", Struct("s.bin")),
-        ("in:a.npy", Buffer("a.npy", written=False)),
-        ("out:a:b.npy", Buffer("a:b.npy", written=True)),
-        ("inout:a.npy", Buffer("a.npy", written=True)),
+        ("bytes:@s.bin", StructArgument("s.bin")),
+        ("in:a.npy", ArrayArgument("a.npy", written=False)),
+        ("out:a:b.npy", ArrayArgument("a:b.npy", written=True)),
+        ("inout:a.npy", ArrayArgument("a.npy", written=True)),
     ],
 )
 def test_parse(text: str, value: object) -> None:

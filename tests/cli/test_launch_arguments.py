@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fragir.cli.arguments import Behind, Buffer, Fields, Tensor, parse
+from fragir.cli.arguments import ArrayArgument, Behind, Fields, Tensor, parse
 from fragir.errors import FragirError
 
 Fragir = Callable[..., Any]
@@ -160,11 +160,11 @@ def test_malformed_variables(fragir: Fragir, files: Path, option: str) -> None:
 
 
 def test_parsed() -> None:
-    assert parse("ptr:a.npy") == Buffer("a.npy", written=True, if_changed=True)
+    assert parse("ptr:a.npy") == ArrayArgument("a.npy", written=True, if_changed=True)
     assert parse("struct:0=tma:t.npy,box=8x8,out,128=pointers:a.npy,null,136=bytes:00ff") == Fields(
         (
             (0, Tensor("t.npy", (8, 8), written=True)),
-            (128, Behind(Fields(((0, Buffer("a.npy", True, True)), (8, None))))),
+            (128, Behind(Fields(((0, ArrayArgument("a.npy", True, True)), (8, None))))),
             (136, b"\0\xff"),
         )
     )

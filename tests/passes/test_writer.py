@@ -9,7 +9,7 @@ import fragir
 from fragir import compiler, emulator
 from fragir.errors import FragirError
 from fragir.passes.writer.kernel import KernelWriter
-from fragir.passes.writer.registers import Registers
+from fragir.passes.writer.registers import RegisterNames
 
 
 def emit(text: str, target: str = "sm_80") -> str:
@@ -126,7 +126,7 @@ def test_parallel_move_of_a_cycle() -> None:
 
 
 def test_registers_of_one_hint_and_two_widths_do_not_meet() -> None:
-    registers = Registers()
+    registers = RegisterNames()
     names = [registers.fresh(bits, hint) for bits in (32, 64) for hint in ("a", "a1", "a", "1x")]
     assert len(set(names)) == len(names)
     declared = " ".join(registers.declarations())

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from fragir.reference import elementwise
 from fragir.reference.bounded import Bounded
 from fragir.reference.elementwise import BINARY, UNARY
-from fragir.reference.formats import FLOATS, Array, Floats, Format, round_to, spacing
+from fragir.reference.formats import FLOATS, Array, FloatFormat, Floats, round_to, spacing
 from fragir.reference.tensor_cores import chains, dot
 
 F32 = FLOATS["f32"]
-Run = Callable[[Floats, Format, np.random.Generator], Floats]
+Run = Callable[[Floats, FloatFormat, np.random.Generator], Floats]
 VALUES = [
     *(0.0, -0.0, 1.0, -1.0, 0.5, 3.25, 88.0, 127.9, 128.0, -150.0, 300.0, 1e4, 65519.0, -70000.0),
     *(2.0**127, 1e-40, 2.0**-24, -1e30, 3e38, np.inf, -np.inf, np.nan),
@@ -29,7 +29,7 @@ SLACKS = [0.0, 0.0, 2.0**-20, 0.25, 1.0, 1e5, 1e23]
 ANYTHING = [np.nan, np.inf, -np.inf, 0.0, 1.0, -2.5, 3e38]
 
 
-def operands(form: Format, generator: np.random.Generator, count: int) -> Bounded:
+def operands(form: FloatFormat, generator: np.random.Generator, count: int) -> Bounded:
     """Numbers of the format with bounds; infinities and NaN are certain or unknown."""
     value = round_to(generator.choice(VALUES, count), form)
     bound = generator.choice(SLACKS, count) * generator.choice([0.0, 1.0], count)
@@ -37,7 +37,7 @@ def operands(form: Format, generator: np.random.Generator, count: int) -> Bounde
     return Bounded(value, np.where(generator.random(count) < 0.1, np.inf, bound))
 
 
-def within(x: Bounded, form: Format, generator: np.random.Generator) -> Floats:
+def within(x: Bounded, form: FloatFormat, generator: np.random.Generator) -> Floats:
     """Numbers of the format that an execution may have for these."""
     step = generator.choice([-1.0, -0.4, 0.0, 0.7, 1.0], x.value.shape)
     slack = np.where(x.unknown, 0.0, x.bound)
@@ -51,7 +51,7 @@ def _approximate(
     allowed: Callable[[Floats, Floats], Floats],
     from_nearest: bool = False,
 ) -> Run:
-    def run(x: Floats, form: Format, generator: np.random.Generator) -> Floats:
+    def run(x: Floats, form: FloatFormat, generator: np.random.Generator) -> Floats:
         exact = true(x)
         nearest = round_to(exact, F32)
         certain = np.isinf(x) | (x == 0) | ~np.isfinite(exact)
@@ -77,7 +77,7 @@ def _of_angles(x: Floats, y: Floats) -> Floats:
     return np.where(near, np.float64(2.0**-20.5), np.float64(2.0**-14.7))
 
 
-def _exp(x: Floats, form: Format, generator: np.random.Generator) -> Floats:
+def _exp(x: Floats, form: FloatFormat, generator: np.random.Generator) -> Floats:
     scaled = round_to(x * float(np.float32(1.4426950408889634)), F32)
     return RUN["math.exp2"](scaled, form, generator)
 
@@ -123,7 +123,7 @@ TREES = st.recursive(
 Tree = Any  # a leaf's name, or an operation with its operands
 
 
-def bounds(tree: Tree, leaves: dict[str, Bounded], form: Format) -> Bounded:
+def bounds(tree: Tree, leaves: dict[str, Bounded], form: FloatFormat) -> Bounded:
     if isinstance(tree, str):
         return leaves[tree]
     name, *rest = tree
@@ -143,7 +143,7 @@ HOLDS = ("", "=", ">", ">=", "<", "<=", "<>", "o")
 
 
 def execution(
-    tree: Tree, leaves: dict[str, Floats], form: Format, generator: np.random.Generator
+    tree: Tree, leaves: dict[str, Floats], form: FloatFormat, generator: np.random.Generator
 ) -> Floats:
     if isinstance(tree, str):
         return leaves[tree]

@@ -20,7 +20,7 @@ from fragir.cli.main import main
 from fragir.errors import FragirError
 from fragir.sweeps import Plan, catalogue, runner
 from fragir.sweeps.journal import Journal
-from fragir.sweeps.work import Limits, Outcome, perform, stuck_in
+from fragir.sweeps.work import Limits, TaskOutcome, perform, stuck_in
 
 TINY = str(Path(__file__).with_name("tiny.py"))
 SOURCE = catalogue.find(TINY)
@@ -32,7 +32,7 @@ def plan(count: int, bad: str = "", sleep: float = 0.0) -> Plan:
     return Plan(3, count, {"bad": bad, "sleep": sleep})
 
 
-def timeless(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def timeless(outcomes: Sequence[TaskOutcome]) -> list[dict[str, Any]]:
     """Outcomes in the order of the tasks, without what a clock says."""
     found = ({k: v for k, v in each.items() if k != "seconds"} for each in outcomes)
     return sorted(found, key=lambda each: each["task"])
