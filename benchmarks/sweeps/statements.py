@@ -32,7 +32,7 @@ HEAD = """.version 9.2
     mov.u64 %d0, gl; mov.u64 %d1, gl; mov.u32 %r0, sh; mov.u32 %r1, 0; setp.eq.u32 %p0, %r1, 0;
     add.u32 %r2, %r0, 128; mbarrier.init.shared.b64 [%r2], 32;
 """
-TAIL = "\nMORE: nop;\nEND: ret;\n}}\n"
+TAIL = "\nMORE: membar.cta;\nEND: ret;\n}}\n"
 
 _R4 = "{%r0, %r1, %r2, %r3}"
 _R2 = "{%r0, %r1}"
@@ -74,7 +74,7 @@ vote.sync.ballot.b32 %r2, %p1, -1; vote.sync.all.pred %p1, !%p2, -1; match.any.s
 redux.sync.add.u32 %r2, %r3, -1; shfl.sync.idx.b32 %r2|%p1, %r3, 0, 31, -1; shfl.sync.bfly.b32 %r2, %r3, %r4, %r5, %r6
 elect.sync %r2|%p1, -1; activemask.b32 %r2; bar.sync 0; bar.sync 1, 32; bar.arrive 0, 64; bar.red.popc.u32 %r2, 0, %p1
 bar.red.and.pred %p1, 0, 32, !%p2; barrier.sync.aligned %r1, %r2; bar.warp.sync -1; barrier.cluster.arrive; barrier.cluster.wait
-bra END; bra.uni MORE; brx.idx %r1, TABLE; call (%r2), fn, (%r3); call (%r2), %d1, (%r3), PROTO; call fn; ret; exit; trap; brkpt; nop
+bra END; bra.uni MORE; brx.idx %r1, TABLE; call (%r2), fn, (%r3); call (%r2), %d1, (%r3), PROTO; call fn; ret; exit; trap; brkpt
 """
 _TENSOR = (
     f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {_F4}, {_R4}, {_R2}, {_F4}",

@@ -7,6 +7,7 @@ import pytest
 
 from fragir.emulator import Finding, run
 from fragir.emulator.checks.address_origins import ANYTHING, NUMBER, Origin, Origins
+from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 from fragir.ptx.reader import parse
@@ -136,7 +137,7 @@ def test_origins() -> None:
     mad.lo.u32 %r12, %r1, %r2, %r3; and.b32 %r13, %r3, 112;
     and.b32 %r14, %r3, 0x3ffff; shr.u32 %r15, %r14, 4; add.u32 %r16, %r15, 128;
     shr.u32 %r17, %r3, 3; shl.b32 %r18, %r15, 4; bfe.u32 %r19, %r4, 4, 14;"""
-    program = Program(parse(HEAD + body + "ret;\n}\n"), "k")
+    program = Program(parse(HEAD + body + "ret;\n}\n"), "k", OPCODES)
     for index, symbol in enumerate(program.symbols):
         symbol.offset = index
 

@@ -598,11 +598,14 @@ def test_faults_name_the_place(body: str, words: str) -> None:
     ("body", "words"),
     [
         ("frobnicate.u32 %r1, %r2;", r"frobnicate\.u32 is not known"),
-        ("tcgen05.fence::before_thread_sync;", r"tcgen05\.fence::before_thread_sync is not known"),
+        (
+            "tcgen05.fence::before_thread_sync;",
+            r"tcgen05\.fence::before_thread_sync is not emulated",
+        ),
         ("add.u32 %r1, %r2, %nothing;", r"%nothing is not declared"),
         ("add.u32 %r1, %r2, %rd1;", r"a \.b64 register cannot be used as \.u32"),
         ("bra NOWHERE;", r"label NOWHERE is not declared"),
-        ("cvt.s32.f32 %r1, %f1;", r"needs a rounding mode"),
+        ("cvt.s32.f32 %r1, %f1;", r"it needs one of .rni, .rzi"),
     ],
 )
 def test_refused_before_anything_runs(body: str, words: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from fragir.emulator import EmulationError, Finding, run
 from fragir.emulator.checks.register_pool import launched_with
+from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.program.program import Program
 from fragir.ptx.reader import parse
 
@@ -40,14 +41,14 @@ PTX = """
     ],
 )
 def test_registers_at_the_start(directives: str, threads: int, registers: int) -> None:
-    program = Program(parse(PTX.format(directives=directives, body="")), "k")
+    program = Program(parse(PTX.format(directives=directives, body="")), "k", OPCODES)
     assert launched_with(program, threads) == (registers, True)
 
 
 @pytest.mark.parametrize("directives", ["", ".maxntid 384", ".reqntid 384"])
 def test_unknown_registers(directives: str) -> None:
     """ptxas 13.2: "unable to determine register count at entry". No block has more than 65,536."""
-    program = Program(parse(PTX.format(directives=directives, body="")), "k")
+    program = Program(parse(PTX.format(directives=directives, body="")), "k", OPCODES)
     assert launched_with(program, 384) == (168, False)
 
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from fragir.emulator.instructions.forms import FORMS as TABLE
-from fragir.emulator.instructions.forms import why_not
+from benchmarks.sweeps.statements import split
+from fragir.emulator.instructions.table import OPCODES
 
 from .legality_forms import FORMS, REFUSED
 from .test_legality import forms_of, listed, refusal, refused_by_ptxas
@@ -40,6 +40,13 @@ def verdicts() -> list[tuple[bool, str]]:
     return [(line.startswith("taken\t"), line.partition("\t")[2]) for line in lines]
 
 
+def why_not(statement: str) -> str | None:
+    """What the table has against a statement, without its mnemonic."""
+    count = len(split(statement.partition(" ")[2].rstrip(";")))
+    problem = OPCODES.find(opcode(statement), count).problem
+    return problem.partition(": ")[2] or problem or None
+
+
 def changed(family: str) -> Iterator[str]:
     """Every form of a family with one word dropped, added or exchanged; types stay."""
     bases: dict[frozenset[str], tuple[list[str], str]] = {}
@@ -48,8 +55,8 @@ def changed(family: str) -> Iterator[str]:
             words = list(opcode(form))
             bases.setdefault(frozenset(words) - TYPES, (words, form.partition(" ")[2]))
     for words, operands in bases.values():
-        forms = [f for f in TABLE if f.head[0] == words[0]]
-        known = {w for f in forms for w in (*f.head[1:], *(x for slot, _ in f.slots for x in slot))}
+        rows = [r for r in OPCODES.rows if r.head[0] == words[0]]
+        known = {w for r in rows for w in (*r.head[1:], *(x for line in r.box for x in line.known))}
         end = len(words) - (len(words) > 1 and words[-1] in TYPES)
         places = [i for i in range(1, len(words)) if words[i] not in TYPES]
         made = [words, *(words[:i] + words[i + 1 :] for i in range(1, len(words)))]
@@ -71,7 +78,7 @@ def chosen(family: str, random: Random) -> Iterator[tuple[bool, str]]:
     taken: list[str] = []
     for statement in statements:
         words = opcode(statement)
-        reason = why_not(words)
+        reason = why_not(statement)
         if reason is not None and statement in refused:
             general = "is given twice" in reason or "is no modifier" in reason
             reasons[words[0], reason.partition(" ")[2] if general else reason].append(statement)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand
-from fragir.emulator.instructions.table import lookup
+from fragir.emulator.instructions.table import decoded
 from fragir.emulator.machine.lanes import Row, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Arena
@@ -99,11 +99,9 @@ class PlaneDecoder(Decoder):
 
     def repeat(self, ins: tree.Instruction, steering: Collection[int] = ()) -> Step:
         """The step of an instruction that moves data, on this plane."""
-        decode = lookup(ins.opcode)
-        assert decode is not None
         self.placed = self.real.placed
         self.steering = steering
         try:
-            return decode(self, ins)
+            return decoded(self, ins)
         finally:
             self.steering = ()

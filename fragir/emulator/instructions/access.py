@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
 from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
+from fragir.emulator.program.opcode import Opcode, Rule
 from fragir.ptx.tree import Sink
 
 if TYPE_CHECKING:
@@ -171,4 +172,57 @@ def _is_raw(operand: Operand) -> bool:
     return type(operand).__name__ in ("Name", "Component")
 
 
-TABLE: dict[str, Decode] = {"ld": load, "ldu": load}
+_LD_ST: tuple[Rule, ...] = (
+    width,
+    apart("volatile mmio weak nc", "cta cluster gpu"),
+    apart("volatile weak nc", "sys"),
+    apart("relaxed acquire release mmio", "local const param param::entry param::func"),
+    apart("volatile", "const param param::entry param::func"),
+    apart("relaxed acquire release volatile mmio", "ca cg cs lu cv wb wt"),
+    apart("volatile mmio", f"{L1} {HINT}"),
+    apart(L1, "ca cg cs lu cv wb wt local const shared shared::cta shared::cluster"),
+    apart(f"L2::64B L2::128B L2::256B {HINT}", "local const shared shared::cta shared::cluster"),
+    apart("mmio", "v2 v4 v8 L2::64B L2::128B L2::256B shared shared::cta shared::cluster"),
+    needs("mmio", "sys"),
+    needs("mmio", "relaxed"),
+)
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "ld",
+        "{.weak|volatile|relaxed|acquire|nc}{.mmio}{.SCOPE}"
+        "{.SPACE|const|param|param::entry|param::func}"
+        "{.ca|cg|cs|lu|cv}{.EVICT1}{.EVICT2}{.HINT}{.AHEAD}{.v2|v4|v8}.VALUE d, [a]{, p?HINT}",
+        load,
+        rules=(
+            *_LD_ST,
+            needs("relaxed acquire", SCOPE),
+            needs(SCOPE, "relaxed acquire"),
+            needs("nc", "global"),
+        ),
+        bits="load",
+        access="load",
+        address="number",
+        polls="ordered",
+        apart=True,
+    ),
+    Opcode(
+        "ldu",
+        "{.global}{.v2|v4}.VALUE d, [a]",
+        load,
+        rules=(width,),
+        bits="load",
+        access="load",
+        address="number",
+        apart=True,
+    ),
+    Opcode(
+        "st",
+        "{.weak|volatile|relaxed|release}{.mmio}{.SCOPE}{.SPACE|param|param::func}"
+        "{.wb|cg|cs|wt}{.EVICT1}{.EVICT2}{.HINT}{.v2|v4|v8}.VALUE [a], b{, p?HINT}",
+        save,
+        rules=(*_LD_ST, needs("relaxed release", SCOPE), needs(SCOPE, "relaxed release")),
+        bits="store",
+        access="store",
+    ),
+)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode, copy, elementwise, of1
+from fragir.emulator.instructions.alu import copy, elementwise, of1
 from fragir.emulator.instructions.handover import reserve
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.memory import (
@@ -17,6 +17,7 @@ from fragir.emulator.machine.memory import (
     WINDOW,
 )
 from fragir.emulator.numbers.types import kind_of
+from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -161,12 +162,14 @@ def restore_stack(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-TABLE: dict[str, Decode] = {
-    "alloca": allocate,
-    "stacksave": save_stack,
-    "stackrestore": restore_stack,
-    "cvta": convert,
-    "isspacep": is_space,
-    "mapa": in_block,
-    "getctarank": rank,
-}
+_WHERE = "SPACE|const|param|param::entry"
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("alloca", ".u32|u64 d, size{, align}", allocate),
+    Opcode("stacksave", ".u32|u64 d", save_stack),
+    Opcode("stackrestore", ".u32|u64 a", restore_stack),
+    *(Opcode(n, f".{_WHERE}.u32|u64 d, a", convert, address="same") for n in ("cvta", "cvta.to")),
+    Opcode("isspacep", f".{_WHERE} d:pred, a", is_space),
+    Opcode("mapa", "{.shared::cluster}.u32|u64 d, a, b", in_block, address="same"),
+    Opcode("getctarank", "{.shared::cluster}.u32|u64 d, a", rank, address="number"),
+)

@@ -7,41 +7,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get
-from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.bulk import bulk, shared_address
 from fragir.emulator.instructions.bulk_tensor import tensor_copy
 from fragir.emulator.instructions.mbarriers import mbarriers_at
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import where
+from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 
-def copy(d: Decoder, ins: Instruction) -> Step:
-    words = ins.opcode
-    if words[1:4] == ("reduce", "async", "bulk"):
-        return tensor_copy(d, ins) if words[4] == "tensor" else bulk(d, ins)
-    if words[1] != "async":
-        raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
-    if words[2] == "bulk":
-        return _bulk(d, ins)
-    if words[2] == "commit_group":
-        engine = d.machine.engine
-        return lambda sel, mask: engine.commit(sel, mask)
-    if words[2] in ("wait_group", "wait_all"):
-        engine = d.machine.engine
-        newest = None if words[2] == "wait_all" else d.literal(ins, 0)
-        if words[2] == "wait_group" and newest is None:
-            raise d.error(ins, "cp.async.wait_group needs a constant")
-        return lambda sel, mask: engine.wait(sel, mask, newest)
-    if words[2] == "mbarrier":
-        return _arrive(d, ins)
-    if words[2] in ("ca", "cg"):
-        return _issue(d, ins)
-    raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
+def _commit(d: Decoder, ins: Instruction) -> Step:
+    engine = d.machine.engine
+    return lambda sel, mask: engine.commit(sel, mask)
+
+
+def _wait(d: Decoder, ins: Instruction) -> Step:
+    """cp.async.wait_group, cp.async.wait_all."""
+    engine = d.machine.engine
+    newest = d.literal(ins, 0) if d.count(ins) else None
+    if newest is None and d.count(ins):
+        raise d.error(ins, "cp.async.wait_group needs a constant")
+    return lambda sel, mask: engine.wait(sel, mask, newest)
 
 
 def _issue(d: Decoder, ins: Instruction) -> Step:
@@ -131,17 +121,94 @@ def _arrive(d: Decoder, ins: Instruction) -> Step:
 # -- cp.async.bulk ---------------------------------------------------------------------------------
 
 
-def _bulk(d: Decoder, ins: Instruction) -> Step:
-    words = ins.opcode
+def _commit_bulk(d: Decoder, ins: Instruction) -> Step:
     engine = d.machine.engine
-    if words[3] == "commit_group":
-        return lambda sel, mask: engine.bulk_commit(sel, mask)
-    if words[3] == "wait_group":
-        newest = d.literal(ins, 0)
-        if newest is None:
-            raise d.error(ins, "cp.async.bulk.wait_group needs a constant")
-        return lambda sel, mask: engine.bulk_wait(sel, mask, newest)
-    return tensor_copy(d, ins) if "tensor" in words else bulk(d, ins)
+    return lambda sel, mask: engine.bulk_commit(sel, mask)
 
 
-TABLE: dict[str, Decode] = {"cp": copy}
+def _wait_bulk(d: Decoder, ins: Instruction) -> Step:
+    engine, newest = d.machine.engine, d.literal(ins, 0)
+    if newest is None:
+        raise d.error(ins, "cp.async.bulk.wait_group needs a constant")
+    return lambda sel, mask: engine.bulk_wait(sel, mask, newest)
+
+
+_REDUCES = "and|or|xor|add|inc|dec|min|max"
+_NUMBERS = "b32|b64|u32|s32|u64|s64|f16|bf16|f32|f64"
+_WIDE = "the wide modes of im2col are described by figures only"
+
+OPCODES: tuple[Opcode, ...] = (
+    *(
+        Opcode(
+            f"cp.async.{level}",
+            ".OWN.global{.HINT}{.AHEAD} [a], [b], size{, given}{, p?HINT}",
+            _issue,
+            bits="copy",
+        )
+        for level in ("ca", "cg")
+    ),
+    Opcode("cp.async.commit_group", "", _commit, bits="copy"),
+    Opcode("cp.async.wait_group", "n", _wait, bits="copy"),
+    Opcode("cp.async.wait_all", "", _wait, bits="copy"),
+    Opcode("cp.async.mbarrier.arrive", "{.noinc}{.OWN}.b64 [m]", _arrive, bits="copy"),
+    Opcode("cp.async.bulk.commit_group", "", _commit_bulk, bits="copy"),
+    Opcode("cp.async.bulk.wait_group", "{.read} n", _wait_bulk, bits="copy"),
+    Opcode("cp.async.bulk.prefetch.L2", ".global{.HINT} [a], size{, p?HINT}", bulk, bits="copy"),
+    Opcode(
+        "cp.async.bulk",
+        """
+        .shared::cta.global.TX{.ignore_oob}{.HINT}\
+            [a], [b], size{, left?ignore_oob}{, right?ignore_oob}, [m]{, p?HINT}
+        .shared::cluster.global.TX{.MULTI}{.HINT} [a], [b], size, [m]{, blocks?MULTI}{, p?HINT}
+        .shared::cluster.shared::cta.TX [a], [b], size, [m]
+        .global.shared::cta.bulk_group{.HINT}{.cp_mask}\
+            [a], [b], size{, p?HINT}{, mask?cp_mask}
+        """,
+        bulk,
+        bits="copy",
+    ),
+    Opcode(
+        "cp.reduce.async.bulk",
+        f"""
+        .shared::cluster.shared::cta.TX.{_REDUCES}.b32|u32|s32|u64 [a], [b], size, [m]
+        .global.shared::cta.bulk_group.{_REDUCES}{{.noftz}}{{.HINT}}.{_NUMBERS}\
+            [a], [b], size{{, p?HINT}}
+        """,
+        bulk,
+        bits="copy",
+    ),
+    Opcode(
+        "cp.async.bulk.prefetch.tensor",
+        f"""
+        .DIM.L2.global{{.tile|tile::gather4}}{{.HINT}} [t]{{, p?HINT}}
+        .DIM.L2.global.im2col{{.HINT}} [t], offsets{{, p?HINT}}
+        .DIM.L2.global.WIDE{{.HINT}} [t], offsets{{, p?HINT}} ! {_WIDE}
+        """,
+        tensor_copy,
+        bits="copy",
+    ),
+    Opcode(
+        "cp.async.bulk.tensor",
+        f"""
+        .DIM.shared::cta.global{{.tile|tile::gather4}}.TX{{.PAIR}}{{.HINT}}\
+            [a], [t], [m]{{, p?HINT}}
+        .DIM.shared::cluster.global{{.tile|tile::gather4}}.TX{{.MULTI}}{{.PAIR}}{{.HINT}}\
+            [a], [t], [m]{{, blocks?MULTI}}{{, p?HINT}}
+        .DIM.shared::cta.global.im2col.TX{{.PAIR}}{{.HINT}} [a], [t], [m], offsets{{, p?HINT}}
+        .DIM.shared::cluster.global.im2col.TX{{.MULTI}}{{.PAIR}}{{.HINT}}\
+            [a], [t], [m], offsets{{, blocks?MULTI}}{{, p?HINT}}
+        .DIM.shared::cta|shared::cluster.global.WIDE.TX{{.MULTI}}{{.PAIR}}{{.HINT}} ... ! {_WIDE}
+        .DIM.global.shared::cta{{.tile|tile::scatter4|im2col_no_offs}}.bulk_group{{.HINT}}\
+            [t], [a]{{, p?HINT}}
+        """,
+        tensor_copy,
+        bits="copy",
+    ),
+    Opcode(
+        "cp.reduce.async.bulk.tensor",
+        f".DIM.global.shared::cta.{_REDUCES}{{.tile|im2col_no_offs}}.bulk_group{{.HINT}}"
+        " [t], [a]{, p?HINT}",
+        tensor_copy,
+        bits="copy",
+    ),
+)

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from fragir.emulator.instructions import access, atomics
 from fragir.emulator.instructions.access import get, shape_of, stored_rows
-from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.atomics import operand_rows, operator
+from fragir.emulator.instructions.rules import needs, width
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, WINDOW, AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
 from fragir.emulator.numbers.types import I64, kind_of, width_of
+from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -193,18 +194,37 @@ def _refuse(bad: Any, address: Any, reason: str) -> None:
         raise AccessFault(reason, int(address[index]), index)
 
 
-def _later(ins: Instruction) -> bool:
-    return "async" in ins.opcode and "release" not in ins.opcode
-
-
-def _save(d: Decoder, ins: Instruction) -> Step:
-    if "bulk" in ins.opcode:
-        return fill(d, ins)
-    return store(d, ins) if _later(ins) else access.save(d, ins)
-
-
-def _reduce(d: Decoder, ins: Instruction) -> Step:
-    return reduce(d, ins) if _later(ins) else atomics.atomic(d, ins)
-
-
-TABLE: dict[str, Decode] = {"st": _save, "red": _reduce}
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("st.bulk", "{.weak}{.shared::cta} [a], size, b", fill, bits="fill", access="store"),
+    Opcode(
+        "st.async",
+        "{.weak}{.shared::cluster}.TX{.v2|v4}.b32|b64|u32|u64|s32|s64|f32|f64 [a], b, [m]",
+        store,
+        rules=(width,),
+        bits="store later",
+    ),
+    Opcode(
+        "st.async",
+        "{.mmio}.release.gpu|sys{.global}.b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
+        " [a], b",
+        access.save,
+        rules=(needs("mmio", "sys"),),
+        bits="store",
+        access="store",
+    ),
+    Opcode(
+        "red.async",
+        ".relaxed.cluster{.shared::cluster}.TX.inc|dec|min|max|and|or|xor|add.u32|s32|b32|u64|s64"
+        " [a], b, [m]",
+        reduce,
+        bits="store later",
+    ),
+    Opcode(
+        "red.async",
+        "{.mmio}.release.gpu|sys{.global}.add.u32|s32|b32|u64|s64 [a], b",
+        atomics.atomic,
+        rules=(needs("mmio", "sys"),),
+        bits="atomic",
+        access="atomic",
+    ),
+)

@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.instructions.access import get, policy, put
-from fragir.emulator.instructions.alu import Decode, Function, of2, of3
+from fragir.emulator.instructions.alu import Function, of2, of3
 from fragir.emulator.instructions.floating import KINDS, extreme, flush, ieee, modified
+from fragir.emulator.instructions.rules import HINT, apart
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.numbers.types import UINT, count_of, dtype_of, kind_of, where, width_of
+from fragir.emulator.program.opcode import Opcode
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -221,4 +223,31 @@ def act(
     return old.reshape(*positions.shape, *more)
 
 
-TABLE: dict[str, Decode] = {"atom": atomic}
+_KINDS = "VALUE|f16|f16x2|bf16|bf16x2"
+_VECTORS = apart(f"v2 v4 v8 {HINT}", "shared shared::cta shared::cluster")
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "atom",
+        "{.relaxed|acquire|release|acq_rel}{.SCOPE}{.global|SHARED}"
+        f".and|or|xor|cas|exch|add|inc|dec|min|max{{.noftz}}{{.HINT}}{{.v2|v4|v8}}.{_KINDS}"
+        " d, [a], b{, c?cas}{, p?HINT}",
+        atomic,
+        rules=(_VECTORS,),
+        bits="atomic",
+        access="atomic",
+        address="number",
+        polls="always",
+        apart=True,
+    ),
+    Opcode(
+        "red",
+        "{.relaxed|release}{.SCOPE}{.global|SHARED}"
+        f".and|or|xor|add|inc|dec|min|max{{.noftz}}{{.HINT}}{{.v2|v4|v8}}.{_KINDS}"
+        " [a], b{, p?HINT}",
+        atomic,
+        rules=(_VECTORS,),
+        bits="atomic",
+        access="atomic",
+    ),
+)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode, nothing
+from fragir.emulator.instructions.alu import nothing
+from fragir.emulator.instructions.rules import needs
 from fragir.emulator.machine.barriers import BARRIERS, flat, tell
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED
+from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -107,6 +109,11 @@ def _cluster_terminator(machine: Machine, word: str, after: int) -> Terminator:
     return run
 
 
+def _meet(d: Decoder, ins: tree.Instruction) -> Step:
+    """bar.warp.sync: the lanes meet before it."""
+    return nothing
+
+
 def _fence(d: Decoder, ins: tree.Instruction) -> Step:
     """Memory is sequentially consistent here: a fence changes nothing."""
     return nothing
@@ -127,10 +134,57 @@ def _event(d: Decoder, ins: tree.Instruction) -> Step:
     return nothing
 
 
-TABLE: dict[str, Decode] = {
-    "fence": _fence,
-    "membar": _fence,
-    "nanosleep": _sleep,
-    "griddepcontrol": _fence,
-    "pmevent": _event,
-}
+def _block_barrier(name: str, more: str) -> tuple[Opcode, ...]:
+    """bar or barrier; `more`: words that go with all of them."""
+    return (
+        Opcode(f"{name}.sync", f"{more} a{{, b}}", ends="barrier"),
+        Opcode(f"{name}.arrive", f"{more} a, b", ends="barrier"),
+        Opcode(f"{name}.red.popc", f"{more}.u32 d, a{{, b}}, p:pred", ends="barrier"),
+        *(
+            Opcode(f"{name}.red.{how}", f"{more}.pred d, a{{, b}}, p", ends="barrier")
+            for how in ("and", "or")
+        ),
+    )
+
+
+_ASYNC = "sync_restrict::shared::cluster sync_restrict::shared::cta"
+_RESTRICTED = (
+    needs("sync_restrict::shared::cluster", "acquire"),
+    needs("sync_restrict::shared::cta", "release"),
+    needs(_ASYNC, "cluster"),
+)
+_ONE_SIDE = "sync_restrict::shared::cluster|sync_restrict::shared::cta"
+
+OPCODES: tuple[Opcode, ...] = (
+    *_block_barrier("bar", ""),
+    *_block_barrier("bar.cta", ""),
+    *_block_barrier("barrier", "{.aligned}"),
+    *_block_barrier("barrier.cta", "{.aligned}"),
+    Opcode("barrier.cluster.arrive", "{.release|relaxed}{.aligned}", ends="barrier"),
+    Opcode("barrier.cluster.wait", "{.acquire}{.aligned}", ends="barrier"),
+    *(
+        Opcode(f"{name}.warp.sync", " members", _meet, together="members")
+        for name in ("bar", "barrier")
+    ),
+    Opcode("membar", ".cta|gl|sys", _fence),
+    Opcode("membar.proxy", ".alias", _fence),
+    Opcode(
+        "fence",
+        f"{{.sc|acq_rel|acquire|release}}{{.{_ONE_SIDE}}}.SCOPE",
+        _fence,
+        rules=_RESTRICTED,
+    ),
+    Opcode("fence.mbarrier_init", ".release.cluster", _fence),
+    Opcode("fence.proxy.alias", "", _fence),
+    Opcode("fence.proxy.async", "{.global|shared::cta|shared::cluster}", _fence),
+    Opcode("fence.proxy.tensormap::generic", ".release.SCOPE\n.acquire.SCOPE [a], size", _fence),
+    Opcode(
+        "fence.proxy.async::generic",
+        f".acquire|release.{_ONE_SIDE}.cluster",
+        _fence,
+        rules=_RESTRICTED,
+    ),
+    Opcode("griddepcontrol", ".launch_dependents|wait", _fence),
+    Opcode("nanosleep", ".u32 ns", _sleep, polls="always"),
+    Opcode("pmevent", "{.mask} n", _event),
+)

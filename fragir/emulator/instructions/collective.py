@@ -9,6 +9,7 @@ import numpy as np
 from fragir.emulator.instructions.alu import Decode, Function, nothing
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step, store
 from fragir.emulator.numbers.types import where, word_of
+from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,10 +270,6 @@ def elect(d: Decoder, ins: Instruction) -> Step:
     return run
 
 
-def _meet(d: Decoder, ins: Instruction) -> Step:
-    return nothing
-
-
 def set_registers(d: Decoder, ins: Instruction) -> Step:
     """setmaxnreg: registers are as many as there are."""
     count = d.literal(ins, 0)
@@ -281,14 +278,60 @@ def set_registers(d: Decoder, ins: Instruction) -> Step:
     return nothing
 
 
-TABLE: dict[str, Decode] = {
-    "shfl": shuffle,
-    "vote": by_members(vote),
-    "match": by_members(match),
-    "redux": by_members(reduce),
-    "activemask": active_mask,
-    "elect": by_members(elect),
-    "bar": _meet,
-    "barrier": _meet,
-    "setmaxnreg": set_registers,
-}
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "shfl",
+        ".sync.up|down|bfly|idx.b32 d{|p}, a, b, c, members",
+        shuffle,
+        bits="shuffle",
+        address="same",
+        together="members",
+        apart=True,
+    ),
+    Opcode(
+        "vote",
+        """
+        .sync.all|any|uni.pred d, a, members:b32
+        .sync.ballot.b32 d, a:pred, members
+        """,
+        by_members(vote),
+        bits="warp",
+        address="number",
+        together="members",
+        apart=True,
+    ),
+    Opcode(
+        "match",
+        """
+        .any.sync.b32|b64 d:b32, a, members:b32
+        .all.sync.b32|b64 d:b32{|p}, a, members:b32
+        """,
+        by_members(match),
+        bits="warp",
+        address="number",
+        together="members",
+        apart=True,
+    ),
+    Opcode(
+        "redux",
+        """
+        .sync.add|min|max.u32|s32 d, a, members
+        .sync.and|or|xor.b32 d, a, members
+        .sync.min|max{.abs}{.NaN}.f32 d, a, members:b32
+        """,
+        by_members(reduce),
+        bits="warp",
+        together="members",
+        apart=True,
+    ),
+    Opcode("activemask", ".b32 d", active_mask, address="number", apart=True),
+    Opcode(
+        "elect",
+        ".sync d|p:b32, members:b32",
+        by_members(elect),
+        address="number",
+        together="members",
+        apart=True,
+    ),
+    Opcode("setmaxnreg", ".inc|dec.sync.aligned.u32 n", set_registers, together="warp"),
+)

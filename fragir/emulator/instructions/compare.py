@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode, Function, elementwise, of2
+from fragir.emulator.instructions.alu import Function, elementwise, of2
 from fragir.emulator.instructions.floating import KINDS, flush
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import decode, encode
 from fragir.emulator.numbers.types import DTYPES, width_of, word_of
+from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -163,4 +164,35 @@ def set_value(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, d.target(ins, 0, register), sources)
 
 
-TABLE: dict[str, Decode] = {"setp": set_predicate, "set": set_value}
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "setp",
+        """
+        .eq|ne{.BOOL}.BITS d:pred{|q}, a, b{, c:pred?BOOL}
+        .CMP{.BOOL}.s16|s32|s64 d:pred{|q}, a, b{, c:pred?BOOL}
+        .UCMP{.BOOL}.u16|u32|u64 d:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.f32|f16|f16x2 d:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.f64|bf16|bf16x2 d:pred{|q}, a, b{, c:pred?BOOL}
+        """,
+        set_predicate,
+        apart=True,
+    ),
+    Opcode(
+        "set",
+        """
+        .eq|ne{.BOOL}.TRUTH.BITS d, a, b{, c:pred?BOOL}
+        .CMP{.BOOL}.TRUTH.s16|s32|s64 d, a, b{, c:pred?BOOL}
+        .UCMP{.BOOL}.TRUTH.u16|u32|u64 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.u32|s32|f32|f16.f32 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.u16|s16|u32|s32|f16.f16 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.u32|s32|f16x2.f16x2 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.TRUTH.f64 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.bf16.f16|f32 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.u16|s16|u32|s32|bf16.bf16 d, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.u32|s32|bf16x2.bf16x2 d, a, b{, c:pred?BOOL}
+        """,
+        set_value,
+        address="number",
+        apart=True,
+    ),
+)

@@ -16,7 +16,8 @@ from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import EXITED, PARKED
 from fragir.emulator.program.flow import targets
-from fragir.emulator.program.program import Routine
+from fragir.emulator.program.opcode import Opcode
+from fragir.emulator.program.program import RESULTS, Routine
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -183,3 +184,13 @@ class Control:
             self.write(sel, mask, np.where(to <= at, to | PARKED, to))
 
         return run
+
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("bra", "{.uni} label", ends="branch"),
+    Opcode("brx.idx", "{.uni} a, labels", ends="branch"),
+    Opcode("call", "{.uni} ...", ends="call"),
+    Opcode(RESULTS, "... ...", bits="results", address="number"),
+    Opcode("ret", "{.uni}", ends="return"),
+    *(Opcode(name, ends="exit") for name in ("exit", "trap", "brkpt")),
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode, Function, elementwise
+from fragir.emulator.instructions.alu import Function, elementwise
 from fragir.emulator.instructions.convert_packed import ELEMENTS, convert_pairs
 from fragir.emulator.instructions.floating import flush
 from fragir.emulator.machine.lanes import Step
@@ -15,6 +15,7 @@ from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.narrowing import narrow
 from fragir.emulator.numbers.rounding import decode, encode, quantize, rounded
 from fragir.emulator.numbers.types import DTYPES, F64, dtype_of, where, width_of
+from fragir.emulator.program.opcode import Moves, Opcode, always
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -201,4 +202,81 @@ def _integer_pack(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, d.target(ins, 0, "u32"), sources)
 
 
-TABLE: dict[str, Decode] = {"cvt": convert}
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("cvt", ".INT8.INT8 d, a", convert, bits=Moves((), always), address="same"),
+    Opcode(
+        "cvt",
+        """
+        .sat.u8.s8|INT d, a
+        .sat.s8.u8|INT d, a
+        .sat.u16.s8|s16|u32|s32|u64|s64 d, a
+        .sat.s16.u16|u32|s32|u64|s64 d, a
+        .sat.u32.s8|s16|s32|u64|s64 d, a
+        .sat.s32.u32|u64|s64 d, a
+        .sat.u64.s8|s16|s32|s64 d, a
+        .sat.s64.u64 d, a
+        .RND{.sat}.f16|f64.INT8 d, a
+        .RND{.ftz}{.sat}.f32.INT8|f64 d, a
+        .RND.bf16.INT d, a
+        .IRND{.ftz}{.sat}.INT8.f32 d, a
+        .IRND{.sat}.INT8.f16|f64 d, a
+        .IRND.INT.bf16 d, a
+        {.IRND}{.sat}.f16.f16 d, a
+        {.IRND}{.sat}.f64.f64 d, a
+        {.IRND}{.ftz}{.sat}.f32.f32 d, a
+        {.IRND}.bf16.bf16 d, a
+        {.RND}.bf16.f16 d, a
+        {.RND}.f16|f64.bf16 d, a
+        {.RND}{.ftz}.f32.bf16 d, a
+        {.ftz}{.sat}.f32.f16 d, a
+        {.ftz}{.sat}.f64.f32 d, a
+        {.sat}.f64.f16 d, a
+        .RND{.sat}.f16.f64 d, a
+        .RND.bf16.f64 d, a
+        .RND{.ftz}{.sat}.f16.f32 d, a
+        .RND{.ftz}.bf16.f32 d, a
+        .rn|rz{.satfinite}{.relu}.f16|bf16|tf32.f32 d, a
+        .rna{.satfinite}.tf32.f32 d, a
+        """,
+        convert,
+        address="same",
+    ),
+    Opcode(
+        "cvt",
+        """
+        .rn|rz{.satfinite}{.relu}.f16x2|bf16x2.f32 d, a, b
+        .rn.satfinite{.relu}.NARROWx2|s2f6x2.f32 d, a, b
+        .rz|rp{.satfinite}.ue8m0x2.f32 d, a, b
+        """,
+        convert,
+        bits="halves",
+        address="same",
+    ),
+    Opcode(
+        "cvt",
+        """
+        .rs{.satfinite}{.relu}.f16x2|bf16x2.f32 d, a, b, r:b32
+        .rs.satfinite{.relu}.NARROWx4.f32 d, a:f32x4, r:b32
+        .rn.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.f32 d, a, b, s:b16
+        .rn.satfinite{.relu}.scaled::n2::ue8m0.s2f6x2.bf16x2 d, a, s:b16
+        .rn.satfinite{.relu}.NARROWx2.f16x2|bf16x2 d, a
+        .rn.satfinite{.relu}.s2f6x2.bf16x2 d, a
+        .rn{.relu}.f16x2.NARROWx2 d, a
+        .rn{.satfinite}{.relu}.bf16x2.NARROWx2|s2f6x2 d, a
+        .rn{.satfinite}{.relu}.scaled::n2::ue8m0.bf16x2.NARROWx2|s2f6x2 d, a, s:b16
+        .rz|rp{.satfinite}.ue8m0x2.bf16x2 d, a
+        .rn.bf16x2.ue8m0x2 d, a
+        """,
+        convert,
+        address="same",
+    ),
+    Opcode(
+        "cvt.pack",
+        """
+        .sat.u16|s16.s32 d:u32, a, b
+        .sat.u8|s8|u4|s4|u2|s2.s32.b32 d:u32, a:2, b:2, c:b32
+        """,
+        convert,
+        address="same",
+    ),
+)

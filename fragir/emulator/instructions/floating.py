@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.alu import Decode, Function, elementwise, of1
+from fragir.emulator.instructions.alu import Function, elementwise, of1
 from fragir.emulator.instructions.approximate import approximate
 from fragir.emulator.instructions.signs import (
     PROPERTIES,
@@ -36,6 +36,7 @@ from fragir.emulator.numbers.rounding import (
     to_odd,
 )
 from fragir.emulator.numbers.types import F64, OOB_NAN, where
+from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
@@ -347,25 +348,100 @@ def _test(d: Decoder, ins: Instruction) -> Step:
     return elementwise(function, d.target(ins, 0, "pred"), [d.source(ins, 1, register)])
 
 
-TABLE: dict[str, Decode] = {
-    "add": _arithmetic,
-    "sub": _arithmetic,
-    "mul": _arithmetic,
-    "fma": _arithmetic,
-    "mad": _arithmetic,
-    "div": _arithmetic,
-    "rcp": _arithmetic,
-    "sqrt": _arithmetic,
-    "rsqrt": _approximation,
-    "ex2": _approximation,
-    "lg2": _approximation,
-    "sin": _approximation,
-    "cos": _approximation,
-    "tanh": _approximation,
-    "min": _extreme,
-    "max": _extreme,
-    "neg": _sign,
-    "abs": _sign,
-    "copysign": _sign,
-    "testp": _test,
+_PRODUCT = """
+    {.RND}{.ftz}{.sat}.f32 d, a, b
+    {.RND}{.ftz}.f32x2 d, a, b
+    {.RND}.f64 d, a, b
+    {.rn}{.ftz}{.sat}.f16|f16x2 d, a, b
+    {.rn}.bf16|bf16x2 d, a, b
+"""
+_SUM = f"""{_PRODUCT}
+    {{.RND}}{{.sat}}.f32.f16|bf16 d, a:2, b:1
+"""
+_SUMS: dict[str, dict[str, Any]] = {
+    "add": {"address": "sum"},
+    "sub": {"address": "difference", "cancels": True},
 }
+
+OPCODES: tuple[Opcode, ...] = (
+    *(Opcode(name, _SUM, _arithmetic, **more) for name, more in _SUMS.items()),
+    Opcode("mul", _PRODUCT, _arithmetic),
+    Opcode(
+        "fma",
+        """
+        .RND{.ftz}{.sat}.f32 d, a, b, c
+        .RND{.ftz}.f32x2 d, a, b, c
+        .RND.f64 d, a, b, c
+        .rn{.ftz}{.sat}.f16|f16x2 d, a, b, c
+        .rn{.ftz}.relu.f16|f16x2 d, a, b, c
+        .RND{.relu}.bf16|bf16x2 d, a, b, c
+        .rn.oob{.sat|relu}.f16|f16x2 d, a, b, c
+        .RND.oob{.relu}.bf16|bf16x2 d, a, b, c
+        .RND{.sat}.f32.f16|bf16 d, a:2, b:2, c:1
+        """,
+        _arithmetic,
+        address="product",
+    ),
+    Opcode(
+        "mad",
+        """
+        .RND{.ftz}{.sat}.f32 d, a, b, c
+        .RND.f64 d, a, b, c
+        """,
+        _arithmetic,
+        address="product",
+    ),
+    Opcode("div", ".approx|RND{.ftz}.f32 d, a, b\n.RND.f64 d, a, b", _arithmetic, address="number"),
+    Opcode("div.full", "{.ftz}.f32 d, a, b", _arithmetic, address="number"),
+    Opcode(
+        "rcp",
+        """
+        .approx|RND{.ftz}.f32 d, a
+        .RND.f64 d, a
+        .approx|RND.ftz.f64 d, a
+        """,
+        _arithmetic,
+    ),
+    Opcode("sqrt", ".approx|RND{.ftz}.f32 d, a\n.RND.f64 d, a", _arithmetic),
+    Opcode("rsqrt", ".approx{.ftz}.f32|f64 d, a", _approximation),
+    *(Opcode(name, ".approx{.ftz}.f32 d, a", _approximation) for name in ("sin", "cos", "lg2")),
+    Opcode(
+        "ex2",
+        """
+        .approx{.ftz}.f32 d, a
+        .approx.f16|f16x2 d, a
+        .approx.ftz.bf16|bf16x2 d, a
+        """,
+        _approximation,
+    ),
+    Opcode("tanh", ".approx.f32|f16|f16x2|bf16|bf16x2 d, a", _approximation),
+    *(
+        Opcode(
+            name,
+            """
+            .f64 d, a, b
+            {.ftz}{.NaN}.f32|f16|f16x2 d, a, b
+            {.NaN}.bf16|bf16x2 d, a, b
+            {.ftz}{.NaN}.xorsign.abs.f32|f16|f16x2 d, a, b
+            {.NaN}.xorsign.abs.bf16|bf16x2 d, a, b
+            {.ftz}{.NaN}{.abs}.f32 d, a, b, c
+            """,
+            _extreme,
+            address="either",
+        )
+        for name in ("min", "max")
+    ),
+    *(
+        Opcode(name, "{.ftz}.f32|f16|f16x2 d, a\n.f64|bf16|bf16x2 d, a", _sign)
+        for name in ("neg", "abs")
+    ),
+    Opcode("copysign", ".f32|f64 d, a, b", _sign),
+    Opcode(
+        "testp",
+        """
+        .finite|infinite|number|notanumber|normal|subnormal.f32|f64 d:pred, a
+        .f32|f64 d:pred, a ! what it tests without a property is not documented
+        """,
+        _test,
+    ),
+)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode, Function, elementwise, nothing, of1, of3
+from fragir.emulator.instructions.alu import Decode, Function, elementwise, of1, of3
 from fragir.emulator.instructions.integer_bits import (
     PERMUTATIONS,
     bit_mask,
@@ -27,6 +27,8 @@ from fragir.emulator.instructions.integer_bits import (
 )
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.numbers.types import dtype_of, where, width_of
+from fragir.emulator.program.opcode import Constant, Logic, Moves, Opcode, by_bytes
+from fragir.emulator.program.syntax import Words
 from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
@@ -367,51 +369,119 @@ def _extend(d: Decoder, ins: Instruction) -> Step:
     return _generic(extend(kind[0] == "s", "wrap" in ins.opcode), [kind, "u32"], kind)(d, ins)
 
 
-def _add(d: Decoder, ins: Instruction) -> Step:
-    return (carry if "cc" in ins.opcode else simple)(d, ins)
+def _picks(words: Words, constant: Constant) -> bool:
+    """prmt keeps bytes whole unless it is known to spread a sign."""
+    selector = constant(3)
+    return len(words) == 2 and not (selector is not None and selector & 0x8888)
 
 
-def _mad(d: Decoder, ins: Instruction) -> Step:
-    return (carry if "cc" in ins.opcode else multiply)(d, ins)
+#: addc, subc.
+_WITH_CARRY = """
+    {.cc}.u32|s32|u64|s64 d, a, b
+    .u16|s16 d, a, b
+    .sat.s32 d, a, b
+"""
+_SHIFT = Moves((2,), by_bytes(2))
+_DIFFERENCE: dict[str, Any] = {"address": "difference", "cancels": True}
 
-
-TABLE: dict[str, Decode] = {
-    "add": _add,
-    "sub": _add,
-    "addc": carry,
-    "subc": carry,
-    "mul": multiply,
-    "mad": _mad,
-    "madc": carry,
-    "mul24": multiply,
-    "mad24": multiply,
-    "div": simple,
-    "rem": simple,
-    "min": simple,
-    "max": simple,
-    "abs": simple,
-    "neg": simple,
-    "and": simple,
-    "or": simple,
-    "xor": simple,
-    "not": simple,
-    "cnot": _logical_zero,
-    "popc": simple,
-    "clz": simple,
-    "brev": simple,
-    "sad": _absolute_difference,
-    "shl": shift,
-    "shr": shift,
-    "shf": _funnel,
-    "bfind": _find,
-    "fns": _generic(find_nth, ["u32", "u32", "s32"], "u32"),
-    "bfe": _extract,
-    "bfi": _insert,
-    "lop3": _look_up,
-    "prmt": _permute,
-    "dp4a": _dot,
-    "dp2a": _dot,
-    "bmsk": _bit_mask,
-    "szext": _extend,
-    "nop": lambda d, ins: nothing,
-}
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "add",
+        """
+        .INT|u16x2|s16x2|u8x4|s8x4 d, a, b
+        .sat.u32|s32|u16x2|s16x2|u8x4|s8x4 d, a, b
+        """,
+        simple,
+        address="sum",
+    ),
+    Opcode(
+        "sub",
+        """
+        .INT|u16x2|s16x2|u8x4|s8x4 d, a, b
+        .sat.s32|u8x4|s8x4 d, a, b
+        """,
+        simple,
+        **_DIFFERENCE,
+    ),
+    Opcode("add", ".cc.u32|s32|u64|s64 d, a, b", carry, address="sum"),
+    Opcode("sub", ".cc.u32|s32|u64|s64 d, a, b", carry, **_DIFFERENCE),
+    Opcode("addc", _WITH_CARRY, carry, address="sum"),
+    Opcode("subc", _WITH_CARRY, carry, address="difference"),
+    *(Opcode(f"mul.{half}", ".INT d, a, b", multiply) for half in ("lo", "hi")),
+    Opcode("mul.wide", ".u16|s16|u32|s32 d:wide, a, b", multiply),
+    *(Opcode(f"mul24.{half}", ".u32|s32 d, a, b", multiply) for half in ("lo", "hi")),
+    Opcode("mad.lo", ".INT d, a, b, c", multiply, address="product"),
+    Opcode("mad.hi", ".INT d, a, b, c", multiply, address="product"),
+    Opcode("mad.hi", ".sat.s32 d, a, b, c", multiply, address="product"),
+    Opcode("mad.wide", ".u16|s16|u32|s32 d:wide, a, b, c:wide", multiply, address="product"),
+    *(
+        Opcode(f"mad.{half}", ".cc.u32|s32|u64|s64 d, a, b, c", carry, address="product")
+        for half in ("lo", "hi")
+    ),
+    Opcode(
+        "madc.lo", "{.cc}.u32|s32|u64|s64 d, a, b, c\n.u16|s16 d, a, b, c", carry, address="product"
+    ),
+    Opcode(
+        "madc.hi",
+        """
+        {.cc}.u32|s32|u64|s64 d, a, b, c
+        .u16|s16 d, a, b, c
+        .sat.s32 d, a, b, c
+        """,
+        carry,
+        address="product",
+    ),
+    Opcode("mad24.lo", ".u32|s32 d, a, b, c", multiply, address="product"),
+    Opcode("mad24.hi", ".u32|s32 d, a, b, c\n.sat.s32 d, a, b, c", multiply, address="product"),
+    *(Opcode(name, ".INT d, a, b", simple, address="number") for name in ("div", "rem")),
+    *(
+        Opcode(
+            name,
+            """
+            .INT|u16x2|s16x2|u8x4|s8x4 d, a, b
+            .relu.s32|s16x2|s8x4 d, a, b
+            """,
+            simple,
+            address="either",
+        )
+        for name in ("min", "max")
+    ),
+    Opcode("abs", ".s16|s32|s64 d, a", simple),
+    Opcode("neg", ".s16|s32|s64|u16x2|s16x2|s8x4 d, a", simple),
+    Opcode("sad", ".INT d, a, b, c", _absolute_difference),
+    Opcode("and", ".BITS|pred d, a, b", simple, bits=Logic(0xC0, 2), address="masked"),
+    Opcode("or", ".BITS|pred d, a, b", simple, bits=Logic(0xFC, 2), address="sum"),
+    Opcode("xor", ".BITS|pred d, a, b", simple, bits=Logic(0x3C, 2), address="sum", cancels=True),
+    Opcode("not", ".BITS|pred d, a", simple, bits=Logic(0x0F, 1)),
+    Opcode("cnot", ".BITS d, a", _logical_zero),
+    Opcode("shl", ".BITS d, a, b:u32", shift, bits=_SHIFT),
+    Opcode("shr", ".BITS|INT d, a, b:u32", shift, bits=_SHIFT, address="shifted"),
+    *(
+        Opcode(f"shf.{way}", ".clamp|wrap.b32 d, a, b, c", _funnel, bits=Moves((3,), by_bytes(3)))
+        for way in "lr"
+    ),
+    Opcode("popc", ".b32|b64 d:u32, a", simple, address="number"),
+    Opcode("clz", ".b32|b64 d:u32, a", simple, address="number"),
+    Opcode("brev", ".b32|b64 d, a", simple, bits=Moves()),
+    Opcode("bfind", "{.shiftamt}.u32|s32|u64|s64 d:u32, a", _find, address="number"),
+    Opcode(
+        "fns", ".b32 d, a, b, c", _generic(find_nth, ["u32", "u32", "s32"], "u32"), address="number"
+    ),
+    Opcode(
+        "bfe",
+        ".u32|s32|u64|s64 d, a, b:u32, c:u32",
+        _extract,
+        bits=Moves((2, 3), by_bytes(2, 3)),
+        address="shifted",
+    ),
+    Opcode("bfi", ".b32|b64 d, a, b, c:u32, e:u32", _insert, bits=Moves((3, 4), by_bytes(3, 4))),
+    Opcode("lop3", ".b32 d, a, b, c, i:imm", _look_up, bits=Logic(None, 3)),
+    Opcode("lop3", ".and|or.b32 d|p, a, b, c, i:imm, q:pred", _look_up),
+    Opcode(
+        "prmt", "{.f4e|b4e|rc8|ecl|ecr|rc16}.b32 d, a, b, c", _permute, bits=Moves((3,), _picks)
+    ),
+    Opcode("dp4a", ".u32|s32.u32|s32 d, a, b, c", _dot),
+    *(Opcode(f"dp2a.{half}", ".u32|s32.u32|s32 d, a, b, c", _dot) for half in ("lo", "hi")),
+    Opcode("bmsk", ".clamp|wrap.b32 d, a, b", _bit_mask),
+    Opcode("szext", ".clamp|wrap.u32|s32 d, a, b", _extend),
+)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get
-from fragir.emulator.instructions.alu import Decode, elementwise, of1, sequence
+from fragir.emulator.instructions.alu import elementwise, of1, sequence
 from fragir.emulator.instructions.async_store import positions
-from fragir.emulator.instructions.bulk import MBARRIER
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault, DeviceMemory
 from fragir.emulator.machine.transfers import Transfer
+from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from fragir.ptx.tree import Instruction
 
 SIZE = 16
-
-
-def control(d: Decoder, ins: Instruction) -> Step:
-    word = ins.opcode[1]
-    if word == "try_cancel" and "async" in ins.opcode and MBARRIER in ins.opcode:
-        return _try(d, ins)
-    if word == "query_cancel":
-        return _query(d, ins)
-    raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
 
 
 def _try(d: Decoder, ins: Instruction) -> Step:
@@ -112,4 +103,18 @@ def _query(d: Decoder, ins: Instruction) -> Step:
     return elementwise(parts["xyz".index(axis)], d.target(ins, 0, "u32"), [low])
 
 
-TABLE: dict[str, Decode] = {"clusterlaunchcontrol": control}
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "clusterlaunchcontrol.try_cancel.async",
+        "{.shared::cta}.TX{.multicast::cluster::all}.b128 [a], [m]",
+        _try,
+    ),
+    Opcode("clusterlaunchcontrol.query_cancel.is_canceled", ".pred.b128 d, a", _query),
+    Opcode("clusterlaunchcontrol.query_cancel.get_first_ctaid", ".v4.b32.b128 d, a", _query),
+    *(
+        Opcode(
+            f"clusterlaunchcontrol.query_cancel.get_first_ctaid::{axis}", ".b32.b128 d, a", _query
+        )
+        for axis in "xyz"
+    ),
+)

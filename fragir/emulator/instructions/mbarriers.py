@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.access import get, put
-from fragir.emulator.instructions.alu import Decode
+from fragir.emulator.instructions.rules import apart, needs
 from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.mbarriers import FIELD, LIVE, NONE, misused, pack, unpack, update
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import I64
+from fragir.emulator.program.opcode import Opcode
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -47,24 +48,6 @@ def _own(machine: Machine, at: I64, lanes: I64) -> None:
 
 def _space(d: Decoder, ins: tree.Instruction) -> str:
     return d.space(ins)
-
-
-def mbarrier(d: Decoder, ins: tree.Instruction) -> Step:
-    word = ins.opcode[1]
-    decode = {
-        "init": _init,
-        "inval": _inval,
-        "arrive": _arrive,
-        "arrive_drop": _arrive,
-        "expect_tx": _expect,
-        "complete_tx": _expect,
-        "test_wait": _wait,
-        "try_wait": _wait,
-        "pending_count": _pending,
-    }.get(word)
-    if decode is None:
-        raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
-    return decode(d, ins)
 
 
 def _init(d: Decoder, ins: tree.Instruction) -> Step:
@@ -238,4 +221,49 @@ def tell_mbarrier(machine: Machine, kind: Event, at: I64, lanes: I64) -> None:
             hook.on_mbarrier(kind, int(position), lanes[at == position])
 
 
-TABLE: dict[str, Decode] = {"mbarrier": mbarrier}
+_ORDER = (
+    needs("relaxed release acquire", "cta cluster"),
+    needs("cta cluster", "relaxed release acquire"),
+)
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("mbarrier.init", "{.OWN}.b64 [m], count", _init, bits="new mbarrier", address="number"),
+    Opcode("mbarrier.inval", "{.OWN}.b64 [m]", _inval, bits="mbarrier", address="number"),
+    *(
+        Opcode(
+            f"mbarrier.{word}",
+            "{.relaxed}{.cta|cluster}{.SHARED}.b64 [m], bytes",
+            _expect,
+            rules=_ORDER,
+            bits="mbarrier",
+            address="number",
+        )
+        for word in ("expect_tx", "complete_tx")
+    ),
+    *(
+        Opcode(
+            f"mbarrier.{word}",
+            "{.expect_tx|noComplete}{.release|relaxed}{.cta|cluster}{.SHARED}.b64 d, [m]{, count}",
+            _arrive,
+            rules=(*_ORDER, apart("noComplete", "relaxed cluster shared::cluster")),
+            bits="mbarrier",
+            address="number",
+        )
+        for word in ("arrive", "arrive_drop")
+    ),
+    *(
+        Opcode(
+            f"mbarrier.{word}",
+            f"{{.parity}}{{.acquire|relaxed}}{{.cta|cluster}}{{.OWN}}.b64 d:pred, [m], state{more}",
+            _wait,
+            rules=_ORDER,
+            bits="mbarrier",
+            address="number",
+            polls="always",
+        )
+        for word, more in (("test_wait", ""), ("try_wait", "{, ns}"))
+    ),
+    Opcode(
+        "mbarrier.pending_count", ".b64 d:u32, state", _pending, bits="mbarrier", address="number"
+    ),
+)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Decode, copy, elementwise, nothing, of3, sequence
+from fragir.emulator.instructions.alu import copy, elementwise, nothing, of3, sequence
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.numbers.types import UINT, where, width_of
+from fragir.emulator.program.opcode import Constant, Moves, Opcode, always
+from fragir.emulator.program.syntax import Words
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -163,4 +165,37 @@ def select_sign(d: Decoder, ins: tree.Instruction) -> Step:
     )
 
 
-TABLE: dict[str, Decode] = {"mov": move, "selp": select, "slct": select_sign}
+def _is_no_predicate(words: Words, constant: Constant) -> bool:
+    return words[-1] != "pred"
+
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode(
+        "mov",
+        """
+        .INT|BITS|f32|f64|pred|b128 d, a
+        .v2.INT|BITS|f32|f64 d:v, a:v
+        .v4.u16|u32|s16|s32|b16|b32|f32 d:v, a:v
+        """,
+        move,
+        bits=Moves((), _is_no_predicate),
+        address="same",
+    ),
+    Opcode(
+        "selp",
+        ".INT|BITS|f32|f64 d, a, b, c:pred",
+        select,
+        bits=Moves((3,), always),
+        address="either",
+    ),
+    Opcode(
+        "slct",
+        """
+        .INT|BITS|f32|f64.s32 d, a:1, b:1, c:2
+        {.ftz}.INT|BITS|f32|f64.f32 d, a:1, b:1, c:2
+        """,
+        select_sign,
+        bits=Moves((3,)),
+        address="either",
+    ),
+)

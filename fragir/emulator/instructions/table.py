@@ -1,11 +1,10 @@
-"""From opcodes to the functions that decode them, a table for each family."""
+"""The table of opcodes: the rows of all families, and those that a user adds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.instructions import (
     access,
@@ -16,12 +15,14 @@ from fragir.emulator.instructions import (
     barriers,
     collective,
     compare,
+    control,
     convert,
     floating,
     hints,
     integer,
     launch_control,
     mbarriers,
+    missing,
     moves,
     tensor_map_changes,
     video,
@@ -30,76 +31,63 @@ from fragir.emulator.instructions import (
 )
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.lanes import Step
-from fragir.emulator.numbers.types import DTYPES
+from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.emulator.program.program import Placed
 from fragir.ptx import tree
 
-if TYPE_CHECKING:
-    from fragir.emulator.instructions.alu import Decode
-
-
-def types_last(ins: tree.Instruction) -> tree.Instruction:
-    """Arithmetic written `add.f32.rn`, as ptxas takes it too, with its types at the end."""
-    words = ins.opcode
-    if words[-1] in DTYPES or words[0] not in REORDERED:
-        return ins
-    types = [w for w in words if w in DTYPES]
-    return replace(ins, opcode=(*(w for w in words if w not in DTYPES), *types))
-
-
-@cache
-def tables() -> tuple[dict[str, Decode], dict[str, Decode]]:
-    """(integer and common table, floating-point table), by first opcode word."""
-
-    common: dict[str, Decode] = {}
-    families: Sequence[Any] = (
-        integer,
-        access,
-        addresses,
-        hints,
-        async_copy,
-        async_store,
-        atomics,
-        barriers,
-        collective,
-        compare,
-        convert,
-        launch_control,
-        mbarriers,
-        moves,
-        tensor_map_changes,
-        video,
-        warp_matrix,
-        wgmma,
-    )
-    for family in families:
-        common.update(family.TABLE)
-    return common, floating.TABLE
-
-
-def lookup(opcode: tuple[str, ...]) -> Decode | None:
-    """The decode function of an opcode; floating-point types choose the other table."""
-    common, floats = tables()
-    if opcode[-1] in FLOAT_KINDS and opcode[0] in floats:
-        return floats[opcode[0]]
-    return common.get(opcode[0]) or floats.get(opcode[0])
-
-
-#: Instructions whose decoding takes the types from the end of the opcode.
-REORDERED = frozenset(
-    "add sub mul fma mad div rcp sqrt rsqrt ex2 lg2 sin cos tanh min max neg abs copysign testp "
-    "set setp slct addc subc".split()
+_FAMILIES = (
+    integer,
+    floating,
+    compare,
+    convert,
+    moves,
+    video,
+    access,
+    addresses,
+    hints,
+    atomics,
+    async_copy,
+    async_store,
+    barriers,
+    collective,
+    launch_control,
+    mbarriers,
+    tensor_map_changes,
+    warp_matrix,
+    wgmma,
+    control,
+    missing,
 )
+OPCODES = Opcodes(row for family in _FAMILIES for row in family.OPCODES)
 
 
-FLOAT_KINDS = {"f16", "bf16", "f16x2", "bf16x2", "f32", "f32x2", "f64"}
+def register(row: Opcode) -> None:
+    """Add an opcode, or more forms of one; programs that are launched from now on may use it."""
+    OPCODES.register(row)
+
+
+@contextmanager
+def registered(row: Opcode) -> Iterator[None]:
+    """The same for a while."""
+    OPCODES.register(row)
+    try:
+        yield
+    finally:
+        OPCODES.remove(row)
+
+
+def decoded(d: Decoder, ins: tree.Instruction) -> Step:
+    """The step of an instruction, its words in the order of its row, without its guard."""
+    found = d.program.opcodes.find(ins.opcode, len(ins.operands))
+    if found.opcode is None or found.opcode.decode is None:
+        raise d.error(ins, found.problem or f"{ins.mnemonic} is no step")
+    if found.words != ins.opcode:
+        ins = replace(ins, opcode=found.words)
+    step: Step = found.opcode.decode(d, ins)
+    return step
 
 
 def step_of(d: Decoder, placed: Placed) -> Step:
     """Decode one instruction, without its guard."""
     d.placed = placed
-    ins = types_last(placed.ins)
-    decode = lookup(ins.opcode)
-    if decode is None:
-        raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
-    return decode(d, ins)
+    return decoded(d, placed.ins)

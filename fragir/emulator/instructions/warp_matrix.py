@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
+from fragir.emulator.program.opcode import Moves, Opcode, always
 from fragir.emulator.program.program import Register
 from fragir.emulator.tensor_cores import (
     Ldmatrix,
@@ -374,10 +374,41 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
     return run_store
 
 
-TABLE: dict[str, Decode] = {
-    "mma": _mma,
-    "wmma": _wmma,
-    "ldmatrix": _load_matrix,
-    "stmatrix": _store_matrix,
-    "movmatrix": _move_matrix,
-}
+_WARP: dict[str, Any] = {"together": "warp"}
+_MATRIX: dict[str, Any] = {"bits": "matrix", "address": "number", "apart": True, **_WARP}
+
+#: The words are read where the operation is built (`tensor_cores/opcode.py`).
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("mma", "... d, ...", _mma, **_MATRIX),
+    Opcode("wmma.mma", "... d, a, b, c", _wmma, **_MATRIX),
+    Opcode(
+        "wmma.load",
+        "... d, [a]{, stride}",
+        _wmma,
+        bits="load fragment",
+        access="load",
+        address="number",
+        apart=True,
+        **_WARP,
+    ),
+    Opcode(
+        "wmma.store",
+        "... [a], b{, stride}",
+        _wmma,
+        bits="store fragment",
+        access="store",
+        **_WARP,
+    ),
+    Opcode(
+        "ldmatrix",
+        "... d, [a]",
+        _load_matrix,
+        bits="load",
+        access="load",
+        address="number",
+        apart=True,
+        **_WARP,
+    ),
+    Opcode("stmatrix", "... [a], b", _store_matrix, bits="store", access="store", **_WARP),
+    Opcode("movmatrix", "... d, a", _move_matrix, bits=Moves((), always), **_WARP),
+)

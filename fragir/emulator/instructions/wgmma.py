@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.alu import Decode
 from fragir.emulator.instructions.warp_matrix import operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.program.program import Register
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
@@ -148,23 +148,29 @@ def _mma(d: Decoder, ins: tree.Instruction) -> Step:
     return run
 
 
-def wgmma(d: Decoder, ins: tree.Instruction) -> Step:
+def _fence(d: Decoder, ins: tree.Instruction) -> Step:
     machine = d.machine
-    match ins.opcode[1]:
-        case "mma_async":
-            return _mma(d, ins)
-        case "fence":
-            return lambda sel, mask: machine.wgmma.fence(whole_warps(sel, mask))
-        case "commit_group":
-            return lambda sel, mask: machine.wgmma.commit(whole_warps(sel, mask))
-        case "wait_group":
-            newest = d.literal(ins, 0)
-            if newest is None or newest < 0:
-                raise d.error(ins, "wgmma.wait_group needs a constant")
-            number = newest
-            return lambda sel, mask: machine.wgmma.wait(whole_warps(sel, mask), number)
-        case _:
-            raise d.error(ins, f"the instruction {ins.mnemonic} is not known")
+    return lambda sel, mask: machine.wgmma.fence(whole_warps(sel, mask))
 
 
-TABLE: dict[str, Decode] = {"wgmma": wgmma}
+def _commit(d: Decoder, ins: tree.Instruction) -> Step:
+    machine = d.machine
+    return lambda sel, mask: machine.wgmma.commit(whole_warps(sel, mask))
+
+
+def _wait(d: Decoder, ins: tree.Instruction) -> Step:
+    machine, newest = d.machine, d.literal(ins, 0)
+    if newest is None or newest < 0:
+        raise d.error(ins, "wgmma.wait_group needs a constant")
+    number = newest
+    return lambda sel, mask: machine.wgmma.wait(whole_warps(sel, mask), number)
+
+
+_ALL: dict[str, Any] = {"bits": "wgmma", "together": "warp"}
+
+OPCODES: tuple[Opcode, ...] = (
+    Opcode("wgmma.mma_async", "... d, ...", _mma, accumulates=True, apart=True, **_ALL),
+    Opcode("wgmma.fence", ".sync.aligned", _fence, **_ALL),
+    Opcode("wgmma.commit_group", ".sync.aligned", _commit, **_ALL),
+    Opcode("wgmma.wait_group", ".sync.aligned n", _wait, **_ALL),
+)

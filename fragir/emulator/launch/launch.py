@@ -14,11 +14,9 @@ from fragir.emulator.checks.hooks import instrument, overriding
 from fragir.emulator.checks.selection import hooks_for
 from fragir.emulator.instructions.collective import is_collective, needs
 from fragir.emulator.instructions.control import Control, guarded
-from fragir.emulator.instructions.forms import why_not
 from fragir.emulator.instructions.handover import FRAME
-from fragir.emulator.instructions.operand_counts import miscounted
 from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.instructions.table import lookup, step_of
+from fragir.emulator.instructions.table import OPCODES, step_of
 from fragir.emulator.instructions.warp_matrix import fusible, mma_group
 from fragir.emulator.instructions.wgmma import needs_warpgroup, registers_of
 from fragir.emulator.launch import environment
@@ -193,7 +191,7 @@ class Launch:
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
-        self.program = program = Program(module, entry)
+        self.program = program = Program(module, entry, OPCODES)
         self._refuse_unknown()
         self.grid = grid
         name = target_of(module, target)
@@ -255,17 +253,9 @@ class Launch:
     def _refuse_unknown(self) -> None:
         for placed in self.program.code:
             ins = placed.ins
-            if ins.opcode[0] == RESULTS:
-                continue
-            if not ends_block(ins) and lookup(ins.opcode) is None:
-                raise self.program.error(f"the instruction {ins.mnemonic} is not known", ins.at)
-            reason = why_not(ins.opcode)
-            if reason is not None:
-                text = f"there is no instruction {ins.mnemonic}: {reason}"
-                raise self.program.error(text, ins.at)
-            reason = miscounted(ins.opcode, len(ins.operands))
-            if reason is not None:
-                raise self.program.error(reason, ins.at)
+            found = self.program.opcodes.find(ins.opcode, len(ins.operands))
+            if found.opcode is None:
+                raise self.program.error(found.problem, ins.at, found.hint)
 
     # -- memory ----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fragir.emulator.numbers.types import DTYPES
 from fragir.emulator.program.declarations import functions_twice, problem, twice
 from fragir.emulator.program.expressions import binary
+from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -117,7 +118,8 @@ def type_size(kind: str) -> int:
 class Program:
     """A kernel and what it calls, flat."""
 
-    def __init__(self, module: tree.Module, entry: str | None) -> None:
+    def __init__(self, module: tree.Module, entry: str | None, opcodes: Opcodes) -> None:
+        self.opcodes = opcodes
         self.module = module
         self.source = module.source
         entries = module.entries
@@ -169,6 +171,10 @@ class Program:
         self.frames = any(n in to for n, to in self._reach.items()) or any(
             p.ins.opcode[0] in ("alloca", "stacksave", "stackrestore") for p in self.code
         )
+
+    def opcode(self, instruction: tree.Instruction) -> Opcode:
+        """The row of one of its instructions."""
+        return self.opcodes.of(instruction)
 
     # -- who calls whom ------------------------------------------------------------------------
 

@@ -1,0 +1,257 @@
+"""One row for an opcode: its legal words and operands, who decodes it, what checks must know.
+
+A row belongs to a family of instructions (`instructions/`), which keeps it beside the function
+that decodes it; the checks read off the row what the instruction does with bits, addresses, lanes
+and memory. `Opcodes` finds the row of an instruction, or says why there is none.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from fragir.emulator.program.syntax import Line, Reading, Words, lines
+from fragir.ptx.tree import Instruction
+
+#: From a decoder and an instruction to its step.
+Decode: TypeAlias = Callable[[Any, Instruction], Any]
+#: What is wrong with the words of an opcode; None: nothing.
+Rule: TypeAlias = Callable[[frozenset[str]], str | None]
+#: The constant that an operand is; None where it is none.
+Constant: TypeAlias = Callable[[int], int | None]
+
+
+def always(words: Words, constant: Constant) -> bool:
+    return True
+
+
+def never(words: Words, constant: Constant) -> bool:
+    return False
+
+
+def by_bytes(*operands: int) -> Callable[[Words, Constant], bool]:
+    """Where these operands are constants, and multiples of 8."""
+
+    def whole(words: Words, constant: Constant) -> bool:
+        amounts = [constant(i) for i in operands]
+        return all(a is not None and a % 8 == 0 for a in amounts)
+
+    return whole
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Every bit of the result is a bit of an operand, or its sign.
+
+    `steering`: the operands that choose which; `whole`: whether bytes stay whole.
+    """
+
+    steering: tuple[int, ...] = ()
+    whole: Callable[[Words, Constant], bool] = never
+
+
+@dataclass(frozen=True)
+class Logic:
+    """A truth table over a = 0xF0, b = 0xCC, c = 0xAA; None: the fifth operand is the table."""
+
+    table: int | None
+    operands: int
+
+
+#: What the bits of the result are made of, and where bits go that are no result.
+#: mixed: each of any bit of the operands; halves: the upper half of the first operand, the lower
+#: one of the second; warp: of any bit of any lane. The others are steps of their own in the checks.
+Bits: TypeAlias = (
+    Moves
+    | Logic
+    | Literal[
+        "mixed",
+        "halves",
+        "warp",
+        "load",
+        "store",
+        "fill",
+        "load fragment",
+        "store fragment",
+        "atomic",
+        "store later",
+        "shuffle",
+        "matrix",
+        "wgmma",
+        "mbarrier",
+        "new mbarrier",
+        "copy",
+        "results",
+    ]
+)
+#: What address comes out of addresses: their sum, the first less the second, the third and no
+#: product of the others, the first as it is, the first shifted right, either of the first two, the
+#: first or second masked, a number whatever goes in; unknown: a number of numbers alone.
+Address: TypeAlias = Literal[
+    "sum", "difference", "product", "same", "shifted", "either", "masked", "number", "unknown"
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Opcode:
+    """`name`: the words it begins with; `syntax`: see `syntax.py`; a row without `decode` ends a
+    block, or is not emulated, `missing` being why."""
+
+    name: str
+    syntax: str = ""
+    decode: Decode | None = None
+    _: KW_ONLY
+    rules: tuple[Rule, ...] = ()
+    missing: str = ""
+    bits: Bits = "mixed"
+    address: Address = "unknown"
+    #: Two equal operands give a result that does not depend on them.
+    cancels: bool = False
+    #: The lanes that must come together: the whole warp, or those of the membermask that is the
+    #: last operand.
+    together: Literal["", "warp", "members"] = ""
+    #: How it accesses the memory that its first address operand names, in lanes of their own.
+    access: Literal["", "load", "store", "atomic"] = ""
+    #: How a straight piece of the program ends here.
+    ends: Literal["", "branch", "call", "return", "exit", "barrier"] = ""
+    #: Whether it can see what another thread will do: always, or where it names an order.
+    polls: Literal["", "always", "ordered"] = ""
+    #: Its result is read before it is written.
+    accumulates: bool = False
+    #: Its result is no value made of values of the same lane.
+    apart: bool = False
+
+    @cached_property
+    def head(self) -> Words:
+        return tuple(self.name.split("."))
+
+    @property
+    def box(self) -> tuple[Line, ...]:
+        return lines(self.syntax)
+
+    @cached_property
+    def writes(self) -> bool:
+        """Whether its first operand is written."""
+        operands = self.box[0].operands
+        return bool(operands) and operands[0].written
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a table says of an opcode with some number of operands.
+
+    `words`: the opcode in the row's order; `problem` and `hint`: why it is refused, and a way out.
+    """
+
+    opcode: Opcode | None
+    words: Words
+    problem: str = ""
+    hint: str | None = None
+
+
+#: Letters of a line that is shown to a user.
+LONGEST = 200
+
+
+class Opcodes:
+    """A table of opcodes."""
+
+    def __init__(self, rows: Iterable[Opcode]) -> None:
+        self.rows: list[Opcode] = []
+        self._first: dict[str, list[Opcode]] = {}
+        self._found: dict[tuple[Words, int], Found] = {}
+        for row in rows:
+            self.register(row)
+
+    def register(self, row: Opcode) -> None:
+        """Add a row; several may have one name, and differ in their types."""
+        self.rows.append(row)
+        self._first.setdefault(row.head[0], []).append(row)
+        self._found.clear()
+
+    def remove(self, row: Opcode) -> None:
+        """Take a row out that was added."""
+        self.rows.remove(row)
+        self._first[row.head[0]].remove(row)
+        self._found.clear()
+
+    def of(self, instruction: Instruction) -> Opcode:
+        """The row of an instruction. ValueError where there is none, which launches exclude."""
+        found = self.find(instruction.opcode, len(instruction.operands)).opcode
+        if found is None:
+            raise ValueError(f"{instruction.mnemonic} has no row")
+        return found
+
+    def find(self, opcode: Words, operands: int) -> Found:
+        """The row of an opcode with that many operands, or why there is none."""
+        key = (opcode, operands)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._find(opcode, operands)
+        return found
+
+    def _find(self, opcode: Words, operands: int) -> Found:
+        mnemonic = ".".join(opcode)
+        named = [r for r in self._first.get(opcode[0], ()) if opcode[: len(r.head)] == r.head]
+        if not named:
+            return Found(None, opcode, *self._unknown(opcode))
+        length = max(len(r.head) for r in named)
+        given = frozenset(opcode)
+        nearest: tuple[Opcode, Reading, str] | None = None
+        fitting: list[tuple[Opcode, Reading]] = []
+        for row in named:
+            if len(row.head) < length:
+                continue
+            for line in row.box:
+                reading = line.read(opcode[length:])
+                broken = next((t for rule in row.rules if (t := rule(given))), "")
+                if not reading.problems and not broken:
+                    if operands in line.counts(given):
+                        text = row.missing or line.missing
+                        if text:
+                            return Found(None, opcode, f"{mnemonic} is not emulated: {text}")
+                        return Found(row, row.head + reading.words)
+                    fitting.append((row, reading))
+                if nearest is None or reading.rank > nearest[1].rank:
+                    nearest = row, reading, next(iter(reading.problems), broken)
+        if fitting:
+            return Found(None, opcode, *_miscounted(mnemonic, given, operands, fitting))
+        assert nearest is not None
+        row, reading, problem = nearest
+        text = f"there is no instruction {mnemonic}: {problem.format(row.name)}"
+        return Found(None, opcode, text, _hint(row, reading, opcode))
+
+    def _unknown(self, opcode: Words) -> tuple[str, str | None]:
+        mnemonic = ".".join(opcode)
+        rows = self._first.get(opcode[0])
+        if rows is None:
+            near = difflib.get_close_matches(opcode[0], self._first, 3)
+            hint = f"similar: {', '.join(near)}" if near else None
+            return f"the instruction {mnemonic} is not known", hint
+        names = list(dict.fromkeys(r.name for r in rows))
+        wrong = f".{opcode[1]} is no modifier of {opcode[0]}" if len(opcode) > 1 else "it lacks one"
+        return f"there is no instruction {mnemonic}: {wrong}", f"there is {', '.join(names)}"
+
+
+def _miscounted(
+    mnemonic: str, given: frozenset[str], operands: int, fitting: list[tuple[Opcode, Reading]]
+) -> tuple[str, str]:
+    counts = sorted({n for _, reading in fitting for n in reading.line.counts(given)})
+    numbers = " or ".join(map(str, counts))
+    row, reading = fitting[0]
+    text = f"{mnemonic} takes {numbers} operand{'s' * (counts != [1])}, not {operands}"
+    return text, f"it is written {row.name}{reading.line}"
+
+
+def _hint(row: Opcode, reading: Reading, opcode: Words) -> str | None:
+    """Words like the wrong ones, or the line that comes nearest."""
+    words = sorted({w for line in row.box for w in line.known})
+    wrong = [w for w in opcode[len(row.head) :] if w not in words]
+    for word in wrong:
+        if near := difflib.get_close_matches(word, words, 1):
+            return f"did you mean .{near[0]}?"
+    text = f"it is written {row.name}{reading.line}"
+    return text if len(text) <= LONGEST else None
