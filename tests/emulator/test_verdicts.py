@@ -1,7 +1,7 @@
 """Statements that ptxas takes or refuses because of one modifier: the emulator does the same.
 
 `verdicts.txt` holds ptxas's answers (see `verdicts.py`), so that a rule that is dropped or made
-weaker in `fragir/emulator/instructions/forms.py` is missed here whether or not ptxas is there.
+weaker in a row of `fragir/emulator/instructions/` is missed here whether or not ptxas is there.
 """
 
 from __future__ import annotations
