@@ -57,6 +57,11 @@ def declare(targets: Mapping[str, Machine]) -> None:
     _declared = targets
 
 
+def declared(target: str) -> Machine | None:
+    """A target besides NVIDIA's; None for any other."""
+    return _declared.get(target)
+
+
 def nvidia(target: str) -> str:
     """NVIDIA's target that a declared one is like; any other is itself."""
     found = _declared.get(target)
@@ -65,9 +70,8 @@ def nvidia(target: str) -> str:
 
 def machine(target: str) -> Machine:
     """The limits of a target such as sm_90a. ValueError where it is no target's name."""
-    declared = _declared.get(target)
-    if declared is not None:
-        return declared
+    if target in _declared:
+        return _declared[target]
     found = _TARGET.fullmatch(target)
     if found is None:
         raise ValueError(f"{target!r} is no target")

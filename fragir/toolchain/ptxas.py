@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fragir.errors import FragirError
+from fragir.ptx.machines import declared
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
 
@@ -52,9 +53,15 @@ def assemble(
     `version` chooses another ptxas than the first one found (`12.9`). `filename` is what errors
     call the text. Unless `cache` is off, the result is taken from the cache of `cubins`.
 
+    A target of a user's own that no ptxas knows is assembled as the one it says (`assembled_as`),
+    which then stands in the text too.
+
     Raises FragirError where ptxas is missing or refuses the text; with the line that it names.
     """
-    tool = _choose(target, version)
+    tool, known = _choose(target, version)
+    if known != target:
+        ptx = re.sub(rf"(?m)^(\s*\.target\s+){target}\b", rf"\g<1>{known}", ptx, count=1)
+        target = known
     key = cubins.key("ptxas", tool.version, target, ptx)
     kept = cubins.load(key) if cache else None
     if kept is None:
@@ -78,20 +85,24 @@ def _targets(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(r"'(sm_\w+)'", text[start:end])))
 
 
-def _choose(target: str, version: str | None) -> Tool:
-    """The ptxas of that version, else the first that knows the target.
+def _choose(target: str, version: str | None) -> tuple[Tool, str]:
+    """The ptxas of that version, else the first that knows the target, and what that calls it.
 
     So `sm_70` finds ptxas 12 where it is installed beside 13, which has dropped it.
     """
     first = find(PTXAS, version)
-    for tool in [first] if version else [first, *every(PTXAS)]:
-        if target in _targets(tool.path):
-            return tool
+    other = declared(target)
+    for name in (target, other.assembled_as) if other is not None else (target,):
+        for tool in [first] if version else [first, *every(PTXAS)]:
+            if name in _targets(tool.path):
+                return tool, name
     import difflib
 
     known = _targets(first.path)
     near = difflib.get_close_matches(target, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    if other is not None:
+        hint = "say with `assembled_as` which of NVIDIA's targets it is to be assembled as"
     if target in _ONLY_PTXAS_12:
         hint = "ptxas 12 does: `pip install 'fragir[ptxas12]'`"
     raise FragirError(f"ptxas {first.version} knows no target `{target}`", hint=hint)

@@ -38,6 +38,7 @@ from fragir.emulator.report import Asynchrony, EmulationError, Report
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
+from fragir.ptx.machines import nvidia
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.foreign import MakesCheck
@@ -329,7 +330,7 @@ class Launch:
 
     def _decode(self, target: str, seed: int | None, trace: TextIO | None) -> Scheduler:
         program, machine = self.program, self.machine
-        decoder = Decoder(program, machine, target, self.settings)
+        decoder = Decoder(program, machine, nvidia(target), self.settings)
         count = len(program.code)
         leaders: set[int] = set()
         for placed in program.code:
