@@ -115,12 +115,21 @@ def index() -> dict[tuple[str, Signature, frozenset[str]], DenseRule]:
 def forms(family: str = "", a: str = "") -> Iterator[Form]:
     """Every canonical form of the family, or those with this type of A."""
     for rule in RULES:
-        for shape, types in product(rule.shapes, rule.types):
-            if a not in ("", types[1]):
-                continue
-            for layouts in layouts_of(shape, types):
-                for extra in ((), *((flag,) for flag in rule.optional)):
-                    yield Form("mma", shape, layouts, types, rule.required | frozenset(extra))
+        yield from _forms_of(rule, a)
+
+
+def _forms_of(rule: DenseRule, a: str = "") -> Iterator[Form]:
+    for shape, types in product(rule.shapes, rule.types):
+        if a not in ("", types[1]):
+            continue
+        for layouts in layouts_of(shape, types):
+            for extra in ((), *((flag,) for flag in rule.optional)):
+                yield Form("mma", shape, layouts, types, rule.required | frozenset(extra))
+
+
+def instructions(rule: DenseRule) -> Iterator[Instruction]:
+    """The instructions of a rule, of one's own too: `fragir.isa.register` adds each."""
+    return (_instruction(form, rule) for form in _forms_of(rule))
 
 
 def resolve(form: Form) -> Instruction | None:

@@ -16,7 +16,7 @@ from fragir.errors import FragirError, kind_of
 from fragir.isa import spelling
 from fragir.isa.families import rules_of
 from fragir.isa.model import Form, Instruction, UnknownInstruction
-from fragir.isa.target_rows import NAME, NVIDIA, Target, newest
+from fragir.isa.target_rows import NAME, NVIDIA, VERSION, Target, newest
 from fragir.ptx.machines import Machine, machine
 
 Own = Mapping[str, Instruction | None]
@@ -78,9 +78,11 @@ class Table:
             )
         if target.inherits == target.name or target.inherits not in self.targets:
             raise FragirError(
-                f"{target.name} inherits the instructions of {target.inherits or 'no target'!r}",
+                f"{target.name} inherits the instructions of {target.inherits or 'no target'}",
                 hint=f"say which it resembles: one of {', '.join(self.targets)}",
             )
+        if not VERSION.fullmatch(target.version):
+            raise FragirError(f"{target.version!r} is no PTX version", hint='write it as "9.0"')
         return Table(self.own, {**self.targets, target.name: target})
 
     def without_target(self, name: str) -> Table:

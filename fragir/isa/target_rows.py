@@ -18,6 +18,7 @@ from typing import NamedTuple
 from fragir.isa.model import Lowering
 
 NAME = re.compile(r"sm_([0-9]+)([af]?)")
+VERSION = re.compile(r"[0-9]+\.[0-9]+")
 
 
 class Target(NamedTuple):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
-from fragir.isa.registry import current
+from fragir.errors import FragirError
+from fragir.isa.registry import current, register_target
 from fragir.isa.target_rows import (
     BLACKWELL,
     BLACKWELL_CONSUMER,
@@ -55,7 +57,27 @@ TARGETS: Mapping[str, str] = _Versions()
 
 def known(target: str) -> str:
     """`target` itself; an error that lists the targets where it is none of them."""
+    if isinstance(cast("object", target), str) and target not in TARGETS:
+        _ask_packages(target)
     return current().target(target).name
+
+
+def _ask_packages(name: str) -> None:
+    """Registers a target that an installed package gives (entry point `fragir.targets`), if any.
+
+    Looking for entry points takes some 30 ms, so only a name that nobody knows has it done.
+    """
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="fragir.targets", name=name):
+        try:
+            found = entry.load()
+        except Exception as error:
+            raise FragirError(f"target {name} of {entry.value} fails: {error}") from error
+        if not isinstance(found, Target) or found.name != name:
+            raise FragirError(f"{entry.value} is no fragir.isa.Target called {name}")
+        register_target(found)
+        return
 
 
 def with_features(machine: str) -> str:

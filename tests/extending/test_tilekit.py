@@ -55,6 +55,8 @@ COMMANDS = {
     "run columns": ("fragir", "run", COLUMNS, *ON, "--json"),
     "python": ("python", PYTHON),
     "unknown": ("fragir", "compile", "-p", "kit-set-tlie", GRAM),
+    "own target": ("fragir", "compile", GRAM, "--target", "sm_95a"),
+    "no target": ("fragir", "compile", GRAM, "--target", "sm_96a"),
     "option": ("fragir", "compile", "-p", "kit-set-tile{rows=3}", GRAM),
 }  # fmt: skip
 
@@ -71,6 +73,11 @@ def test_fragir_opt(results: dict[str, Result]) -> None:
     assert "frag.matmul %a, %a transposed into %c" in results["opt"].out
     assert "#kit.columns" in results["opt attribute"].out
     assert "kit-set-tile" in results["help"].out
+
+
+def test_a_target_of_the_package(results: dict[str, Result]) -> None:
+    assert ".version 9.0\n.target sm_95a" in results["own target"].out
+    assert "'sm_96a' is no target of this compiler" in results["no target"].err
 
 
 def test_the_pipeline_has_the_stage_where_it_is_needed(results: dict[str, Result]) -> None:

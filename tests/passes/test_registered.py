@@ -7,12 +7,22 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
+
+import pytest
 
 from fragir import compile as compile_program
 from fragir import isa
-from fragir.isa import Instruction
+from fragir.draw.text import view_text
+from fragir.errors import FragirError
+from fragir.isa import Instruction, dense
+from fragir.isa.dense import DenseRule
+from fragir.isa.emit import emit_ptx
 from fragir.isa.fragments import dense_a, dense_b
+from fragir.isa.products import DENSE, shapes
+from fragir.isa.query import View
 from fragir.isa.selection import selected_layout
+from fragir.isa.target_rows import at_least
 from fragir.isa.versions import requirement
 from fragir.layout import Layout
 from fragir.validation.answers import instructions
@@ -50,6 +60,50 @@ def statements(ptx: str, word: str) -> list[str]:
 
 def ptx(k: int = 16, target: str = "sm_80") -> str:
     return compile_program(PROGRAM.format(k=k), target=target).ptx
+
+
+def products(ptx: str) -> list[str]:
+    """The shapes of its products, in order."""
+    return [line.split(".")[3] for line in statements(ptx, "mma.sync")]
+
+
+def test_a_shape_removed_and_added_again_from_outside() -> None:
+    """The compiler takes the next smaller shape; what is added from outside is drawn, emitted and
+    chosen as the table's own was."""
+    before = ptx()
+    assert products(before) == ["m16n8k16"]
+    rule = DenseRule(("m16n8k16",), (("f32", "f16", "f16", "f32"),), "7.0", at_least("sm_80"))
+    (own,) = dense.instructions(rule)
+    drawn, emitted = view_text(View.of(isa.lookup(K16), "a")), emit_ptx(isa.lookup(K16), "sm_80")
+    with isa.using(isa.current().without(K16)):
+        assert products(ptx()) == ["m16n8k8", "m16n8k8"]
+        with pytest.raises(isa.UnknownInstruction, match="m16n8k16") as refused:
+            isa.lookup(K16)
+        assert refused.value.nearest[0] != K16
+        assert K16 not in {each.mnemonic for each in isa.instructions(target="sm_80")}
+        isa.register(own)
+        assert ptx() == before
+        assert view_text(View.of(isa.lookup(K16), "a")) == drawn
+        assert emit_ptx(isa.lookup(K16), "sm_80") == emitted
+        isa.remove(K16)
+        assert products(ptx()) == ["m16n8k8", "m16n8k8"]
+        isa.unregister(K16)
+        assert ptx() == before
+    assert ptx() == before
+
+
+def test_a_table_of_before_has_its_answers_still() -> None:
+    """A table is a value: what it answered counts again where it is in force again."""
+    before = isa.current()
+    first = shapes(DENSE, "f16", False)
+    smaller = before.without(K16).without(K16.replace("f32", "f16"))
+    with isa.using(smaller):
+        assert shapes(DENSE, "f16", False) == ("m16n8k8",)
+    assert isa.current() is before
+    assert shapes(DENSE, "f16", False) is first == ("m16n8k16", "m16n8k8")
+    assert smaller.resolve(isa.lookup(K16).form) is None
+    with pytest.raises(FragirError, match="a table is a Table"), isa.using(cast(isa.Table, {})):
+        pass
 
 
 def test_an_overridden_layout_counts_after_a_compile_and_goes_again() -> None:
