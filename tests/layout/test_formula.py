@@ -265,6 +265,23 @@ def test_syntax_errors_name_the_place() -> None:
     assert caught.value.source == "col = (i & & 1)"
 
 
+@pytest.mark.parametrize(
+    ("row", "stride", "offset"),
+    [
+        ("%laneid + 32", 1, 32),
+        ("%laneid - 0", 1, 0),
+        ("%laneid * 3", 3, 0),
+        ("%laneid << 2", 4, 0),
+        ("%laneid ^ 64", 1, 64),  # bits that no lane has
+        ("%laneid | 32", 1, 32),
+        ("(%laneid | 32) & 31", 1, 0),
+    ],
+)
+def test_operators(row: str, stride: int, offset: int) -> None:
+    value = from_formula(f"row = {row}", dims=("row",))
+    assert [value(lane=lane) for lane in range(32)] == [(stride * x + offset,) for x in range(32)]
+
+
 def test_axes_named_like_a_variable_are_refused() -> None:
     with pytest.raises(LayoutError, match="In a formula i means element"):
         Layout.parse("i [4:(1,0)]").formula()

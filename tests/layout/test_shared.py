@@ -55,6 +55,19 @@ def test_there_is_no_other_mode() -> None:
         swizzle_of(96)
 
 
+@pytest.mark.parametrize("name", ["bits", "base", "shift"])
+def test_addresses_have_64_bits(name: str) -> None:
+    with pytest.raises(LayoutError, match="64"):
+        Swizzle(**{"bits": 0, "base": 0, "shift": 0, name: 65})
+
+
+def test_lanes_that_access_together() -> None:
+    """Half warps at 8 bytes, quarter warps at 16: what these read alike is read for each anew."""
+    assert wavefronts([0] * 32, 4) == 1
+    assert [wavefronts([0] * lanes, 8) for lanes in (16, 17, 32)] == [1, 2, 2]
+    assert [wavefronts([0] * lanes, 16) for lanes in (8, 9, 16, 17, 32)] == [1, 2, 2, 3, 4]
+
+
 @pytest.mark.parametrize("width", [0, 32, 64, 128])
 @pytest.mark.parametrize("text", ["row [16:128] col [64:2] dims (byte)", "x [24:16] dims (byte)"])
 def test_text(width: int, text: str) -> None:
