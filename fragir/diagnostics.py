@@ -30,6 +30,7 @@ from xdsl.utils.exceptions import (
 )
 from xdsl.utils.lexer import Input, Span
 
+from fragir import plugins
 from fragir.dominance import used_too_early
 from fragir.errors import FragirError
 from fragir.mlir_lexer import Lexer
@@ -127,6 +128,10 @@ def _words_of(error: Exception, what: str, wrong: str) -> str:
     """
     if isinstance(error, (*_SPEAKING, FragirError)):
         return message_of(error)
+    packages = plugins.imported_packages()
+    if _outside(error, packages) is not None:
+        message, hint = unexpected(error, packages, what.removeprefix("this "))
+        return f"{message} ({hint})"
     return f"{what} cannot be taken: {wrong}"
 
 
@@ -162,6 +167,8 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     if unregistered is not None:  # the error is found behind the name
         message = _not_there(unregistered[1], text[start:])
         start = max(text.rfind(unregistered[1], 0, start), 0)
+    elif (attribute := _NO_ATTRIBUTE.fullmatch(message)) is not None:
+        message += plugins.excuses_for(attribute[1])
     before = text[:start]
     line = before.count("\n") + 1
     col = start - (before.rfind("\n") + 1) + 1
@@ -173,11 +180,12 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
 
 
 _UNREGISTERED = re.compile(r"Operation (\S+) is not registered")
+_NO_ATTRIBUTE = re.compile(r"'(\S+)' is not registered")
 
 
 def _not_there(name: str, rest: str) -> str:
     """Words for an operation that no dialect has, which goes on with `rest`."""
-    words = f"there is no operation {name} here"
+    words = f"there is no operation {name} here{plugins.excuses_for(name)}"
     if not name.startswith("linalg."):
         return words
     from fragir.passes.contraction.named import instead
@@ -293,14 +301,22 @@ def from_exception(
         return FragirError("not enough memory", name)
     message, hint = message_of(error), None
     if not isinstance(error, DiagnosticException):
-        package, place = _outside(error, packages) or ("fragir", "")
-        what = f" in {getattr(error, 'op_name', doing)} ({package}, {place})" if place else ""
-        message = f"unexpected {type(error).__name__}{what}: {message}"
-        hint = f"this is a fault of {package}'s; --debug shows the traceback"
+        message, hint = unexpected(error, packages, getattr(error, "op_name", doing))
     found = getattr(error, "op_location", None)
     known = FragirError(message, name) if found is None else _placed(found, message, text)
     known.hint = hint
     return known
+
+
+def unexpected(error: BaseException, packages: Collection[str], doing: str) -> tuple[str, str]:
+    """Message and hint for an exception that nobody foresaw: whose fault it is, and where.
+
+    One that came through code of `packages` is a fault of theirs, made while `doing` something.
+    """
+    package, place = _outside(error, packages) or ("fragir", "")
+    what = f" in {doing} ({package}, {place})" if place else ""
+    message = f"unexpected {type(error).__name__}{what}: {message_of(error)}"
+    return message, f"this is a fault of {package}'s; --debug shows the traceback"
 
 
 def _outside(error: BaseException, packages: Collection[str]) -> tuple[str, str] | None:

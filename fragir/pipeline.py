@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Literal, cast
 
 from xdsl.dialects.builtin import ModuleOp
@@ -22,6 +23,7 @@ from fragir.passes.stages import DIALECTS, LEVELS, STAGES, Contents, Stage
 
 Level = Literal["placed", "lane"]
 Observer = Callable[[str, ModuleOp], None]
+ENTRY_POINTS = "fragir.stages"
 Given = str | ModulePass | type[ModulePass]
 """A pass: its name, pass-pipeline text, an object, or a class that can do without options."""
 
@@ -33,7 +35,7 @@ def road(contents: Contents, to: Level) -> tuple[Stage, ...]:
     """The stages up to a level: ours and, for a program of other dialects, other packages'."""
     stages = STAGES
     if not contents.dialects <= DIALECTS:
-        stages = plugins.inserted(STAGES, plugins.outside_stages())
+        stages = inserted(STAGES, outside_stages())
     if to == "lane":
         return stages
     names = [stage.name for stage in stages]
@@ -63,6 +65,51 @@ def _asked(stage: Stage, contents: Contents) -> bool:
         raise diagnostics.from_exception(
             error, packages=(package,), doing=f"the stage {stage.name}"
         ) from error
+
+
+@cache
+def outside_stages() -> tuple[tuple[str, Stage], ...]:
+    """(package, stage) of every other package; FragirError where one cannot be used."""
+    result: list[tuple[str, Stage]] = []
+    for package, entry in plugins.entries(ENTRY_POINTS):
+        try:
+            stage = entry.load()
+        except (Exception, SystemExit) as error:
+            raise FragirError(
+                f"the package {package} cannot give its stage {entry.name}: "
+                + plugins.words_of(error),
+                hint=f"repair or uninstall {package}, or name the passes with -p",
+            ) from error
+        if not isinstance(stage, Stage):
+            raise FragirError(
+                f"the stage {entry.name} of the package {package} is a {type(stage).__name__}",
+                hint="it must be a fragir.pipeline.Stage",
+            )
+        result.append((package, stage))
+    return tuple(result)
+
+
+def inserted(stages: Sequence[Stage], others: Iterable[tuple[str, Stage]]) -> tuple[Stage, ...]:
+    """The stages with those of other packages, each ahead of the one that it names.
+
+    FragirError that names the package where there is no such stage.
+    """
+    result, waiting = list(stages), list(others)
+    while waiting:
+        names = [stage.name for stage in result]
+        package, stage = next(
+            (pair for pair in waiting if pair[1].before in (*names, "ptx")), waiting[0]
+        )
+        if stage.before not in (*names, "ptx"):
+            raise FragirError(
+                f"the package {package} puts its stage {stage.name} before {stage.before!r}, "
+                "which is none",
+                hint=f"there are {', '.join(names)} and ptx",
+            )
+        waiting.remove((package, stage))
+        at = names.index(stage.before) if stage.before in names else len(result)
+        result.insert(at, stage)
+    return tuple(result)
 
 
 # What a user asks for -------------------------------------------------------------------------

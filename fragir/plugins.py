@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from xdsl.universe import Universe
     from xdsl.utils.target import Target
 
-    from fragir.passes.stages import Stage
-
 UNIVERSES = "xdsl.universe"
-STAGES = "fragir.stages"
 _OURS = ("xdsl.universe:XDSL_UNIVERSE", "fragir.universe:FRAGIR_UNIVERSE")
 
 Kind = Literal["dialect", "pass", "target"]
@@ -113,6 +110,11 @@ class Plugins:
         )
 
 
+def excuses_for(name: str) -> str:
+    """The same for an operation, attribute or type that is not there."""
+    return "" if name.partition(".")[0] in own_dialects() else plugins().excuses()
+
+
 def _of(universe: Universe, kind: Kind) -> Mapping[str, Factory[Any]]:
     match kind:
         case "dialect":
@@ -145,7 +147,7 @@ def _guarded(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Fact
             found = factory()
         except Exception as error:
             raise FragirError(
-                f"the package {package} fails to give its {kind} {name}: {_words(error)}",
+                f"the package {package} fails to give its {kind} {name}: {words_of(error)}",
                 hint=f"this is a fault of {package}'s; --debug shows the traceback",
             ) from error
         kept, what = wanted.get(kind, (object, ""))
@@ -161,13 +163,13 @@ def _guarded(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Fact
     return made
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
     """`ImportError: no module named x`, in one line."""
     words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return f"{type(error).__name__}: {words.rstrip('.')}" if words else type(error).__name__
 
 
-def _entries(group: str) -> list[tuple[str, EntryPoint]]:
+def entries(group: str) -> list[tuple[str, EntryPoint]]:
     """(package, entry point) of a group, without xDSL's and ours, in order."""
     from importlib.metadata import entry_points
 
@@ -182,12 +184,12 @@ def plugins() -> Plugins:
     from xdsl.universe import Universe
 
     result = Plugins()
-    for package, entry in _entries(UNIVERSES):
+    for package, entry in entries(UNIVERSES):
         result.modules.add(entry.module.partition(".")[0])
         try:
             universe = entry.load()
         except (Exception, SystemExit) as error:
-            result.broken[package] = _words(error)
+            result.broken[package] = words_of(error)
             continue
         if not isinstance(universe, Universe):
             reason = f"{entry.value} is a {type(universe).__name__}, not an xdsl.universe.Universe"
@@ -199,52 +201,6 @@ def plugins() -> Plugins:
         else:
             result.universes[f"{package} ({entry.name})"] = universe
     return result
-
-
-@cache
-def outside_stages() -> tuple[tuple[str, Stage], ...]:
-    """(package, stage) of every other package; FragirError where one cannot be used."""
-    from fragir.passes.stages import Stage
-
-    result: list[tuple[str, Stage]] = []
-    for package, entry in _entries(STAGES):
-        try:
-            stage = entry.load()
-        except (Exception, SystemExit) as error:
-            raise FragirError(
-                f"the package {package} cannot give its stage {entry.name}: {_words(error)}",
-                hint=f"repair or uninstall {package}, or name the passes with -p",
-            ) from error
-        if not isinstance(stage, Stage):
-            raise FragirError(
-                f"the stage {entry.name} of the package {package} is a {type(stage).__name__}",
-                hint="it must be a fragir.pipeline.Stage",
-            )
-        result.append((package, stage))
-    return tuple(result)
-
-
-def inserted(stages: Sequence[Stage], others: Iterable[tuple[str, Stage]]) -> tuple[Stage, ...]:
-    """The stages with those of other packages, each ahead of the one that it names.
-
-    FragirError that names the package where there is no such stage.
-    """
-    result, waiting = list(stages), list(others)
-    while waiting:
-        names = [stage.name for stage in result]
-        package, stage = next(
-            (pair for pair in waiting if pair[1].before in (*names, "ptx")), waiting[0]
-        )
-        if stage.before not in (*names, "ptx"):
-            raise FragirError(
-                f"the package {package} puts its stage {stage.name} before {stage.before!r}, "
-                "which is none",
-                hint=f"there are {', '.join(names)} and ptx",
-            )
-        waiting.remove((package, stage))
-        at = names.index(stage.before) if stage.before in names else len(result)
-        result.insert(at, stage)
-    return tuple(result)
 
 
 # Whose code it is -----------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from fragir.cli import trial_report as report
 from fragir.cli.common import Progress, note
 from fragir.cli.limit import NONE, Limit
 from fragir.cli.memory import refuse_too_large
@@ -276,7 +275,25 @@ class Trial:
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints."""
-        return report.document(self)
+        return {
+            "entry": self.kernel.name,
+            "target": self.target,
+            "on": self.place,
+            "stages": {name: round(ms, 3) for name, ms in self.stages.items()},
+            "registers": self.registers,
+            "spills": self.spills,
+            "shared": self.shared,
+            "max_error": _finite(self.worst.max_error),
+            "bound": _finite(self.worst.bound),
+            "mismatches": self.mismatches,
+            "unjudged": self.unjudged,
+            "judged_by": self.judged_by,
+            "result": self.verdict,
+        }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 _TENSOR_OPCODES = (

@@ -1,35 +1,16 @@
-"""What `fragir run` says of a trial: its JSON document, its tables, its verdict."""
+"""What `fragir run` prints of a trial: its tables and its verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fragir.cli.common import print_table
+from fragir.cli.trial import Trial
 
 if TYPE_CHECKING:
-    from fragir.cli.trial import Trial
     from fragir.reference.comparison import Comparison
-
-
-def document(trial: Trial) -> dict[str, Any]:
-    """What `--json` prints."""
-    return {
-        "entry": trial.kernel.name,
-        "target": trial.target,
-        "on": trial.place,
-        "stages": {name: round(ms, 3) for name, ms in trial.stages.items()},
-        "registers": trial.registers,
-        "spills": trial.spills,
-        "shared": trial.shared,
-        "max_error": _finite(trial.worst.max_error),
-        "bound": _finite(trial.worst.bound),
-        "mismatches": trial.mismatches,
-        "unjudged": trial.unjudged,
-        "judged_by": trial.judged_by,
-        "result": trial.verdict,
-    }
 
 
 def show(trial: Trial) -> None:
@@ -68,10 +49,6 @@ def _rows(name: str, found: Comparison) -> Sequence[tuple[str, str]]:
             share += " may overflow or be no number; --expect gives an answer"
         rows.append((f"unjudged in {name}", share))
     return rows
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def _or_unknown(number: int | None, unit: str = "") -> str:

@@ -21,10 +21,11 @@ from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from fragir.diagnostics import located
+from fragir.diagnostics import located, unexpected
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LOWERINGS, MEANINGS, accesses_of
 from fragir.errors import FragirError
+from fragir.plugins import package_of
 from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS
@@ -155,6 +156,12 @@ class Run:
                 if error.line is not None:
                     raise
                 raise located(op, error.sentence, self._source) from error
+            except Exception as error:
+                package = package_of(type(op))
+                if package is None:
+                    raise
+                message, hint = unexpected(error, (package,), f"the meaning of {op.name}")
+                raise located(op, f"{message} ({hint})", self._source) from error
         return []
 
     def _without_meaning(self, op: Operation) -> None:

@@ -19,6 +19,7 @@ from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.state import State
+from fragir.plugins import package_of
 
 
 class FunctionLowering:
@@ -72,9 +73,12 @@ class FunctionLowering:
         if op.regions or any(
             isinstance(v.type, frag.TileType | MemRefType) for v in (*op.operands, *op.results)
         ):
+            package = package_of(type(op))
             raise FragirError(
                 f"{op.name} has no lowering to lanes",
-                hint="tiles take frag, arith in frag.map, scf.for and scf.if",
+                hint="tiles take frag, arith in frag.map, scf.for and scf.if"
+                if package is None
+                else f"the package {package} must give it a LaneInterface, or a pass for it",
             )
         operands = [state.scalar(operand) for operand in op.operands]
         lowered = state.ar.insert(

@@ -7,7 +7,8 @@ order, the largest class first, and others may follow from that in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import NoReturn
@@ -15,13 +16,25 @@ from typing import NoReturn
 from xdsl.dialects import func
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from fragir.diagnostics import fail
+from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads
 from fragir.errors import FragirError
 from fragir.passes.placing import control as control  # layouts of scf's operations
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.default import default_layout
+
+
+@contextmanager
+def _asking(op: Operation) -> Generator[None]:
+    """What an operation raises when it is asked is about it."""
+    try:
+        yield
+    except FragirError as error:
+        fail(op, f"{op.name}: {error}")
+    except Exception as error:
+        note_place(error, op)
+        raise
 
 
 @dataclass(frozen=True)
@@ -46,9 +59,10 @@ class Relations:
 
     def solve(self) -> Iterator[tuple[Demand, list[SSAValue]]]:
         """(layout, the tiles that have it) for every class of tiles."""
-        for _, model in self._asked:
-            for group in model.same_layout():
-                self._classes.unite(group)
+        for op, model in self._asked:
+            with _asking(op):
+                for group in model.same_layout():
+                    self._classes.unite(group)
         for op in self._function.walk():
             self._demand(op)
         self._infer()
@@ -63,10 +77,8 @@ class Relations:
         model = LAYOUTS.of(type(op))
         if model is None:
             return
-        try:
+        with _asking(op):
             demands = list(model(op).demands(self._threads))
-        except FragirError as error:
-            fail(op, f"{op.name}: {error}")
         for value, layout, role in demands:
             self._require(value, Demand(_checked(op, value, layout), op, role))
 
@@ -103,10 +115,8 @@ class Relations:
                 found = self._found.get(self._classes.find(value))
                 if found is not None:
                     known[value] = found.layout
-        try:
+        with _asking(op):
             follows = list(model.propagate(known))
-        except FragirError as error:
-            fail(op, f"{op.name}: {error}")
         news = [
             self._require(value, Demand(_checked(op, value, layout), op, "what follows"))
             for value, layout in follows

@@ -1,0 +1,108 @@
+"""Packages that cannot be loaded, or claim what others have, matter to those only who need them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.extending.installed import Result, install, run, write
+
+TILEKIT = Path(__file__).with_name("tilekit")
+GRAM = str(TILEKIT / "programs" / "gram.mlir")
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "gemm_placed.mlir")
+POINTS = {"xdsl.universe": {"it": "{name}.universe:UNIVERSE"}}
+
+UNIVERSE = """
+from xdsl.ir import Dialect
+from xdsl.universe import Universe
+UNIVERSE = Universe(all_dialects={{name: lambda name=name: Dialect(name) for name in {names}}})
+"""
+
+
+def package(site: Path, name: str, universe: str) -> None:
+    files = {f"{name}/__init__.py": "", f"{name}/universe.py": universe}
+    write(site, name, files, {"xdsl.universe": {"it": f"{name}.universe:UNIVERSE"}})
+
+
+def program(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(f"func.func @f() {{\n  {text}\n  func.return\n}}\n")
+    return name
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    folder = tmp_path_factory.mktemp("loading")
+    site = folder / "site"
+    install(TILEKIT, site)
+    package(site, "brokenkit", "import nothing_of_this_name")
+    package(site, "textkit", "UNIVERSE = 'all'")
+    package(site, "greedykit", UNIVERSE.format(names=("greedy", "linalg")))
+    package(site, "firstkit", UNIVERSE.format(names=("twin",)))
+    package(site, "secondkit", UNIVERSE.format(names=("twin", "own")))
+    names = {
+        "missing": program(folder, "missing.mlir", "missing.op"),
+        "attribute": program(folder, "attribute.mlir", "frag.barrier {x = #missing.x}"),
+        "greedy": program(folder, "greedy.mlir", "greedy.op"),
+        "twin": program(folder, "twin.mlir", "twin.op"),
+        "own": program(folder, "own.mlir", "own.op"),
+        "known": program(folder, "known.mlir", "frag.nothing"),
+    }
+    loaded = (
+        "import sys; print('tilekit.universe' in sys.modules, 'importlib.metadata' in sys.modules)"
+    )
+    commands = {
+        "plain": ("fragir", "compile", EXAMPLE),
+        "plain opt": ("fragir-opt", EXAMPLE, "-p", "cse"),
+        "before": ("python", loaded),
+        "known": ("fragir", "compile", names["known"]),
+        "known opt": ("fragir-opt", names["known"]),
+        "still": ("python", loaded),
+        "tilekit": ("fragir", "compile", GRAM),
+        "after": ("python", loaded),
+        **{name: ("fragir", "compile", file) for name, file in names.items() if name != "known"},
+        "pass": ("fragir-opt", GRAM, "-p", "missing-pass"),
+    }
+    return dict(zip(commands, run(site, list(commands.values()), folder), strict=True))
+
+
+def test_packages_are_not_looked_for_in_vain(results: dict[str, Result]) -> None:
+    for name in ("plain", "plain opt"):
+        assert (results[name].code, results[name].err) == (0, "")
+    assert results["before"].out.split()[0] == "False"
+    for name in ("known", "known opt"):
+        assert results[name].err.splitlines()[0] == (
+            "error: known.mlir:2:3: there is no operation frag.nothing here"
+        )
+    assert results["still"].out == results["before"].out
+    assert results["after"].out.split()[0] == "True"
+
+
+def test_broken_packages_do_not_matter_to_others(results: dict[str, Result]) -> None:
+    assert (results["tilekit"].code, results["tilekit"].err) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["missing", "attribute", "pass"])
+def test_broken_packages_are_named_where_something_is_missing(
+    results: dict[str, Result], name: str
+) -> None:
+    what = {"attribute": "'missing.x' is not registered", "pass": "there is no pass missing-pass"}
+    error = results[name].err.splitlines()[0]
+    assert what.get(name, "there is no operation missing.op here") in error
+    assert (
+        "; the package brokenkit, which may have it, cannot be used: ModuleNotFoundError: No "
+        "module named 'nothing_of_this_name'; the package textkit, which may have it, cannot be "
+        "used: textkit.universe:UNIVERSE is a str, not an xdsl.universe.Universe"
+    ) in error
+
+
+def test_names_that_are_taken(results: dict[str, Result]) -> None:
+    assert results["greedy"].err.splitlines()[0] == (
+        "error: greedy.mlir:2:3: the package greedykit has a dialect linalg, which is the name of "
+        "one of xDSL's (it must give it another name)"
+    )
+    assert results["twin"].err.splitlines()[0] == (
+        "error: twin.mlir:2:3: the packages firstkit and secondkit both have a dialect twin "
+        "(uninstall one of them)"
+    )
+    assert "there is no operation own.op" in results["own"].err
