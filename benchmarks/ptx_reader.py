@@ -27,7 +27,7 @@ from report import Column, Report, Table, arguments, command, machine, present
 
 import fragir
 from fragir.ptx import PtxSyntaxError, parse, write
-from fragir.ptx.learnt import forget
+from fragir.ptx.shape_cache import forget
 
 PRODUCTS = (WGMMA_F16, MMA_64, DYNAMIC_32)
 

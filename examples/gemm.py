@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fragir.cli.common import print_table
+from fragir.cli.command import print_table
 from fragir.cli.run import Place, Trial
 from fragir.toolchain import driver
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 
 from fragir.arguments import View, follows, row_major, scalar, whole
 from fragir.arguments import view as view_of
-from fragir.borrowed import Borrowed
+from fragir.array_copies import Borrowed
 from fragir.errors import FragirError, extent, of_kind, one_of, whole_number
 from fragir.ptx import machines
 

@@ -224,7 +224,7 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
 
 def _hidden(culprit: Operation) -> tuple[Operation, str] | None:
     """The linalg operation whose body, which xDSL writes itself, is at fault."""
-    from fragir.passes.contraction.hidden import hidden_error
+    from fragir.passes.contraction.hidden_body import hidden_error
 
     return hidden_error(culprit)
 

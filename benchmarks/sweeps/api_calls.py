@@ -18,7 +18,7 @@ from fragir import emulator, isa, layout
 from fragir.emulator import TensorMap
 from fragir.layout import Layout
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import attempt
+from fragir.sweeps.attempt import attempt
 
 BAD: tuple[Any, ...] = (
     *(None, "x", "", b"x", float("nan"), float("inf"), -1, 0, 1.5, True, 10**400, -(10**30), 1j),

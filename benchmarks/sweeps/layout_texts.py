@@ -17,7 +17,7 @@ from fragir import layout
 from fragir.errors import FragirError
 from fragir.layout import Layout, LinearLayout, SharedLayout
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import SECONDS, attempt
+from fragir.sweeps.attempt import SECONDS, attempt
 
 _NUMBERS = (
     *(

@@ -15,7 +15,7 @@ from typing import Any
 
 from fragir import compiler
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import SECONDS, attempt
+from fragir.sweeps.attempt import SECONDS, attempt
 
 ROOT = Path(__file__).parents[2]
 SEPARATOR = "// -----\n"

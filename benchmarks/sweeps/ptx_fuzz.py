@@ -20,7 +20,7 @@ from fragir.emulator import run as emulate
 from fragir.emulator.report import Asynchrony
 from fragir.ptx import PtxSyntaxError, parse, tree
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import Attempt, attempt
+from fragir.sweeps.attempt import Attempt, attempt
 
 ROOT = Path(__file__).parents[2]
 #: Real files, and correct kernels small enough to be run many times.

@@ -14,7 +14,7 @@ from typing import Any
 
 from fragir.emulator import run as emulate
 from fragir.sweeps import Plan, Result, Sweep, Task
-from fragir.sweeps.trial import attempt
+from fragir.sweeps.attempt import attempt
 from tests.emulator.legality_forms import FORMS, expand
 
 HEAD = """.version 9.2

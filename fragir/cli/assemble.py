@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fragir.cli.common import command, json_option, note, print_json, print_table, target_option
+from fragir.cli.command import command, json_option, note, print_json, print_table, target_option
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import (
+from fragir.cli.command import (
     FINDING,
     Progress,
     command,
@@ -32,7 +32,7 @@ from fragir.cli.launch import (
 from fragir.cli.limit import Budget
 
 if TYPE_CHECKING:
-    from fragir.cli.loaded import Loaded
+    from fragir.cli.argument_files import Loaded
     from fragir.emulator import EmulationError, FragmentUse
     from fragir.ptx import Module
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fragir.cli.common import command, note, output_option, passes_option
+from fragir.cli.command import command, note, output_option, passes_option
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 from fragir.errors import FragirError
 

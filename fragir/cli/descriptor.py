@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import command, json_option, print_json, target_option
+from fragir.cli.command import command, json_option, print_json, target_option
 from fragir.cli.query import print_rows
 from fragir.errors import FragirError
 

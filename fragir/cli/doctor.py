@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from fragir.cli.common import FINDING, command, json_option, print_json, print_table
+from fragir.cli.command import FINDING, command, json_option, print_json, print_table
 from fragir.errors import FragirError
 
 REQUIRED = ("click", "lark", "numpy", "rich", "xdsl")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fragir.cli.common import command, json_option, note, output_option, print_json
+from fragir.cli.command import command, json_option, note, output_option, print_json
 from fragir.cli.files import write_output
 from fragir.cli.query import find
 from fragir.errors import FragirError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fragir.cli.arguments import ArrayArgument
-from fragir.cli.common import (
+from fragir.cli.command import (
     FINDING,
     Progress,
     command,

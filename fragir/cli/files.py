@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from fragir.cli.common import os_error
+from fragir.cli.command import os_error
 from fragir.errors import FragirError
 
 _DEVICE = 1 << 26

@@ -59,7 +59,7 @@ def command(file: str | None, passes: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; exit code 1 and one clear line for bad input."""
-    from fragir.cli.common import guarded
+    from fragir.cli.command import guarded
 
     def run(argv: Sequence[str]) -> object:
         return command.main(list(argv), prog_name="fragir-gui", standalone_mode=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import command, json_option, note
+from fragir.cli.command import command, json_option, note
 from fragir.cli.query import print_rows
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
 import click
 
+from fragir.cli.argument_files import Loaded, LoadedArguments
 from fragir.cli.arguments import Argument, ArrayArgument, Tensor, files_of, read_arguments
-from fragir.cli.common import Progress, note
+from fragir.cli.command import Progress, note
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
-from fragir.cli.loaded import Loaded, LoadedArguments
 from fragir.cli.query import is_count
 from fragir.cli.variables import variable_option
 from fragir.errors import FragirError

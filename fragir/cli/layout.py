@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import FINDING, command, json_option, print_json, report
+from fragir.cli.command import FINDING, command, json_option, print_json, report
 from fragir.cli.query import (
     PLACE_COLUMNS,
     TABLE_FORMATS,

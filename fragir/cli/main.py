@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from fragir.cli.common import guarded
+from fragir.cli.command import guarded
 
 COMMANDS = {
     "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from fragir import diagnostics, pipeline, plugins
-from fragir.cli.common import guarded
+from fragir.cli.command import guarded
 from fragir.cli.files import decoded, read_bytes, refuse_to_replace, write_output
 from fragir.errors import FragirError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fragir.cli.common import FINDING, command, json_option, note, passes_option, print_json
+from fragir.cli.command import FINDING, command, json_option, note, passes_option, print_json
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
 from fragir.cli.trial import RanOn, Trial

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import (
+from fragir.cli.command import (
     FINDING,
     Progress,
     command,

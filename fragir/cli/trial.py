@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from fragir.cli.common import Progress, note
+from fragir.cli.command import Progress, note
 from fragir.cli.limit import NONE, Limit
 from fragir.cli.memory import refuse_too_large
 from fragir.errors import FragirError

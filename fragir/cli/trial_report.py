@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fragir.cli.common import print_table
+from fragir.cli.command import print_table
 from fragir.cli.trial import Trial
 
 if TYPE_CHECKING:

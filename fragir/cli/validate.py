@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fragir.cli.common import FINDING, Progress, command, json_option, note, print_json, print_table
+from fragir.cli.command import (
+    FINDING,
+    Progress,
+    command,
+    json_option,
+    note,
+    print_json,
+    print_table,
+)
 from fragir.cli.files import read_text, refuse_unwritable, write_output
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def known_text() -> str:
     known.TERMINALS.update(terminals)  # of a changed grammar, before `words` is loaded
     from fragir.ptx.generalise import generalise
     from fragir.ptx.shapes import WordClasses
-    from fragir.ptx.words import DIRECTIVE_WORDS, OPERAND_WORDS, Glue, Words
+    from fragir.ptx.word_classes import DIRECTIVE_WORDS, OPERAND_WORDS, Glue, Words
 
     classes = WordClasses(Words(), Glue())
     lines = [known.HEAD.rstrip(), "", "[terminals]"]

@@ -12,7 +12,7 @@ from fragir.ptx.constants import check_elements
 from fragir.ptx.generalise import Builder
 from fragir.ptx.shapes import MAX_WORDS, Key, Shapes, WordClasses
 from fragir.ptx.tree import Vector
-from fragir.ptx.words import BLANKS, OPERAND_WORDS, EndedGlue, glue_class
+from fragir.ptx.word_classes import BLANKS, OPERAND_WORDS, EndedGlue, glue_class
 
 # What makes a tuple of operands from parts, their offsets, and the index of the first part.
 Lister = Callable[[Sequence[str], Sequence[int], int], tuple[Any, ...]]

@@ -38,13 +38,13 @@ from fragir.ptx.cutter import (
 )
 from fragir.ptx.directives import check_directives
 from fragir.ptx.expected import describe
-from fragir.ptx.learnt import learnt
 from fragir.ptx.limits import LIMITS, MAX_DEPTH, Refused, Unexpected
 from fragir.ptx.operands import OperandReader
+from fragir.ptx.shape_cache import learnt
 from fragir.ptx.shapes import WordClasses
 from fragir.ptx.tree import Module, Source
 from fragir.ptx.visit import transform
-from fragir.ptx.words import BLANKS, Glue, Words
+from fragir.ptx.word_classes import BLANKS, Glue, Words
 
 MAX_TEXT = 1 << 26  # characters: trees take some 30 times the space of their text
 

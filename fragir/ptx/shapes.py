@@ -1,12 +1,12 @@
 """Statement shapes: Lark parses one piece of text of a kind, the others fill its slots.
 
 A *piece* of text (an operand, a directive) is split into words and the glue between them. Its
-*shape* are the classes of these (`fragir.ptx.words`). Two pieces of one shape give trees that
-differ in the words alone: every terminal of the grammar ends at a boundary of words, so that the
-lexer cuts both at the same places and gives both the same terminals. The first piece of a shape is
-parsed by Lark; its tree becomes a Python function that builds the tree of the next piece from its
-words (`fragir.ptx.generalise`). What cannot be generalised that way (a token that is not one word)
-is left to Lark. Frequent shapes come with the package: `known.txt`.
+*shape* are the classes of these (`fragir.ptx.word_classes`). Two pieces of one shape give trees
+that differ in the words alone: every terminal of the grammar ends at a boundary of words, so that
+the lexer cuts both at the same places and gives both the same terminals. The first piece of a shape
+is parsed by Lark; its tree becomes a Python function that builds the tree of the next piece from
+its words (`fragir.ptx.generalise`). What cannot be generalised that way (a token that is not one
+word) is left to Lark. Frequent shapes come with the package: `known.txt`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from fragir.ptx import _lark, known
 from fragir.ptx.generalise import Builder, NotRegular, builder_of, generalise
-from fragir.ptx.words import UNKNOWN, Glue, Words
+from fragir.ptx.word_classes import UNKNOWN, Glue, Words
 
 MAX_WORDS = 400  # a longer piece (a table of numbers) is of a shape that does not come again
 MAX_PARTS = 1 << 18  # words and glue in all the shapes of a kind; then the cache starts anew

@@ -24,7 +24,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects.narrow import memref_type
-from fragir.passes.contraction.hidden import maps_of
+from fragir.passes.contraction.hidden_body import maps_of
 from fragir.passes.contraction.named import instead
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, owners

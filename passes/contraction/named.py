@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import ParseError
 from fragir.dialects.elements import element_name, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.errors import FragirError
-from fragir.passes.contraction import words
+from fragir.passes.contraction import generic_text
 
 # `ins(%a, %b : T, U) outs(%c : V)`; types here hold no parentheses
 _OPERANDS = re.compile(r"\s*ins\s*\([^:()]*:([^()]*)\)\s*outs\s*\([^:()]*:([^()]*)\)")
@@ -50,15 +50,15 @@ def instead(name: str, rest: str = "") -> str:
     if short in _VECTOR:
         return (
             "a product has two matrices, so let a vector be a matrix of one row or column, and "
-            "write linalg.generic as for matrices: " + words.generic(*_usual())
+            "write linalg.generic as for matrices: " + generic_text.generic(*_usual())
         )
     if short.startswith(("conv_", "depthwise_", "pooling_")) or short in ("mmt4d", "pack"):
         return (
             "only products of matrices become tensor-core code: write the operands as matrices "
-            f"(im2col) and {words.generic(*_usual())}"
+            f"(im2col) and {generic_text.generic(*_usual())}"
         )
     if short == "contract":
-        return f"write {words.generic(*_usual())}"
+        return f"write {generic_text.generic(*_usual())}"
     if short in _OTHERS:
         return _OTHERS[short]
     if short in _ELEMENTWISE:
@@ -107,8 +107,8 @@ def _product(batch: str, transposed: str, rest: str) -> str:
         if types[2][1] == "tensor":
             shown = None  # the form for memrefs
         if not _sums(a, b, c):
-            return words.instead(a, b, ways)
-    written = words.generic(a, b, c, ways, shown)
+            return generic_text.instead(a, b, ways)
+    written = generic_text.generic(a, b, c, ways, shown)
     if not batch:
         return f"write {written}"
     return (

@@ -16,8 +16,8 @@ from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
-from fragir.passes.contraction import words
-from fragir.passes.contraction.hidden import dims_of, maps_of, mixed
+from fragir.passes.contraction import generic_text
+from fragir.passes.contraction.hidden_body import dims_of, maps_of, mixed
 
 EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 # without a sign of its own, signed, unsigned
@@ -177,7 +177,7 @@ class Body:
         fail(
             self.op,
             f"the body of {self.op.name} is no `output + input * input` with arith.extf, extsi or "
-            f"extui of the inputs; {words.instead(x, y)}",
+            f"extui of the inputs; {generic_text.instead(x, y)}",
         )
 
     def _factors(self, block: Block, accumulator: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -222,7 +222,7 @@ def _accumulator(op: LinalgStructuredOperation, body: Body, elements: list[Attri
     a, b = elements
     for type_ in (a, b, body.total):
         if not is_element(type_):
-            fail(op, f"{op.name}: no tensor core takes {type_}; {words.instead(a, b)}")
+            fail(op, f"{op.name}: no tensor core takes {type_}; {generic_text.instead(a, b)}")
     if any(isinstance(extension, TO_FLOAT) for extension in body.extensions.values()):
         return _integer_accumulator(op, body, elements)
     try:
@@ -233,9 +233,9 @@ def _accumulator(op: LinalgStructuredOperation, body: Body, elements: list[Attri
 
 
 def _way_out(a: Attribute, b: Attribute) -> str:
-    total = words.usual_sum(a, b)
+    total = generic_text.usual_sum(a, b)
     more = "" if total is None else f" and convert {total} in a second, elementwise linalg.generic"
-    return words.instead(a, b) + more
+    return generic_text.instead(a, b) + more
 
 
 def _integer_accumulator(
@@ -253,7 +253,7 @@ def _integer_accumulator(
             op,
             f"{op.name} sums products of integers in {body.total}; tensor cores sum them in i32, "
             f"which is certain to hold the sum only for a static K up to {limit}; write "
-            + words.generic(elements[0], elements[1], i32)
+            + generic_text.generic(elements[0], elements[1], i32)
             + f" and arith.sitofp to {body.total} in a second, elementwise linalg.generic",
         )
     return i32

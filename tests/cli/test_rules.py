@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 
-from fragir.cli.common import FINDING, INTERRUPTED, OK, USAGE, Progress, guarded, print_table
+from fragir.cli.command import FINDING, INTERRUPTED, OK, USAGE, Progress, guarded, print_table
 from fragir.cli.files import read_text, write_files, write_output
 from fragir.cli.main import COMMANDS
 from fragir.errors import FragirError

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fragir.cli.common import guarded, note, print_table
+from fragir.cli.command import guarded, note, print_table
 from fragir.cli.signals import raised
 from fragir.errors import FragirError, printable
 

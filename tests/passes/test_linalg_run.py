@@ -16,8 +16,8 @@ from fragir.compiler import context
 from fragir.diagnostics import LocatedFailure, LocatingParser, message_of
 from fragir.dialects.elements import TILE_ELEMENTS
 from fragir.errors import FragirError
-from fragir.passes.contraction import words
-from fragir.passes.contraction.hidden import hidden_error
+from fragir.passes.contraction import generic_text
+from fragir.passes.contraction.hidden_body import hidden_error
 from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
 
 Array = npt.NDArray[Any]
@@ -299,10 +299,10 @@ def test_f32_is_refused_and_what_the_message_says_works() -> None:
 def test_advice_compiles(element: str) -> None:
     """What messages say to write is accepted, for every type that tensor cores multiply."""
     (type_,) = (t for t in TILE_ELEMENTS if str(t) == element)
-    total = words.usual_sum(type_, type_)
+    total = generic_text.usual_sum(type_, type_)
     assert total is not None
     m = f"memref<?x?x{element}>"
-    body = words.generic(type_, type_, total) + "\n"
+    body = generic_text.generic(type_, type_, total) + "\n"
     program = function(f"%a: {m}, %b: {m}, %c: memref<?x?x{total}>", body)
     assert "mma" in fragir.compile(program, target="sm_90a").ptx
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fragir.ptx.operands import Operands
 from fragir.ptx.shapes import Shapes
-from fragir.ptx.words import DIRECTIVE_WORDS
+from fragir.ptx.word_classes import DIRECTIVE_WORDS
 
 
 class Learnt(NamedTuple):

@@ -7,7 +7,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fragir.passes.contraction import words
+from fragir.passes.contraction import generic_text
 
 
 def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:
@@ -28,7 +28,7 @@ def mixed(op: ops.MatmulOp) -> str:
     transposed = first[-1:] == out[:1], second[:1] == out[1:]
     return (
         f"linalg.matmul of {a} and {b} into {c} cannot say how the elements are extended; "
-        + words.instead(a, b, transposed)
+        + generic_text.instead(a, b, transposed)
     )
 
 
