@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fragir.emulator import KINDS, EmulationError, run
-from fragir.emulator.checks.letters import LETTERS, quote
+from fragir.emulator.checks.sentences import SENTENCES, quote
 from fragir.emulator.report import PERFORMANCE, Asynchrony
 
 from .faults import Fault, faults
@@ -92,4 +92,4 @@ def test_an_mbarrier_that_is_used_after_it_was_overwritten() -> None:
 )
 def test_a_letter_quotes_the_isa(fault: Fault) -> None:
     (found,) = fault.findings(mended=False)
-    assert any(quote(name) in found.message for name in LETTERS)
+    assert any(quote(name) in found.message for name in SENTENCES)

@@ -237,28 +237,3 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
         step(sel, mask)
 
     return run
-
-
-class Sited(Hooks):
-    """A check that tells instructions apart by their place in the program.
-
-    `sites`: from the identity of an instruction to its place. `site`: that of the asynchronous
-    instruction or of the cluster's barrier that runs, for what hears of it without
-    the instruction.
-    """
-
-    sites: dict[int, int]
-    site: int = 0
-
-    def wrap_terminator(
-        self, d: Decoder, instruction: Instruction, terminator: Terminator
-    ) -> Terminator:
-        if instruction.opcode[:2] != ("barrier", "cluster"):
-            return terminator
-        site = self.sites[id(instruction)]
-
-        def run(sel: Any, mask: Mask) -> int | None:
-            self.site = site
-            return terminator(sel, mask)
-
-        return run

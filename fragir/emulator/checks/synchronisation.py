@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import Sited, later
-from fragir.emulator.checks.letters import quote
+from fragir.emulator.checks.hooks import Hooks, later
+from fragir.emulator.checks.sentences import quote
+from fragir.emulator.checks.sites import Sites
 from fragir.emulator.instructions.collective import is_collective
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
@@ -17,6 +18,7 @@ from fragir.emulator.numbers.types import I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Copy, Transfer
     from fragir.emulator.program.program import Program
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 ALIGNED = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
 
 
-class Synchronisation(Sited):
+class Synchronisation(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
-        self.sites = {id(p.ins): at for at, p in enumerate(program.code)}
+        self.sites = Sites(program)
         lanes = machine.warps * LANES
         self.copied: I64 = np.zeros(lanes, np.int64)  # where each lane last issued a cp.async
         self.transferred: I64 = np.zeros(lanes, np.int64)  # and where a bulk copy
@@ -53,7 +55,7 @@ class Synchronisation(Sited):
         if (kind, site, 0) in self.said:
             return
         self.said.add((kind, site, 0))
-        ins = self.program.code[site].ins
+        ins = self.sites.instruction(site)
         text = f"{ins.mnemonic}: {message}"
         if letter is not None:
             text += f". {quote(letter)}"
@@ -64,18 +66,13 @@ class Synchronisation(Sited):
 
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         ins = group[0]
-        site = self.sites[id(ins)]
+        site = self.sites.of(ins)
         whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
         whole = whole or ins.opcode[:2] == ("tensormap", "cp_fenceproxy")
         if not whole and ins.opcode[0] not in ALIGNED and is_collective(ins):
             return self._among_members(d, ins, step)
         if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or later(ins):
-
-            def remember(sel: Any, mask: Mask) -> None:
-                self.site = site
-                step(sel, mask)
-
-            return remember
+            return self.sites.during(ins, step)
         if not whole:
             return step
         lane_ids = self.machine.lane_ids
@@ -91,20 +88,25 @@ class Synchronisation(Sited):
 
         return run
 
+    def wrap_terminator(
+        self, d: Decoder, instruction: Instruction, terminator: Terminator
+    ) -> Terminator:
+        return self.sites.during_barrier(instruction, terminator)
+
     def _at_cluster(self, lanes: I64) -> None:
         """All lanes of a warp must come to barrier.cluster.arrive.aligned by one instruction."""
-        self.cluster_site[lanes] = self.site
+        self.cluster_site[lanes] = self.sites.current
         self.cluster_count[lanes] += 1
-        if "aligned" not in self.program.code[self.site].ins.opcode:
+        if "aligned" not in self.sites.words():
             return
         rows = np.unique(lanes // LANES)[:, None] * LANES + np.arange(LANES)
         same = self.cluster_count[rows] == self.cluster_count[lanes].max()
-        other = same & (self.cluster_site[rows] != self.site)
+        other = same & (self.cluster_site[rows] != self.sites.current)
         if other.any():
             lane = int(rows[other][0])
-            line = self._line(int(self.cluster_site[lane]))
+            line = self.sites.line(int(self.cluster_site[lane]))
             text = f"lane {lane % LANES} of the same warp has arrived at line {line} instead"
-            self.say("divergent", self.site, text, int(lanes[0]), None)
+            self.say("divergent", self.sites.current, text, int(lanes[0]), None)
 
     def _take_turns(self, kind: BarrierEvent, lanes: I64) -> None:
         """A thread arrives at the cluster's barrier once, and waits, before it arrives again."""
@@ -112,21 +114,18 @@ class Synchronisation(Sited):
         if kind == "arrive":
             if arrived.any():
                 lane = int(lanes[arrived][0])
-                line = self._line(int(self.cluster_site[lane]))
+                line = self.sites.line(int(self.cluster_site[lane]))
                 text = (
                     f"the thread has arrived at line {line} and not waited since; it must arrive "
                     "only once before the barrier completes"
                 )
-                self.say("cluster-barrier", self.site, text, lane, None)
+                self.say("cluster-barrier", self.sites.current, text, lane, None)
             self.arrived[lanes] = True
         elif kind == "wait":
             if not arrived.all():
                 text = "the thread has not arrived since it last waited; this waits for nobody"
-                self.say("cluster-barrier", self.site, text, int(lanes[~arrived][0]), None)
+                self.say("cluster-barrier", self.sites.current, text, int(lanes[~arrived][0]), None)
             self.arrived[lanes] = False
-
-    def _line(self, site: int) -> int | None:
-        return self.program.error("", self.program.code[site].ins.at).line
 
     def on_finish(self) -> None:
         """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
@@ -142,7 +141,7 @@ class Synchronisation(Sited):
 
     def _among_members(self, d: Decoder, ins: Instruction, step: Step) -> Step:
         """A lane must be in the membermask that it gives, and those it names must give the same."""
-        members, site = d.row(ins, ins.operands[-1], "u32"), self.sites[id(ins)]
+        members, site = d.row(ins, ins.operands[-1], "u32"), self.sites.of(ins)
         lane_ids = self.machine.lane_ids
 
         def run(sel: Any, mask: Mask) -> None:
@@ -199,14 +198,14 @@ class Synchronisation(Sited):
         if len(lanes):
             self.last = int(lanes[0])
         if kind == "complete":
-            self.site = int(self.transferred[lanes[0]])
+            self.sites.current = int(self.transferred[lanes[0]])
         elif kind == "arrive":
             self.came.setdefault(position, []).extend(int(lane) for lane in lanes)
         elif kind in ("phase", "init"):
             self.came.pop(position, None)
         elif kind == "underflow":
             text = "more bytes were copied than this mbarrier expects; its phase cannot complete"
-            self.say("mbarrier", self.site, text, self.last, offset)
+            self.say("mbarrier", self.sites.current, text, self.last, offset)
 
     def on_deadlock(self) -> list[str]:
         """Who has arrived at the mbarriers that lanes poll."""
@@ -224,10 +223,10 @@ class Synchronisation(Sited):
     # -- what nobody waits for ---------------------------------------------------------------------
 
     def on_copy_issue(self, copy: Copy) -> None:
-        self.copied[copy.lanes] = self.site
+        self.copied[copy.lanes] = self.sites.current
 
     def on_transfer_issue(self, transfer: Transfer) -> None:
-        self.transferred[transfer.lanes] = self.site
+        self.transferred[transfer.lanes] = self.sites.current
 
     def on_leftover(self, copies: Sequence[Copy], transfers: Sequence[Transfer]) -> None:
         text = "all threads have exited and nothing has waited for this copy"

@@ -18,29 +18,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
-
-#: Times of asynchronous agents lie above all others: no floor covers them.
-ASYNC = 1 << 29
-#: Later than everything: a write that has not happened yet.
-PENDING = (1 << 30) - 1
-
-COLUMN_BITS, SITE_BITS = 16, 16
-STRONG = 1 << (COLUMN_BITS + SITE_BITS)
-TIME_SHIFT = COLUMN_BITS + SITE_BITS + 1
-COLUMN_MASK = (1 << COLUMN_BITS) - 1
-SITE_MASK = (1 << SITE_BITS) - 1
-
-
-def record(time: int, column: Any, site: int, strong: bool = False) -> Any:
-    """One access in 63 bits: when, by whom, at which instruction, whether it is a strong one."""
-    return (time << TIME_SHIFT) | (int(strong) << (TIME_SHIFT - 1)) | (site << COLUMN_BITS) | column
 
 
 def distinct(numbers: I64) -> I64:
@@ -62,7 +46,7 @@ class Clocks:
         self.lanes = machine.warps_per_block * LANES * machine.cluster_size  # of a cluster
         total = machine.warps * LANES
         self.width = self.lanes
-        self.known: npt.NDArray[np.int32] = np.zeros((planes, total, self.width), np.int32)
+        self.known: I32 = np.zeros((planes, total, self.width), np.int32)
         self.floor: I32 = np.zeros(total, np.int32)
         self.lowest = 0  # of all floors
         self.warp_floor: I32 = np.zeros(total, np.int32)
@@ -73,7 +57,7 @@ class Clocks:
         self._agents_of: dict[int, int] = {}
         self.now = 1
 
-    def reset(self) -> None:
+    def start_wave(self) -> None:
         """A new wave: what went before is known to everybody."""
         self.floor[...] = self.lowest = self.now
         self.known[:, :, self.lanes :] = 0
@@ -132,7 +116,7 @@ class Clocks:
 
     # -- what makes an order -------------------------------------------------------------------
 
-    def rows(self, lanes: I64) -> npt.NDArray[np.int32]:
+    def rows(self, lanes: I64) -> I32:
         """Everything the lanes know, themselves included: [planes, lanes, width]."""
         rows = self.known[:, lanes]
         first = rows[0, :, : self.lanes]
@@ -146,13 +130,13 @@ class Clocks:
         rows[0, at, own] = self.now
         return rows
 
-    def publish(self, lanes: I64) -> npt.NDArray[np.int32]:
+    def publish(self, lanes: I64) -> I32:
         """What these lanes (some) know together: [planes, width]. What they do next is later."""
         vector = self.rows(lanes).max(axis=1)
         self.now += 1
         return vector
 
-    def acquire(self, lanes: I64, vector: npt.NDArray[np.int32]) -> None:
+    def acquire(self, lanes: I64, vector: I32) -> None:
         """The lanes learn what was published."""
         size = vector.shape[1]
         part = self.known[:, lanes, :size]
@@ -221,9 +205,20 @@ class Clocks:
             self.known[plane, lanes] = np.maximum(self.known[plane, lanes], rows)
         self.now += 1
 
-    def handed_on(self, lanes: I64, scope: int) -> npt.NDArray[np.int32]:
+    def handed_on(self, lanes: I64, scope: int) -> I32:
         """What relaxed accesses of these lanes publish to those `scope` away: what is fenced."""
         vector = self.known[:, lanes].max(axis=1)
         plane = self.fenced(scope)
         vector[0] = vector[plane] if plane else 0
         return vector
+
+
+def later(a: I32, b: I32 | None) -> I32:
+    """The later of two times everywhere; columns that one of them lacks are never."""
+    if b is None:
+        return a
+    if a.shape[1] < b.shape[1]:
+        a, b = b, a
+    result = a.copy()
+    result[:, : b.shape[1]] = np.maximum(a[:, : b.shape[1]], b)
+    return result

@@ -1,42 +1,41 @@
 """Races: accesses that overlap, at least one a write, and that nothing orders.
 
-Order comes from bar, barrier, bar.warp.sync, barrier.cluster, mbarriers, the waits for
-asynchronous work, and, where the kernel has fences or acquiring accesses, from strong accesses to
-one place (`clocks.py`, `race_order.py`). `race_records.py` has the rules for shared memory,
-`race_proxy.py` those for wgmma and bulk copies; global memory is here.
+`Races` is the check. It makes the parts, each with one subject, and tells them what happens:
+
+- who knows of whose accesses: `clocks` in a cluster, `clusters` in the others;
+- what makes an order: `barriers`, `mbarrier_phases`, `strong_accesses`; `shuffles` make none;
+- what is remembered of every place of memory: `shared_places`, `global_places`;
+- the rules: `shared_races`, `bulk_copies`, `wgmma`, `mbarrier_objects` and `block_exits` in shared
+  memory, `global_races`, `lost_updates` and `global_copies` in global memory, `stores` in both;
+- what is said of it: `findings`.
+
+A part is given in its constructor whom it asks and tells, and the `Context`, which all share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from fragir.emulator.checks.hooks import later
-from fragir.emulator.checks.races.clocks import (
-    COLUMN_BITS,
-    COLUMN_MASK,
-    SITE_MASK,
-    STRONG,
-    Clocks,
-    record,
-)
-from fragir.emulator.checks.races.global_memory import (
-    READ,
-    READ_ELSEWHERE,
-    WRITE,
-    GlobalRecords,
-    Ledger,
-)
-from fragir.emulator.checks.races.shadow import CHUNK, RaceShadow
-from fragir.emulator.checks.races.told import TELLING
-from fragir.emulator.checks.races.transfers import GlobalTransfers
-from fragir.emulator.checks.races.updates import LostUpdates
-from fragir.emulator.checks.scopes import (
-    DEVICE,
+from fragir.emulator.checks.hooks import Hooks, later
+from fragir.emulator.checks.races.barriers import Arrivals, Barriers
+from fragir.emulator.checks.races.block_exits import BlockExits
+from fragir.emulator.checks.races.bulk_copies import BulkCopies
+from fragir.emulator.checks.races.clocks import Clocks
+from fragir.emulator.checks.races.clusters import Clusters
+from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.findings import Findings
+from fragir.emulator.checks.races.global_copies import GlobalCopies
+from fragir.emulator.checks.races.global_places import GlobalPlaces
+from fragir.emulator.checks.races.global_races import GlobalRaces
+from fragir.emulator.checks.races.lost_updates import LostUpdates
+from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
+from fragir.emulator.checks.races.mbarrier_phases import MbarrierPhases
+from fragir.emulator.checks.races.records import SITE_MASK
+from fragir.emulator.checks.races.scopes import (
     STRONG_WORDS,
     fenced_spaces,
     levels,
@@ -45,24 +44,32 @@ from fragir.emulator.checks.scopes import (
     strength,
     strengths,
 )
-from fragir.emulator.instructions.access import get, shape_of, stored_rows
+from fragir.emulator.checks.races.shared_places import SharedPlaces, unit_of
+from fragir.emulator.checks.races.shared_races import SharedRaces
+from fragir.emulator.checks.races.shuffles import TELLING, ToldByShuffle
+from fragir.emulator.checks.races.stores import Stores
+from fragir.emulator.checks.races.strong_accesses import StrongAccesses
+from fragir.emulator.checks.races.wgmma import Wgmma
+from fragir.emulator.checks.sites import Sites
+from fragir.emulator.instructions.access import get
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES, Mask, Step
-from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.numbers.types import I64, Bools, count_of, kind_of, width_of
+from fragir.emulator.numbers.types import I64
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.machine.code import Terminator
+    from fragir.emulator.machine.events import BarrierEvent, Event
+    from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
-    from fragir.emulator.machine.transfers import Copy
+    from fragir.emulator.machine.transfers import Copy, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
-LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
 
-
-class Races(GlobalTransfers):
+class Races(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
+        super().__init__(machine, program)
         code = [p.ins for p in program.code]
         kinds = proxies(code)
         blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
@@ -72,22 +79,41 @@ class Races(GlobalTransfers):
             and "global" not in i.opcode
             for i in code
         )
-        clocks = Clocks(machine, kinds, reach)
-        shadow = RaceShadow(machine, _unit(code), kinds > 0)
-        super().__init__(machine, program, clocks, shadow, strong_writes, bool(reach))
-        self.globals = GlobalRecords(machine, clocks, self.world, strengths(code, SITE_MASK))
-        self.world_suspects: list[
-            tuple[int, int, int, int, int, int, npt.NDArray[np.uint8]]
-        ] = []  # site, lane, position, kind, record, owner, bytes before
-        self.updates = LostUpdates(program, clocks)
-        self.overlap = False  # whether lanes of the store that runs wrote one place
+        self.by_memory = bool(reach)  # whether plain memory is used to synchronise
+        self.clocks = clocks = Clocks(machine, kinds, reach)
+        self.sites = Sites(program, SITE_MASK)
+        findings = Findings(machine, program, clocks, self.found)
+        context = Context(machine, clocks, self.sites, findings)
+        self.shared_places = SharedPlaces(machine, unit_of(code), kinds > 0)
+        self.clusters = Clusters(machine, clocks)
+        self.told = ToldByShuffle()
+        self.mbarriers = MbarrierObjects(context, self.shared_places)
+        self.exits = BlockExits(context, self.shared_places)
+        self.strong = StrongAccesses(context, self.clusters, self.told)
+        arrivals = Arrivals(context)
+        self.barriers = Barriers(context, arrivals, self.strong, self.mbarriers, self.exits)
+        self.phases = MbarrierPhases(context, arrivals, self.mbarriers, self.exits)
+        self.shared = SharedRaces(
+            context, self.shared_places, self.mbarriers, self.told, strong_writes
+        )
+        self.bulk = BulkCopies(context, self.shared, self.mbarriers, self.phases)
+        self.wgmma = Wgmma(context, self.shared)
+        self.global_places = GlobalPlaces(
+            machine, clocks, self.clusters, strengths(code, SITE_MASK)
+        )
+        updates = LostUpdates(program, clocks)
+        self.globally = GlobalRaces(context, self.global_places, updates, self.told)
+        self.global_copies = GlobalCopies(context, self.globally)
+        self.stores = Stores(context, self.shared, self.globally)
+
+    # -- what happens ------------------------------------------------------------------------------
 
     def on_wave(self) -> None:
-        self.forget()
-        self.shadow.reset()
-        self.clocks.reset()
+        parts = (self.told, self.mbarriers, self.exits, self.strong, self.barriers, self.phases)
+        for part in (*parts, self.bulk, self.wgmma, self.shared_places, self.clocks):
+            part.start_wave()
         first = self.machine.first_block // self.machine.cluster_size
-        self.globals.start_wave(first + 1)
+        self.global_places.start_wave(first + 1)
 
     def on_access(self, access: Access) -> None:
         if access.space == "local":
@@ -95,7 +121,7 @@ class Races(GlobalTransfers):
         words = access.instruction.opcode
         scope = strength(words)
         strong = scope > 0
-        site = self.sites[id(access.instruction)]
+        site = self.sites.of(access.instruction)
         memory = self.machine.memory
         for arena, at, lanes in access.parts():
             if not at.size:
@@ -103,217 +129,86 @@ class Races(GlobalTransfers):
             at, lanes = at.ravel(), lanes.ravel()
             if arena is memory.globals:
                 if "param" not in words and "const" not in words:
-                    self._global(access.kind, site, at, lanes, access.size, scope)
+                    self.globally.access(access.kind, site, at, lanes, access.size, scope)
             elif arena is not memory.shared:
                 continue
             elif access.kind == "load":
-                self.on_read(site, at, lanes, access.size, strong)
+                self.shared.read(site, at, lanes, access.size, strong)
             else:
-                self.on_write(site, at, lanes, access.size, strong)
+                self.shared.write(site, at, lanes, access.size, strong)
         if self.by_memory and strong:
-            self.hand_on(access)
+            self.strong.hand_on(access)
 
     def on_copy_issue(self, copy: Copy) -> None:
-        super().on_copy_issue(copy)
-        at, lanes = copy.source.ravel(), copy.lanes.ravel()
-        if copy.given is not None:
-            whole = copy.given.ravel() == copy.size
-            at, lanes = at[whole], lanes[whole]
-        if at.size:
-            self._global("load", self.site, at, lanes, copy.size, 0)
+        self.shared.copy_issued(copy)
+        self.globally.copied(copy)
 
-    # -- global memory -----------------------------------------------------------------------------
+    def on_copy_complete(self, copy: Copy) -> None:
+        self.shared.copy_complete(copy)
 
-    def _global(self, kind: str, site: int, at: I64, lanes: I64, size: int, scope: int) -> None:
-        clocks, records = self.clocks, self.globals
-        if kind == "store":
-            clocks.now += 1  # later than what has been read
-        mine_all = record(clocks.now, clocks.own[lanes], site, scope > 0)
-        for ledger, which in records.by_buffer(at):
-            if ledger.too_large:
-                continue
-            if ledger.copied and kind != "load":
-                self.note_copied(ledger)
-            places = ledger.places(at[which], size)
-            who, mine = lanes[which], mine_all[which]
-            owner = records.owner_of[who]
-            if ledger.too_large:
-                continue
-            if kind == "load":
-                kinds = (WRITE,) if ledger.written else ()
-                words = self.program.code[site].ins.opcode
-                if ledger.written and ("nc" in words or words[0] == "ldu"):
-                    self._read_only(site, ledger, places, who)
-                    kinds = ()
-            else:
-                kinds = (WRITE, READ, READ_ELSEWHERE)
-            for how, index, place, rec, other in records.clashes(ledger, kinds, places, who, scope):
-                self._suspect_global(site, int(who[index]), ledger, place, how, rec, other, kind)
-            if kind == "load":
-                ledger.note_read(places, mine, owner)
-                continue
-            plain = kind == "store" and not scope and self.updates.loads
-            lost = (
-                list(self.updates.before(ledger, site, places, who, mine, owner)) if plain else []
-            )
-            warps, lanes_too = ledger.note_write(places, mine, owner)
-            self.overlap |= warps
-            if warps and 0 < scope < DEVICE:
-                for index, place, rec, other in records.beyond(ledger, places, who, scope):
-                    self._suspect_global(
-                        site, int(who[index]), ledger, place, WRITE, rec, other, kind
-                    )
-            if plain and lanes_too:
-                lost += self.updates.together(ledger, site, places, mine, owner)
-            for index, place, rec in lost:
-                self._suspect_global(site, int(who[index]), ledger, place, LOST, rec, 0, kind)
+    def on_transfer_issue(self, transfer: Transfer) -> None:
+        now = self.clocks.now
+        self.bulk.issue(transfer)
+        self.global_copies.issue(transfer, now)
 
-    def _read_only(self, site: int, ledger: Ledger, places: I64, lanes: I64) -> None:
-        """ld.global.nc and ldu may see old bytes, whatever orders them after a write."""
-        written = ledger.records[WRITE, places]
-        if not written.any():
-            return
-        i, j = (int(x) for x in np.argwhere(written)[0])
-        rec, owner = int(written[i, j]), int(ledger.owners[WRITE, places[i, j]])
-        lane, position = int(lanes[i]), ledger.start + (int(places[i, j]) << ledger.shift)
-        text = "the kernel writes these bytes, and .nc may read what was there before: "
-        text += self._who_globally(lane, rec, owner)
-        other = rec >> COLUMN_BITS & SITE_MASK
-        self._find_global(site, other, lane, position, text, "read-only")
+    def on_transfer_complete(self, transfer: Transfer) -> None:
+        self.bulk.complete(transfer)
 
-    def _suspect_global(
+    def on_wgmma_issue(self, item: Issue) -> None:
+        self.wgmma.issue(item)
+
+    def on_barrier(
         self,
-        site: int,
-        lane: int,
-        ledger: Ledger,
-        place: int,
-        how: int,
-        rec: int,
-        owner: int,
-        kind: str,
+        kind: BarrierEvent,
+        scope: Literal["block", "cluster"],
+        number: int,
+        lanes: I64,
     ) -> None:
-        """A write that leaves the bytes as they are does not race: look afterwards."""
-        position = ledger.start + (place << ledger.shift)
-        if kind == "load":
-            self._clash_global(site, lane, position, how, rec, owner)
-            return
-        bytes_ = self.machine.memory.globals.bytes
-        old = bytes_[position : position + (1 << ledger.shift)].copy()
-        self.world_suspects.append((site, lane, position, how, rec, owner, old))
+        self.barriers.event(kind, scope, number, lanes)
 
-    def resolve_global(self) -> None:
-        bytes_ = self.machine.memory.globals.bytes
-        for site, lane, position, how, rec, owner, old in self.world_suspects:
-            if (bytes_[position : position + len(old)] != old).any():
-                self._clash_global(site, lane, position, how, rec, owner)
-        self.world_suspects.clear()
+    def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
+        self.phases.event(kind, position, lanes)
 
-    def _clash_global(
-        self, site: int, lane: int, position: int, how: int, rec: int, owner: int
-    ) -> None:
-        if how == LOST:
-            text = f"lane {rec & LANES - 1} of the same warp has read the same bytes too, and "
-            text += "changes them: one of the two updates is lost without an atomic"
-            self._find_global(site, site, lane, position, text)
-            return
-        who = self._who_globally(lane, rec, owner)
-        what = "write" if how == WRITE else "read"
-        text = f"nothing orders this after the {what} of the same bytes: {who}"
-        if rec & STRONG and strength(self.program.code[site].ins.opcode):
-            text += "; the scope of one of the two leaves the other thread out"
-        cluster = None if owner == self.globals.owner_of[lane] else owner
-        letter = "warp" if self.told_of(lane, rec, cluster) else None
-        if letter is not None:
-            text += "; a lane of this warp knows of it, and has told the others by a shuffle"
-        self._find_global(site, rec >> COLUMN_BITS & SITE_MASK, lane, position, text, letter=letter)
-
-    def _who_globally(self, lane: int, rec: int, owner: int) -> str:
-        """The instruction and the thread of a record of global memory, for messages."""
-        if owner == self.globals.owner_of[lane]:
-            return self.who(lane, rec)
-        column = rec & COLUMN_MASK
-        if column >= self.clocks.lanes:
-            return self.what_at(rec)
-        per = self.machine.warps_per_block * LANES
-        rank, thread = divmod(column, per)
-        block = self.machine.coordinates_of((owner - 1) * self.machine.cluster_size + rank)
-        who = f"{self.what_at(rec)} by block {block} warp {thread // LANES} "
-        return who + f"lane {thread % LANES}"
-
-    def _others(self, at: I64, lanes: I64, size: int) -> Bools:
-        """Which of the lanes have written where another warp was the last to write."""
-        result = np.zeros(len(at), np.bool_)
-        for ledger, which in self.globals.by_buffer(at):
-            if not ledger.too_large:
-                mine, owner = self.clocks.own[lanes[which]], self.globals.owner_of[lanes[which]]
-                result[which] = ledger.others(ledger.places(at[which], size), mine, owner)
-        return result
-
-    def overwritten_globally(self, site: int, lane: int, position: int) -> None:
-        """Lanes of one store write different values to one place of global memory."""
-        self._find_global(
-            site, site, lane, position, "another lane writes another value to the same bytes"
-        )
-
-    def _find_global(
-        self,
-        site: int,
-        other: int,
-        lane: int,
-        position: int,
-        text: str,
-        kind: str = "race",
-        letter: str | None = None,
-    ) -> None:
-        memory = self.machine.memory
-        buffer = memory.buffers[int(memory.buffer_of(np.array([position]))[0])]
-        text = f"at byte {position - buffer.start} of {buffer.name}: {text}"
-        address = GLOBAL_BASE + position
-        self.say_once("global", kind, letter, site, other, text, lane=lane, address=address)
+    def on_finish(self) -> None:
+        self.exits.finish()
 
     # -- what is wrapped ---------------------------------------------------------------------------
+
+    def wrap_terminator(
+        self, d: Decoder, instruction: Instruction, terminator: Terminator
+    ) -> Terminator:
+        return self.sites.during_barrier(instruction, terminator)
 
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         ins = group[0]
         words = ins.opcode
-        site = self.sites[id(ins)]
         if words[:2] == ("st", "bulk"):
-            return self._wrap_strong(step)
+            return self.stores.strong(step)
         if later(ins):
-            return self._at_site(site, step)
+            return self.sites.during(ins, step)
         if words[0] in ("st", "atom", "red") and d.space(ins) in ("shared", "generic", "global"):
             if words[0] == "st" and STRONG_WORDS.isdisjoint(words):
-                return self._wrap_store(d, ins, step)
-            return self._wrap_strong(step)
+                return self.stores.plain(d, ins, step)
+            return self.stores.strong(step)
         if words[:2] == ("wgmma", "commit_group"):
-            return self._after(step, self.commit_wgmma)
+            return self._after(step, self.wgmma.commit)
         if words[:2] == ("wgmma", "wait_group"):
             newest = d.literal(ins, 0) or 0
-            return self._after(step, partial(self.wait_wgmma, newest))
+            return self._after(step, partial(self.wgmma.wait, newest))
         if words[:4] == ("cp", "async", "bulk", "commit_group"):
-            return self._after(step, self.commit_bulk)
+            return self._after(step, self.bulk.commit)
         if words[:4] == ("cp", "async", "bulk", "wait_group"):
             number = d.literal(ins, 0) or 0
-            return self._after(step, partial(self.wait_bulk, number, "read" in words))
+            return self._after(step, partial(self.bulk.wait, number, "read" in words))
         if words[0] in ("fence", "membar"):
             return self._wrap_fence(words, step)
         if words[:3] in (("bar", "warp", "sync"), ("barrier", "warp", "sync")):
             return self._wrap_warp(d, ins, step)
         if words[0] in ("cp", "wgmma", "mbarrier", "clusterlaunchcontrol"):
-            return self._at_site(site, step)
+            return self.sites.during(ins, step)
         if self.by_memory and words[0] in TELLING:
-            return self._after(step, self._tell)
+            return self._after(step, self.told.tell)
         return step
-
-    def _tell(self, lanes: I64) -> None:
-        self.told.tell(lanes)
-
-    def _at_site(self, site: int, step: Step) -> Step:
-        def run(sel: Any, mask: Mask) -> None:
-            self.site = site
-            step(sel, mask)
-
-        return run
 
     def _after(self, step: Step, action: Any) -> Step:
         ids = self.machine.lane_ids
@@ -330,8 +225,8 @@ class Races(GlobalTransfers):
         bits = np.left_shift(np.uint32(1), np.arange(LANES, dtype=np.uint32))
 
         def run(sel: Any, mask: Mask) -> None:
-            if self.heard:
-                self.deliver(get(ids, sel, mask).ravel())
+            if self.strong.heard:
+                self.strong.deliver(get(ids, sel, mask).ravel())
             step(sel, mask)
             if mask is None and (members[sel] == np.uint32(0xFFFFFFFF)).all():
                 self.clocks.join_warps(ids[sel].ravel())
@@ -355,85 +250,5 @@ class Races(GlobalTransfers):
                 step = self._after(step, partial(self.clocks.fence, plane=plane))
             return step
         if "mbarrier_init" in words:
-            return self._after(step, self.fence_init)
-        return self._after(step, partial(self.fence_memory, scope=scope_of(words)))
-
-    def _wrap_strong(self, step: Step) -> Step:
-        """Behind an atomic or a strong store: which suspects are real."""
-
-        def run(sel: Any, mask: Mask) -> None:
-            step(sel, mask)
-            if self.suspects:
-                self.resolve()
-            if self.world_suspects:
-                self.resolve_global()
-
-        return run
-
-    def _wrap_store(self, d: Decoder, ins: Instruction, step: Step) -> Step:
-        """Behind a store: which suspects are real, and did lanes write different values."""
-        kind, width, count = shape_of(d, ins)
-        rows = stored_rows(d, ins, 1, kind, width, count)
-        if any(r is None for r in rows):
-            return self._wrap_strong(step)
-        place = d.place(ins, 0, d.space(ins))
-        machine, site = self.machine, self.sites[id(ins)]
-        size = width * len(rows)
-
-        def run(sel: Any, mask: Mask) -> None:
-            self.overlap = False
-            step(sel, mask)
-            if self.suspects:
-                self.resolve()
-            if self.world_suspects:
-                self.resolve_global()
-            if place.space == "global" and not self.overlap:
-                return
-            lanes = get(machine.lane_ids, sel, mask)
-            address = place.at(sel, mask)
-            for arena, at, which in machine.memory.spaces(place.space, address, sel, mask, size):
-                who = (lanes if which is None else lanes[which]).ravel()
-                at = at.ravel()
-                if arena is machine.memory.shared:
-                    last = self.shadow.written[at >> self.shadow.shift] & COLUMN_MASK
-                    if (last == self.clocks.own[who]).all():
-                        continue
-                elif arena is not machine.memory.globals or not self.overlap:
-                    continue
-                parts = [get(r, sel, mask) for r in rows]
-                value = np.stack([p if which is None else p[which] for p in parts], axis=-1)
-                data = np.ascontiguousarray(value).reshape(len(who), -1).view(np.uint8)
-                now = arena.bytes[at[:, None] + np.arange(size)]
-                bad = (data != now).any(axis=1)
-                if arena is machine.memory.globals and bad.any():
-                    bad &= self._others(at, who, size)
-                if bad.any():
-                    index = int(np.flatnonzero(bad)[0])
-                    lane, position = int(who[index]), int(at[index])
-                    if arena is machine.memory.shared:
-                        rec = int(self.shadow.written[position >> self.shadow.shift])
-                        self.clash("write", site, lane, position, rec)
-                    else:
-                        self.overwritten_globally(site, lane, position)
-
-        return run
-
-
-def _unit(code: Sequence[Instruction]) -> int:
-    """Bytes of the smallest access to shared memory."""
-    unit = CHUNK
-    for ins in code:
-        words = ins.opcode
-        if words[:2] == ("st", "bulk"):
-            unit = min(unit, 8)
-        elif words[0] in ("ld", "ldu", "st", "atom", "red"):
-            if any(w in words for w in ("global", "param", "local", "const")):
-                continue
-            if any(w.startswith("param") for w in words):
-                continue
-            unit = min(unit, width_of(kind_of(words)) // 8 * count_of(words))
-        elif words[:2] == ("cp", "async") and words[2:3] in (("ca",), ("cg",)):
-            unit = min(unit, 4)
-        elif words[0] == "mbarrier":
-            unit = min(unit, 8)
-    return max(unit, 1)
+            return self._after(step, self.mbarriers.fence)
+        return self._after(step, partial(self.strong.fence, scope=scope_of(words)))

@@ -6,7 +6,7 @@ A finding that rests on one of them has the severity `letter`, and quotes it.
 from __future__ import annotations
 
 #: name -> (title of the section, sentence), PTX ISA 9.2.
-LETTERS: dict[str, tuple[str, str]] = {
+SENTENCES: dict[str, tuple[str, str]] = {
     # What cp.async writes wgmma reads, and TMA signals mbarriers, as compilers emit it by default.
     "proxies": (
         "Async Proxy",
@@ -43,5 +43,5 @@ LETTERS: dict[str, tuple[str, str]] = {
 
 def quote(name: str) -> str:
     """The sentence as a message ends with it."""
-    title, sentence = LETTERS[name]
+    title, sentence = SENTENCES[name]
     return f'PTX ISA, {title}: "{sentence}"'

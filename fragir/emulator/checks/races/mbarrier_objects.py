@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fragir.emulator.checks.races.clocks import COLUMN_BITS, PENDING, SITE_MASK, record
-from fragir.emulator.checks.races.records import MBARRIER, Records
+from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.records import MBARRIER, PENDING, record, site_of
+from fragir.emulator.checks.races.scopes import CLUSTER
+from fragir.emulator.checks.races.shared_places import SharedPlaces
 from fragir.emulator.numbers.types import I64
 
 
-class Mbarriers(Records):
-    def forget(self) -> None:
+class MbarrierObjects:
+    def __init__(self, context: Context, places: SharedPlaces) -> None:
+        self.clocks, self.sites = context.clocks, context.sites
+        self.findings, self.places = context.findings, places
+        self.start_wave()
+
+    def start_wave(self) -> None:
         """New blocks: there is no mbarrier."""
         self.live: dict[int, int] = {}  # position -> the record of its initialisation
         self.used: set[int] = set()  # those that anybody has arrived at, or looked at
@@ -27,26 +34,26 @@ class Mbarriers(Records):
             text = "this mbarrier is in use; mbarrier.inval it before another mbarrier.init"
             if harmless:
                 text = "this mbarrier is valid, though nobody has used it"
-            other = rec >> COLUMN_BITS & SITE_MASK
             letter = "mbarrier.init" if harmless else None
-            self.find("mbarrier", self.site, other, lane, position, text, letter)
+            self._say("mbarrier", site_of(rec), lane, position, text, letter)
         self.used.discard(position)
         self.lost.pop(position, None)
-        self.live[position] = record(clocks.now, int(clocks.own[lane]), self.site)
+        self.live[position] = record(clocks.now, int(clocks.own[lane]), self.sites.current)
         self.unfenced[position] = self.live[position], lane
-        if self.shadow.unit <= 8:
-            self._hold(position, record(PENDING, MBARRIER, self.site))
+        if self.places.unit <= 8:
+            self._hold(position, record(PENDING, MBARRIER, self.sites.current))
         clocks.now += 1
 
     def invalidate(self, position: int, lane: int) -> None:
         """mbarrier.inval."""
         self.live.pop(position, None)
-        self._hold(position, record(self.clocks.now, int(self.clocks.own[lane]), self.site))
+        rec = record(self.clocks.now, int(self.clocks.own[lane]), self.sites.current)
+        self._hold(position, rec)
 
     def _hold(self, position: int, rec: int) -> None:
-        shadow = self.shadow
-        for at in range(position >> shadow.shift, (position + 7 >> shadow.shift) + 1):
-            shadow.written[at] = rec
+        places = self.places
+        for at in range(position >> places.shift, (position + 7 >> places.shift) + 1):
+            places.written[at] = rec
 
     def unused(self, position: int, lane: int) -> bool:
         """Whether a lane knows of an mbarrier's initialisation and nobody has used it since."""
@@ -68,33 +75,47 @@ class Mbarriers(Records):
         """Those who use an mbarrier must know that it has been initialised."""
         self.used.add(position)
         if (site := self.lost.pop(position, None)) is not None:
-            where = self.what_at(record(0, 0, site))
+            where = self.findings.what_at(record(0, 0, site))
             text = f"this mbarrier has been overwritten by {where}"
-            self.find("mbarrier", self.site, site, int(lanes[0]), position, text)
+            self._say("mbarrier", site, int(lanes[0]), position, text)
         rec = self.live.get(position)
         if rec is None:
             return
         bad = self.clocks.unordered(lanes, np.full(lanes.shape, rec, np.int64))
         if bad.any():
             lane = int(lanes[bad][0])
-            text = f"nothing orders this after the mbarrier's initialisation: {self.who(lane, rec)}"
-            other = rec >> COLUMN_BITS & SITE_MASK
-            self.find("mbarrier", self.site, other, lane, position, text)
+            who = self.findings.who(lane, rec)
+            text = f"nothing orders this after the mbarrier's initialisation: {who}"
+            self._say("mbarrier", site_of(rec), lane, position, text)
 
     # -- the asynchronous proxy must see the initialisation ------------------------------------
 
     def initialisations_fenced(self, lanes: I64) -> None:
         """fence.mbarrier_init, or the cluster's barrier: what these lanes have initialised."""
         if self.unfenced:
-            fenced = {int(lane) for lane in lanes}
-            self.unfenced = {p: x for p, x in self.unfenced.items() if x[1] not in fenced}
+            these = {int(lane) for lane in lanes}
+            self.unfenced = {p: x for p, x in self.unfenced.items() if x[1] not in these}
+
+    def fence(self, lanes: I64) -> None:
+        """fence.mbarrier_init: others will see which mbarriers these lanes have initialised."""
+        self.initialisations_fenced(lanes)
+        clocks = self.clocks
+        for scope in clocks.levels:
+            if scope <= CLUSTER:
+                clocks.known[clocks.fenced(scope), lanes, clocks.own[lanes]] = clocks.now
+        clocks.now += 1
 
     def signalled(self, position: int, lane: int) -> None:
         """A bulk copy is issued that will signal an mbarrier."""
         rec, _ = self.unfenced.pop(position, (0, 0))
         if not rec or not self.clocks.invisible(np.array([lane]), np.array([rec])).any():
             return
-        text = f"it signals an mbarrier, and nothing makes {self.who(lane, rec)} visible to the "
+        who = self.findings.who(lane, rec)
+        text = f"it signals an mbarrier, and nothing makes {who} visible to the "
         text += "asynchronous proxy (fence.mbarrier_init or fence.proxy.async)"
-        other = rec >> COLUMN_BITS & SITE_MASK
-        self.find("proxy-fence", self.site, other, lane, position, text, "proxies")
+        self._say("proxy-fence", site_of(rec), lane, position, text, "proxies")
+
+    def _say(
+        self, kind: str, other: int, lane: int, position: int, text: str, letter: str | None = None
+    ) -> None:
+        self.findings.shared(kind, self.sites.current, other, lane, position, text, letter)

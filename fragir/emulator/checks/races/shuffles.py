@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.checks.races.clocks import COLUMN_MASK, TIME_SHIFT
-from fragir.emulator.checks.races.global_memory import Knowledge, Vector, later
+from fragir.emulator.checks.races.clocks import later
+from fragir.emulator.checks.races.clusters import Knowledge, Vector
+from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64
 
@@ -29,8 +30,11 @@ class Acquired:
     last: tuple[Any, Any] = (None, None)  # what was added last
 
 
-class Told:
+class ToldByShuffle:
     def __init__(self) -> None:
+        self.start_wave()
+
+    def start_wave(self) -> None:
         self.acquired: dict[int, Acquired] = {}  # by warp
         self.told: dict[int, Acquired] = {}  # by lane
 

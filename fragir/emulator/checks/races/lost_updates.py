@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.races.clocks import (
-    COLUMN_BITS,
-    COLUMN_MASK,
-    SITE_MASK,
-    TIME_SHIFT,
-    Clocks,
-)
-from fragir.emulator.checks.races.global_memory import READ, WRITE, Ledger
+from fragir.emulator.checks.races.clocks import Clocks
+from fragir.emulator.checks.races.global_places import READ, WRITE, Ledger
+from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT, site_of
 from fragir.emulator.numbers.types import I32, I64, Bools
 from fragir.emulator.program.dataflow import Dataflow, dataflow
 
@@ -100,5 +95,5 @@ class LostUpdates:
     ) -> Iterator[tuple[int, int, int]]:
         for index in np.argwhere(bad)[:64]:
             i, j = (int(x) for x in index)
-            if self.derives(site, int(read[i, j]) >> COLUMN_BITS & SITE_MASK):
+            if self.derives(site, site_of(int(read[i, j]))):
                 yield i, int(places[i, j]), int(last[i, j])

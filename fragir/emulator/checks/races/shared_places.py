@@ -4,31 +4,33 @@ A place is `unit` bytes, the smallest access that the kernel makes. Of writes th
 Of reads the last one of every warp of the block is kept (of all warps together, where that would
 take too much memory), the last one from another block, and of the asynchronous proxy the last one
 of every warpgroup and the last bulk copy. A record of reads stands for the lanes of its mask, which
-read in one instruction. A read that pushes out one of other lanes puts it into the log, unless a
-barrier of the block has settled it: no read is forgotten that a later write might not know of.
+read in one instruction. A read that pushes out one of other lanes puts it into the log
+(`read_log.py`), unless a barrier of the block has settled it: no read is forgotten that a later
+write might not know of.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from fragir.emulator.checks.races.clocks import COLUMN_BITS, COLUMN_MASK, TIME_SHIFT
+from fragir.emulator.checks.races.read_log import ReadLog
+from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.machine.issues import WARPGROUP
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64, U32
+from fragir.emulator.numbers.types import I32, I64, U32, count_of, kind_of, width_of
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
+    from fragir.ptx.tree import Instruction
 
 CHUNK = 16  # bytes: what the asynchronous proxy accesses is made of these
 LIMIT = 1 << 26  # records of reads
-COMPACT = 1 << 12  # entries of the log before it is looked through
 
 
-class RaceShadow:
+class SharedPlaces:
     def __init__(self, machine: Machine, unit: int, asynchronous: bool) -> None:
         self.unit, self.shift = unit, unit.bit_length() - 1
         self.stride = machine.memory.shared_stride
@@ -40,18 +42,18 @@ class RaceShadow:
         self.slot_of = np.arange(machine.warps * LANES) // LANES % self.warps
         self.apart = places * (self.warps + 1) <= LIMIT
         self.columns = self.warps + 1 if self.apart else 2
-        self.read: npt.NDArray[np.int64] = np.zeros((places, self.columns), np.int64)
+        self.read: I64 = np.zeros((places, self.columns), np.int64)
         self.masks: U32 = np.zeros((places, self.columns), np.uint32)
-        self.read_time: npt.NDArray[np.int32] = np.zeros(places, np.int32)
+        self.read_time: I32 = np.zeros(places, np.int32)
         slots = self.warps // WARPGROUP + 1 if asynchronous else 0
-        self.chunk_read: npt.NDArray[np.int64] = np.zeros((-(-count // CHUNK), slots), np.int64)
+        self.chunk_read: I64 = np.zeros((-(-count // CHUNK), slots), np.int64)
         self.bit_of: U32 = np.uint32(1) << (
             np.arange(machine.warps * LANES, dtype=np.uint32) % np.uint32(LANES)
         )
         self.fresh = True  # nothing to reset: untouched pages cost nothing
-        self.clear_log()
+        self.log = ReadLog(places)
 
-    def reset(self) -> None:
+    def start_wave(self) -> None:
         if self.fresh:
             self.fresh = False
             return
@@ -60,7 +62,7 @@ class RaceShadow:
         self.read[...] = 0
         self.masks[...] = 0
         self.chunk_read[...] = 0
-        self.clear_log()
+        self.log.clear()
 
     def places(self, at: I64, size: int) -> I64:
         """Where accesses of `size` bytes at byte positions lie: one more axis."""
@@ -96,64 +98,24 @@ class RaceShadow:
         other = before & COLUMN_MASK >> 5 << 5 != mine[:, None] & COLUMN_MASK >> 5 << 5
         pushed = late & ~lost & (other | (masks_before & ~masks[index] != 0))
         if pushed.any():
-            self._push(places[pushed], before[pushed], masks_before[pushed], lowest)
-
-    def clear_log(self) -> None:
-        self.entries = 0
-        self.log: list[tuple[I64, I64, U32]] = []
-        self.logged: npt.NDArray[np.bool_] = np.zeros(len(self.written), np.bool_)
-        self.limit = COMPACT
-
-    def _push(self, places: I64, records: I64, masks: U32, lowest: int) -> None:
-        self.log.append((places, records, masks))
-        self.logged[places] = True
-        self.entries += len(places)
-        if self.entries > self.limit:
-            self._compact(lowest)
-            self.limit = max(COMPACT, 2 * self.entries)
-
-    def _whole_log(self) -> tuple[I64, I64, U32]:
-        if len(self.log) != 1:
-            places, records, masks = (np.concatenate(part) for part in zip(*self.log, strict=True))
-            self.log = [(places, records, masks)]
-        return self.log[0]
-
-    def _compact(self, lowest: int) -> None:
-        """Leave out what is settled, and what lanes have read again since."""
-        places, records, masks = self._whole_log()
-        keep = (records >> TIME_SHIFT > lowest) & self.logged[places]
-        places, records, masks = places[keep], records[keep], masks[keep]
-        warp = records & COLUMN_MASK >> 5 << 5
-        order = np.lexsort((records >> TIME_SHIFT, masks, warp, places))
-        places, records, masks, warp = places[order], records[order], masks[order], warp[order]
-        last = np.ones(len(places), np.bool_)
-        if len(places):
-            same = (places[1:] == places[:-1]) & (masks[1:] == masks[:-1]) & (warp[1:] == warp[:-1])
-            last[:-1] = ~same
-        self.log = [(places[last], records[last], masks[last])]
-        self.entries = int(last.sum())
-
-    def forgotten(self, places: I64) -> tuple[I64, I64] | None:
-        """(index into the flat `places`, record) of logged reads there, a row for each lane.
-
-        They leave the log: whoever asks is about to write there, and later writes must know of
-        that one.
-        """
-        if not self.entries or not (here := self.logged[places]).any():
-            return None
-        found, records, masks = self._whole_log()
-        flat = places.reshape(-1)
-        order = np.argsort(flat, kind="stable")
-        at = np.minimum(np.searchsorted(flat[order], found), len(flat) - 1)
-        which = order[at]
-        hit = (flat[which] == found) & self.logged[found]
-        self.logged[places[here]] = False
-        lanes = masks[hit][:, None] >> np.arange(LANES, dtype=np.uint32) & np.uint32(1) != 0
-        entry, lane = np.nonzero(lanes)
-        base: Any = records[hit][entry] & ~np.int64(LANES - 1)
-        self.log = [(found[~hit], records[~hit], masks[~hit])]
-        self.entries = len(self.log[0][0])
-        return which[hit][entry], base | lane
+            self.log.push(places[pushed], before[pushed], masks_before[pushed], lowest)
 
 
-assert COLUMN_BITS > 5  # the lane is the lowest bits of a record
+def unit_of(code: Sequence[Instruction]) -> int:
+    """Bytes of the smallest access to shared memory."""
+    unit = CHUNK
+    for ins in code:
+        words = ins.opcode
+        if words[:2] == ("st", "bulk"):
+            unit = min(unit, 8)
+        elif words[0] in ("ld", "ldu", "st", "atom", "red"):
+            if any(w in words for w in ("global", "param", "local", "const")):
+                continue
+            if any(w.startswith("param") for w in words):
+                continue
+            unit = min(unit, width_of(kind_of(words)) // 8 * count_of(words))
+        elif words[:2] == ("cp", "async") and words[2:3] in (("ca",), ("cg",)):
+            unit = min(unit, 4)
+        elif words[0] == "mbarrier":
+            unit = min(unit, 8)
+    return max(unit, 1)

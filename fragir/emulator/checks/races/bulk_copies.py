@@ -1,0 +1,119 @@
+"""Bulk and tensor copies in shared memory.
+
+What they access must have passed a `fence.proxy.async` if threads wrote it; what they read must not
+be overwritten before it is known that they are done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.records import ASYNC, COLUMN_MASK, MBARRIER, STRONG, record
+from fragir.emulator.checks.races.shared_places import CHUNK
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64
+
+if TYPE_CHECKING:
+    from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
+    from fragir.emulator.checks.races.mbarrier_phases import MbarrierPhases
+    from fragir.emulator.checks.races.shared_races import SharedRaces
+    from fragir.emulator.machine.transfers import Transfer
+
+
+class BulkCopies:
+    """`races` has the rules of shared memory; `mbarriers` are told what signals them, `phases`
+    which copies are done."""
+
+    def __init__(
+        self,
+        context: Context,
+        races: SharedRaces,
+        mbarriers: MbarrierObjects,
+        phases: MbarrierPhases,
+    ) -> None:
+        self.clocks, self.sites = context.clocks, context.sites
+        self.races, self.places = races, races.places
+        self.mbarriers, self.phases = mbarriers, phases
+        self.start_wave()
+
+    def start_wave(self) -> None:
+        self._started: dict[int, tuple[Transfer, int]] = {}  # by identity: with its time
+        self._commits: dict[int, list[int]] = {}  # by lane: the times of its bulk groups
+
+    def issue(self, transfer: Transfer) -> None:
+        clocks, shared = self.clocks, self.places
+        lane = int(transfer.lanes[0])
+        who = transfer.lanes
+        if transfer.signal >= 0:
+            self.mbarriers.use(transfer.signal, who)
+            if not transfer.generic:
+                self.mbarriers.signalled(transfer.signal, lane)
+        if transfer.into is not None:
+            column = clocks.agent(lane, "mbarrier", transfer.signal)
+            places = shared.places(transfer.into, transfer.grain)
+            lanes = np.full(places.shape, lane, np.int64)
+            where = places << shared.shift
+            recs = shared.written[places]
+            if transfer.atomic:  # in any order with others that are
+                recs = np.where(recs & STRONG, 0, recs)
+            if transfer.generic:
+                if (bad := clocks.unordered(lanes, recs)).any():
+                    self.races.clash_first("write", self.sites.current, bad, lanes, where, recs)
+            else:
+                self._visible(where, lanes, recs)
+            self.races.after_reads(self.sites.current, places, lanes, False)
+            mine = record(ASYNC + clocks.now, column, self.sites.current, transfer.atomic)
+            shared.written[places] = mine
+            self._started[id(transfer)] = transfer, ASYNC + clocks.now
+        if transfer.reads is not None:
+            agent = ("bulk", lane) if transfer.group >= 0 else ("mbarrier", transfer.signal)
+            column = clocks.agent(lane, *agent)
+            places = shared.places(transfer.reads, CHUNK)
+            lanes = np.full(places.shape, lane, np.int64)
+            self._visible(places << shared.shift, lanes, shared.written[places])
+            rec = record(ASYNC + clocks.now, column, self.sites.current)
+            shared.chunk_read[transfer.reads // CHUNK, -1] = rec
+        clocks.now += 1
+
+    def _visible(self, where: I64, lanes: I64, recs: I64) -> None:
+        """What the asynchronous proxy is to access must be visible to it."""
+        bad = self.clocks.invisible(lanes, recs)
+        if not bad.any():
+            return
+        site, clash = self.sites.current, self.races.clash
+        inside = bad & (recs & COLUMN_MASK == MBARRIER)
+        if inside.any():
+            for at in np.unique(where[inside] & ~7):
+                index = tuple(np.argwhere(inside & (where & ~7 == at))[0])
+                clash("write", site, int(lanes[index]), int(at), int(recs[index]))
+            return
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        one = np.array([lanes[index]])
+        raced = self.clocks.unordered(one, np.array([recs[index]]))[0]
+        what = "write" if raced else "invisible"
+        clash(what, site, int(lanes[index]), int(where[index]), int(recs[index]))
+
+    def complete(self, transfer: Transfer) -> None:
+        _, time = self._started.pop(id(transfer), (None, 0))
+        if time and transfer.signal >= 0:
+            column = self.clocks.agent(int(transfer.lanes[0]), "mbarrier", transfer.signal)
+            self.phases.copied(transfer.signal, column, time)
+
+    def commit(self, lanes: I64) -> None:
+        for lane in lanes:
+            self._commits.setdefault(int(lane), []).append(self.clocks.now)
+        self.clocks.now += 1
+
+    def wait(self, newest: int, read: bool, lanes: I64) -> None:
+        """`read`: only the sources have been read. Else what was written is known, too."""
+        for lane in lanes:
+            commits = self._commits.get(int(lane), [])
+            if len(commits) > newest:
+                time = ASYNC + commits[len(commits) - newest - 1]
+                for done in ("bulk",) if read else ("bulk", "stored"):
+                    column = self.clocks.agent(int(lane), done, int(lane))
+                    self.clocks.known[0, lane, column] = time
+                self.clocks.uneven[lane // LANES] = True

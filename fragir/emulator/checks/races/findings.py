@@ -1,0 +1,123 @@
+"""What is said of two accesses: each pair of instructions once, in each space and of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fragir.emulator.checks.races.records import COLUMN_MASK, site_of
+from fragir.emulator.checks.sentences import quote
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.machine.memory import GLOBAL_BASE
+
+if TYPE_CHECKING:
+    from fragir.emulator.checks.races.clocks import Clocks
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.program.program import Program
+
+
+class Findings:
+    """`found`: `Hooks.found` of the check."""
+
+    def __init__(
+        self, machine: Machine, program: Program, clocks: Clocks, found: Callable[..., None]
+    ) -> None:
+        self.machine, self.program, self.clocks, self._found = machine, program, clocks, found
+        self._said: set[tuple[str, int, int]] = set()
+
+    def shared(
+        self,
+        kind: str,
+        site: int,
+        other: int,
+        lane: int,
+        at: int,
+        message: str,
+        letter: str | None = None,
+    ) -> None:
+        """A finding at an instruction, about a byte position of shared memory.
+
+        `letter`: the sentence in `SENTENCES` that is all that speaks against it.
+        """
+        offset = at % max(self.machine.memory.shared_stride, 1)
+        text = f"at shared offset {offset}: {message}"
+        self._say("shared", kind, letter, site, other, text, lane=lane, address=offset)
+
+    def globally(
+        self,
+        site: int,
+        other: int,
+        lane: int,
+        position: int,
+        text: str,
+        kind: str = "race",
+        letter: str | None = None,
+    ) -> None:
+        """The same about a byte position of global memory."""
+        memory = self.machine.memory
+        buffer = memory.buffers[int(memory.buffer_of(np.array([position]))[0])]
+        text = f"at byte {position - buffer.start} of {buffer.name}: {text}"
+        address = GLOBAL_BASE + position
+        self._say("global", kind, letter, site, other, text, lane=lane, address=address)
+
+    def _say(
+        self,
+        space: str,
+        kind: str,
+        letter: str | None,
+        site: int,
+        other: int,
+        text: str,
+        *,
+        lane: int,
+        address: int,
+    ) -> None:
+        said = f"{space} {kind} {letter}", site, other
+        if said in self._said:
+            return
+        self._said.add(said)
+        ins = self.program.code[site].ins
+        text = f"{ins.mnemonic} {text}"
+        self._found(
+            self.program,
+            ins.at,
+            kind,
+            text if letter is None else f"{text}. {quote(letter)}",
+            lane=lane,
+            address=address,
+            subject=f"{other}",
+            severity=None if letter is None else "letter",
+        )
+
+    # -- who it was --------------------------------------------------------------------------------
+
+    def what_at(self, rec: int) -> str:
+        """The instruction of a record."""
+        site: int = site_of(rec)
+        ins = self.program.code[min(site, len(self.program.code) - 1)].ins
+        return f"{ins.mnemonic} of line {self.program.error('', ins.at).line}"
+
+    def who(self, lane: int, rec: int) -> str:
+        """The instruction and the lane of a record of the cluster of `lane`."""
+        column, text = rec & COLUMN_MASK, self.what_at(rec)
+        if column >= self.clocks.lanes:
+            return text
+        other = lane // self.clocks.lanes * self.clocks.lanes + column
+        block, warp = self.machine.place(other // LANES)
+        there = "" if other // LANES == lane // LANES else f"warp {warp} "
+        if self.machine.block_of[other // LANES] != self.machine.block_of[lane // LANES]:
+            there = f"block {block} {there}"
+        return f"{text} by {there}lane {other % LANES}"
+
+    def who_elsewhere(self, rec: int, owner: int) -> str:
+        """The instruction and the thread of a record of another cluster of the grid, `owner`."""
+        column = rec & COLUMN_MASK
+        if column >= self.clocks.lanes:
+            return self.what_at(rec)
+        per = self.machine.warps_per_block * LANES
+        rank, thread = divmod(column, per)
+        block = self.machine.coordinates_of((owner - 1) * self.machine.cluster_size + rank)
+        who = f"{self.what_at(rec)} by block {block} warp {thread // LANES} "
+        return who + f"lane {thread % LANES}"

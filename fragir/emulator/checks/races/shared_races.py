@@ -1,0 +1,265 @@
+"""What is remembered of accesses to shared memory, and how two of them clash.
+
+Accesses clash where they overlap, one is a write, and the later one does not know of the earlier
+one. Two strong accesses (atomics, volatile, relaxed ...) do not race, and neither do writes that
+leave a place as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
+from fragir.emulator.checks.races.records import (
+    COLUMN_BITS,
+    COLUMN_MASK,
+    MBARRIER,
+    PENDING,
+    SITE_MASK,
+    STRONG,
+    TIME_SHIFT,
+    record,
+    site_of,
+)
+from fragir.emulator.checks.races.shared_places import CHUNK, SharedPlaces
+from fragir.emulator.checks.races.shuffles import ToldByShuffle
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I64, Bools
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.transfers import Copy
+
+_NEVER = (1 << 31) - 1
+
+
+class SharedRaces:
+    """`strong_writes`: whether atomics or strong stores may act on shared memory."""
+
+    def __init__(
+        self,
+        context: Context,
+        places: SharedPlaces,
+        mbarriers: MbarrierObjects,
+        told: ToldByShuffle,
+        strong_writes: bool,
+    ) -> None:
+        self.machine, self.clocks = context.machine, context.clocks
+        self.sites, self.findings = context.sites, context.findings
+        self.places, self.mbarriers, self.told = places, mbarriers, told
+        self.strong_writes = strong_writes
+        code = self.sites.program.code[: SITE_MASK + 1]
+        self._writing = np.array([p.ins.opcode[0] not in ("ld", "ldu") for p in code])
+        self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
+
+    # -- findings --------------------------------------------------------------------------------
+
+    def clash(self, what: str, site: int, lane: int, at: int, rec: int) -> None:
+        """Report an access of `lane` that the one in `rec` is not ordered before."""
+        other = site_of(rec)
+        column = rec & COLUMN_MASK
+        who = self.findings.who(lane, rec)
+        if column == MBARRIER:
+            harmless = bool(self._writes(site)) and self.mbarriers.overwritten(site, lane, at)
+            text = f"a live mbarrier lies here ({who})"
+            text += ", though nobody has used it" if harmless else ""
+            letter = "mbarrier.init" if harmless else None
+            self.findings.shared("mbarrier", site, other, lane, at, text, letter)
+        elif what == "invisible":
+            text = f"the asynchronous proxy does not see what {who} wrote without fence.proxy.async"
+            letter = "proxies" if self._copied_for_wgmma(site, other) else None
+            self.findings.shared("proxy-fence", site, other, lane, at, text, letter)
+        elif what == "source":
+            text = f"{who} may still read these bytes; wait for it first"
+            self.findings.shared("pending-source", site, other, lane, at, text)
+        else:
+            text = f"nothing orders this after the {what} of the same bytes: {who}"
+            letter = "warp" if self.told.knows(lane, rec, None) else None
+            if letter is not None:
+                text += "; a lane of this warp knows of it, and has told the others by a shuffle"
+            self.findings.shared("race", site, other, lane, at, text, letter)
+
+    def _copied_for_wgmma(self, site: int, other: int) -> bool:
+        """Whether wgmma reads what cp.async has copied, which no machine gets wrong."""
+        reader, writer = (self.sites.instruction(s).opcode for s in (site, other))
+        return reader[0] == "wgmma" and writer[:2] == ("cp", "async") and "bulk" not in writer
+
+    def clash_first(self, what: str, site: int, bad: Bools, lanes: I64, at: I64, recs: I64) -> None:
+        """Report one of the accesses that `bad` names, in arrays that broadcast to its shape."""
+        everywhere = np.broadcast_to(lanes, bad.shape)
+        found = (tuple(int(i) for i in index) for index in np.argwhere(bad)[:LANES])
+        index = next(found)
+        while self.told.knows(int(everywhere[index]), int(recs[index]), None):
+            if (after := next(found, None)) is None:
+                break
+            index = after  # what nobody was told of is worse
+        position = int(np.broadcast_to(at, bad.shape)[index])
+        lane = int(everywhere[index])
+        memory = self.machine.memory
+        if what == "write" and memory.poisoned and memory.poison[position >> 2]:
+            return  # a pending copy: the access itself stops the run
+        self.clash(what, site, lane, position, int(recs[index]))
+
+    def _writes(self, sites: Any) -> Any:
+        """Which instructions write, by their sites."""
+        return self._writing[np.minimum(sites, len(self._writing) - 1)]
+
+    # -- accesses of threads -----------------------------------------------------------------------
+
+    def _spread(self, at: I64, lanes: I64, size: int) -> tuple[I64, I64, I64]:
+        """(places, lanes, byte positions), one row for each access."""
+        places = self.places.places(at, size)
+        return places, np.broadcast_to(lanes[:, None], places.shape), places << self.places.shift
+
+    def read(self, site: int, at: I64, lanes: I64, size: int, strong: bool) -> None:
+        shared, clocks = self.places, self.clocks
+        places = shared.places(at, size)
+        recs = shared.written[places]
+        if not clocks.settled(recs):
+            places, who, where = self._spread(at, lanes, size)
+            bad = clocks.unordered(who, recs)
+            if strong:
+                bad &= recs & STRONG == 0
+            if bad.any():
+                self.clash_first("write", site, bad, who, where, recs)
+        if self.strong_writes and not strong:
+            self._after_strong_writes(site, at, lanes, size)
+        mine = record(clocks.now, clocks.own[lanes], site, strong)
+        shared.note_reads(places, at, lanes, mine, clocks.lowest)
+        shared.read_time[places] = clocks.now
+
+    def _after_strong_writes(self, site: int, at: I64, lanes: I64, size: int) -> None:
+        """A plain read must know of all atomics, not of the last one only."""
+        shared, clocks = self.places, self.clocks
+        places, who, where = self._spread(at, lanes, size)
+        late = shared.read_time[places] > clocks.lowest
+        if not late.any():
+            return
+        recs = shared.read[places[late]]
+        lanes = np.broadcast_to(who[late][:, None], recs.shape)
+        bad = (recs & STRONG != 0) & self._writes(site_of(recs)) & clocks.unordered(lanes, recs)
+        if bad.any():
+            self.clash_first("write", site, bad, lanes, where[late][:, None], recs)
+
+    def write(
+        self,
+        site: int,
+        at: I64,
+        lanes: I64,
+        size: int,
+        strong: bool = False,
+        time: int | None = None,
+    ) -> None:
+        shared, clocks = self.places, self.clocks
+        places = shared.places(at, size)
+        recs = shared.written[places]
+        late = recs >> TIME_SHIFT > clocks.lowest
+        if strong:
+            late &= recs & STRONG == 0
+        if late.any():
+            _, who, where = self._spread(at, lanes, size)
+            bad = clocks.unordered(who, recs) & late
+            if bad.any() and time is None:
+                self._suspect(site, bad, who, where, recs)
+            elif bad.any():
+                self.clash_first("write", site, bad, who, where, recs)
+        self.after_reads(site, places, np.broadcast_to(lanes[:, None], places.shape), strong)
+        mine = record(clocks.now if time is None else time, clocks.own[lanes], site, strong)
+        shared.written[places] = mine[:, None]
+        if strong:  # an atomic reads too, and the last write does not know of all before it
+            shared.note_reads(places, at, lanes, mine, _NEVER)
+            shared.read_time[places] = clocks.now
+
+    def after_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
+        """What has been read here must be known to those who write."""
+        shared, clocks = self.places, self.clocks
+        times = shared.read_time[places]
+        if (
+            times.size
+            and int(times.max()) > clocks.lowest
+            and (late := times > clocks.floor[who]).any()
+        ):
+            recs = shared.read[places[late]]
+            open_ = recs >> TIME_SHIFT > clocks.lowest
+            if strong:
+                open_ &= recs & STRONG == 0
+            if open_.any():
+                self._unknown_reads(site, places[late], who[late], recs, open_)
+        if (found := shared.log.forgotten(places)) is not None:
+            which, recs = found
+            lanes, where = who.reshape(-1)[which], places.reshape(-1)[which] << shared.shift
+            bad = clocks.unordered(lanes, recs)
+            if strong:
+                bad &= recs & STRONG == 0
+            if bad.any():
+                self.clash_first("read", site, bad, lanes, where, recs)
+        if shared.chunk_read.shape[1]:
+            where = places << shared.shift
+            recs = shared.chunk_read[where[:, :: max(CHUNK // shared.unit, 1)] // CHUNK]
+            lanes = np.broadcast_to(who[:, :1, None], recs.shape)
+            bad = clocks.unordered(lanes, recs)
+            if bad.any():
+                self.clash_first("source", site, bad, lanes, where[:, :1, None], recs)
+
+    def _unknown_reads(self, site: int, places: I64, who: I64, recs: I64, late: Bools) -> None:
+        """`recs` `[access, slot]`: the last reads of places, each for the lanes of its mask."""
+        row, slot = np.nonzero(late)
+        masks, found = self.places.masks[places[row], slot], recs[row, slot]
+        several = masks & (masks - np.uint32(1)) != 0
+        entry = np.flatnonzero(~several)
+        found_all = found[entry]
+        if several.any():
+            many = np.flatnonzero(several)
+            bits = masks[many][:, None] >> np.arange(LANES, dtype=np.uint32) & np.uint32(1)
+            each, lane = np.nonzero(bits)
+            spread = found[many][each] & ~np.int64(LANES - 1) | lane
+            entry = np.concatenate([entry, many[each]])
+            found_all = np.concatenate([found_all, spread])
+        found, lanes = found_all, who[row][entry]
+        bad = self.clocks.unordered(lanes, found)
+        if bad.any():
+            index = int(np.flatnonzero(bad)[0])
+            rec = int(found[index])
+            what = "write" if self._writes(site_of(rec)) else "read"
+            at = int(places[row[entry[index]]]) << self.places.shift
+            self.clash(what, site, int(lanes[index]), at, rec)
+
+    # -- writes that change nothing do not race ----------------------------------------------------
+
+    def _suspect(self, site: int, bad: Bools, who: I64, where: I64, recs: I64) -> None:
+        """Unordered writes: look afterwards whether the bytes have changed."""
+        unit = self.places.unit
+        bytes_ = self.machine.memory.shared.bytes
+        for index in np.argwhere(bad)[:64]:
+            i, j = (int(x) for x in index)
+            at = int(where[i, j])
+            if int(recs[i, j]) & COLUMN_MASK == MBARRIER:
+                self.clash("write", site, int(who[i, j]), at, int(recs[i, j]))
+                continue
+            old = bytes_[at : at + unit].copy()
+            self.suspects.append((who[i], old, where[i, j : j + 1], recs[i, j : j + 1], site))
+
+    def resolve(self) -> None:
+        bytes_ = self.machine.memory.shared.bytes
+        for who, old, where, recs, site in self.suspects:
+            at = int(where[0])
+            if (bytes_[at : at + len(old)] != old).any():
+                self.clash("write", site, int(who[0]), at, int(recs[0]))
+        self.suspects.clear()
+
+    # -- cp.async ----------------------------------------------------------------------------------
+
+    def copy_issued(self, copy: Copy) -> None:
+        """What cp.async writes is not there before it is done."""
+        lanes = copy.lanes.ravel()
+        self.write(self.sites.current, copy.into.ravel(), lanes, copy.size, time=PENDING)
+
+    def copy_complete(self, copy: Copy) -> None:
+        clocks, shared = self.clocks, self.places
+        places = shared.places(copy.into.ravel(), copy.size)
+        site = site_of(shared.written[places])
+        mine = record(clocks.now, clocks.own[copy.lanes.ravel()], 0)
+        shared.written[places] = mine[:, None] | site << COLUMN_BITS

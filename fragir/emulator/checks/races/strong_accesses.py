@@ -1,0 +1,159 @@
+"""Order by strong accesses to one place, behind fences: plain memory that synchronises.
+
+A strong write hands on what its lane has fenced (PTX ISA 9.2, section 8.9), within the scopes of
+both; a lane that reads it learns that where it acquires, else at its next fence or barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fragir.emulator.checks.races.clocks import later
+from fragir.emulator.checks.races.clusters import Clusters, Knowledge
+from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.scopes import (
+    ACQUIRING,
+    BLOCK,
+    CLUSTER,
+    DEVICE,
+    RELEASING,
+    strength,
+)
+from fragir.emulator.checks.races.shuffles import ToldByShuffle
+from fragir.emulator.machine.lanes import LANES
+from fragir.emulator.numbers.types import I32, I64
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.events import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a strong read has found: what threads within `scope` of the reader have published."""
+
+    scope: int
+    vector: I32 | None
+    known: Knowledge | None = None
+
+
+class StrongAccesses:
+    def __init__(self, context: Context, clusters: Clusters, told: ToldByShuffle) -> None:
+        self.machine, self.clocks = context.machine, context.clocks
+        self.clusters, self.told = clusters, told
+        self.start_wave()
+
+    def start_wave(self) -> None:
+        #: (scope, block or cluster, space, position) -> what has been published there.
+        self.places: dict[tuple[int, int, str, int], I32] = {}
+        #: What lanes have read relaxed and not learned yet: lane -> place -> knowledge.
+        self.heard: dict[int, dict[tuple[int, int, str, int], Heard]] = {}
+        clusters = self.machine.warps * LANES // self.clocks.lanes
+        #: Whether some lane of the cluster has fenced anything that relaxed accesses hand on.
+        self.fences_in = np.zeros(clusters, np.bool_)
+
+    # -- fences ------------------------------------------------------------------------------------
+
+    def fence(self, lanes: I64, scope: int) -> None:
+        """fence, membar: what was read takes effect, what is known can be handed on."""
+        self.deliver(lanes, scope)
+        self._release(lanes, scope)
+
+    def _release(self, lanes: I64, scope: int) -> None:
+        self.clocks.release(lanes, scope)
+        self.fences_in[lanes // self.clocks.lanes] = True
+
+    # -- accesses ----------------------------------------------------------------------------------
+
+    def hand_on(self, access: Access) -> None:
+        """Strong accesses to one place hand on what has been fenced before, within their scopes.
+
+        A lane that reads relaxed learns it at its next fence, or barrier: `deliver`.
+        """
+        words = access.instruction.opcode
+        scope = strength(words)
+        if not scope:
+            return
+        acquires = not ACQUIRING.isdisjoint(words)
+        for arena, at, lanes in access.parts():
+            which = "shared" if arena is self.machine.memory.shared else "global"
+            at, lanes = at.ravel(), lanes.ravel()
+            if not RELEASING.isdisjoint(words):
+                self._release(lanes, scope)
+            clusters = lanes // self.clocks.lanes
+            publishes = (access.kind != "load") & self.fences_in[clusters]
+            hears = access.kind != "store" and bool(self.places or self.clusters.published)
+            if not hears and not publishes.any():
+                continue
+            blocks = lanes // (self.machine.warps_per_block * LANES)
+            for position in np.unique(at) if hears else np.unique(at[publishes]):
+                here = at == position
+                for block in np.unique(blocks[here]):
+                    part = lanes[here & (blocks == block)]
+                    cluster = int(part[0]) // self.clocks.lanes
+                    place = int(block), cluster, which, int(position)
+                    if access.kind != "load" and self.fences_in[cluster]:
+                        self._publish(*place, part, scope)
+                    if access.kind != "store":
+                        self._hear(self._found(*place, scope), part, acquires)
+
+    def _publish(
+        self, block: int, cluster: int, which: str, position: int, lanes: I64, scope: int
+    ) -> None:
+        """Lanes of one block write strongly to a place."""
+        keys = [(BLOCK, block, which, position)]
+        if scope >= CLUSTER and self.machine.cluster_size > 1:
+            keys.append((CLUSTER, cluster, which, position))
+        for key in keys:
+            vector = self.clocks.handed_on(lanes, key[0])
+            self.places[key] = later(vector, self.places.get(key))
+        if which == "global" and scope >= DEVICE:
+            self.clusters.publish(position, cluster, self.clocks.handed_on(lanes, DEVICE))
+        self.clocks.now += 1
+
+    def _found(
+        self, block: int, cluster: int, which: str, position: int, scope: int
+    ) -> list[tuple[tuple[int, int, str, int], Heard]]:
+        """What lanes of a block find at a place that they read in that scope."""
+        found: list[tuple[tuple[int, int, str, int], Heard]] = []
+        for key in ((BLOCK, block, which, position), (CLUSTER, cluster, which, position)):
+            vector = self.places.get(key)
+            if vector is not None and key[0] <= scope:
+                found.append((key, Heard(key[0], vector)))
+        if which == "global" and scope >= DEVICE:
+            known = self.clusters.published.get(position)
+            if known is not None:
+                found.append(((DEVICE, 0, which, position), Heard(DEVICE, None, known)))
+        return found
+
+    def _hear(
+        self, found: list[tuple[tuple[int, int, str, int], Heard]], lanes: I64, acquires: bool
+    ) -> None:
+        for key, heard in found:
+            if acquires:
+                self._learn(heard, lanes)
+                continue
+            for lane in lanes:
+                self.heard.setdefault(int(lane), {})[key] = heard
+
+    def _learn(self, heard: Heard, lanes: I64) -> None:
+        self.told.acquire(heard.vector, heard.known, lanes)
+        if heard.vector is not None:
+            self.clocks.acquire(lanes, heard.vector)
+        if heard.known is not None:
+            self.clusters.acquire(heard.known, lanes)
+
+    def deliver(self, lanes: I64, scope: int = DEVICE) -> None:
+        """What lanes have heard by relaxed reads takes effect, as far as a fence reaches."""
+        if not self.heard:
+            return
+        for lane in lanes:
+            waiting = self.heard.pop(int(lane), {})
+            rest = {key: heard for key, heard in waiting.items() if heard.scope > scope}
+            if rest:
+                self.heard[int(lane)] = rest
+            for key, heard in waiting.items():
+                if key not in rest:
+                    self._learn(heard, np.array([lane]))
