@@ -147,6 +147,10 @@ def test_a_fault_of_a_check_is_told_as_its_own(
     assert "a fault of that check" in e.value.hint
 
 
+def gives_a_broken_step(d: Any, ins: Any) -> Any:
+    return breaks
+
+
 class Through(Hooks):
     """Wraps everything, and calls it."""
 
@@ -164,7 +168,9 @@ def test_the_kernels_error_passes_through() -> None:
 
 
 def test_the_emulators_fault_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(table.tables()[0], "popc", lambda _d, _i: breaks)
+    row = table.OPCODES.find(("popc", "b32"), 2).opcode
+    assert row is not None
+    monkeypatch.setitem(row.__dict__, "decode", gives_a_broken_step)
     with pytest.raises(EmulatorFailure, match=r"the emulator failed here, at popc\.b32: KeyError"):
         ran(Through)
 
