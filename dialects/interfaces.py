@@ -277,3 +277,23 @@ def dimensions_of(op: Operation) -> Dimensions | None:
     """What an operation says of its operands' dimensions; None where it says nothing."""
     model = DIMENSIONS.of(type(op))
     return None if model is None else model(op)
+
+
+def made_of(value: SSAValue, names: Names) -> Names:
+    """The names of a tile's dimensions, from `names` of the tile that it is made of in the end.
+
+    That is the tile itself, or what it is a cast, a conversion or a transpose of.
+    """
+    order: Names = tuple(str(dim) for dim in range(len(names)))
+    kind = type(value.type)
+    while isinstance(value.owner, Operation):
+        said = dimensions_of(value.owner)
+        step = None if said is None else said.origin(order)
+        if step is None or type(step[0].type) is not kind:
+            break
+        value, order = step
+    result: list[str | None] = [None] * len(names)
+    for dim, name in zip(order, names, strict=True):
+        if dim is not None:
+            result[int(dim)] = name
+    return tuple(result)

@@ -47,6 +47,7 @@ from fragir.dialects.interfaces import (
     LayoutInterface,
     MemoryInterface,
     Names,
+    made_of,
 )
 from fragir.dialects.narrow import integers, memref_type
 
@@ -262,7 +263,7 @@ class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsI
         """What is stored is taken for C of a product."""
         tile = self.tile.type
         stacked = isinstance(tile, TileType) and len(tile.shape) == 3
-        names = ("m", "n", "p") if stacked else ("m", "n")
+        names = made_of(self.tile, ("m", "n", "p") if stacked else ("m", "n"))
         yield self.memory, names if self.transposed is None else names[::-1]
 
     def verify_(self) -> None:

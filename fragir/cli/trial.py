@@ -45,6 +45,7 @@ class Trial:
     answers: dict[int, Any] = field(default_factory=dict[int, Any])
     rtol: float | None = None
     results: list[Any] = field(init=False)
+    unknown: list[str] = field(default_factory=list[str])
     comparisons: dict[str, Comparison] = field(default_factory=dict[str, "Comparison"])
     registers: int | None = None
     spills: int | None = None
@@ -182,9 +183,19 @@ class Trial:
                 target=self.machine or self.target,
                 grid=blocks,
                 source=self.text,
+                unknown=self._note_unknown,
             ),
         )
         self.expected = {i: expected[i] for i in written}
+
+    def _note_unknown(self, op: Any) -> None:
+        """Says once of an operation that the reference does not know what it means."""
+        from fragir.diagnostics import located
+
+        if op.name not in self.unknown:
+            self.unknown.append(op.name)
+            message = f"the reference does not know {op.name}: only --expect judges what it gives"
+            note(str(located(op, message)))
 
     def ask(self, expected: dict[str, str]) -> None:
         """What `--expect` says of outputs."""

@@ -25,12 +25,12 @@ def show(trial: Trial) -> None:
         ("tensor-core instructions", trial.tensor_instructions or "unknown"),
     ]
     for name, found in trial.comparisons.items():
-        rows += _rows(name, found)
+        rows += _rows(name, found, trial.unknown)
     print_table(["what", "value"], rows)
     print(trial.verdict)
 
 
-def _rows(name: str, found: Comparison) -> Sequence[tuple[str, str]]:
+def _rows(name: str, found: Comparison, unknown: Sequence[str]) -> Sequence[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     if not math.isnan(found.max_error):
         limit = f"(bound {found.bound:.3g})"
@@ -45,6 +45,8 @@ def _rows(name: str, found: Comparison) -> Sequence[tuple[str, str]]:
         share = f"{found.unjudged} of {found.size} elements"
         if found.unbounded < found.unjudged:
             share += ", all NaN by the program, as any mistake would give"
+        elif unknown:
+            share += f" may depend on {' and '.join(unknown)}; --expect gives an answer"
         else:
             share += " may overflow or be no number; --expect gives an answer"
         rows.append((f"unjudged in {name}", share))

@@ -68,7 +68,8 @@ class Run:
             wanted = shapes[0] if not isinstance(value.type, frag.TileType) else value.type.shape
             if shapes != (wanted, wanted):
                 given = " and bounds of ".join(str(shape) for shape in shapes)
-                raise FragirError(f"its meaning gives values of {given} for {value.type}")
+                name = value.owner.name if isinstance(value.owner, Operation) else "a block"
+                raise FragirError(f"{name}: its meaning gives values of {given} for {value.type}")
         self.values[value] = result
 
     def memory(self, value: SSAValue) -> Memory:

@@ -24,6 +24,9 @@ from fragir.passes.placing import control as control  # layouts of scf's operati
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.default import default_layout
 
+CONSEQUENCE = "consequence"
+"""The role of a layout that follows from others."""
+
 
 @contextmanager
 def _asking(op: Operation) -> Generator[None]:
@@ -89,7 +92,9 @@ class Relations:
         if other is None:
             self._found[root] = demand
             return True
-        if not _same(other.layout, demand.layout, value):
+        # a layout that follows says nothing of fragments: Lanes hides them
+        fragments = demand.role != CONSEQUENCE
+        if not _same(other.layout, demand.layout, value, fragments):
             _conflict(value, other, demand)
         return False
 
@@ -118,7 +123,7 @@ class Relations:
         with _asking(op):
             follows = list(model.propagate(known))
         news = [
-            self._require(value, Demand(_checked(op, value, layout), op, "what follows"))
+            self._require(value, Demand(_checked(op, value, layout), op, CONSEQUENCE))
             for value, layout in follows
         ]
         return any(news)
@@ -183,16 +188,17 @@ def _checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAt
     return layout
 
 
-def _same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue) -> bool:
-    """Whether two layouts put every element of a tile in the same place."""
+def _same(
+    first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragments: bool
+) -> bool:
+    """Whether two layouts put every element of a tile in the same place, and fragment if asked."""
     if first == second:
         return True
     assert isinstance(value.type, frag.TileType)
     shape = _sizes(value.type)
-    return (
-        first.chunk == second.chunk
-        and first.layout(*shape).simplified() == second.layout(*shape).simplified()
-    )
+    return (first.chunk == second.chunk or not fragments) and first.layout(
+        *shape
+    ).simplified() == second.layout(*shape).simplified()
 
 
 def _conflict(value: SSAValue, first: Demand, second: Demand) -> NoReturn:

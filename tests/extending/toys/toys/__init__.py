@@ -1,0 +1,1 @@
+"""Operations on tiles of a package of its own: what each interface is for, and mistakes."""
