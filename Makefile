@@ -8,7 +8,7 @@ EXAMPLE ?= examples/gemm.py
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples)
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check bench format constraints clean
+.PHONY: help run test check pytest package-check dist bench format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -29,6 +29,10 @@ pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment
 	$(BIN)/python -m pytest -q -m packaging
+
+dist: $(VENV)/developed ## Build sdist and wheel into dist/; the same commit gives the same wheel
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build
 
 bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/benchmarks.md anew
 	$(BIN)/python benchmarks/compile.py --update docs/benchmarks.md

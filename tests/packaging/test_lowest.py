@@ -8,6 +8,7 @@ exactly (NVIDIA's tools) is what the running environment has: it is linked, not 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -37,6 +38,8 @@ TOOLS = ("pytest", "pytest-xdist", "jsonschema", "ml-dtypes")
 # The files of tests/cli that other interpreters run: where click, numpy's files, rich and Python's
 # own library decide what comes out. The rest computes, which is the same everywhere.
 OTHERS_RUN = ("rules", "json", "docs", "arguments", "assemble", "emulate", "sources", "doctor")
+
+BATCH = (ROOT / "tests" / "repeatable" / "batch.py", "--one-of", "3")
 
 IMPORT_EVERYTHING = """\
 import importlib, pkgutil, warnings
@@ -215,6 +218,22 @@ def test_readme(environment: tuple[str, Path], tmp_path: Path) -> None:
     for line in commands:
         program, *words = shlex.split(line, comments=True)
         assert run([environment[1] / program, *words], tmp_path, FRAGIR_CACHE="off")
+
+
+@pytest.fixture(scope="module")
+def outputs() -> dict[str, str]:
+    """What the tree makes of many inputs on the running Python: a digest of each."""
+    return json.loads(run([sys.executable, *BATCH], ROOT))
+
+
+def test_same_outputs(
+    environment: tuple[str, Path], outputs: dict[str, str], tmp_path: Path
+) -> None:
+    """PTX, messages and findings, byte for byte; click words its own refusals."""
+    found: dict[str, str] = json.loads(run([environment[1] / "python", "-P", *BATCH], tmp_path))
+    assert found.keys() == outputs.keys()
+    different = [name for name in outputs if found[name] != outputs[name]]
+    assert [name for name in different if name not in ("help", "a wrong option")] == []
 
 
 def test_command_line(environment: tuple[str, Path], tmp_path: Path) -> None:

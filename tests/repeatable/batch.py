@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT)]  # for `tests`; the package comes from there too, or is installed
+sys.path.append(str(ROOT))  # for `tests`, and the package where it is not installed
 
 from fragir.cli.main import main  # noqa: E402
 
