@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from fragir.isa import Instruction
     from fragir.toolchain.ptxas import EntryInfo
 
 _WHAT = {
@@ -37,7 +38,7 @@ def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
     for mnemonic in mnemonics:
         instruction = isa.lookup(mnemonic)
         lowering = instruction.lowering.get(target, "native")
-        advice = unordered_note(instruction.mnemonic)
+        advice = unordered_note(instruction)
         if advice is not None:
             notes.append(advice)
         if lowering == "native":
@@ -61,11 +62,11 @@ def spill_notes(entries: Mapping[str, EntryInfo]) -> list[str]:
     ]
 
 
-def unordered_note(mnemonic: str) -> str | None:
+def unordered_note(instruction: Instruction) -> str | None:
     """What ptxas advises on sparse products whose metadata may stand in any order; else None."""
-    if not mnemonic.startswith("mma.sp.sync."):
+    if instruction.family != "mma.sp":
         return None
     return (
-        f"{mnemonic}: ptxas expects substantially reduced performance of mma.sp on future "
-        "machines; where the metadata is in order, mma.sp::ordered_metadata is the same"
+        f"{instruction.mnemonic}: ptxas expects substantially reduced performance of mma.sp on "
+        "future machines; where the metadata is in order, mma.sp::ordered_metadata is the same"
     )

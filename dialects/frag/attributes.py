@@ -29,7 +29,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
-from fragir.dialects.frag.instructions import fragment_instruction
+from fragir.dialects.frag.instructions import fragment_instruction, parse_name
 from fragir.errors import FragirError
 from fragir.isa.registry import per_table
 from fragir.isa.tiling import tile_layout
@@ -54,7 +54,7 @@ class MmaFragment:
 
     @property
     def is_wgmma(self) -> bool:
-        return self.instruction.startswith("m64")
+        return parse_name(self.instruction).by_warpgroups
 
     def resolve(self) -> isa.Operand:
         """The operand of the instruction in the table; FragirError where there is none."""

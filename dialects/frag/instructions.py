@@ -108,8 +108,8 @@ def fragment_instruction(name: str, operand: str) -> isa.Instruction:
     """The instruction whose operand the layout `#frag.mma<name, operand>` means."""
     if operand not in ("a", "b", "c"):
         raise FragirError(f"no operand '{operand}'", hint="write a, b or c (d has c's layout)")
-    shape, type_, orders = parse_name(name)
-    if shape.startswith("m64"):
+    shape, type_, orders = named = parse_name(name)
+    if named.by_warpgroups:
         if not wgmma_k(type_):
             raise FragirError(f"no wgmma multiplies {type_}", hint=f"it takes {wgmma_types()}")
         instruction = wgmma(mnk(shape)[1], type_, type_, accumulators(type_)[0])

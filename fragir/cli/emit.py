@@ -53,7 +53,7 @@ def main(
         raise FragirError(f"{instruction.mnemonic} is refused: {instruction.refused}")
     target = target if target is not None else default_target(instruction)
     text = _text(find(mnemonic, target), target, variant, language)
-    advice = unordered_note(instruction.mnemonic)
+    advice = unordered_note(instruction)
     if advice is not None:
         note(f"note: {advice}")
     if output is not None or not as_json:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fragir.isa import elements, fragments
 from fragir.isa.elements import FLOAT8_6_4
-from fragir.isa.model import Form, Operand, RegisterClass, Registers
+from fragir.isa.model import Form, Lowering, Operand, RegisterClass, Registers
+from fragir.isa.target_rows import number
 from fragir.layout import Layout
 
 
@@ -53,6 +56,25 @@ def scale_operands(blocks: int, element: str, k: int) -> tuple[Operand, Operand]
         word("sfa", "scale", element, layout_a, (16, blocks), k // blocks),
         word("sfb", "scale", element, layout_b, (blocks, 8), k // blocks),
     )
+
+
+Steps = tuple[tuple[int, Lowering], ...]
+"""From which machine on an instruction is what, in rising order; native before the first."""
+
+# By the type of A, as read off the machine code of ptxas 13.2; others are native.
+_BY_TYPE: Mapping[str, Steps] = {
+    **dict.fromkeys(("s4", "u4"), ((90, "emulated"),)),
+    **dict.fromkeys(FLOAT8_6_4, ((90, "emulated"), (120, "native"))),
+}
+
+
+def lowered(steps: Steps, form: Form, target: str) -> Lowering:
+    """What ptxas makes of a form on a target; `()` says that the type of A decides."""
+    machine = number(target)
+    for first, lowering in reversed(steps or _BY_TYPE.get(form.types[1], ())):
+        if machine >= first:
+            return lowering
+    return "native"
 
 
 def container(form: Form, element: str) -> int:

@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from fragir.isa import fragments, target_rows
-from fragir.isa.build import container, fragment, scale_blocks, scale_operands
+from fragir.isa.build import Steps, container, fragment, lowered, scale_blocks, scale_operands
 from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
 from fragir.isa.spelling import aliases, mnemonic, mnk
@@ -22,7 +22,10 @@ EMPTY = "ptxas accepts it from sm_80 on and emits no instruction: D is left as i
 
 
 class DenseRule(NamedTuple):
-    """Shapes and types that share versions and targets."""
+    """Shapes and types that share versions and targets.
+
+    `lowering` says what ptxas makes of them where that does not follow from the type of A.
+    """
 
     shapes: tuple[str, ...]
     types: tuple[Signature, ...]
@@ -31,6 +34,7 @@ class DenseRule(NamedTuple):
     required: frozenset[str] = frozenset()
     optional: tuple[str, ...] = ()
     refused: str | None = None
+    lowering: Steps = ()
 
 
 def _f(d: str, a: str, b: str = "", c: str = "") -> Signature:
@@ -65,23 +69,29 @@ _INT8 = pairs(("s8", "u8"), ("s32",))
 _INT4 = pairs(("s4", "u4"), ("s32",))
 _B1 = (_f("s32", "b1"),)
 
+_QUAD: Steps = ((80, "emulated"),)
+_LARGE_F64 = ("m16n8k4", "m16n8k8", "m16n8k16")
+_SPLIT: Steps = ((100, "split"),)
+_XOR: Steps = ((90, "split"), (100, "emulated"))
+_AND: Steps = ((100, "emulated"),)
+
 RULES: tuple[DenseRule, ...] = (
-    DenseRule(("m8n8k4",), _QUAD_F16, "6.4", _sm70),
+    DenseRule(("m8n8k4",), _QUAD_F16, "6.4", _sm70, lowering=_QUAD),
     DenseRule(("m8n8k4",), (_f("f32", "bf16"), _f("f32", "tf32")), "7.0", _sm80, refused=EMPTY),
     DenseRule(("m16n8k8",), F16, "6.5", _sm75),
     DenseRule(("m16n8k16",), F16, "7.0", _sm80),
     DenseRule(("m16n8k8", "m16n8k16"), (_f("f32", "bf16"),), "7.0", _sm80),
     DenseRule(("m16n8k4", "m16n8k8"), (_f("f32", "tf32"),), "7.0", _sm80),
     DenseRule(("m8n8k4",), _F64, "7.0", _sm80, optional=ROUNDINGS),
-    DenseRule(("m16n8k4", "m16n8k8", "m16n8k16"), _F64, "7.8", _sm90, optional=ROUNDINGS),
+    DenseRule(_LARGE_F64, _F64, "7.8", _sm90, optional=ROUNDINGS, lowering=_SPLIT),
     DenseRule(("m8n8k16",), _INT8, "6.5", _sm75, optional=("satfinite",)),
     DenseRule(("m16n8k16", "m16n8k32"), _INT8, "7.0", _sm80, optional=("satfinite",)),
     DenseRule(("m8n8k32",), _INT4, "6.5", _sm75, optional=("satfinite",)),
     DenseRule(("m16n8k32", "m16n8k64"), _INT4, "7.0", _sm80, optional=("satfinite",)),
-    DenseRule(("m8n8k128",), _B1, "7.0", _sm75, XOR),
-    DenseRule(("m8n8k128",), _B1, "7.1", _sm80, AND),
-    DenseRule(("m16n8k128", "m16n8k256"), _B1, "7.0", _sm80, XOR),
-    DenseRule(("m16n8k128", "m16n8k256"), _B1, "7.1", _sm80, AND),
+    DenseRule(("m8n8k128",), _B1, "7.0", _sm75, XOR, lowering=_XOR),
+    DenseRule(("m8n8k128",), _B1, "7.1", _sm80, AND, lowering=_AND),
+    DenseRule(("m16n8k128", "m16n8k256"), _B1, "7.0", _sm80, XOR, lowering=_XOR),
+    DenseRule(("m16n8k128", "m16n8k256"), _B1, "7.1", _sm80, AND, lowering=_AND),
     DenseRule(("m16n8k32",), pairs(FLOAT8, ("f32",)), "8.4", _sm89),
     DenseRule(("m16n8k32",), pairs(FLOAT8, ("f16",)), "8.7", _sm89),
     DenseRule(("m16n8k16",), pairs(FLOAT8, ("f16", "f32")), "8.7", _sm89),
@@ -149,7 +159,9 @@ def _instruction(form: Form, rule: DenseRule) -> Instruction:
     shape = mnk(form.shape)
     available = target_rows.versions(rule.targets, rule.version)
     lowering: dict[str, Lowering] = (
-        {} if rule.refused else {target: _lowering(form, target) for target in available}
+        {}
+        if rule.refused
+        else {target: lowered(rule.lowering, form, target) for target in available}
     )
     d, a, b, c, *scale = form.types
     return Instruction(
@@ -197,21 +209,3 @@ def _quad_pair_operands(form: Form) -> dict[str, Operand]:
         fragment("d", d, fragments.quad_pair_accumulator(d), (8, 8, 4)),
     )
     return {operand.name: operand for operand in operands}
-
-
-def _lowering(form: Form, target: str) -> Lowering:
-    """What ptxas makes of it, read off the machine code of ptxas 13.2."""
-    a, sm = form.types[1], target_rows.number(target)
-    if a == "f16" and form.shape == "m8n8k4":
-        return "native" if sm < 80 else "emulated"
-    if a in ("s4", "u4"):
-        return "native" if sm < 90 else "emulated"
-    if a == "b1":
-        if sm >= 100:
-            return "emulated"
-        return "split" if sm == 90 and "xor" in form.flags else "native"
-    if a in FLOAT8_6_4:
-        return "native" if sm == 89 or sm >= 120 else "emulated"
-    if a == "f64" and form.shape != "m8n8k4":
-        return "native" if sm == 90 else "split"
-    return "native"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -96,10 +95,10 @@ def _shapes_apart(one: str, other: str) -> float:
     """0 for the same shape; among different ones, near sizes are nearer."""
     if one == other:
         return 0.0
-    sizes = [[int(number) for number in re.findall(r"\d+", shape)] for shape in (one, other)]
-    if len(sizes[0]) != len(sizes[1]):
+    first, second = spelling.sizes(one), spelling.sizes(other)
+    if len(first) != len(second):
         return _COST["shape"] + 1
-    apart = sum(abs(a - b) / max(a, b, 1) for a, b in zip(*sizes, strict=True))
+    apart = sum(abs(a - b) / max(a, b, 1) for a, b in zip(first, second, strict=True))
     return _COST["shape"] + apart / 3
 
 

@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from fragir.isa import fragments, target_rows
-from fragir.isa.build import container, fragment, scale_blocks, scale_operands, word
+from fragir.isa.build import Steps, container, fragment, lowered, scale_blocks, scale_operands, word
 from fragir.isa.dense import F8F6F4, narrow_pairs
 from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
 from fragir.isa.model import Form, Instruction, Lowering, Operand, Types
@@ -58,6 +58,9 @@ _MX4 = frozenset(("kind::mxf4", "block_scale", "scale_vec::2X"))
 _NV2 = frozenset(("kind::mxf4nvf4", "block_scale", "scale_vec::2X"))
 _NV4 = frozenset(("kind::mxf4nvf4", "block_scale", "scale_vec::4X"))
 _FOUR, _TWO, _ONE = (0, 1, 2, 3), (0, 1), (0,)
+
+# mma.sp sorts the metadata of some types on newer machines
+_SORTED_FIRST: Steps = ((100, "emulated"),)
 
 RULES: tuple[SparseRule, ...] = (
     SparseRule("m16n8k16", _HALF, 1, _FOUR, "7.1", "8.5", _sm80),
@@ -160,12 +163,6 @@ def _operands(form: Form, rule: SparseRule) -> dict[str, Operand]:
 
 
 def _lowering(form: Form, target: str) -> Lowering:
-    """What ptxas makes of it, read off the machine code of ptxas 13.2."""
-    a, sm = form.types[1], target_rows.number(target)
-    if a in ("s4", "u4"):
-        return "native" if sm < 90 else "emulated"
-    if a in FLOAT8_6_4:
-        return "native" if sm == 89 or sm >= 120 else "emulated"
-    if form.family == "mma.sp" and a in ("f16", "s8", "u8") and sm >= 100:
-        return "emulated"  # sorts the metadata first
-    return "native"
+    if form.family == "mma.sp" and form.types[1] in ("f16", "s8", "u8"):
+        return lowered(_SORTED_FIRST, form, target)
+    return lowered((), form, target)

@@ -9,6 +9,7 @@ in theirs.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from fragir.isa.elements import BITS
@@ -153,6 +154,11 @@ def aliases(form: Form) -> tuple[str, ...]:
     return tuple(found)
 
 
+def sizes(shape: str) -> tuple[int, ...]:
+    """The numbers of a shape of any family: (16, 8, 16), (16, 64)."""
+    return tuple(map(int, re.findall(r"\d+", shape)))
+
+
 def is_shape(word: str) -> bool:
     """Whether a word has the form of a shape: m16n8k16, 16x64b."""
     return _SHAPE.match(word) is not None
@@ -172,10 +178,13 @@ class FragmentName(NamedTuple):
     type: str
     orders: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        return ".".join((self.shape, self.type, *self.orders))
+    @property
+    def by_warpgroups(self) -> bool:
+        """Whether it is a wgmma's: those have 64 rows."""
+        return self.shape.startswith("m64")
 
 
+@lru_cache(maxsize=4096)
 def fragment_name(text: str) -> FragmentName | None:
     """`m16n8k16.f16`, `m8n8k4.f16.row.col` taken apart; None where it is no such name."""
     match = _FRAGMENT.fullmatch(text)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fragir import isa
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
-from fragir.isa.spelling import mnk
+from fragir.isa.spelling import fragment_name, mnk
 from fragir.isa.targets import number
 from fragir.ptx.machines import nvidia
 from fragir.reference.bounded import UNIT, Bounded, bounded
@@ -117,15 +118,23 @@ def chains(
         ks = [(mnk(shape)[2], False) for shape in shapes(DENSE, a, False)]
         if has_wgmma(a, target):
             ks.append((wgmma_k(a), True))
-        if machine < 80 and a == "f16":
+        if a == "f16" and _quad_is_native(target):
             ks.append((4, False))
         return tuple(_chain(machine, a, accumulator, k, wgmma) for k, wgmma in ks)
-    shape = instruction.split(".")[0]
-    k = mnk(shape)[2]
-    if shape == _QUAD and machine >= 80:
+    named = fragment_name(instruction)
+    assert named is not None
+    if named.shape == _QUAD and not _quad_is_native(target):
         half = accumulator == "f16"
         return (Chain(4, 4, None, FFMA_F16 if half else FFMA_F32),)
-    return (_chain(machine, a, accumulator, k, shape.startswith("m64")),)
+    k = mnk(named.shape)[2]
+    return (_chain(machine, a, accumulator, k, named.by_warpgroups),)
+
+
+def _quad_is_native(target: str) -> bool:
+    """Whether tensor cores form the four products of m8n8k4."""
+    form = isa.Form("mma", _QUAD, ("row", "col"), ("f32", "f16", "f16", "f32"))
+    quad = isa.current().resolve(form)
+    return quad is not None and quad.lowering.get(target) == "native"
 
 
 def _chain(machine: int, a: str, accumulator: str, k: int, wgmma: bool) -> Chain:

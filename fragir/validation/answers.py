@@ -57,6 +57,7 @@ def ask(target: str, run: Runner) -> list[Answer]:
 def _ask(instruction: Instruction, asked: list[Question], target: str, run: Runner) -> list[Answer]:
     """One launch, one case for each question."""
     names = parameters(instruction)
+    chunk = instruction.operands["e"].chunk if "e" in instruction.operands else 0
     words: dict[str, Words] = {}
     for name in names:
         operand = instruction.operands[name]
@@ -67,7 +68,7 @@ def _ask(instruction: Instruction, asked: list[Question], target: str, run: Runn
             continue
         codes = np.zeros((len(asked), *operand.shape), np.uint64)
         for case, question in enumerate(asked):
-            _fill(codes[case], name, operand.element, question)
+            _fill(codes[case], name, operand.element, question, chunk)
         if operand.registers.cls == "descriptor":
             words[name] = code_image(operand, codes.swapaxes(1, 2) if name == "b" else codes)
         else:
@@ -78,18 +79,20 @@ def _ask(instruction: Instruction, asked: list[Question], target: str, run: Runn
     return [_answer(q, each) for q, each in zip(asked, results, strict=True)]
 
 
-def _fill(codes: Codes, name: str, element: str, question: Question) -> None:
-    """One operand of one question: [row, column] (B: [k, column])."""
+def _fill(codes: Codes, name: str, element: str, question: Question, chunk: int) -> None:
+    """One operand of one question: [row, column] (B: [k, column]).
+
+    `chunk`: columns of A that one nibble of metadata describes, 0 where A is dense.
+    """
     match name:
         case "a":
             for k, (a, _) in question.terms.items():
                 codes[:, k] = code_of(element, a)
         case "b":
             # A sparse A keeps the first two (or the first) of each chunk; its metadata says so.
-            chunk = 2 if "sp" in question.mnemonic and element == "tf32" else 4
             kept = chunk // 2
             for k, (_, b) in question.terms.items():
-                at = k // kept * chunk + k % kept if ".sp" in question.mnemonic else k
+                at = k // kept * chunk + k % kept if chunk else k
                 codes[at] = code_of(element, b)
         case "c":
             codes[...] = code_of(element, question.c)
