@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import run
-from fragir.emulator.checks.definedness.rules import LOGIC, logic, spread
+from fragir.emulator.checks.definedness.spreading import LOGIC, logic, spread
 
 from .faults import Fault, faults
 

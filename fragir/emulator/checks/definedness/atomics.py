@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.checks.definedness.rules import LOGIC, full, logic
+from fragir.emulator.checks.definedness.spreading import LOGIC, full, logic
 from fragir.emulator.checks.shadow import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows

@@ -1,0 +1,122 @@
+"""Undefined bits that are loaded and stored; global memory counts as defined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.definedness.atomics import Shadowed
+from fragir.emulator.checks.definedness.registers import Undefined
+from fragir.emulator.checks.definedness.uses import Uses
+from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.machine.lanes import LANES, Mask, Step
+from fragir.emulator.machine.memory import GLOBAL_BASE
+from fragir.emulator.numbers.types import count_of
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
+    from fragir.emulator.machine.machine import Machine
+    from fragir.emulator.program.dataflow import Roles
+    from fragir.emulator.program.program import Register
+
+
+class Accesses:
+    """Every method: the steps of an instruction, before it happens."""
+
+    def __init__(self, machine: Machine, undefined: Undefined, uses: Uses) -> None:
+        self.machine, self.undefined, self.uses = machine, undefined, uses
+        self.plane = undefined.plane
+
+    def load(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
+        if not any(r in self.undefined.tracked for r in each.written):
+            return []
+        if d.place(ins, 1, d.space(ins)).space == "global":
+            return self.undefined.clear(each.written)
+        return [PlaneDecoder(d, self.plane).repeat(ins)]
+
+    def matrix(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
+        """wmma.load and wmma.store; their stride counts as an address."""
+        stride = [r for found in each.operands[2:] for r in found]
+        steps = self.uses.checks(ins, stride, "an address")
+        load = ins.opcode[1] == "load"
+        place = d.place(ins, 1 if load else 0, d.space(ins))
+        if load and place.space == "global":
+            return steps + self.undefined.clear(each.written)
+        if load:
+            return [*steps, PlaneDecoder(d, self.plane).repeat(ins, (2,))]
+        checks = self.uses.checks(ins, each.operands[1], "stored to global memory", place)
+        if place.space == "global":
+            return steps + checks
+        repeat = PlaneDecoder(d, self.plane).repeat(ins, (2,))
+
+        def run(sel: Any, mask: Mask) -> None:
+            if place.space == "generic" and (place.at(sel, mask) >= GLOBAL_BASE).all():
+                for check in checks:
+                    check(sel, mask)
+            else:
+                repeat(sel, mask)
+
+        return [*steps, run]
+
+    def stored(self, d: Decoder, ins: tree.Instruction, data: list[Register]) -> list[Step]:
+        place = d.place(ins, 0, d.space(ins))
+        what = "stored to global memory"
+        if place.space == "global":
+            return self.uses.checks(ins, data, what, place)
+        repeat = PlaneDecoder(d, self.plane).repeat(ins)
+        if place.space != "generic":
+            return [repeat]
+        checks = self.uses.checks(ins, data, what, place)
+        memory, globals_ = self.machine.memory, self.plane.memory.globals
+
+        def run(sel: Any, mask: Mask) -> None:
+            address = place.at(sel, mask)
+            for arena, at, which in memory.spaces("generic", address, sel, mask, 1):
+                if arena is not memory.globals:
+                    continue
+                lanes = mask
+                if which is not None:
+                    lanes = which
+                    if mask is not None:
+                        lanes = mask.copy()
+                        lanes[mask] = which
+                for check in checks:
+                    check(sel, lanes)
+                repeat(sel, mask)
+                for offset in range(32):  # global memory counts as defined
+                    globals_.bytes[np.minimum(at + offset, globals_.bytes.size - 1)] = 0
+                return
+            repeat(sel, mask)
+
+        return [run]
+
+    def atomic(
+        self, d: Decoder, ins: tree.Instruction, each: Roles, data: list[Register]
+    ) -> list[Step]:
+        place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
+        what = "an operand of an atomic on global memory"
+        checks = self.uses.checks(ins, data, what, place)
+        if place.space == "global" or count_of(ins.opcode) > 1:
+            return checks + self.undefined.clear(each.written)
+        outs = self.undefined.rows(each.written)
+        shadowed = Shadowed(d, ins, self.plane, outs)
+
+        def run(sel: Any, mask: Mask) -> None:
+            shadowed.run(place, sel, mask)
+            if (
+                place.space == "generic"
+                and (lanes := self._on_global(place, sel, mask)) is not None
+            ):
+                for check in checks:
+                    check(sel, lanes)
+
+        return [run]
+
+    def _on_global(self, place: MemoryOperand, sel: Any, mask: Mask) -> Mask:
+        """Which lanes address global memory; None where none does."""
+        lanes = np.ones((len(np.arange(self.machine.warps)[sel]), LANES), np.bool_)
+        lanes = lanes if mask is None else mask.copy()
+        lanes[lanes] = place.at(sel, mask).ravel() >= GLOBAL_BASE
+        return lanes if lanes.any() else None

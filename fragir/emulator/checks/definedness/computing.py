@@ -1,0 +1,135 @@
+"""Undefined bits under arithmetic, logic and moves between registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.definedness.registers import Undefined
+from fragir.emulator.checks.definedness.spreading import (
+    MOVES,
+    full,
+    lanes_of,
+    logic,
+    moves,
+    pairs,
+    spread,
+    truth_table,
+)
+from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.machine.lanes import LANES, Mask, Step, store
+from fragir.emulator.numbers.types import Bools
+from fragir.ptx import tree
+
+if TYPE_CHECKING:
+    from fragir.emulator.instructions.operands import Decoder
+    from fragir.emulator.program.dataflow import Roles
+    from fragir.emulator.program.program import Register
+
+_VOTES = {"vote", "match", "redux"}
+
+
+class Computing:
+    def __init__(self, undefined: Undefined) -> None:
+        self.undefined, self.plane = undefined, undefined.plane
+
+    def steps(
+        self, d: Decoder, ins: tree.Instruction, each: Roles, data: list[Register]
+    ) -> list[Step]:
+        """`data`: the registers that are read, but for addresses."""
+        outs = [r for r in each.written if r in self.undefined.tracked]
+        sources = [r for r in data if r in self.undefined.tracked]
+        same = ins.opcode[0] in ("xor", "sub") and len({*each.operands[1:]}) == 1
+        if not outs:
+            return []
+        if not sources or same:
+            return self.undefined.clear(outs)
+        plane = PlaneDecoder(d, self.plane)
+        if moves(ins):
+            return self._move(d, plane, ins, each, outs)
+        found = truth_table(ins, d.literal(ins, 4) if len(ins.operands) == 5 else None)
+        if found is not None and len(each.written) == 1:
+            return [self._logic(d, plane, ins, *found)]
+        rows = [self.plane.row(r) for r in sources]
+        targets = [self.plane.row(r) for r in outs]
+        if pairs(ins):
+            return [self._pair(ins, each)]
+        parts = lanes_of(ins, [r.width for r in (*each.read, *each.written)])
+        together = ins.opcode[0] in _VOTES
+
+        def run(sel: Any, mask: Mask) -> None:
+            chosen: list[Any] = [row[sel] for row in rows]
+            if together:
+                bad = spread(chosen, 1, np.bool_)
+                bad = bad if mask is None else bad & mask
+                chosen = [np.repeat(bad.any(axis=1, keepdims=True), LANES, axis=1)]
+            for target in targets:
+                store(target, sel, mask, spread(chosen, parts, target.dtype))
+
+        return [run]
+
+    def _move(
+        self,
+        d: Decoder,
+        plane: PlaneDecoder,
+        ins: tree.Instruction,
+        each: Roles,
+        outs: list[Register],
+    ) -> list[Step]:
+        steering = MOVES.get(ins.opcode[0], ())
+        repeat = plane.repeat(ins, steering)
+        controls = self.undefined.rows(r for i in steering for r in each.operands[i])
+        if not controls:
+            return [repeat]
+        targets = [self.plane.row(r) for r in outs]
+
+        def run(sel: Any, mask: Mask) -> None:
+            bad: Bools = spread([row[sel] for row in controls], 1, np.bool_)
+            repeat(sel, mask)
+            if bad.any():
+                for target in targets:
+                    ones = full(bad, target.dtype)
+                    store(target, sel, bad if mask is None else bad & mask, ones)
+
+        return [run]
+
+    def _logic(
+        self, d: Decoder, plane: PlaneDecoder, ins: tree.Instruction, table: int, count: int
+    ) -> Step:
+        kind = ins.opcode[-1]
+        values = [d.source(ins, i, kind) for i in range(1, count + 1)]
+        undefined = [plane.source(ins, i, kind) for i in range(1, count + 1)]
+        out = plane.target(ins, 0, kind)
+        assert out is not None
+
+        def run(sel: Any, mask: Mask) -> None:
+            parts = [u[sel] for u in undefined]
+            if not any(p.any() for p in parts):
+                store(out, sel, mask, 0)
+                return
+            store(out, sel, mask, logic(table, [v[sel] for v in values], parts))
+
+        return run
+
+    def _pair(self, ins: tree.Instruction, each: Roles) -> Step:
+        target = self.plane.row(each.written[0])
+        half = target.dtype.itemsize * 4
+        sides: list[Callable[[Any], Any]] = []
+        for operand in each.operands[1:3]:
+            rows = self.undefined.rows(operand)
+
+            def bad(sel: Any, rows: Any = rows) -> Any:
+                return spread([r[sel] for r in rows], 1, np.bool_) if rows else np.False_
+
+            sides.append(bad)
+        dtype = target.dtype.type
+        ones = (1 << half) - 1
+
+        def run(sel: Any, mask: Mask) -> None:
+            high, low = (side(sel) for side in sides)
+            value = high * dtype(ones << half) | low * dtype(ones)
+            store(target, sel, mask, value)
+
+        return run

@@ -1,0 +1,63 @@
+"""The registers that can hold undefined bits, and these bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fragir.emulator.checks.definedness.spreading import full
+from fragir.emulator.checks.shadow import Plane
+from fragir.emulator.machine.lanes import Mask, Row, Step, store
+from fragir.emulator.program.dataflow import dataflow
+from fragir.emulator.program.program import RESULTS, Program, Register
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.machine import Machine
+
+_MATRIX = {"mma", "wmma", "wgmma"}
+_LOADS = {"ld", "ldu", "ldmatrix", "atom"}
+
+
+class Undefined:
+    """A plane in which ones are undefined bits, of registers and of memory."""
+
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.flow = dataflow(program)
+        self.plane = Plane(machine, 0xFF)
+        self._unwritten = self.flow.maybe_undefined()
+        read_from_elsewhere = {
+            r
+            for placed, each in zip(program.code, self.flow.roles, strict=True)
+            if placed.ins.opcode[0] in ("ld", "ldmatrix", "wmma", "atom", "shfl", RESULTS)
+            for r in each.written
+        }
+        #: Registers that can hold undefined bits.
+        self.tracked = self.flow.closure(
+            self._unwritten | read_from_elsewhere,
+            lambda ins: ins.opcode[0] not in _MATRIX and ins.opcode[0] not in _LOADS,
+        )
+
+    def start_wave(self) -> None:
+        self.plane.reset()
+        for register in self._unwritten:
+            row = self.plane.row(register)
+            row[...] = full(np.ones((), np.bool_), row.dtype)
+
+    def row(self, register: Register) -> Row:
+        return self.plane.row(register)
+
+    def rows(self, registers: Iterable[Register]) -> list[Row]:
+        """Those of the registers that are followed."""
+        return [self.plane.row(r) for r in registers if r in self.tracked]
+
+    def clear(self, registers: Iterable[Register]) -> list[Step]:
+        """Make registers defined in the lanes that take part."""
+        rows = self.rows(registers)
+
+        def run(sel: Any, mask: Mask) -> None:
+            for row in rows:
+                store(row, sel, mask, 0)
+
+        return [run] if rows else []
