@@ -111,7 +111,7 @@ class LocatingParser(Parser):
             what = "this operation" if token.text[0] in '%"' else f"this {token.text}"
             wrong = "operands, types or attributes are missing, or not those that it takes"
             if token.text == "linalg.matmul":
-                from fragir.passes.contraction.named import with_maps
+                from fragir.dialects.linalg.named import with_maps
 
                 wrong = with_maps(token.input.content[token.end :]) or wrong
             raise ParseError(token, _words_of(error, what, wrong)) from error
@@ -188,7 +188,7 @@ def _not_there(name: str, rest: str) -> str:
     words = f"there is no operation {name} here{plugins.excuses_for(name)}"
     if not name.startswith("linalg."):
         return words
-    from fragir.passes.contraction.named import instead
+    from fragir.dialects.linalg.named import instead
 
     return f"{words}; {instead(name, rest)}"
 
@@ -224,7 +224,7 @@ def verify(module: ModuleOp, text: str | None = None) -> None:
 
 def _hidden(culprit: Operation) -> tuple[Operation, str] | None:
     """The linalg operation whose body, which xDSL writes itself, is at fault."""
-    from fragir.passes.contraction.hidden_body import hidden_error
+    from fragir.dialects.linalg.hidden_body import hidden_error
 
     return hidden_error(culprit)
 

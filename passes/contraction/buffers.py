@@ -23,9 +23,9 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
+from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.linalg.named import instead
 from fragir.dialects.narrow import memref_type
-from fragir.passes.contraction.hidden_body import maps_of
-from fragir.passes.contraction.named import instead
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, owners
 

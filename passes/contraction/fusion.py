@@ -23,9 +23,9 @@ from fragir.diagnostics import fail, message_of
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name, is_element
 from fragir.dialects.frag.instructions import accumulator_of
+from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.linalg.named import instead
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.hidden_body import maps_of
-from fragir.passes.contraction.named import instead
 from fragir.passes.contraction.operands import (
     column_of,
     is_local,

@@ -14,10 +14,10 @@ from xdsl.ir.affine import AffineDimExpr
 from fragir.diagnostics import fail
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
+from fragir.dialects.linalg import generic_text
+from fragir.dialects.linalg.hidden_body import dims_of, maps_of, mixed
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
-from fragir.passes.contraction import generic_text
-from fragir.passes.contraction.hidden_body import dims_of, maps_of, mixed
 
 EXTENSIONS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
 # without a sign of its own, signed, unsigned

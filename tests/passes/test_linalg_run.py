@@ -15,9 +15,9 @@ import fragir
 from fragir.compiler import context
 from fragir.diagnostics import LocatedFailure, LocatingParser, message_of
 from fragir.dialects.elements import TILE_ELEMENTS
+from fragir.dialects.linalg import generic_text
+from fragir.dialects.linalg.hidden_body import hidden_error
 from fragir.errors import FragirError
-from fragir.passes.contraction import generic_text
-from fragir.passes.contraction.hidden_body import hidden_error
 from fragir.passes.convert_linalg_to_frag import ConvertLinalgToFragPass
 
 Array = npt.NDArray[Any]

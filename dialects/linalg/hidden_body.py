@@ -7,7 +7,7 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from fragir.passes.contraction import generic_text
+from fragir.dialects.linalg import generic_text
 
 
 def maps_of(op: LinalgStructuredOperation) -> list[AffineMap]:

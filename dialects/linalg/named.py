@@ -11,8 +11,8 @@ from xdsl.utils.exceptions import ParseError
 
 from fragir.dialects.elements import element_name, is_element
 from fragir.dialects.frag.instructions import accumulator_of
+from fragir.dialects.linalg import generic_text
 from fragir.errors import FragirError
-from fragir.passes.contraction import generic_text
 
 # `ins(%a, %b : T, U) outs(%c : V)`; types here hold no parentheses
 _OPERANDS = re.compile(r"\s*ins\s*\([^:()]*:([^()]*)\)\s*outs\s*\([^:()]*:([^()]*)\)")
