@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from fragir.cli.command import (
     print_json,
     print_table,
 )
+from fragir.cli.imported import imported
 from fragir.cli.launch import (
     FINDING_COLUMNS,
     Asynchrony,
@@ -34,6 +35,7 @@ from fragir.cli.limit import Budget
 if TYPE_CHECKING:
     from fragir.cli.argument_files import Loaded
     from fragir.emulator import EmulationError, FragmentUse
+    from fragir.emulator.checks.foreign import MakesCheck
     from fragir.ptx import Module
 
 DEPENDS = "schedule-dependent"
@@ -67,9 +69,22 @@ KINDS = {DEPENDS: "two legal schedules give different results"}
     is_flag=True,
     help="What is wrong by the text of the PTX ISA alone makes the exit code 1 too.",
 )
+@click.option(
+    "--with",
+    "further",
+    multiple=True,
+    metavar="MODULE:CLASS",
+    help="A check of one's own beside ours, a class of fragir.emulator.Hooks.",
+)
 @json_option
 def main(
-    seeds: int, fragments: bool, performance: bool, strict: bool, as_json: bool, **options: Any
+    seeds: int,
+    fragments: bool,
+    performance: bool,
+    strict: bool,
+    further: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> int | None:
     """Emulate a PTX kernel with every check on, under several schedules.
 
@@ -79,7 +94,8 @@ def main(
     launch = LaunchOptions(**options)
     module, arguments = read_module(launch), load(launch)
     uses: list[FragmentUse] | None = [] if fragments else None
-    findings, remarks, instructions = examine(launch, module, arguments, seeds, uses)
+    checks = [imported(text, "--with takes MODULE:CLASS") for text in further]
+    findings, remarks, instructions = examine(launch, module, arguments, seeds, uses, checks)
     if performance:
         findings += remarks
     elif remarks:
@@ -129,10 +145,11 @@ def examine(
     arguments: Loaded,
     seeds: int,
     uses: list[FragmentUse] | None = None,
+    checks: Sequence[MakesCheck] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
     """The findings of all runs, each once, remarks, and the warp instructions of the first.
 
-    `uses`: where the fragments of the first run go, if they are wanted.
+    `uses`: where the fragments of the first run go, if they are wanted; `checks`: beside ours.
     """
     from fragir.emulator import EmulationError
 
@@ -153,6 +170,7 @@ def examine(
                     module,
                     values,
                     check=True,
+                    checks=checks,
                     fragments=uses is not None and index == 0,
                     schedule=schedule,
                     asynchrony=asynchrony,

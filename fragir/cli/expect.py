@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fragir.cli.imported import imported
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _called(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) 
 
     from fragir.reference.formats import decode
 
-    function = _imported(text)
+    function = imported(text, "--expect takes NAME=MODULE:FUNCTION")
     values = [
         decode(x, slot.element).copy() if slot.shape is not None else x
         for slot, x in zip(slots, inputs, strict=True)
@@ -87,30 +88,3 @@ def _called(text: str, slots: Sequence[ProgramArgument], inputs: Sequence[Any]) 
     if result.dtype.kind not in "biufV":
         raise FragirError(f"{text} gave {result.dtype}, which is no array of numbers")
     return result
-
-
-def _imported(text: str) -> Any:
-    """The function, from a module that Python finds from the working folder."""
-    import importlib
-    import os
-    import sys
-
-    module, _, name = text.partition(":")
-    folder = os.getcwd()
-    sys.path.insert(0, folder)
-    try:
-        found: Any = importlib.import_module(module)
-    except (Exception, SystemExit) as error:
-        words = " ".join(str(error).split())
-        raise FragirError(
-            f"cannot import {module}: {words}", hint="--expect takes NAME=MODULE:FUNCTION"
-        ) from error
-    finally:
-        sys.path.remove(folder)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise FragirError(f"{module} has no {name}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise FragirError(f"{text} is no function")
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 
@@ -19,6 +19,7 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.emulator import Report
+    from fragir.emulator.checks.foreign import MakesCheck
     from fragir.ptx import Module
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -140,6 +141,7 @@ def emulate(
     values: LoadedArguments,
     *,
     check: bool,
+    checks: Sequence[MakesCheck] = (),
     fragments: bool = False,
     schedule: int | None,
     asynchrony: Asynchrony,
@@ -166,6 +168,7 @@ def emulate(
         target=launch.target,
         ptxas=launch.ptxas,
         check=check,
+        checks=checks,
         fragments=fragments,
         schedule=schedule,
         asynchrony=asynchrony,

@@ -1,4 +1,5 @@
 from .checks.hooks import Hooks as Hooks
+from .instructions.table import register as register
 from .launch.launch import run as run
 from .launch.parameters import Pointer as Pointer
 from .launch.parameters import Struct as Struct
@@ -6,6 +7,7 @@ from .launch.parameters import pointers as pointers
 from .machine.tensor_map import TensorMap as TensorMap
 from .machine.tensor_map_fields import Im2col as Im2col
 from .program.failure import CheckFailure as CheckFailure
+from .program.opcode import Opcode as Opcode
 from .report import KINDS as KINDS
 from .report import EmulationError as EmulationError
 from .report import Finding as Finding

@@ -24,6 +24,7 @@ from fragir.emulator.instructions import (
     mbarriers,
     missing,
     moves,
+    packages,
     tensor_map_changes,
     video,
     warp_matrix,
@@ -58,7 +59,7 @@ _FAMILIES = (
     control,
     missing,
 )
-OPCODES = Opcodes(row for family in _FAMILIES for row in family.OPCODES)
+OPCODES = Opcodes((row for family in _FAMILIES for row in family.OPCODES), packages.opcodes)
 
 
 def register(row: Opcode) -> None:

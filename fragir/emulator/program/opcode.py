@@ -159,7 +159,12 @@ LONGEST = 200
 class Opcodes:
     """A table of opcodes."""
 
-    def __init__(self, rows: Iterable[Opcode]) -> None:
+    def __init__(
+        self, rows: Iterable[Opcode], elsewhere: Callable[[str], Iterable[Opcode]] | None = None
+    ) -> None:
+        """`elsewhere` is asked once for rows whose name begins with a word that no row has."""
+        self._elsewhere = elsewhere
+        self._asked: set[str] = set()
         self.rows: list[Opcode] = []
         self._first: dict[str, list[Opcode]] = {}
         self._found: dict[tuple[Words, int], Found] = {}
@@ -195,6 +200,8 @@ class Opcodes:
 
     def _find(self, opcode: Words, operands: int) -> Found:
         mnemonic = ".".join(opcode)
+        if opcode[0] not in self._first:
+            self._ask(opcode[0])
         named = [r for r in self._first.get(opcode[0], ()) if opcode[: len(r.head)] == r.head]
         if not named:
             return Found(None, opcode, *self._unknown(opcode))
@@ -223,6 +230,12 @@ class Opcodes:
         row, reading, problem = nearest
         text = f"there is no instruction {mnemonic}: {problem.format(row.name)}"
         return Found(None, opcode, text, _hint(row, reading, opcode))
+
+    def _ask(self, word: str) -> None:
+        if self._elsewhere is not None and word not in self._asked:
+            self._asked.add(word)
+            for row in self._elsewhere(word):
+                self.register(row)
 
     def _unknown(self, opcode: Words) -> tuple[str, str | None]:
         mnemonic = ".".join(opcode)
