@@ -20,6 +20,17 @@ UNIVERSE = Universe(all_dialects={{name: lambda name=name: Dialect(name) for nam
 """
 
 
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k()
+{{
+    {word}.b32 0;
+    ret;
+}}
+"""
+
+
 def package(site: Path, name: str, universe: str) -> None:
     files = {f"{name}/__init__.py": "", f"{name}/universe.py": universe}
     write(site, name, files, {"xdsl.universe": {"it": f"{name}.universe:UNIVERSE"}})
@@ -40,6 +51,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     package(site, "greedykit", UNIVERSE.format(names=("greedy", "linalg")))
     package(site, "firstkit", UNIVERSE.format(names=("twin",)))
     package(site, "secondkit", UNIVERSE.format(names=("twin", "own")))
+    points = {"fragir.opcodes": {"burn": "hotkit:nothing", "freeze": "hotkit:FREEZE"}}
+    write(site, "hotkit", {"hotkit/__init__.py": "FREEZE = 0"}, points)
+    for word in ("burn", "freeze", "melt"):
+        (folder / f"{word}.ptx").write_text(PTX.format(word=word))
     names = {
         "missing": program(folder, "missing.mlir", "missing.op"),
         "attribute": program(folder, "attribute.mlir", "frag.barrier {x = #missing.x}"),
@@ -61,6 +76,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
         "tilekit": ("fragir", "compile", GRAM),
         "after": ("python", loaded),
         **{name: ("fragir", "compile", file) for name, file in names.items() if name != "known"},
+        **{word: ("fragir", "emulate", f"{word}.ptx") for word in ("burn", "freeze", "melt")},
         "pass": ("fragir-opt", GRAM, "-p", "missing-pass"),
     }
     return dict(zip(commands, run(site, list(commands.values()), folder), strict=True))
@@ -106,3 +122,12 @@ def test_names_that_are_taken(results: dict[str, Result]) -> None:
         "(uninstall one of them)"
     )
     assert "there is no operation own.op" in results["own"].err
+
+
+def test_opcodes_that_a_package_does_not_give(results: dict[str, Result]) -> None:
+    assert results["burn"].err.splitlines()[0] == (
+        "error: the package hotkit cannot give its opcode burn: AttributeError: module 'hotkit' "
+        "has no attribute 'nothing' (repair or uninstall hotkit)"
+    )
+    assert "the package hotkit gives int for its opcode freeze" in results["freeze"].err
+    assert "the instruction melt.b32 is not known" in results["melt"].err

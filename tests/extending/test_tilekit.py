@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.extending.installed import Result, install, run
 
 PACKAGE = Path(__file__).with_name("tilekit")
-GRAM, ROW_MAX, COLUMNS = (
-    str(PACKAGE / "programs" / f"{name}.mlir") for name in ("gram", "row_max", "columns")
+GRAM, ROW_MAX, COLUMNS, WIDE = (
+    str(PACKAGE / "programs" / f"{name}.mlir") for name in ("gram", "row_max", "columns", "wide")
 )
+MEAN = str(PACKAGE / "programs" / "mean.ptx")
 ON = ("--on", "emulator")
 SIZES = ("--size", "m=40,n=40,k=24")
 PIPELINE = "kit-to-frag,kit-set-tile{m=32 n=32 k=16},frag-tile,frag-place,convert-frag-to-ptx"
@@ -57,6 +59,13 @@ COMMANDS = {
     "unknown": ("fragir", "compile", "-p", "kit-set-tlie", GRAM),
     "own target": ("fragir", "compile", GRAM, "--target", "sm_95a"),
     "no target": ("fragir", "compile", GRAM, "--target", "sm_96a"),
+    "wide": ("fragir", "compile", WIDE, "--target", "sm_95a"),
+    "not wide": ("fragir", "compile", WIDE, "--target", "sm_90a"),
+    "mean": ("fragir", "emulate", MEAN, "--arg", "inout:x.npy"),
+    "misspelt": ("fragir", "emulate", "misspelt.ptx", "--arg", "inout:x.npy"),
+    "check": ("fragir", "check", MEAN, "--arg", "inout:x.npy", "--performance", "--json",
+              "--with", "tilekit.narrow:NarrowStores"),
+    "no check": ("fragir", "check", MEAN, "--arg", "inout:x.npy", "--with", "tilekit.narrow:No"),
     "option": ("fragir", "compile", "-p", "kit-set-tile{rows=3}", GRAM),
 }  # fmt: skip
 
@@ -65,7 +74,11 @@ COMMANDS = {
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     folder = tmp_path_factory.mktemp("tilekit")
     install(PACKAGE, folder / "site")
+    np.save(folder / "x.npy", np.arange(10, 42, dtype=np.uint32))
+    text = Path(MEAN).read_text().replace("hadd.u32", "hadd.rn.u32")
+    (folder / "misspelt.ptx").write_text(text)
     found = run(folder / "site", list(COMMANDS.values()), folder)
+    assert (np.load(folder / "x.npy") == np.arange(32) + 5).all()
     return dict(zip(COMMANDS, found, strict=True))
 
 
@@ -78,6 +91,22 @@ def test_fragir_opt(results: dict[str, Result]) -> None:
 def test_a_target_of_the_package(results: dict[str, Result]) -> None:
     assert ".version 9.0\n.target sm_95a" in results["own target"].out
     assert "'sm_96a' is no target of this compiler" in results["no target"].err
+
+
+def test_an_mma_shape_of_the_package(results: dict[str, Result]) -> None:
+    assert results["wide"].out.count("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32") == 1
+    assert results["not wide"].out.count("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") == 2
+
+
+def test_an_instruction_of_the_package(results: dict[str, Result]) -> None:
+    assert "hadd 1," in results["mean"].out
+    assert "there is no instruction hadd.rn.u32: .rn is no modifier" in results["misspelt"].err
+
+
+def test_a_check_of_the_package(results: dict[str, Result]) -> None:
+    (found,) = json.loads(results["check"].out)["findings"]
+    assert (found["kind"], found["severity"], found["line"]) == ("narrow-store", "remark", 13)
+    assert results["no check"].err == "error: tilekit.narrow has no No\n"
 
 
 def test_the_pipeline_has_the_stage_where_it_is_needed(results: dict[str, Result]) -> None:

@@ -6,7 +6,7 @@ points takes some 30 ms: it happens where a program has an opcode that no row of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -44,8 +44,7 @@ def opcodes(word: str) -> Sequence[Opcode]:
                 f"{type(error).__name__}: {words}",
                 hint=f"repair or uninstall {package}",
             ) from error
-        given = [found] if isinstance(found, Opcode) or not isinstance(found, Iterable) else found
-        for row in cast("Iterable[object]", given):
+        for row in cast("Sequence[object]", found) if isinstance(found, list | tuple) else [found]:
             if not isinstance(row, Opcode) or row.head[0] != word:
                 what = row.name if isinstance(row, Opcode) else kind_of(row)
                 raise FragirError(
