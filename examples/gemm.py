@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from fragir.cli.command import print_table
-from fragir.cli.run import Place, Trial
+from fragir.cli.trial import Trial
+from fragir.compiled import Place
 from fragir.toolchain import driver
 
 PROGRAM = Path(__file__).with_name("gemm.mlir")
