@@ -17,7 +17,7 @@ Places: TypeAlias = I64  # [rows, columns], bit addresses
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class AffineFit:
     """Element (r, c) should lie at `base + r * rows + c * columns`; all in bits."""
 
     base: int
@@ -75,7 +75,7 @@ def _steps(places: Places, axis: int) -> list[int]:
     return list(found) or [0]
 
 
-def fit(places: Places) -> Fit:
+def fit(places: Places) -> AffineFit:
     """The affine matrix that explains most elements; unknown ones are no outliers.
 
     Among equals that one is taken in which most of the others lie inside the matrix too.
@@ -83,7 +83,7 @@ def fit(places: Places) -> Fit:
     usable = places >= 0
     shape = (places.shape[0], places.shape[1])
     row, column = np.indices(shape)
-    best = Fit(0, 0, 0, shape, places == TORN)
+    best = AffineFit(0, 0, 0, shape, places == TORN)
     score = (-1, -1)
     vertical, horizontal = _steps(places, 0), _steps(places, 1)
     for rows, columns in ((r, c) for r in vertical for c in horizontal):
@@ -94,7 +94,7 @@ def fit(places: Places) -> Fit:
         top = counts == counts.max()
         for base in values[top][np.argsort(first[top])][:4]:
             outliers = (origins != base) & (places != UNKNOWN)
-            found = Fit(int(base), rows, columns, shape, outliers)
+            found = AffineFit(int(base), rows, columns, shape, outliers)
             inside = 0 if not outliers.any() else found.inside(places[outliers & usable])
             if (int(counts.max()), inside) > score:
                 best, score = found, (int(counts.max()), inside)
