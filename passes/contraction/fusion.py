@@ -7,25 +7,31 @@ gone, and the expression in the one buffer that is seen is the epilogue.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, memref
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, NoneAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.diagnostics import fail, message_of
 from fragir.dialects import frag
-from fragir.dialects.elements import element_name, is_element
+from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import accumulator_of
-from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.linalg.named import instead
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.indices import (
+    ROW,
+    WHOLE,
+    ElementIndex,
+    check_broadcast,
+    check_buffer,
+    indices_of,
+    shown,
+)
 from fragir.passes.contraction.operands import (
     column_of,
     is_local,
@@ -36,10 +42,6 @@ from fragir.passes.contraction.operands import (
 from fragir.passes.contraction.product import Product, is_reduction, recognise
 from fragir.passes.contraction.scalars import erase_dead, is_scalar, owners
 
-ROW, COLUMN = "row", "column"
-ElementIndex = tuple[str | int, ...]
-"""How an operand is indexed: by the row, by the column, or by a number."""
-WHOLE: ElementIndex = (ROW, COLUMN)
 SCHEDULE = ("tile", "warps", "stages")
 
 
@@ -108,14 +110,14 @@ class Fusion:
         if len(op.inputs) != 1 or len(op.outputs) != 1:
             fail(op, "linalg.fill takes one number and one memref")
         number, output = op.inputs[0], op.outputs[0]
-        self._check_buffer(op, output)
+        check_buffer(op, output)
         if number.type != memref_type(output.type).element_type:
             fail(op, f"linalg.fill of {output.type} takes a number of that type")
         self._write(op, output, BufferContents(number, op, False, True))
 
     def _copy(self, op: memref.CopyOp) -> None:
-        self._check_buffer(op, op.source)
-        self._check_buffer(op, op.destination)
+        check_buffer(op, op.source)
+        check_buffer(op, op.destination)
         if len(memref_type(op.source.type).get_shape()) != 2:
             fail(op, f"memref.copy of {op.source.type}; beside a matrix product it copies matrices")
         value = self._read(op, op.source, WHOLE)
@@ -132,14 +134,14 @@ class Fusion:
             )
         product = recognise(op)
         for memory in (product.a.memory, product.b.memory):
-            self._check_buffer(op, memory)
+            check_buffer(op, memory)
             if memory in self.contents or is_local(memory):
                 fail(
                     op,
                     f"{name_of(memory)} is computed in the same function; a product multiplies "
                     "what memory holds when the kernel starts: compute it in another function",
                 )
-        self._check_buffer(op, product.c)
+        check_buffer(op, product.c)
         self.product = product
         value: SSAValue = self.epilogue.insert_arg(product.accumulate, 0)
         value.name_hint = "sum"
@@ -164,11 +166,11 @@ class Fusion:
         for inner in op.body.block.ops:
             if not isinstance(inner, ops.YieldOp) and not is_scalar(inner):
                 fail(op, f"{inner.name} in the body of {op.name}: it holds arith and math only")
-        self._check_buffer(op, op.outputs[0])
+        check_buffer(op, op.outputs[0])
         used = [
             (argument, operand, place)
             for argument, operand, place in zip(
-                op.body.block.args, op.operands, self._places(op), strict=True
+                op.body.block.args, op.operands, indices_of(op), strict=True
             )
             if argument.uses.get_length() > 0
         ]
@@ -205,7 +207,7 @@ class Fusion:
     def _element(self, op: Operation, operand: SSAValue, place: ElementIndex) -> SSAValue:
         if not is_memref(operand.type):
             return operand
-        self._check_buffer(op, operand)
+        check_buffer(op, operand)
         return self._read(op, operand, place)
 
     def _read(self, op: Operation, memory: SSAValue, place: ElementIndex) -> SSAValue:
@@ -221,70 +223,13 @@ class Fusion:
             return held.value
         if is_local(memory):
             fail(op, f"{name_of(memory)} is read, but nothing has written it")
-        self._check_broadcast(op, memory, place)
+        check_broadcast(op, memory, place)
         if (memory, place) not in self.reads:
             element = memref_type(memory.type).element_type
             argument = self.epilogue.insert_arg(element, len(self.epilogue.args))
             argument.name_hint = memory.name_hint
             self.reads[memory, place] = argument
         return self.reads[memory, place]
-
-    def _check_broadcast(self, op: Operation, memory: SSAValue, place: ElementIndex) -> None:
-        if place == ():
-            fail(op, f"{op.name} reads {memory.type}; pass the number itself as an argument")
-        sizes = memref_type(memory.type).get_shape()
-        legal = [(ROW, 0), (COLUMN, 0)] if len(place) == 2 else [(ROW, COLUMN, 0)]
-        if len(place) > 2 or any(
-            at not in ways or (at == 0 and size != 1)
-            for at, size, ways in zip(place, sizes, legal, strict=True)
-        ):
-            fail(
-                op,
-                f"{op.name} reads {name_of(memory)} at {shown(place)}; what follows a product is "
-                "read at (row, column), (column) or (row), or at 0 where the size is 1",
-            )
-
-    def _check_buffer(self, op: Operation, value: SSAValue) -> None:
-        type_ = value.type
-        if not is_memref(type_):
-            fail(op, f"{op.name} has an operand of type {type_}; run frag-bufferize before")
-        if not is_element(type_.element_type):
-            fail(op, f"{op.name}: a tile cannot hold elements of {type_.element_type}")
-        if not isinstance(type_.memory_space, NoneAttr):
-            fail(op, f"{op.name} works on {type_}; linalg is compiled for global memory only")
-
-    def _places(self, op: LinalgStructuredOperation) -> list[ElementIndex]:
-        """How the operands are indexed; the loops are named by the output's map."""
-        maps = maps_of(op)
-        loops = [e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)]
-        if len(op.get_iterator_types()) != 2 or sorted(loops) != [0, 1]:
-            fail(
-                op,
-                f"{op.name} with the output at {maps[-1]}; an elementwise operation after a matrix "
-                "product has two parallel loops, which index the output, a matrix",
-            )
-        names = dict(zip(loops, (ROW, COLUMN), strict=True))
-        return [
-            self._place(op, operand, map_, names)
-            for operand, map_ in zip(op.operands, maps, strict=True)
-        ]
-
-    def _place(
-        self,
-        op: Operation,
-        operand: SSAValue,
-        map_: AffineMap,
-        names: Mapping[int, str],
-    ) -> ElementIndex:
-        place: list[str | int] = []
-        for expression in map_.results:
-            if isinstance(expression, AffineDimExpr):
-                place.append(names[expression.position])
-            elif isinstance(expression, AffineConstantExpr):
-                place.append(expression.value)
-            else:
-                fail(op, f"{op.name} reads {name_of(operand)} at {expression}, which is no loop")
-        return tuple(place)
 
     # --- the operation ------------------------------------------------------------------------
 
@@ -399,11 +344,6 @@ class Fusion:
             candidates += owners(op)
             Rewriter.erase_op(op)
         erase_dead(candidates, self.function.body.block)
-
-
-def shown(place: ElementIndex) -> str:
-    """A place as messages print it."""
-    return f"({', '.join(map(str, place))})"
 
 
 def _is_zero(value: SSAValue) -> bool:
