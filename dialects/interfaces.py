@@ -10,6 +10,7 @@ the same two ways.
 |---|---|---|
 | by frag-place: layouts that are shared, dictated, follow | `LayoutInterface` | `LAYOUTS` |
 | by convert-frag-to-ptx: what one lane does | `LaneInterface` | `LOWERINGS` |
+| by the target `ptx`: the instructions of a lane's operation | `PtxInterface` | `WRITERS` |
 | by the reference: values, and how far a run may be from them | `ReferenceInterface` | `MEANINGS` |
 | by both: memory that is read, written, looked at in part | `MemoryInterface` | `ACCESSES` |
 | by the reference: the names of sizes | `DimensionsInterface` | `DIMENSIONS` |
@@ -175,6 +176,23 @@ class WarpgroupCollective(OpTrait):
     The block then has whole warpgroups of threads, and its barriers order ordinary writes before
     such reads (PTX ISA 9.2, section 9.7.15.3).
     """
+
+
+# --- PTX ------------------------------------------------------------------------------------------
+
+
+class PtxInterface(Operation, abc.ABC):
+    """An operation of the lane level that is written as PTX in its own way."""
+
+    @abc.abstractmethod
+    def write_ptx(self, text: Any) -> None:
+        """Writes itself with `fragir.passes.writer.text.KernelText`, and names its results."""
+
+
+WRITERS: Registry[Callable[[Any, Any], None]] = Registry(
+    "PTX", PtxInterface, lambda _: lambda text, op: op.write_ptx(text)
+)
+"""From an operation of the lane level to how it is written, a function of `KernelText` and it."""
 
 
 # --- the reference --------------------------------------------------------------------------------

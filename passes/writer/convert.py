@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
@@ -12,10 +10,8 @@ from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
+from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import vector
-
-if TYPE_CHECKING:
-    from fragir.passes.writer.kernel import KernelWriter
 
 FLOAT8 = ("e4m3", "e5m2")
 HALVES = ("f16", "bf16")
@@ -25,7 +21,7 @@ _INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (8, 16, 32, 
 class Convert:
     """Writes casts: every element to f32, f64 or an integer register, and from there on."""
 
-    def __init__(self, writer: KernelWriter):
+    def __init__(self, writer: KernelText):
         self.writer = writer
 
     def write(self, op: Operation) -> None:

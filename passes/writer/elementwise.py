@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -14,10 +12,8 @@ from fragir.errors import FragirError
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.convert import Convert
+from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal, vector
-
-if TYPE_CHECKING:
-    from fragir.passes.writer.kernel import KernelWriter
 
 HALVES = ("f16", "bf16")
 # these pass NaN on
@@ -28,7 +24,7 @@ Comparison = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
 class ElementwiseWriter:
     """Writes operations of arith and math, and ptx.cvt."""
 
-    def __init__(self, writer: KernelWriter):
+    def __init__(self, writer: KernelText):
         self.writer = writer
         self.convert = Convert(writer)
 

@@ -1,0 +1,114 @@
+"""Loops and branches: registers that they carry, updated in place where nobody else reads them."""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Block
+
+from fragir.dialects import ptx
+from fragir.dialects.interfaces import WRITERS
+from fragir.errors import FragirError
+from fragir.passes.writer.literals import (
+    default_hint,
+)
+from fragir.passes.writer.sharing import reusable
+from fragir.passes.writer.text import KernelText
+
+
+@WRITERS.attach(scf.ForOp)
+def loop(w: KernelText, op: scf.ForOp) -> None:
+    body = op.body.block
+    moves: list[tuple[str, str, int]] = []
+    for start, variable in zip(op.iter_args, body.args[1:], strict=True):
+        over = w.take_over(start, op)
+        if over is not None:
+            w.own(variable, over)
+            continue
+        width = ptx.register_bits(variable.type)
+        hint = variable.name_hint or start.name_hint or default_hint(variable.type)
+        names = tuple(w.registers.fresh(width, hint) for _ in range(ptx.registers(variable.type)))
+        w.own(variable, names)
+        moves += [(t, s, width) for t, s in zip(names, w.names[start], strict=True)]
+    counter = w.define(body.args[0])[0]
+    kind = f"s{max(32, ptx.bits(op.lb.type))}"
+    lower, upper, step = (w.one(v) for v in (op.lb, op.ub, op.step))
+    w.parallel_move([*moves, (counter, lower, ptx.register_bits(op.lb.type))])
+    loop, done = w.labels.fresh("loop"), w.labels.fresh("done")
+    if not _runs_once(lower, upper):
+        skip = w.registers.fresh(1)
+        w.emit(f"setp.ge.{kind}", skip, counter, upper)
+        w.emit("bra", done, guard=skip)
+    w.label(loop)
+    for value, variable in reusable(op).items():
+        w.reserved[value] = w.names[variable]
+    w.block(body)
+    last = body.last_op
+    assert last is not None
+    back: list[tuple[str, str, int]] = []
+    for value, variable in zip(last.operands, body.args[1:], strict=True):
+        width = ptx.register_bits(variable.type)
+        pairs = zip(w.names[variable], w.names[value], strict=True)
+        back += [(t, s, width) for t, s in pairs]
+    _check_in_flight(w, op, body)
+    w.parallel_move(back)
+    again = w.registers.fresh(1)
+    w.emit(f"add.{kind}", counter, counter, step)
+    w.emit(f"setp.lt.{kind}", again, counter, upper)
+    w.emit("bra", loop, guard=again)
+    w.label(done)
+    for result, variable in zip(op.results, body.args[1:], strict=True):
+        w.own(result, w.names[variable])
+
+
+def _check_in_flight(w: KernelText, op: scf.ForOp, body: Block) -> None:
+    """Refuses to copy an accumulator that a wgmma still writes."""
+    last = body.last_op
+    assert last is not None
+    for value, variable in zip(last.operands, body.args[1:], strict=True):
+        if isinstance(value.owner, ptx.WgmmaOp) and w.names[value] != w.names[variable]:
+            raise FragirError(
+                "a wgmma's accumulator is carried round the loop in other registers while it "
+                "is under way",
+                hint="give the loop's own variable to the wgmma as c",
+            )
+
+
+@WRITERS.attach(scf.YieldOp)
+def yield_(w: KernelText, op: scf.YieldOp) -> None:
+    """The loop or branch around it writes the copies."""
+
+
+@WRITERS.attach(scf.IfOp)
+def branch(w: KernelText, op: scf.IfOp) -> None:
+    condition = w.register(op.cond)
+    for result in op.results:
+        w.define(result)
+    otherwise = w.labels.fresh("else")
+    w.emit("bra", otherwise, guard=f"!{condition}")
+    _branch(w, op, op.true_region.block)
+    if op.false_region.blocks and len(list(op.false_region.block.ops)) > (not op.results):
+        done = w.labels.fresh("endif")
+        w.emit("bra.uni", done)
+        w.label(otherwise)
+        _branch(w, op, op.false_region.block)
+        w.label(done)
+    else:
+        w.label(otherwise)
+
+
+def _branch(w: KernelText, op: scf.IfOp, block: Block) -> None:
+    w.block(block)
+    last = block.last_op
+    if last is None:
+        return
+    moves: list[tuple[str, str, int]] = []
+    for value, result in zip(last.operands, op.results, strict=True):
+        width = ptx.register_bits(result.type)
+        pairs = zip(w.names[result], w.names[value], strict=True)
+        moves += [(t, s, width) for t, s in pairs]
+    w.parallel_move(moves)
+
+
+def _runs_once(lower: str, upper: str) -> bool:
+    """Whether constant bounds let the loop run at least once."""
+    return not lower.startswith("%") and not upper.startswith("%") and int(lower) < int(upper)

@@ -1,0 +1,130 @@
+"""Names for registers, elements in and out of packed ones, and registers of other lanes."""
+
+from __future__ import annotations
+
+from fragir.dialects import ptx
+from fragir.dialects.interfaces import WRITERS
+from fragir.errors import FragirError
+from fragir.passes.writer.literals import (
+    default_hint,
+    literal_bits,
+    replicated,
+)
+from fragir.passes.writer.text import KernelText
+from fragir.ptx.spelling import vector
+
+
+@WRITERS.attach(ptx.SliceOp)
+def slice_(w: KernelText, op: ptx.SliceOp) -> None:
+    per = max(1, 32 // ptx.bits(op.source.type)) if ptx.bits(op.source.type) < 32 else 1
+    first = op.first.value.data // per
+    count = ptx.registers(op.result.type)
+    w.alias(op.result, w.names[op.source][first : first + count])
+
+
+@WRITERS.attach(ptx.ConcatOp)
+def concat(w: KernelText, op: ptx.ConcatOp) -> None:
+    w.alias(op.result, [name for part in op.parts for name in w.names[part]])
+
+
+@WRITERS.attach(ptx.BitcastOp)
+def bitcast(w: KernelText, op: ptx.BitcastOp) -> None:
+    names = w.in_registers(op.source)
+    if ptx.register_bits(op.source.type) != ptx.register_bits(op.result.type):
+        raise FragirError(f"no free bitcast from {op.source.type} to {op.result.type}")
+    w.alias(op.result, names)
+
+
+@WRITERS.attach(ptx.SplatOp)
+def splat(w: KernelText, op: ptx.SplatOp) -> None:
+    name, bits = w.one(op.scalar), ptx.bits(op.scalar.type)
+    if 1 < bits < 32:
+        if not name.startswith("%"):
+            name = replicated(int(literal_bits(name), 0), bits)
+        elif bits < 8:
+            raise FragirError(f"{op.scalar.type} is repeated as a constant only")
+        else:
+            packed = w.registers.fresh(32, default_hint(op.result.type))
+            _replicate(w, packed, name, bits)
+            name = packed
+    w.alias(op.result, [name] * ptx.registers(op.result.type))
+
+
+def _replicate(w: KernelText, target: str, name: str, bits: int) -> None:
+    if bits == 16:
+        w.emit("mov.b32", target, vector([name, name]))
+    else:
+        w.emit("prmt.b32", target, name, "0", "0x0000")
+
+
+@WRITERS.attach(ptx.PackOp)
+def pack(w: KernelText, op: ptx.PackOp) -> None:
+    bits = ptx.bits(op.result.type)
+    if bits >= 32 or bits == 1:
+        w.alias(op.result, [w.one(scalar) for scalar in op.scalars])
+        return
+    scalars = [w.register(scalar) for scalar in op.scalars]
+    per = 32 // bits
+    for i, target in enumerate(w.define(op.result)):
+        part = scalars[i * per : (i + 1) * per]
+        # the last register may not be full: what is beyond holds copies
+        _pack(w, target, [*part, *part[-1:] * (per - len(part))])
+
+
+def _pack(w: KernelText, target: str, scalars: list[str]) -> None:
+    if len(scalars) == 2:
+        w.emit("mov.b32", target, vector(scalars))
+        return
+    low, high = w.registers.fresh(32), w.registers.fresh(32)
+    w.emit("prmt.b32", low, scalars[0], scalars[1], "0x0040")
+    w.emit("prmt.b32", high, scalars[2], scalars[3], "0x0040")
+    w.emit("prmt.b32", target, low, high, "0x5410")
+
+
+@WRITERS.attach(ptx.UnpackOp)
+def unpack(w: KernelText, op: ptx.UnpackOp) -> None:
+    bits, names = ptx.bits(op.source.type), w.names[op.source]
+    if bits >= 32 or bits == 1:
+        for scalar, name in zip(op.scalars, names, strict=True):
+            w.alias(scalar, [name])
+        return
+    names = w.in_registers(op.source)
+    per = 32 // bits
+    for i, name in enumerate(names):
+        scalars = [w.define(s)[0] for s in op.scalars[i * per : (i + 1) * per]]
+        if bits == 16:
+            w.emit("mov.b32", vector([*scalars, "_"][:2]), name)
+            continue
+        for j, scalar in enumerate(scalars):
+            w.emit("bfe.u32", scalar, name, str(8 * j), "8")
+
+
+@WRITERS.attach(ptx.ShuffleOp)
+def shuffle(w: KernelText, op: ptx.ShuffleOp) -> None:
+    source = w.one(op.source)
+    names = w.in_registers(op.value)
+    for result, name in zip(w.define(op.result), names, strict=True):
+        w.emit("shfl.sync.idx.b32", result, name, source, "31", "-1")
+
+
+@WRITERS.attach(ptx.ShuffleXorOp)
+def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
+    mask = str(op.mask.value.data)
+    names = w.in_registers(op.value)
+    wide = ptx.register_bits(op.value.type) == 64
+    for result, name in zip(w.define(op.result), names, strict=True):
+        if not wide:
+            w.emit("shfl.sync.bfly.b32", result, name, mask, "31", "-1")
+            continue
+        halves = [w.registers.fresh(32), w.registers.fresh(32)]
+        w.emit("mov.b64", vector(halves), name)
+        for half in halves:
+            w.emit("shfl.sync.bfly.b32", half, half, mask, "31", "-1")
+        w.emit("mov.b64", result, vector(halves))
+
+
+@WRITERS.attach(ptx.MovmatrixOp)
+def movmatrix(w: KernelText, op: ptx.MovmatrixOp) -> None:
+    names = w.in_registers(op.value)
+    for result, name in zip(w.define(op.result), names, strict=True):
+        w.emit("movmatrix.sync.aligned.m8n8.trans.b16", result, name)

@@ -1,0 +1,150 @@
+"""The text of a kernel while it is written: its lines, and the registers of each value."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FileLineColLoc, LocationAttr, UnknownLoc
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from fragir.dialects import ptx
+from fragir.isa.versions import has
+from fragir.passes.writer.literals import default_hint, held, literal_bits, move_opcode
+from fragir.passes.writer.registers import Labels, RegisterNames
+from fragir.passes.writer.sharing import dies_at
+from fragir.ptx.spelling import address
+
+Names = tuple[str, ...]
+
+
+class KernelText(abc.ABC):
+    """The text of one kernel: `lines`, `registers` to declare, and the `opcodes` that occur.
+
+    Every value has names: its registers in order, or literals where it is a constant. Operations
+    that only pick registers give names without writing anything.
+    """
+
+    def __init__(self, target: str, memory: str, comments: bool):
+        self.target, self.memory, self.comments = target, memory, comments
+        self.lines: list[str] = []
+        self.opcodes: dict[str, None] = {}  # in the order of their first use
+        self.registers = RegisterNames()
+        self.labels = Labels()
+        self.names: dict[SSAValue, Names] = {}
+        self.owned: set[SSAValue] = set()  # values that alone have their registers
+        self.reserved: dict[SSAValue, Names] = {}
+        self.fragments: dict[Operation, Names] = {}  # A of a wgmma, ready before its fence
+        self.shared = 0  # bytes used so far
+        self._location: LocationAttr = UnknownLoc()
+
+    def has(self, opcode: str) -> bool:
+        """Whether the target has an opcode."""
+        return has(opcode, self.target)
+
+    # --- text ---------------------------------------------------------------------------------
+
+    def emit(self, opcode: str, *operands: str, guard: str | None = None) -> None:
+        """One instruction."""
+        self.opcodes[opcode] = None
+        prefix = f"@{guard} " if guard else ""
+        tail = f" {', '.join(operands)}" if operands else ""
+        self.lines.append(f"    {prefix}{opcode}{tail};")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+
+    def comment(self, op: Operation) -> None:
+        if self.comments and op.location != self._location:
+            self._location = op.location
+            if isinstance(op.location, FileLineColLoc):
+                place = op.location
+                self.lines.append(f"    // {place.filename.data}:{place.line.data}")
+
+    # --- values -------------------------------------------------------------------------------
+
+    def parameter(self, argument: SSAValue, name: str, type_: str) -> None:
+        """Loads a kernel parameter into a register; global pointers are made global."""
+        (register,) = self.define(argument)
+        self.emit(f"ld.param{type_}", register, address(name))
+        if isinstance(argument.type, ptx.PointerType):
+            self.emit("cvta.to.global.u64", register, register)
+
+    def define(self, value: SSAValue) -> Names:
+        """New registers for a value, or those of the loop variable that it replaces."""
+        reserved = self.reserved.pop(value, None)
+        if reserved is None:
+            width, count, default = held(value.type)
+            hint = value.name_hint or default
+            reserved = tuple([self.registers.fresh(width, hint) for _ in range(count)])
+        self.names[value] = reserved
+        self.owned.add(value)
+        return reserved
+
+    def alias(self, value: SSAValue, names: Sequence[str]) -> None:
+        """Names for a value that needs no instruction."""
+        self.names[value] = tuple(names)
+        reserved = self.reserved.pop(value, None)
+        if reserved is not None:
+            self.move(reserved, self.names[value], value.type)
+            self.names[value] = reserved
+
+    def one(self, value: SSAValue) -> str:
+        """The register or literal of a scalar."""
+        (name,) = self.names[value]
+        return name
+
+    def register(self, value: SSAValue) -> str:
+        """A scalar's register, where the instruction takes no literal."""
+        return self.in_registers(value)[0]
+
+    def in_registers(self, value: SSAValue) -> Names:
+        """The registers of a value; literals are moved to registers."""
+        names = self.names[value]
+        if all(name.startswith("%") for name in names):
+            return names
+        moved: dict[str, str] = {}
+        width = ptx.register_bits(value.type)
+        result: list[str] = []
+        for name in names:
+            if not name.startswith("%") and name not in moved:
+                moved[name] = self.registers.fresh(width, default_hint(value.type))
+                self.emit(move_opcode(width), moved[name], literal_bits(name))
+            result.append(moved.get(name, name))
+        return tuple(result)
+
+    def move(self, targets: Sequence[str], sources: Sequence[str], type_: Attribute) -> None:
+        """Copies registers, all at once: a target may be another's source."""
+        width = ptx.register_bits(type_)
+        self.parallel_move([(t, s, width) for t, s in zip(targets, sources, strict=True)])
+
+    def parallel_move(self, moves: Sequence[tuple[str, str, int]]) -> None:
+        """Copies (target, source, bits) as if all at once; a cycle takes a temporary."""
+        pending: list[tuple[str, str, int]] = [(t, s, w) for t, s, w in moves if t != s]
+        while pending:
+            sources = {move[1] for move in pending}
+            ready = [move for move in pending if move[0] not in sources]
+            if ready:
+                for target, source, width in ready:
+                    self.emit(move_opcode(width), target, literal_bits(source))
+                pending = [move for move in pending if move not in ready]
+                continue
+            target, source, width = pending[0]
+            spare = self.registers.fresh(width, "swap")
+            self.emit(move_opcode(width), spare, source)
+            pending = [(t, spare if s == source else s, w) for t, s, w in pending]
+
+    def take_over(self, value: SSAValue, op: Operation) -> Names | None:
+        """A value's registers where `op` may overwrite them, else None."""
+        names = self.names[value]
+        if value in self.owned and dies_at(value, op) and len(set(names)) == len(names):
+            return names
+        return None
+
+    def own(self, value: SSAValue, names: Names) -> None:
+        self.names[value] = names
+        self.owned.add(value)
+
+    @abc.abstractmethod
+    def block(self, block: Block) -> None:
+        """Writes a block's operations."""
