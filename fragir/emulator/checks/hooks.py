@@ -153,7 +153,7 @@ _KINDS: dict[str, tuple[AccessKind, int]] = {  # kind, operand that is the addre
 }
 
 
-def later(ins: Instruction) -> bool:
+def told_as_transfer(ins: Instruction) -> bool:
     """Whether it is an st.async or red.async that is told of as a transfer."""
     words = ins.opcode
     return words[0] in ("st", "red") and "async" in words and "release" not in words
@@ -201,7 +201,7 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
     if ins.opcode[0] == "wmma" and ins.opcode[1] != "mma" and hooks:
         return _observe_fragment(d, ins, step, hooks)
     known = _KINDS.get(ins.opcode[0])
-    if known is None or not hooks or later(ins):
+    if known is None or not hooks or told_as_transfer(ins):
         return step
     if ins.opcode[:2] == ("st", "bulk"):
         return _observe_fill(d, ins, step, hooks)

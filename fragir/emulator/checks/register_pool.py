@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.machine.issues import WARPGROUP
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.numbers.types import I64
 from fragir.ptx import tree
@@ -29,7 +30,6 @@ MOST = 256  # that a thread can have, rounded up to a multiple of UNIT
 #: From here on the count at the start is not certain: ptxas 13.2 gives 240 where 255 are allowed.
 UNCERTAIN = 240
 UNIT = 8
-WARPGROUP = 4
 
 
 def launched_with(program: Program, threads: int) -> tuple[int, bool]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import Hooks, later
+from fragir.emulator.checks.hooks import Hooks, told_as_transfer
 from fragir.emulator.checks.sentences import quote
 from fragir.emulator.checks.sites import Sites
 from fragir.emulator.instructions.collective import is_collective
@@ -71,7 +71,7 @@ class Synchronisation(Hooks):
         whole = whole or ins.opcode[:2] == ("tensormap", "cp_fenceproxy")
         if not whole and ins.opcode[0] not in ALIGNED and is_collective(ins):
             return self._among_members(d, ins, step)
-        if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or later(ins):
+        if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or told_as_transfer(ins):
             return self.sites.during(ins, step)
         if not whole:
             return step

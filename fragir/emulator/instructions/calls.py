@@ -42,7 +42,7 @@ Frames: TypeAlias = Callable[[Any, Mask], Iterator[Frame]]
 
 
 class Calls(Handovers):
-    """The calls of a program on one machine, or on a plane beside it (`shadow.py`)."""
+    """The calls of a program on one machine, or on a plane beside it (`planes.py`)."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__(decoder)

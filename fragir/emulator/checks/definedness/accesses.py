@@ -9,7 +9,7 @@ import numpy as np
 from fragir.emulator.checks.definedness.atomics import Shadowed
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import count_of

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.checks.definedness.spreading import LOGIC, full, logic
-from fragir.emulator.checks.shadow import Plane, PlaneDecoder
+from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows
 from fragir.emulator.instructions.operands import Decoder, MemoryOperand

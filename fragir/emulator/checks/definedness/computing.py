@@ -18,7 +18,7 @@ from fragir.emulator.checks.definedness.spreading import (
     spread,
     truth_table,
 )
-from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.numbers.types import Bools
 from fragir.ptx import tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.shadow import Plane
+from fragir.emulator.checks.planes import Plane
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.ptx import tree
 

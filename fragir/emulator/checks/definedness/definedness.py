@@ -23,8 +23,8 @@ from fragir.emulator.checks.definedness.matrices import Matrices
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.hooks import Hooks, later
-from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.checks.hooks import Hooks, told_as_transfer
+from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles, registers
@@ -155,7 +155,7 @@ class Definedness(Hooks):
         match name:
             case "ld" | "ldu" | "ldmatrix":
                 return steps + self.accesses.load(d, ins, each)
-            case "st" | "red" if later(ins):
+            case "st" | "red" if told_as_transfer(ins):
                 return steps + self.uses.checks(ins, data, f"an operand of {name}.async")
             case "st" if ins.opcode[1] == "bulk":
                 steps += self.uses.checks(ins, data, "an operand of st.bulk")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.definedness.spreading import full
-from fragir.emulator.checks.shadow import Plane
+from fragir.emulator.checks.planes import Plane
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.program.dataflow import dataflow
 from fragir.emulator.program.program import RESULTS, Program, Register

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.shadow import Plane, PlaneDecoder
+from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.collective import sources_of
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, store
 from fragir.emulator.numbers.types import Bools

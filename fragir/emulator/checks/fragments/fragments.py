@@ -23,7 +23,7 @@ from fragir.emulator.checks.fragments.reports import MatrixOperand, Reports
 from fragir.emulator.checks.fragments.scales import Scales
 from fragir.emulator.checks.fragments.wgmma import Wgmma
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.warp_matrix import RegisterRows, operation, whole_warps
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.machine import Machine

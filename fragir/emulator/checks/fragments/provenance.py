@@ -1,7 +1,7 @@
 """Where data comes from: every byte of a register or of shared memory knows its byte in a buffer.
 
 The number of a byte is its place in global memory plus one; zero: computed, or not known. Planes
-(`shadow.py`) hold one byte of these numbers each, so that instructions that move bytes move their
+(`planes.py`) hold one byte of these numbers each, so that instructions that move bytes move their
 numbers too. Bytes of global memory always stand for themselves. Only registers that lie on a way
 from memory to a tensor-core instruction are followed.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import later
-from fragir.emulator.checks.shadow import Plane, PlaneDecoder
+from fragir.emulator.checks.hooks import told_as_transfer
+from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.machine import Machine
@@ -195,7 +195,7 @@ class Provenance:
 
     def _store(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         place = d.place(ins, 0, d.space(ins))
-        if place.space == "global" or later(ins):
+        if place.space == "global" or told_as_transfer(ins):
             return []
         steps = self._repeat(d, ins, (1,) if ins.opcode[1] == "bulk" else ())
         if place.space == "generic" and ins.opcode[0] == "st" and ins.opcode[1] != "bulk":
@@ -235,7 +235,7 @@ class Provenance:
     def _lose(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """Atomics compute: what lies in shared memory afterwards comes from nowhere."""
         place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
-        if place.space != "shared" or later(ins):
+        if place.space != "shared" or told_as_transfer(ins):
             return []
         size = width_of(kind_of(ins.opcode)) // 8
         width, count = min(size, 8), max(size // 8, 1)

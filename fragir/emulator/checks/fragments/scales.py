@@ -11,7 +11,7 @@ import numpy as np
 from fragir.emulator.checks.fragments.patterns import Patterns
 from fragir.emulator.checks.fragments.provenance import Provenance
 from fragir.emulator.checks.fragments.reports import Reports
-from fragir.emulator.checks.shadow import PlaneDecoder
+from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.numbers.types import I64
 from fragir.emulator.tensor_cores import Mma

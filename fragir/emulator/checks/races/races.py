@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import Hooks, later
+from fragir.emulator.checks.hooks import Hooks, told_as_transfer
 from fragir.emulator.checks.races.barriers import Arrivals, Barriers
 from fragir.emulator.checks.races.block_exits import BlockExits
 from fragir.emulator.checks.races.bulk_copies import BulkCopies
@@ -184,7 +184,7 @@ class Races(Hooks):
         words = ins.opcode
         if words[:2] == ("st", "bulk"):
             return self.stores.strong(step)
-        if later(ins):
+        if told_as_transfer(ins):
             return self.sites.during(ins, step)
         if words[0] in ("st", "atom", "red") and d.space(ins) in ("shared", "generic", "global"):
             if words[0] == "st" and STRONG_WORDS.isdisjoint(words):
