@@ -55,7 +55,7 @@ _NATIVE = "array.astype(array.dtype.newbyteorder('=')) has the right one"
 
 
 @dataclass(frozen=True)
-class View:
+class ArrayView:
     """An array as a launch sees it: shape and strides in elements, where it lies."""
 
     shape: tuple[int, ...]
@@ -88,7 +88,7 @@ def follows(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int |
     )
 
 
-def view(value: object, element: Attribute, name: str) -> View:
+def view(value: object, element: Attribute, name: str) -> ArrayView:
     """An argument as an array with these elements; FragirError where it is none."""
     import numpy as np
 
@@ -117,7 +117,7 @@ def _attribute(value: object, name: str) -> Any:
         return None
 
 
-def _of_numpy(array: Array, element: Attribute, name: str) -> View:
+def _of_numpy(array: Array, element: Attribute, name: str) -> ArrayView:
     dtype = array.dtype
     given = f"void{8 * dtype.itemsize}" if dtype.kind == "V" and dtype.name[:4] == "void" else None
     _check_type(given or dtype.name, element, name)
@@ -127,7 +127,7 @@ def _of_numpy(array: Array, element: Attribute, name: str) -> View:
         raise FragirError(f"{name} has strides of parts of elements", hint="pass a copy")
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
     shape, strides = _unpacked(array.shape, strides, element)
-    return View(shape, strides, array, False)
+    return ArrayView(shape, strides, array, False)
 
 
 def _unpacked(
@@ -175,7 +175,7 @@ def _torch_array(value: Any, dtype: str) -> Array:
     return array.view("uint16") if value.element_size() == 2 else array
 
 
-def _of_cuda(value: object, element: Attribute, name: str) -> View:
+def _of_cuda(value: object, element: Attribute, name: str) -> ArrayView:
     """An array that shows the CUDA array interface."""
     interface = cast("dict[str, Any]", _attribute(value, "__cuda_array_interface__"))
     typestr = str(interface["typestr"])
@@ -199,17 +199,17 @@ def _of_cuda(value: object, element: Attribute, name: str) -> View:
             f"{name} begins at an address that is no multiple of {ALIGNMENT} bytes",
             hint="pass a copy",
         )
-    return View(shape, strides, value, True)
+    return ArrayView(shape, strides, value, True)
 
 
-def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> View:
+def _of_gpu_tensor(value: Any, element: Attribute, name: str) -> ArrayView:
     """An array on a GPU that speaks DLPack alone."""
     _check_type(str(getattr(value, "dtype", "")).rpartition(".")[2], element, name)
     shape = tuple(int(size) for size in value.shape)
     strides = row_major(shape)
     if callable(getattr(value, "stride", None)):  # PyTorch's; JAX's arrays have no gaps
         strides = tuple(int(stride) for stride in cast("tuple[int, ...]", value.stride()))
-    return View(shape, strides, value, True)
+    return ArrayView(shape, strides, value, True)
 
 
 def _check_type(dtype: str, element: Attribute, name: str) -> None:

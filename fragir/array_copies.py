@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from fragir.arguments import ALIGNMENT, View
+from fragir.arguments import ALIGNMENT, ArrayView
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Borrowed:
     a kernel can have.
     """
 
-    def __init__(self, views: Mapping[str, View]) -> None:
+    def __init__(self, views: Mapping[str, ArrayView]) -> None:
         self._lent: dict[str, Array] = {}
         self._inside: list[tuple[Array, Array]] = []
         hosts = {name: view for name, view in views.items() if not view.on_gpu}
@@ -40,7 +40,7 @@ class Borrowed:
             if not all(hosts[name].is_contiguous for name in group):
                 self._copy(group)
 
-    def lend(self, view: View, name: str) -> object:
+    def lend(self, view: ArrayView, name: str) -> object:
         """What to pass for an array."""
         return self._lent.get(name, view.value)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from fragir.arguments import View, follows, row_major, scalar, whole
+from fragir.arguments import ArrayView, follows, row_major, scalar, whole
 from fragir.arguments import view as view_of
 from fragir.array_copies import Borrowed
 from fragir.errors import FragirError, extent, of_kind, one_of, whole_number
@@ -125,7 +125,7 @@ class Kernel:
                     hint="pad the arrays, or compile without this frag.divisible",
                 )
 
-    def _bind(self, views: Sequence[View | None]) -> dict[str, int]:
+    def _bind(self, views: Sequence[ArrayView | None]) -> dict[str, int]:
         found: dict[str, int] = {}
         for argument, view in zip(self.signature, views, strict=True):
             if view is None:
@@ -144,7 +144,7 @@ class Kernel:
         self.check(found)
         return found
 
-    def _views(self, arguments: Sequence[object]) -> list[View | None]:
+    def _views(self, arguments: Sequence[object]) -> list[ArrayView | None]:
         """The arrays among the arguments, each checked against its declaration."""
         pairs = zip(self.signature, self._counted(arguments), strict=True)
         return [
@@ -166,12 +166,12 @@ class Kernel:
         self._bind(views)
         return self._parameters(arguments, views, self._borrowed(views))
 
-    def _borrowed(self, views: Sequence[View | None]) -> Borrowed:
+    def _borrowed(self, views: Sequence[ArrayView | None]) -> Borrowed:
         pairs = zip(self.signature, views, strict=True)
         return Borrowed({argument.name: view for argument, view in pairs if view is not None})
 
     def _parameters(
-        self, arguments: Sequence[object], views: Sequence[View | None], borrowed: Borrowed
+        self, arguments: Sequence[object], views: Sequence[ArrayView | None], borrowed: Borrowed
     ) -> list[object]:
         result: list[object] = []
         for argument, value, view in zip(self.signature, arguments, views, strict=True):
@@ -290,7 +290,7 @@ class Kernel:
         return report
 
 
-def _array(value: object, argument: Argument) -> View:
+def _array(value: object, argument: Argument) -> ArrayView:
     """An argument as an array of the declared elements, rank and strides."""
     from fragir.dialects.narrow import memref_type
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from fragir.builder.places import fail, place
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition, index
-from fragir.builder.values import Index, Scalar, Tile
+from fragir.builder.values import IndexOperand, Scalar, Tile
 from fragir.dialects import frag
 
 Carried = Scalar | Tile | int
@@ -98,7 +98,10 @@ class Loop(_Block):
     _KIND = "loop"
 
     def __init__(
-        self, trace: Trace, bounds: tuple[Index, Index, Index], carried: dict[str, Carried]
+        self,
+        trace: Trace,
+        bounds: tuple[IndexOperand, IndexOperand, IndexOperand],
+        carried: dict[str, Carried],
     ):
         super().__init__(trace, carried)
         step = trace.index(bounds[2], "a loop's step")

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from fragir.builder.places import fail, place, target
 from fragir.builder.trace import Trace
-from fragir.builder.values import Operand, Scalar, ScalarOperand, Tile
+from fragir.builder.values import Scalar, ScalarOperand, Tile, TileOperand
 
 ValueT = TypeVar("ValueT", Scalar, Tile)
 
@@ -24,38 +24,38 @@ class ElementwiseFunctions:
         return self.trace.apply(function, operands)
 
     @overload
-    def max(self, x: Tile, y: Operand) -> Tile: ...
+    def max(self, x: Tile, y: TileOperand) -> Tile: ...
     @overload
-    def max(self, x: Operand, y: Tile) -> Tile: ...
+    def max(self, x: TileOperand, y: Tile) -> Tile: ...
     @overload
     def max(self, x: ScalarOperand, y: ScalarOperand) -> Scalar: ...
-    def max(self, x: Operand, y: Operand) -> Scalar | Tile:
+    def max(self, x: TileOperand, y: TileOperand) -> Scalar | Tile:
         """The larger one; NaN where one is NaN."""
         return self._apply("max", x, y)
 
     @overload
-    def min(self, x: Tile, y: Operand) -> Tile: ...
+    def min(self, x: Tile, y: TileOperand) -> Tile: ...
     @overload
-    def min(self, x: Operand, y: Tile) -> Tile: ...
+    def min(self, x: TileOperand, y: Tile) -> Tile: ...
     @overload
     def min(self, x: ScalarOperand, y: ScalarOperand) -> Scalar: ...
-    def min(self, x: Operand, y: Operand) -> Scalar | Tile:
+    def min(self, x: TileOperand, y: TileOperand) -> Scalar | Tile:
         """The smaller one; NaN where one is NaN."""
         return self._apply("min", x, y)
 
     @overload
-    def select(self, condition: Tile, x: Operand, y: Operand) -> Tile: ...
+    def select(self, condition: Tile, x: TileOperand, y: TileOperand) -> Tile: ...
     @overload
-    def select(self, condition: Scalar, x: Tile, y: Operand) -> Tile: ...
+    def select(self, condition: Scalar, x: Tile, y: TileOperand) -> Tile: ...
     @overload
-    def select(self, condition: Scalar, x: Operand, y: Tile) -> Tile: ...
+    def select(self, condition: Scalar, x: TileOperand, y: Tile) -> Tile: ...
     @overload
     def select(self, condition: Scalar, x: ScalarOperand, y: ScalarOperand) -> Scalar: ...
-    def select(self, condition: Scalar | Tile, x: Operand, y: Operand) -> Scalar | Tile:
+    def select(self, condition: Scalar | Tile, x: TileOperand, y: TileOperand) -> Scalar | Tile:
         """x where the condition holds, else y."""
         return self._apply("select", condition, x, y)
 
-    def fma(self, x: ValueT, y: Operand, z: Operand) -> ValueT:
+    def fma(self, x: ValueT, y: TileOperand, z: TileOperand) -> ValueT:
         """x y + z, rounded once."""
         return self._apply("fma", x, y, z)
 

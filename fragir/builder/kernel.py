@@ -45,7 +45,7 @@ from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
-from fragir.builder.values import Index, Memory, Scalar
+from fragir.builder.values import IndexOperand, Memory, Scalar
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.ptx.machines import grid_problem
@@ -262,7 +262,9 @@ class KernelBuilder(TileOperations):
 
     # --- control ------------------------------------------------------------------------------
 
-    def loop(self, start: Index, stop: Index, step: Index = 1, **carried: Carried) -> Loop:
+    def loop(
+        self, start: IndexOperand, stop: IndexOperand, step: IndexOperand = 1, **carried: Carried
+    ) -> Loop:
         """A loop of the kernel; Python runs through its body once.
 
             with k.loop(0, depth, 32, acc=zero) as loop:

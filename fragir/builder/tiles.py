@@ -13,7 +13,7 @@ from fragir.builder.checks import items, shape_of, whole, word
 from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
 from fragir.builder.types import scalar_type, tile_element, type_name
-from fragir.builder.values import Index, Memory, Scalar, Tile
+from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.layout import Layout
 
@@ -41,7 +41,7 @@ class TileOperations(ElementwiseFunctions):
         ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
         return Memory(self.trace, ssa, sizes)
 
-    def view(self, memory: Memory, at: Sequence[Index]) -> Memory:
+    def view(self, memory: Memory, at: Sequence[IndexOperand]) -> Memory:
         """One matrix of a stack in shared memory."""
         source = self._memory(memory)
         op = self.trace.insert(frag.ViewOp(source, self._indices(at)))
@@ -50,7 +50,7 @@ class TileOperations(ElementwiseFunctions):
     def load(
         self,
         memory: Memory,
-        at: Sequence[Index],
+        at: Sequence[IndexOperand],
         *,
         shape: Sequence[int],
         transposed: bool = False,
@@ -80,7 +80,7 @@ class TileOperations(ElementwiseFunctions):
         self,
         tile: Tile,
         memory: Memory,
-        at: Sequence[Index],
+        at: Sequence[IndexOperand],
         *,
         transposed: bool = False,
         masked: bool = False,
@@ -98,9 +98,9 @@ class TileOperations(ElementwiseFunctions):
     def copy(
         self,
         source: Memory,
-        at: Sequence[Index],
+        at: Sequence[IndexOperand],
         target: Memory,
-        to: Sequence[Index] = (),
+        to: Sequence[IndexOperand] = (),
         *,
         masked: bool = False,
         asynchronous: bool = False,

@@ -16,7 +16,7 @@ from fragir.builder.checks import whole
 from fragir.builder.expression import nodes
 from fragir.builder.places import describe, error_at, fail, place, target
 from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
-from fragir.builder.values import Expression, Memory, Operand, Scalar, Tile, Value
+from fragir.builder.values import Expression, Memory, Scalar, Tile, TileOperand, Value
 from fragir.diagnostics import message_of
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -138,7 +138,7 @@ class Trace:
         block = _block(ssa)
         return any(scope.block is block for scope in self.scopes)
 
-    def operand(self, value: object) -> Operand:
+    def operand(self, value: object) -> TileOperand:
         """What may stand beside an operator; an error for anything else."""
         if isinstance(value, Scalar | Tile):
             self.own(value)
@@ -205,7 +205,7 @@ class Trace:
         expression = Expression(function, tuple(given), place(), target())
         return Tile(self, None, tiles[0].shape, element, expression)
 
-    def _common(self, function: str, operands: list[Operand]) -> Attribute:
+    def _common(self, function: str, operands: list[TileOperand]) -> Attribute:
         """The type of the operands; numbers take that of the others."""
         if function == "select":
             if _type(operands[0]) != condition:
@@ -227,7 +227,7 @@ class Trace:
     def _emit(
         self,
         function: str,
-        operands: Sequence[Operand],
+        operands: Sequence[TileOperand],
         type_: Attribute,
         elements: dict[Tile, SSAValue],
         written: Expression | None,
@@ -338,7 +338,7 @@ def _block(ssa: SSAValue) -> Block:
     return owner.parent
 
 
-def _type(operand: Operand) -> Attribute | None:
+def _type(operand: TileOperand) -> Attribute | None:
     if isinstance(operand, Scalar):
         return operand.type
     return operand.element if isinstance(operand, Tile) else None

@@ -21,8 +21,8 @@ from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 
 ScalarOperand: TypeAlias = Union["Scalar", int, float]
-Operand: TypeAlias = Union["Tile", "Scalar", int, float]
-Index: TypeAlias = Union["Scalar", int]
+TileOperand: TypeAlias = Union["Tile", "Scalar", int, float]
+IndexOperand: TypeAlias = Union["Scalar", int]
 
 
 def value_name(name: object) -> str:
@@ -124,7 +124,7 @@ class Scalar(Computed[ScalarOperand]):
         return self.trace.cast_scalar(self, type_)
 
 
-class Tile(Computed[Operand]):
+class Tile(Computed[TileOperand]):
     """A matrix in the registers of a block.
 
     `shape` is (rows, columns), `element` its type. Operators work on every element, with tiles of
@@ -163,7 +163,7 @@ class Expression:
     """A function of tiles, scalars and numbers, element by element, and where it was written."""
 
     function: str
-    operands: tuple[Operand, ...]
+    operands: tuple[TileOperand, ...]
     location: LocationAttr
     name: str | None = None
 

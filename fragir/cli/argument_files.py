@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fragir.cli.arguments import (
-    Argument,
     ArrayArgument,
     Behind,
+    CommandArgument,
     Fields,
     StructArgument,
     Tensor,
@@ -40,7 +40,9 @@ class Loaded:
     """The arguments with their files read; the same file twice is one buffer."""
 
     def __init__(
-        self, arguments: Sequence[Argument], variables: Mapping[str, ArrayArgument] | None = None
+        self,
+        arguments: Sequence[CommandArgument],
+        variables: Mapping[str, ArrayArgument] | None = None,
     ) -> None:
         self._arguments = arguments
         self._arrays: dict[str, Array] = {}
@@ -71,7 +73,7 @@ class Loaded:
                 self._if_changed.add(path)
             self._names[path] = file.path
 
-    def _read_structs(self, argument: Argument) -> None:
+    def _read_structs(self, argument: CommandArgument) -> None:
         from fragir.cli.files import read_bytes
 
         if isinstance(argument, StructArgument):
@@ -110,7 +112,7 @@ class Loaded:
         variables = {name: array.copy() for name, array in self._variable_arrays.items()}
         return LoadedArguments([self._value(a, copies) for a in self._arguments], copies, variables)
 
-    def _value(self, argument: Argument, copies: Mapping[str, Array]) -> Any:
+    def _value(self, argument: CommandArgument, copies: Mapping[str, Array]) -> Any:
         match argument:
             case ArrayArgument():
                 array = copies[self._key(argument.path)]

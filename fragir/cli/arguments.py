@@ -83,7 +83,7 @@ class Tensor:
 class Fields:
     """A struct by value: (offset, argument) of its fields."""
 
-    fields: tuple[tuple[int, Argument], ...]
+    fields: tuple[tuple[int, CommandArgument], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,13 @@ class Behind:
     to: Tensor | Fields
 
 
-Argument: TypeAlias = ArrayArgument | StructArgument | Tensor | Fields | Behind | bytes | None
+CommandArgument: TypeAlias = (
+    ArrayArgument | StructArgument | Tensor | Fields | Behind | bytes | None
+)
 """Scalars are bytes already, of the size that their kind says."""
 
 
-def files_of(argument: Argument) -> Iterator[ArrayArgument | Tensor]:
+def files_of(argument: CommandArgument) -> Iterator[ArrayArgument | Tensor]:
     """The arrays in files that an argument points to."""
     match argument:
         case ArrayArgument() | Tensor():
@@ -113,7 +115,7 @@ def files_of(argument: Argument) -> Iterator[ArrayArgument | Tensor]:
 
 def read_arguments(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[Argument, ...]:
+) -> tuple[CommandArgument, ...]:
     """A callback for `--arg`: what does not read is wrong usage."""
     try:
         return tuple(parse(value) for value in values)
@@ -121,7 +123,7 @@ def read_arguments(
         raise click.BadParameter(str(error)) from error
 
 
-def parse(text: str) -> Argument:
+def parse(text: str) -> CommandArgument:
     """An argument as written on the command line. Raises FragirError where it is wrong."""
     if text == "null":
         return None
@@ -155,7 +157,7 @@ def parse(text: str) -> Argument:
 
 def _pointers(text: str, value: str) -> Behind:
     """`A.npy,B.npy`, in the order of the pointers."""
-    arrays: list[tuple[int, Argument]] = []
+    arrays: list[tuple[int, CommandArgument]] = []
     for index, item in enumerate(value.split(",")):
         kind, colon, _ = item.partition(":")
         if not item:
@@ -170,7 +172,7 @@ _FIELD = re.compile(r"(0x[0-9a-fA-F]+|\d+)=(.*)", re.DOTALL)
 
 def _fields(text: str, value: str) -> Fields:
     """`OFFSET=ARG,OFFSET=ARG`; a comma before anything else than an offset is the field's own."""
-    fields: list[tuple[int, Argument]] = []
+    fields: list[tuple[int, CommandArgument]] = []
     for item in re.split(r",(?=(?:0x[0-9a-fA-F]+|\d+)=)", value):
         match = _FIELD.fullmatch(item)
         if match is None or not match[2]:
@@ -190,7 +192,7 @@ def _fields(text: str, value: str) -> Fields:
 
 
 _POINTER = 8  # bytes
-_COMPOUND: dict[str, Callable[[str, str], Argument]] = {
+_COMPOUND: dict[str, Callable[[str, str], CommandArgument]] = {
     "tma": lambda text, value: _tensor(text, value),
     "tma-pointer": lambda text, value: Behind(_tensor(text, value)),
     "ptr": lambda text, value: ArrayArgument(value, written=True, if_changed=True),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar
 import click
 
 from fragir.cli.argument_files import Loaded, LoadedArguments
-from fragir.cli.arguments import Argument, ArrayArgument, Tensor, files_of, read_arguments
+from fragir.cli.arguments import ArrayArgument, CommandArgument, Tensor, files_of, read_arguments
 from fragir.cli.command import Progress, note
 from fragir.cli.files import read_text
 from fragir.cli.limit import NONE, Limit, limit_option
@@ -60,7 +60,7 @@ class LaunchOptions:
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
     shared: int
-    args: tuple[Argument, ...]
+    args: tuple[CommandArgument, ...]
     target: str | None
     ptxas: str | None = None
     variables: Mapping[str, ArrayArgument] = field(default_factory=dict[str, ArrayArgument])

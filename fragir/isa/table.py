@@ -17,7 +17,7 @@ from fragir.isa import spelling
 from fragir.isa.families import rules_of
 from fragir.isa.model import Form, Instruction, UnknownInstruction
 from fragir.isa.target_rows import NAME, NVIDIA, VERSION, Target, newest
-from fragir.ptx.machines import Machine, machine
+from fragir.ptx.machines import BlockLimits, machine
 
 Own = Mapping[str, Instruction | None]
 
@@ -110,12 +110,12 @@ class Table:
         """The targets of one's own, each after the one that it inherits."""
         return (target for target in self.targets.values() if target.inherits)
 
-    def machines(self) -> dict[str, Machine]:
+    def machines(self) -> dict[str, BlockLimits]:
         """What each target of one's own takes of a launch."""
-        found: dict[str, Machine] = {}
+        found: dict[str, BlockLimits] = {}
         for heir in self.heirs():
             base = found.get(heir.inherits) or machine(heir.inherits)
-            found[heir.name] = Machine(
+            found[heir.name] = BlockLimits(
                 shared=heir.shared or base.shared,
                 static_shared=heir.static_shared or base.static_shared,
                 cluster=heir.cluster or base.cluster,

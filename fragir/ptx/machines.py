@@ -32,7 +32,7 @@ Problem = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class BlockLimits:
     """What a target takes of a block.
 
     `shared`: bytes of shared memory, static and dynamic together; `static_shared`: those that its
@@ -48,16 +48,16 @@ class Machine:
     assembled_as: str = ""
 
 
-_declared: Mapping[str, Machine] = {}
+_declared: Mapping[str, BlockLimits] = {}
 
 
-def declare(targets: Mapping[str, Machine]) -> None:
+def declare(targets: Mapping[str, BlockLimits]) -> None:
     """Targets besides NVIDIA's, until the next call: what a table of instructions has of them."""
     global _declared
     _declared = targets
 
 
-def declared(target: str) -> Machine | None:
+def declared(target: str) -> BlockLimits | None:
     """A target besides NVIDIA's; None for any other."""
     return _declared.get(target)
 
@@ -68,7 +68,7 @@ def nvidia(target: str) -> str:
     return target if found is None else found.like
 
 
-def machine(target: str) -> Machine:
+def machine(target: str) -> BlockLimits:
     """The limits of a target such as sm_90a. ValueError where it is no target's name."""
     if target in _declared:
         return _declared[target]
@@ -80,7 +80,7 @@ def machine(target: str) -> Machine:
     clusters = number >= FIRST_WITH_CLUSTERS
     # asked of ptxas 13.2: code for exactly one machine may declare all that this machine has
     static = shared if clusters and suffix == "a" else STATIC_SHARED
-    return Machine(shared, static, LARGEST_CLUSTER if clusters else 1)
+    return BlockLimits(shared, static, LARGEST_CLUSTER if clusters else 1)
 
 
 def parameter_bytes(target: str, version: tuple[int, int]) -> int:
@@ -157,7 +157,7 @@ def _threads_problem(block: Sequence[int]) -> Problem | None:
 
 
 def _cluster_problem(
-    target: str, limits: Machine, grid: Sequence[int], cluster: Sequence[int]
+    target: str, limits: BlockLimits, grid: Sequence[int], cluster: Sequence[int]
 ) -> Problem | None:
     if min(cluster) < 1:
         return f"a cluster has 1 block or more in x, y and z, not {tuple(cluster)}", None
