@@ -116,3 +116,36 @@ def test_special_registers(grid: Triple, block: Triple, cluster: Triple) -> None
     run(text, grid=grid, block=block, cluster=cluster, shared=4096, arguments=[out])
     for thread, row in zip(threads(grid, block, cluster), out.tolist(), strict=True):
         assert dict(zip(names, row, strict=True)) == {n: f(thread) for n, f in MODEL.items()}
+
+
+def test_clocks_tick_by_reads() -> None:
+    """Every read is later, by every name of the clock, and two launches see the same times."""
+    names = ("clock64", "globaltimer", "clock", "globaltimer_lo", "clock_hi", "globaltimer_hi")
+    reads = "".join(
+        f"mov.u{64 if n in names[:2] else 32} %{'d' if n in names[:2] else 'r'}{i}, %{n};\n"
+        for i, n in enumerate(names)
+    )
+    text = f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+    .reg .b64 %d<9>; .reg .b32 %r<9>; .reg .b64 %a;
+    ld.param.u64 %a, [out];
+    {reads}
+    st.global.u64 [%a], %d0; st.global.u64 [%a+8], %d1;
+    cvt.u64.u32 %d2, %r2; cvt.u64.u32 %d3, %r3; cvt.u64.u32 %d4, %r4; cvt.u64.u32 %d5, %r5;
+    st.global.u64 [%a+16], %d2; st.global.u64 [%a+24], %d3;
+    st.global.u64 [%a+32], %d4; st.global.u64 [%a+40], %d5;
+    ret;
+}}
+"""
+    times = [np.zeros(6, np.uint64) for _ in range(2)]
+    for each in times:
+        run(text, block=(1,), arguments=[each])
+    assert times[0].tolist() == times[1].tolist()
+    first, second, low, lower, high, higher = times[0].tolist()
+    assert first < second
+    assert second >> 32 == high == higher
+    assert (second & 0xFFFFFFFF) < low < lower

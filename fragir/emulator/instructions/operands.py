@@ -195,7 +195,7 @@ class Decoder:
         if isinstance(row, Clock):
             if row.dtype.itemsize < dtype.itemsize:
                 raise self.error(ins, f"{name} has fewer bits than .{kind}")
-            narrow: Any = Clock(dtype, row.shift)
+            narrow: Any = Clock(row.reads, dtype, row.shift)
             return narrow
         if row.dtype.itemsize == dtype.itemsize:
             return row.view(dtype)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from random import Random
 from typing import Any, TextIO
 
@@ -26,18 +26,24 @@ EXITED = 1 << 28
 Dim3 = tuple[int, int, int]
 
 
-class Clock:
-    """A register that ticks: reads differ, so that loops which time out do."""
+_TICK = 1 << 15  # nanoseconds: what a turn of a loop takes here, so that time-outs last as long
 
-    def __init__(self, dtype: Any, shift: int = 0) -> None:
-        self.dtype, self.shift = np.dtype(dtype), shift
+
+class Clock:
+    """A register that ticks: every read is later, so that loops which time out do.
+
+    By reads and not by the host's time: the same launch sees the same times.
+    """
+
+    def __init__(self, reads: Iterator[int], dtype: Any, shift: int = 0) -> None:
+        self.reads, self.dtype, self.shift = reads, np.dtype(dtype), shift
 
     def view(self, dtype: Any) -> Clock:
         """What it will read, seen as another type of the same size."""
-        return Clock(dtype, self.shift)
+        return Clock(self.reads, dtype, self.shift)
 
     def __getitem__(self, sel: Any) -> Any:
-        ticks = time.perf_counter_ns() >> self.shift
+        ticks = next(self.reads) >> self.shift
         size = self.dtype.itemsize
         low = ticks & ((1 << (8 * size)) - 1)
         return np.full((1, LANES), low, UINT[size]).view(self.dtype)
@@ -98,6 +104,7 @@ class State:
         #: Takes a cluster that waits off the launch: %ctaid of its first block, None if none does.
         self.cancel: Callable[[], Dim3 | None] | None = None
         self.depth: Row = np.zeros(shape, np.int32)
+        self._reads = count(1 << 40, _TICK)  # of clocks
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
         self.dynamic_shared = 0
@@ -168,7 +175,7 @@ class State:
     def special(self, name: str) -> Row | Clock | None:
         """The row of a special register (PTX ISA 9.2, section 10), without its %."""
         if name in _CLOCKS:
-            return _CLOCKS[name]()
+            return Clock(self._reads, *_CLOCKS[name])
         found = self._special.get(name)
         if found is None:
             value = self._compute(name)
@@ -247,13 +254,14 @@ _FOURTH = {
 _COUNTER = re.compile(r"pm[0-7](_64)?")
 _GIVEN = re.compile(r"envreg(\d|[12]\d|3[01])|reserved_smem_offset_(begin|end|cap|0|1)")
 
-_CLOCKS: dict[str, Callable[[], Clock]] = {
-    "clock": lambda: Clock(np.uint32),
-    "clock_hi": lambda: Clock(np.uint32, 32),
-    "clock64": lambda: Clock(np.uint64),
-    "globaltimer": lambda: Clock(np.uint64),
-    "globaltimer_lo": lambda: Clock(np.uint32),
-    "globaltimer_hi": lambda: Clock(np.uint32, 32),
+#: Type, and how far the value is shifted to the right.
+_CLOCKS: dict[str, tuple[type[np.uint32 | np.uint64], int]] = {
+    "clock": (np.uint32, 0),
+    "clock_hi": (np.uint32, 32),
+    "clock64": (np.uint64, 0),
+    "globaltimer": (np.uint64, 0),
+    "globaltimer_lo": (np.uint32, 0),
+    "globaltimer_hi": (np.uint32, 32),
 }
 
 
