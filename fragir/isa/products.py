@@ -48,17 +48,14 @@ def shapes(families: Families, a: str, scaled: bool) -> tuple[str, ...]:
     Those that form several products at once (m8n8k4 of f16) are not among them, nor those that
     must not be emitted.
     """
-    table, found = current(), dict[str, bool]()
+    table, one_product = current(), dict[str, bool]()
     for form in _forms(families, a):
-        if _scaled(form) == scaled and not found.get(form.shape):
+        if _scaled(form) == scaled and form.shape not in one_product:
             instruction = table.resolve(form)
-            found[form.shape] = (
-                instruction is not None
-                and instruction.refused is None
-                and len(instruction.operand("a").shape) == 2
-            )
-    one_product = [shape for shape, fits in found.items() if fits]
-    return tuple(sorted(one_product, key=lambda shape: prod(mnk(shape)), reverse=True))
+            if instruction is not None and instruction.refused is None:
+                one_product[form.shape] = len(instruction.operand("a").shape) == 2
+    found = [shape for shape, one in one_product.items() if one]
+    return tuple(sorted(found, key=lambda shape: prod(mnk(shape)), reverse=True))
 
 
 @per_table
@@ -112,6 +109,7 @@ def wgmma_k(a: str) -> int:
 @per_table
 def has_wgmma(a: str, target: str) -> bool:
     """Whether a target multiplies a type of A by warpgroups."""
-    table = current()
-    found = (table.resolve(form) for form in _forms(WARPGROUP, a))
+    table, forms = current(), _forms(WARPGROUP, a)
+    # by the rules all N are on the same targets
+    found = map(table.resolve, forms if table.own else forms[:1])
     return any(instruction is not None and target in instruction.targets for instruction in found)

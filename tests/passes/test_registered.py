@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -232,3 +234,79 @@ def test_no_other_cache_asks_the_table() -> None:
     }
     assert len(found) > 20
     assert not {place: names for place, names in found.items() if names}
+
+
+#: Marks what runs within a cache of functools, and a table that says who asks it meanwhile.
+WATCHED = """
+import functools, sys, traceback
+
+within, asked, kept = 0, [], functools.lru_cache
+
+def lru_cache(maxsize=128, typed=False):
+    if callable(maxsize):
+        return lru_cache(128)(maxsize)
+    def decorate(function):
+        if not function.__module__.startswith(("fragir", "__main__")):
+            return kept(maxsize, typed)(function)
+        @functools.wraps(function)
+        def marked(*arguments, **options):
+            global within
+            within += 1
+            try:
+                return function(*arguments, **options)
+            finally:
+                within -= 1
+        return kept(maxsize, typed)(marked)
+    return decorate
+
+functools.lru_cache, functools.cache = lru_cache, lambda function: lru_cache(None)(function)
+
+import fragir
+from fragir import isa
+from fragir.draw.text import view_text
+from fragir.isa import registry
+from fragir.isa.emit import emit_ptx
+from fragir.isa.query import View
+
+class Watched(isa.Table):
+    __slots__ = ()
+    def __getattribute__(self, name):
+        if within:
+            asked.append([each.name for each in traceback.extract_stack()])
+        return super().__getattribute__(name)
+
+registry.use(Watched())
+folder, *programs, name = sys.argv[1:]
+for program in programs:
+    file, entry, target = program.split()
+    text = open(f"{folder}/{file}.mlir").read()
+    fragir.compile(text, target=target, entry=None if entry == "-" else entry)
+mma = isa.lookup(name)
+view_text(View.of(mma, "a"))
+emit_ptx(mma, "sm_80")
+assert not asked, asked[0]
+
+@functools.cache
+def planted():
+    return isa.lookup(name)
+
+planted()
+assert asked and "planted" in asked[0]
+"""
+
+
+def test_no_lasting_cache_asks_the_table() -> None:
+    """Whatever it is called: nothing under functools' caches asks the table in force."""
+    examples = Path(isa.__file__).parents[2] / "examples"
+    programs = (
+        *("gemm - sm_75", "gemm - sm_80", "gemm - sm_90a", "linalg_tensors - sm_80"),
+        *(
+            "mma_sparse f16 sm_80",
+            "mma_block_scaled nvf4 sm_120a",
+            "wgmma_sparse - sm_90a",
+            "stmatrix - sm_90",
+        ),
+    )
+    command = [sys.executable, "-c", WATCHED, str(examples), *programs, K16]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
