@@ -5,7 +5,8 @@ Types are those of A as they are held: `e2m1x2` are e2m1 of which two stand in a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from math import prod
 
 from fragir.isa.build import container, scale_blocks
@@ -26,15 +27,13 @@ def held(form: Form) -> str:
     return PACKED if container(form, form.types[1]) == 4 else form.types[1]
 
 
-def _forms(families: Families, a: str = "") -> list[Form]:
+def _forms(families: Families, a: str = "") -> Iterator[Form]:
     """The forms that multiply row by column, as all do but the m8n8k4 of f16."""
     element = "e2m1" if a == PACKED else a
-    return [
-        form
-        for family in families
-        for form in current().forms(family, element)
-        if form.layouts in ((), ("row", "col")) and a in ("", held(form))
-    ]
+    for family in families:
+        for form in current().forms(family, element):
+            if form.layouts in ((), ("row", "col")) and (not a or held(form) == a):
+                yield form
 
 
 def _scaled(form: Form) -> bool:
@@ -109,7 +108,8 @@ def wgmma_k(a: str) -> int:
 @per_table
 def has_wgmma(a: str, target: str) -> bool:
     """Whether a target multiplies a type of A by warpgroups."""
-    table, forms = current(), _forms(WARPGROUP, a)
+    table = current()
     # by the rules all N are on the same targets
-    found = map(table.resolve, forms if table.own else forms[:1])
+    forms = islice(_forms(WARPGROUP, a), None if table.own else 1)
+    found = map(table.resolve, forms)
     return any(instruction is not None and target in instruction.targets for instruction in found)
