@@ -23,7 +23,13 @@ import fragir
 from fragir.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
+# examples for which a package is installed: tests/extending
+INSTALLED = {"extending.md"}
+PAGES = sorted(
+    path
+    for path in (*(ROOT / "docs").glob("*.md"), ROOT / "README.md")
+    if path.name not in INSTALLED
+)
 ELSEWHERE = {"instructions.md", "layouts.md", "python.md"}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
