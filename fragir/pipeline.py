@@ -275,4 +275,4 @@ def _check(module: ModuleOp, one: ModulePass, package: str, source: str | None) 
         raise
 
 
-__all__ = ["Contents", "Given", "Level", "Observer", "Stage", "parse", "passes_of", "text_of"]
+__all__ = ["Contents", "Stage", "needed", "parse", "passes_of", "run", "text_of"]

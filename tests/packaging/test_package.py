@@ -235,6 +235,20 @@ def test_stock_xdsl_opt_finds_the_plug_in(environment: Path, tmp_path: Path) -> 
     assert "builtin.module" in run([environment / "xdsl-opt"], tmp_path, "builtin.module {}")
 
 
+def test_a_package_that_extends(environment: Path, tmp_path: Path) -> None:
+    """docs/extending.md's package as pip installs it beside the wheel."""
+    package = shutil.copytree(ROOT / "tests" / "extending" / "tilekit", tmp_path / "tilekit")
+    pip = [environment / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*pip, "--no-deps", package], tmp_path)
+    programs = package / "programs"
+    gram = ["run", programs / "gram.mlir", "--on", "emulator", "--size", "m=40,n=40,k=24"]
+    assert run([environment / "fragir", *gram], tmp_path).endswith("PASS\n")
+    listed = run([environment / "fragir", "compile", "--print-pipeline", programs / "gram.mlir"],
+                 tmp_path)  # fmt: skip
+    assert listed.startswith("kit-to-frag,")
+    assert "kit.gram" in run([environment / "xdsl-opt", programs / "gram.mlir"], tmp_path)
+
+
 def test_examples(environment: Path, tmp_path: Path) -> None:
     """Every example in Python runs outside the tree."""
     examples = [name for name in sources() if name.startswith("examples/")]
