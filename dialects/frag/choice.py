@@ -17,8 +17,8 @@ from fragir.dialects.frag.instructions import (
     parse_name,
     wgmma_types,
 )
+from fragir.dialects.frag.qualifiers import PLAIN, How, check_how
 from fragir.dialects.frag.types import TileType
-from fragir.dialects.frag.words import PLAIN, How, check_how
 from fragir.errors import FragirError
 from fragir.isa.products import DENSE, shapes, wgmma_k
 from fragir.isa.spelling import mnk

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from xdsl.ir import SSAValue
 
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, MmaFragment, MmaLayoutAttr
-from fragir.dialects.frag.selected import selected_tile
+from fragir.dialects.frag.lane_selected import selected_tile
 from fragir.dialects.frag.types import TileType
 from fragir.dialects.interfaces import LayoutDemand
 from fragir.isa import Instruction

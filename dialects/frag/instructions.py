@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fragir import isa
 from fragir.dialects.elements import NARROW_FLOATS, multiplied_as
-from fragir.dialects.frag.words import (
+from fragir.dialects.frag.qualifiers import (
     PLAIN,
     How,
     check_how,

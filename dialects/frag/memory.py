@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.inside import check_inside
+from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names

@@ -29,8 +29,8 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag import demands
 from fragir.dialects.frag.choice import check_wgmma, choose, wgmma_n
 from fragir.dialects.frag.instructions import instruction_of, operand_name, wgmma
+from fragir.dialects.frag.qualifiers import How
 from fragir.dialects.frag.types import TileType, is_shared
-from fragir.dialects.frag.words import How
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,

@@ -41,8 +41,8 @@ from fragir.dialects.frag.products import (
     tile_types,
     word,
 )
+from fragir.dialects.frag.qualifiers import How
 from fragir.dialects.frag.types import TileType
-from fragir.dialects.frag.words import How
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,

@@ -39,7 +39,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.inside import check_inside
+from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.interfaces import (
     DimensionsInterface,

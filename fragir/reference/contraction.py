@@ -16,7 +16,7 @@ from fragir.reference import elementwise
 from fragir.reference.bounded import Bounded, apart, bounded, rounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import FLOATS, INTEGERS
-from fragir.reference.memory import Memory
+from fragir.reference.memory import BoundedMemory
 from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chains, dot
 
@@ -38,7 +38,7 @@ def structured(run: Run, op: LinalgStructuredOperation) -> None:
             run.homes[op.res[0]] = run.homes[output]
         return
     home = run.values[output]
-    assert isinstance(home, Memory)
+    assert isinstance(home, BoundedMemory)
     home.write(result)
 
 

@@ -17,7 +17,7 @@ from fragir.reference import meanings as meanings  # of all operations but forei
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to
-from fragir.reference.memory import Memory, memory_of
+from fragir.reference.memory import BoundedMemory, memory_of
 from fragir.reference.run import Note, Run, Value
 
 
@@ -51,9 +51,9 @@ def evaluate(
         raise FragirError(f"{function.sym_name.data} takes {count} arguments, not {len(arguments)}")
     values = [_value(p.type, x) for p, x in zip([*parameters, *returned], arguments, strict=True)]
     inputs, results = values[: len(parameters)], values[len(parameters) :]
-    memories = [x for x in results if isinstance(x, Memory)]
+    memories = [x for x in results if isinstance(x, BoundedMemory)]
     Run(target, source, unknown).run_function(function, inputs, grid, memories)
-    return [x.content if isinstance(x, Memory) else None for x in values]
+    return [x.content if isinstance(x, BoundedMemory) else None for x in values]
 
 
 def _homeless(function: func.FuncOp) -> list[SSAValue]:

@@ -14,7 +14,7 @@ from fragir.reference.formats import INTEGERS, Array, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class BoundedMemory:
     """A matrix or stack of matrices that can be written; views share their arrays."""
 
     value: Array
@@ -31,32 +31,32 @@ class Memory:
         """Replaces everything."""
         self.value[...], self.bound[...] = x.value, x.bound
 
-    def reshaped(self, shape: Sequence[int]) -> Memory:
+    def reshaped(self, shape: Sequence[int]) -> BoundedMemory:
         """The same elements in row-major order under another shape."""
         if prod(shape) != self.value.size:
             shapes = ["x".join(map(str, s)) for s in (self.value.shape, shape)]
             raise FragirError(f"memory of {shapes[0]} cannot be seen as {shapes[1]}")
         # always a view: memory here is contiguous, and so are its parts at leading indices
-        return Memory(self.value.reshape(shape), self.bound.reshape(shape), self.element)
+        return BoundedMemory(self.value.reshape(shape), self.bound.reshape(shape), self.element)
 
-    def at(self, indices: Sequence[int]) -> Memory:
+    def at(self, indices: Sequence[int]) -> BoundedMemory:
         """The part at these leading indices."""
         for index, size in zip(indices, self.value.shape, strict=False):
             if not 0 <= index < size:
                 raise FragirError(f"index {index} lies outside of a dimension of {size}")
         where = tuple(indices)
-        return Memory(self.value[where], self.bound[where], self.element)
+        return BoundedMemory(self.value[where], self.bound[where], self.element)
 
 
-def memory_of(values: Array, element: str) -> Memory:
+def memory_of(values: Array, element: str) -> BoundedMemory:
     """Memory that holds exactly these values (a copy)."""
-    return Memory(np.array(values, order="C"), np.zeros(np.shape(values)), element)
+    return BoundedMemory(np.array(values, order="C"), np.zeros(np.shape(values)), element)
 
 
-def unwritten(shape: Sequence[int], element: str) -> Memory:
+def unwritten(shape: Sequence[int], element: str) -> BoundedMemory:
     """Memory of unknown content: any bit pattern may lie there."""
     kind = np.int64 if element in INTEGERS else np.float64
-    return Memory(np.zeros(shape, kind), np.full(shape, np.inf), element)
+    return BoundedMemory(np.zeros(shape, kind), np.full(shape, np.inf), element)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Window:
 
     @staticmethod
     def of(
-        memory: Memory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
+        memory: BoundedMemory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
     ) -> Window:
         sizes = memory.value.shape
         first = len(sizes) - len(shape)
@@ -99,7 +99,7 @@ class Window:
 
 
 def load(
-    memory: Memory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
+    memory: BoundedMemory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
 ) -> Bounded:
     """A tile; what lies outside is 0."""
     window = Window.of(memory, indices, shape, masked, name)
@@ -110,7 +110,7 @@ def load(
 
 
 def load_broadcast(
-    memory: Memory, indices: Sequence[int], shape: tuple[int, int], masked: bool
+    memory: BoundedMemory, indices: Sequence[int], shape: tuple[int, int], masked: bool
 ) -> Bounded:
     """A tile of which memory holds one row, one column, one value or all."""
     sizes = memory.value.shape
@@ -122,7 +122,9 @@ def load_broadcast(
     return Bounded(np.broadcast_to(small.value, shape), np.broadcast_to(small.bound, shape))
 
 
-def store(memory: Memory, indices: Sequence[int], tile: Bounded, masked: bool, name: str) -> None:
+def store(
+    memory: BoundedMemory, indices: Sequence[int], tile: Bounded, masked: bool, name: str
+) -> None:
     """Writes a tile; what lies outside is dropped."""
     window = Window.of(memory, indices, tile.value.shape, masked, name)
     where = (*window.leading, *window.inside)

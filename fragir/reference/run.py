@@ -29,9 +29,9 @@ from fragir.plugins import package_of
 from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS
-from fragir.reference.memory import Memory, unwritten
+from fragir.reference.memory import BoundedMemory, unwritten
 
-Value = Bounded | Memory
+Value = Bounded | BoundedMemory
 Note = Callable[[Operation], None]
 
 
@@ -48,9 +48,9 @@ class Run:
         """The block's place in the grid: x, y, z."""
         self.values: dict[SSAValue, Value] = {}
         # the memory of an argument that a tensor's value is written to in the end
-        self.homes: dict[SSAValue, Memory] = {}
+        self.homes: dict[SSAValue, BoundedMemory] = {}
         # for returned tensors that come from no argument
-        self.results: list[Memory] = []
+        self.results: list[BoundedMemory] = []
         self._source = source
         self._unknown = unknown
 
@@ -59,7 +59,7 @@ class Run:
     def __getitem__(self, value: SSAValue) -> Bounded:
         """A scalar, tile or tensor; of memory what lies there now."""
         result = self.values[value]
-        return result.content if isinstance(result, Memory) else result
+        return result.content if isinstance(result, BoundedMemory) else result
 
     def __setitem__(self, value: SSAValue, result: Value) -> None:
         """FragirError where the arrays do not have the shape of the tile."""
@@ -72,10 +72,10 @@ class Run:
                 raise FragirError(f"{name}: its meaning gives values of {given} for {value.type}")
         self.values[value] = result
 
-    def memory(self, value: SSAValue) -> Memory:
+    def memory(self, value: SSAValue) -> BoundedMemory:
         """A memref, which can be read and written."""
         result = self.values[value]
-        assert isinstance(result, Memory)
+        assert isinstance(result, BoundedMemory)
         return result
 
     def number(self, value: SSAValue | int) -> int:
@@ -119,7 +119,7 @@ class Run:
         function: func.FuncOp,
         arguments: Sequence[Value],
         grid: tuple[int, int, int],
-        results: Sequence[Memory] = (),
+        results: Sequence[BoundedMemory] = (),
     ) -> None:
         """Runs every block of a grid, one after the other; memories among the arguments change.
 
@@ -138,7 +138,7 @@ class Run:
     def _bind_argument(self, parameter: BlockArgument, value: Value) -> None:
         self.values[parameter] = value
         if isinstance(parameter.type, TensorType):
-            assert isinstance(value, Memory)
+            assert isinstance(value, BoundedMemory)
             self.values[parameter] = value.content
             self.homes[parameter] = value
 

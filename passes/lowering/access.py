@@ -12,7 +12,7 @@ from fragir.dialects import ptx
 from fragir.dialects.narrow import is_vector
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
 from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
-from fragir.passes.lowering.memory import ACCESS_BITS, Place, address, alignment, inside
+from fragir.passes.lowering.memory import ACCESS_BITS, MemoryPlace, address, alignment, inside
 from fragir.passes.lowering.places import TilePlaces
 
 
@@ -24,7 +24,7 @@ class TileAccess(TilePlaces):
         """What is read already: a broadcast reads one element for many places."""
         return {}
 
-    def width(self, place: Place) -> int:
+    def width(self, place: MemoryPlace) -> int:
         """Elements of one access: neighbours in the fragment that are neighbours in memory."""
         memory, bits = self.memory, self.memory.bits
         contiguous = memory.contiguous()
@@ -47,7 +47,7 @@ class TileAccess(TilePlaces):
                     return False
         return True
 
-    def _predicate(self, place: Place, first: int) -> Predicate:
+    def _predicate(self, place: MemoryPlace, first: int) -> Predicate:
         if not self.masked:
             return True
         return inside(self.ar, self.memory, place, self.constants[first])
@@ -60,7 +60,7 @@ class TileAccess(TilePlaces):
         return [self.load_chunk(i) for i in range(self.count // self.chunk)]
 
     @cached_property
-    def _ways(self) -> tuple[Place, int]:
+    def _ways(self) -> tuple[MemoryPlace, int]:
         """Where plain accesses begin, and how many elements each takes."""
         place = self.place()
         return place, self.width(place)

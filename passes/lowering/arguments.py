@@ -14,14 +14,14 @@ from fragir.dialects.limits import check_index
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import INDEX, Value
-from fragir.passes.lowering.memory import Memory, row_major, strides_of
-from fragir.passes.lowering.state import State
+from fragir.passes.lowering.memory import LaneMemory, row_major, strides_of
+from fragir.passes.lowering.state import LoweringState
 
 
-class Arguments:
+class KernelArguments:
     """Gives the kernel's entry block the arguments that a function of tiles needs."""
 
-    def __init__(self, function: func.FuncOp, entry: Block, state: State):
+    def __init__(self, function: func.FuncOp, entry: Block, state: LoweringState):
         self._function, self._entry, self.state = function, entry, state
         self._promises = frag.promises_of(function)
         self._sizes: set[str] = set()  # names of dynamic sizes and strides
@@ -51,7 +51,7 @@ class Arguments:
         argument.name_hint = name
         return argument
 
-    def _memory_argument(self, argument: BlockArgument, type_: MemRefType[Attribute]) -> Memory:
+    def _memory_argument(self, argument: BlockArgument, type_: MemRefType[Attribute]) -> LaneMemory:
         name = argument.name_hint
         if frag.is_shared(type_):
             raise FragirError(
@@ -79,7 +79,7 @@ class Arguments:
                 for i, s in enumerate(known)
             ]
             self._promised(stride_names or (), strides)
-        return Memory(pointer, tuple(shape), tuple(strides), type_.element_type)
+        return LaneMemory(pointer, tuple(shape), tuple(strides), type_.element_type)
 
     def _promised(self, names: Sequence[int | str], values: Sequence[Value]) -> None:
         """Uses what the program promises of an argument's dynamic sizes or strides."""

@@ -12,7 +12,7 @@ from fragir.layout.conversion import plan
 from fragir.passes.lowering.access import TileAccess, split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import Memory, row_major
+from fragir.passes.lowering.memory import LaneMemory, row_major
 from fragir.passes.lowering.shared import SharedMatrix
 
 
@@ -80,7 +80,7 @@ def _through_shared(
     pitch = cols + 128 // bits
     matrix = SharedMatrix(rows, pitch, bits, 0)
     pointer = ar.insert(ptx.SharedOp(matrix.bytes), "scratch").pointer
-    memory = Memory(
+    memory = LaneMemory(
         pointer, (rows, pitch), row_major(ar, (rows, pitch)), source.element_type, matrix
     )
 

@@ -15,7 +15,7 @@ from fragir.isa.versions import CP_ASYNC, has
 from fragir.layout import Axis, Layout, Mode
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import Memory, Place, address, inside
+from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, inside
 from fragir.passes.lowering.packed import divided, in_units
 from fragir.passes.lowering.shared import LaneOffset
 
@@ -31,9 +31,9 @@ def has_cp_async(target: str) -> bool:
 def copy(
     ar: Arithmetic,
     hardware: Hardware,
-    source: Memory,
+    source: LaneMemory,
     source_indices: Sequence[Value],
-    target: Memory,
+    target: LaneMemory,
     target_indices: Sequence[Value],
     *,
     masked: bool,
@@ -86,9 +86,9 @@ class _Copy:
         self,
         ar: Arithmetic,
         hardware: Hardware,
-        source: Memory,
+        source: LaneMemory,
         source_indices: Sequence[Value],
-        target: Memory,
+        target: LaneMemory,
         target_indices: Sequence[Value],
         rows: int,
         cols: int,
@@ -119,13 +119,13 @@ class _Copy:
             result = ar.both(result, ar.compare("eq", ar.rem(value, chunk), 0))
         return result
 
-    def places(self, layout: Layout) -> tuple[Place, Place]:
+    def places(self, layout: Layout) -> tuple[MemoryPlace, MemoryPlace]:
         """Where a thread's part begins, in the source and in the target."""
         row, col = self.hardware.coordinate(layout, 0), self.hardware.coordinate(layout, 1)
         leading = len(self.source.shape) - 2
-        source = Place((*[NOWHERE] * leading, row, col), self.source_at)
+        source = MemoryPlace((*[NOWHERE] * leading, row, col), self.source_at)
         leading = len(self.target.shape) - 2
-        target = Place((*[NOWHERE] * leading, row, col), self.target_at)
+        target = MemoryPlace((*[NOWHERE] * leading, row, col), self.target_at)
         return source, target
 
     def steps(self, layout: Layout) -> list[tuple[int, int]]:
@@ -133,7 +133,7 @@ class _Copy:
         points = [layout(thread=0, element=e) for e in range(layout.size("element"))]
         return [(p[0], p[1]) for p in points if p is not None]
 
-    def _constants(self, memory: Memory, point: tuple[int, int]) -> tuple[int, ...]:
+    def _constants(self, memory: LaneMemory, point: tuple[int, int]) -> tuple[int, ...]:
         return (*[0] * (len(memory.shape) - 2), *point)
 
     def _pieces(self, chunk: int):
@@ -203,8 +203,12 @@ class _Copy:
         with ar.inside(body):
             row = LaneOffset(ar.div(number_, self.cols), None)
             col = LaneOffset(ar.rem(number_, self.cols), None)
-            source = Place((*[NOWHERE] * (len(self.source.shape) - 2), row, col), self.source_at)
-            target = Place((*[NOWHERE] * (len(self.target.shape) - 2), row, col), self.target_at)
+            source = MemoryPlace(
+                (*[NOWHERE] * (len(self.source.shape) - 2), row, col), self.source_at
+            )
+            target = MemoryPlace(
+                (*[NOWHERE] * (len(self.target.shape) - 2), row, col), self.target_at
+            )
             zero = self._constants(self.source, (0, 0))
             valid = inside(ar, self.source, source, zero) if self.masked else True
             predicate = ar.predicate(valid)

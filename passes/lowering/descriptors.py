@@ -15,12 +15,12 @@ from xdsl.ir import SSAValue
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.memory import Memory
+from fragir.passes.lowering.memory import LaneMemory
 
 SWIZZLE_CODE = {128: 1, 64: 2, 32: 3}  # descriptor bits 63:62
 
 
-class Operand:
+class WgmmaOperand:
     """One operand of wgmma in shared memory, as seen by a warpgroup.
 
     `k_major`: rows of the matrix run along M or N, so that K is contiguous. `start` is the first
@@ -28,7 +28,7 @@ class Operand:
     """
 
     def __init__(
-        self, ar: Arithmetic, memory: Memory, k_major: bool, name: str, start: Value, step: int
+        self, ar: Arithmetic, memory: LaneMemory, k_major: bool, name: str, start: Value, step: int
     ):
         matrix = memory.matrix
         assert matrix is not None

@@ -14,11 +14,11 @@ from fragir.dialects.limits import check_registers
 from fragir.errors import FragirError
 from fragir.isa.registry import per_table
 from fragir.passes.lowering import operations as operations  # attaches what is known of each
-from fragir.passes.lowering.arguments import Arguments
+from fragir.passes.lowering.arguments import KernelArguments
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.state import State
+from fragir.passes.lowering.state import LoweringState
 from fragir.plugins import package_of
 
 
@@ -31,12 +31,12 @@ class FunctionLowering:
         ar = Arithmetic(self.entry)
         async_proxy = any(op.has_trait(WarpgroupCollective) for op in function.walk())
         hardware = Hardware(ar, threads)
-        self.state = State(target, threads, async_proxy, ar, hardware, self.lower_block)
+        self.state = LoweringState(target, threads, async_proxy, ar, hardware, self.lower_block)
         self.lanes = Lanes(self.state)
 
     def run(self) -> func.FuncOp:
         """The lowered function, not yet in the module."""
-        Arguments(self.function, self.entry, self.state).declare()
+        KernelArguments(self.function, self.entry, self.state).declare()
         self.lower_block(self.function.body.block)
         types = [argument.type for argument in self.entry.args]
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))

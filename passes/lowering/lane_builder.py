@@ -26,8 +26,8 @@ from fragir.passes.limits import allocate
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.deferred import Deferred, defers
-from fragir.passes.lowering.memory import Memory
-from fragir.passes.lowering.state import State, fragments_of
+from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.state import LoweringState, fragments_of
 
 OpT = TypeVar("OpT", bound=Operation)
 WARP = 32
@@ -36,7 +36,7 @@ WARP = 32
 class Lanes:
     """What one lane does for the operations of one function, built front to back."""
 
-    def __init__(self, state: State):
+    def __init__(self, state: LoweringState):
         self.state = state
 
     # --- the lane's place ---------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Lanes:
         """A scalar operand, the same in every lane."""
         return self.state.scalar(value)
 
-    def memory(self, value: SSAValue) -> Memory:
+    def memory(self, value: SSAValue) -> LaneMemory:
         """A memref operand: its pointer, shape and strides in elements, numbers where static."""
         return self.state.memories[value]
 

@@ -25,7 +25,7 @@ BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
 
 
 @dataclass(frozen=True)
-class Memory:
+class LaneMemory:
     """A buffer. Strides count elements in global memory; in shared memory, where `matrix` says how
     the last two dimensions lie, the leading ones count bytes.
     """
@@ -78,17 +78,17 @@ def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(reversed(strides))
 
 
-def shared_memory(ar: Arithmetic, pointer: SSAValue, type_: MemRefType[Attribute]) -> Memory:
+def shared_memory(ar: Arithmetic, pointer: SSAValue, type_: MemRefType[Attribute]) -> LaneMemory:
     """A memref in #frag.shared at a pointer."""
     matrix = SharedMatrix.of(type_)
     shape = type_.get_shape()
     stack = row_major(ar, (*shape[:-2], 1))[:-1]
     strides = (*(ar.mul(stride, matrix.bytes) for stride in stack), matrix.panel_cols, 1)
-    return Memory(pointer, shape, strides, type_.element_type, matrix)
+    return LaneMemory(pointer, shape, strides, type_.element_type, matrix)
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryPlace:
     """Elements of one access: coordinates are lanes + `at` in every dimension of the memory.
 
     `lanes` comes from lane, warp and thread, `at` from the operation's indices (a value or a
@@ -114,7 +114,7 @@ class Place:
 
 
 def address(
-    ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
+    ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, constant: Sequence[int]
 ) -> tuple[SSAValue, int]:
     """The address of an element, as a pointer and a number of bytes to add."""
     if memory.matrix is not None:
@@ -130,7 +130,7 @@ def address(
 
 
 def _base(
-    ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
+    ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, constant: Sequence[int]
 ) -> tuple[SSAValue, int]:
     """The address where the constant steps only in dimensions whose stride is not known."""
     terms = [
@@ -147,7 +147,11 @@ def _base(
 
 
 def _shared_address(
-    ar: Arithmetic, memory: Memory, matrix: SharedMatrix, place: Place, constant: Sequence[int]
+    ar: Arithmetic,
+    memory: LaneMemory,
+    matrix: SharedMatrix,
+    place: MemoryPlace,
+    constant: Sequence[int],
 ) -> tuple[SSAValue, int]:
     *leading, row, col = range(len(memory.shape))
     at_row, at_col = ar.add(place.at[row], constant[row]), ar.add(place.at[col], constant[col])
@@ -165,7 +169,9 @@ def _shared_address(
     return pointer, immediate
 
 
-def inside(ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]) -> Predicate:
+def inside(
+    ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, constant: Sequence[int]
+) -> Predicate:
     """Whether the element lies inside the memory's shape."""
     result: Predicate = True
     for dim in range(len(memory.shape)):
@@ -177,7 +183,9 @@ def inside(ar: Arithmetic, memory: Memory, place: Place, constant: Sequence[int]
     return result
 
 
-def _inside(ar: Arithmetic, memory: Memory, place: Place, dim: int, constant: int) -> Predicate:
+def _inside(
+    ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, dim: int, constant: int
+) -> Predicate:
     """Whether one coordinate lies inside.
 
     Where the extent and the place's beginning are multiples of some number, a group of so many
@@ -195,7 +203,7 @@ def _inside(ar: Arithmetic, memory: Memory, place: Place, dim: int, constant: in
     return _always_inside(place, dim, constant, extent) or ar.below(coordinate, extent)
 
 
-def _always_inside(place: Place, dim: int, constant: int, extent: Value) -> bool:
+def _always_inside(place: MemoryPlace, dim: int, constant: int, extent: Value) -> bool:
     at, mask = place.at[dim], place.lanes[dim].mask
     return (
         isinstance(extent, int)
@@ -206,7 +214,7 @@ def _always_inside(place: Place, dim: int, constant: int, extent: Value) -> bool
     )
 
 
-def alignment(ar: Arithmetic, memory: Memory, place: Place, masked: bool) -> int:
+def alignment(ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, masked: bool) -> int:
     """Elements by which every access at lanes + at is known to be aligned (without constants).
 
     With a mask it also divides the extent, so that an aligned group lies inside or outside whole.
@@ -225,5 +233,5 @@ def alignment(ar: Arithmetic, memory: Memory, place: Place, masked: bool) -> int
     return known
 
 
-def _divisor(ar: Arithmetic, place: Place, dim: int) -> int:
+def _divisor(ar: Arithmetic, place: MemoryPlace, dim: int) -> int:
     return gcd(ar.divisor(place.lanes[dim].value), ar.divisor(place.at[dim]))

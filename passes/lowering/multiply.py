@@ -10,14 +10,14 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.selected import turns
+from fragir.dialects.frag.lane_selected import turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
-from fragir.passes.lowering.descriptors import Operand
+from fragir.passes.lowering.descriptors import WgmmaOperand
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import Memory
+from fragir.passes.lowering.memory import LaneMemory
 
 
 def mma(
@@ -69,7 +69,7 @@ def mma(
 
 
 class _Metadata:
-    """A lane's registers of sparse metadata, laid out by `fragir.dialects.frag.selected`."""
+    """A lane's registers of sparse metadata, laid out by `fragir.dialects.frag.lane_selected`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class _Metadata:
 
 
 class _Scales:
-    """A lane's registers of block scales, laid out by `fragir.dialects.frag.selected`."""
+    """A lane's registers of block scales, laid out by `fragir.dialects.frag.lane_selected`."""
 
     def __init__(
         self,
@@ -157,8 +157,8 @@ def wgmma(
     ar: Arithmetic,
     hardware: Hardware,
     op: frag.WgmmaOp,
-    a: Memory | Sequence[SSAValue],
-    b: Memory,
+    a: LaneMemory | Sequence[SSAValue],
+    b: LaneMemory,
     c: Sequence[SSAValue],
     metadata: Sequence[SSAValue] = (),
 ) -> list[SSAValue]:
@@ -184,10 +184,10 @@ def wgmma(
     group = ar.div(group, 4)
     group_m = ar.rem(group, groups_m) if groups_n > 1 else group
     group_n = ar.div(group, groups_m) if groups_n > 1 else 0
-    b_side = Operand(ar, b, op.b_transposed is not None, "b", ar.mul(group_n, cols), step)
+    b_side = WgmmaOperand(ar, b, op.b_transposed is not None, "b", ar.mul(group_n, cols), step)
     a_side = (
-        Operand(ar, a, op.a_transposed is None, "a", ar.mul(group_m, rows), packed)
-        if isinstance(a, Memory)
+        WgmmaOperand(ar, a, op.a_transposed is None, "a", ar.mul(group_m, rows), packed)
+        if isinstance(a, LaneMemory)
         else None
     )
     repeats_m, repeats_n = rows // 64, cols // n
@@ -200,7 +200,7 @@ def wgmma(
             for i in range(repeats_m):
                 at = i + repeats_m * j
                 if a_side is None:
-                    assert not isinstance(a, Memory)
+                    assert not isinstance(a, LaneMemory)
                     left = a[i + repeats_m * kk]
                 else:
                     left = a_side.descriptor(64 * i, kk * packed)

@@ -19,7 +19,7 @@ from fragir.layout import Axis, Layout, Mode
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import Memory
+from fragir.passes.lowering.memory import LaneMemory
 
 # What stands for so many bits of several elements; nothing is computed with them.
 _UNITS = {8: IntegerType(8, Signedness.UNSIGNED), 16: Float16Type()}
@@ -33,7 +33,7 @@ class PackedAccess:
         ar: Arithmetic,
         hardware: Hardware,
         tile: frag.TileType,
-        memory: Memory,
+        memory: LaneMemory,
         indices: Sequence[Value],
         *,
         transposed: bool,
@@ -121,7 +121,7 @@ def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
 
 def _by_halves(
     ar: Arithmetic,
-    memory: Memory,
+    memory: LaneMemory,
     along: int,
     indices: Sequence[Value],
     tile: frag.TileType,
@@ -144,7 +144,7 @@ def _by_halves(
     return True
 
 
-def in_units(ar: Arithmetic, memory: Memory, along: int, bits: int = 8) -> Memory:
+def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> LaneMemory:
     """Memory of elements smaller than a byte, contiguous in dimension `along`, as bytes or as
     halves of registers."""
     per = bits // memory.bits

@@ -8,7 +8,7 @@ from fragir.dialects import frag
 from fragir.layout import Layout
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import Memory, Place
+from fragir.passes.lowering.memory import LaneMemory, MemoryPlace
 from fragir.passes.lowering.shared import LaneOffset
 
 NOWHERE = LaneOffset(0, 0)
@@ -22,7 +22,7 @@ class TilePlaces:
         ar: Arithmetic,
         hardware: Hardware,
         tile: frag.TileType,
-        memory: Memory,
+        memory: LaneMemory,
         indices: Sequence[Value],
         *,
         transposed: bool,
@@ -59,10 +59,10 @@ class TilePlaces:
     def _to_memory(self, point: Sequence[int]) -> tuple[int, ...]:
         return tuple(0 if d is None else point[d] for d in self.mapped)
 
-    def place(self, layout: Layout | None = None) -> Place:
+    def place(self, layout: Layout | None = None) -> MemoryPlace:
         """Where the lanes' elements begin; for ldmatrix with the layout of its addresses."""
         lanes = tuple(
             NOWHERE if d is None else self.hardware.coordinate(layout or self.layout, d)
             for d in self.mapped
         )
-        return Place(lanes, self.indices)
+        return MemoryPlace(lanes, self.indices)

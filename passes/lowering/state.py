@@ -11,11 +11,11 @@ from fragir.dialects import frag
 from fragir.dialects.limits import check_index
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import Memory
+from fragir.passes.lowering.memory import LaneMemory
 
 
 @dataclass
-class State:
+class LoweringState:
     """A map from a function's values to those of the lane level.
 
     A tile becomes a list of vectors, one for every fragment of the instruction of its layout.
@@ -33,7 +33,7 @@ class State:
         default_factory=dict[SSAValue, Sequence[SSAValue]]
     )
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    memories: dict[SSAValue, Memory] = field(default_factory=dict[SSAValue, Memory])
+    memories: dict[SSAValue, LaneMemory] = field(default_factory=dict[SSAValue, LaneMemory])
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the lane level."""

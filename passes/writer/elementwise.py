@@ -18,7 +18,7 @@ from fragir.ptx.spelling import float_literal, vector
 HALVES = ("f16", "bf16")
 # these pass NaN on
 EXTREMA = {"arith.maximumf": "max", "arith.minimumf": "min"}
-Comparison = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
+ComparisonOp = arith.CmpfOp | arith.CmpiOp | ptx.CompareOp
 
 
 class ElementwiseWriter:
@@ -158,13 +158,13 @@ class ElementwiseWriter:
 
     # --- comparisons --------------------------------------------------------------------------
 
-    def _compare(self, op: Comparison, number: int) -> None:
+    def _compare(self, op: ComparisonOp, number: int) -> None:
         if element_name(ptx.scalar_type(op.lhs.type)) in FLOATS:
             self._compare_float(op, number)
         else:
             self._compare_integer(op, number)
 
-    def _compare_float(self, op: Comparison, number: int) -> None:
+    def _compare_float(self, op: ComparisonOp, number: int) -> None:
         w = self.writer
         relation = tables.COMPARE_FLOAT[number]
         if relation is None:
@@ -182,7 +182,7 @@ class ElementwiseWriter:
         for result, left, right in zip(w.define(op.result), x, y, strict=True):
             w.emit(f"setp.{relation}.{name}", result, left, right)
 
-    def _compare_integer(self, op: Comparison, number: int) -> None:
+    def _compare_integer(self, op: ComparisonOp, number: int) -> None:
         w = self.writer
         relation, sign = tables.COMPARE_INTEGER[number]
         bits = ptx.bits(op.lhs.type)

@@ -13,9 +13,9 @@ from fragir.passes.limits import allocate
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.memory import Memory, shared_memory
+from fragir.passes.lowering.memory import LaneMemory, shared_memory
 from fragir.passes.lowering.packed import PackedAccess
-from fragir.passes.lowering.state import State
+from fragir.passes.lowering.state import LoweringState
 
 # --- shapes and views -----------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
         raise FragirError(
             f"{source} cannot be read as {target}", hint="only memref<M> as memref<Mx1>"
         )
-    lanes.state.memories[op.result] = Memory(
+    lanes.state.memories[op.result] = LaneMemory(
         memory.pointer, (*memory.shape, 1), (*memory.strides, 1), memory.element
     )
 
@@ -78,7 +78,7 @@ def view(lanes: Lanes, op: frag.ViewOp) -> None:
         pointer, more = ar.offset(pointer, ar.mul(index, stride))
         if more:
             pointer, _ = ar.offset(pointer, ar.constant(more))
-    state.memories[op.matrix] = Memory(
+    state.memories[op.matrix] = LaneMemory(
         pointer, memory.shape[-2:], memory.strides[-2:], memory.element, memory.matrix
     )
 
@@ -110,7 +110,10 @@ def store(lanes: Lanes, op: frag.StoreOp) -> None:
 
 
 def _access(
-    state: State, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp, broadcast: bool = False
+    state: LoweringState,
+    tile: frag.TileType,
+    op: frag.LoadOp | frag.StoreOp,
+    broadcast: bool = False,
 ) -> TileAccess:
     return TileAccess(
         state.ar,
@@ -126,7 +129,10 @@ def _access(
 
 
 def _packed(
-    state: State, tile: frag.TileType, op: frag.LoadOp | frag.StoreOp, broadcast: bool = False
+    state: LoweringState,
+    tile: frag.TileType,
+    op: frag.LoadOp | frag.StoreOp,
+    broadcast: bool = False,
 ) -> PackedAccess:
     return PackedAccess(
         state.ar,

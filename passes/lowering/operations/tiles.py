@@ -10,7 +10,7 @@ from fragir.dialects import frag
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.state import State, fragments_of
+from fragir.passes.lowering.state import LoweringState, fragments_of
 
 
 @LOWERINGS.attach(frag.FillOp)
@@ -21,7 +21,7 @@ def fill(lanes: Lanes, op: frag.FillOp) -> None:
     lanes.state.tiles[op.tile] = [vector] * fragments_of(tile)
 
 
-def _splat(state: State, value: SSAValue, count: int) -> SSAValue:
+def _splat(state: LoweringState, value: SSAValue, count: int) -> SSAValue:
     constant = value.owner
     if isinstance(constant, arith.ConstantOp) and _is_zero(constant.value):
         return state.ar.zero(VectorType(value.type, [count]))
