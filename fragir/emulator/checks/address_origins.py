@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fragir.emulator.program.dataflow import dataflow
-from fragir.emulator.program.program import RESULTS, Placed, Program, Register, Symbol
+from fragir.emulator.program.entities import RESULTS, Placed, Register, Symbol
+from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
 Key = tuple[int, int]
@@ -134,7 +136,7 @@ class Origins:
         """Right by 4 bits an address is encoded; by another number it is an address no more."""
         if origin is None or not origin.variables:
             return origin
-        by = self.program.constant_or_none(ins.operands[2])
+        by = constant_or_none(ins.operands[2])
         return Origin(origin.variables, True) if by == 4 and not origin.encoded else NUMBER
 
     def _result(self, placed: Placed) -> Origin | None:
@@ -157,7 +159,7 @@ class Origins:
         if name in _CHOOSES:
             return join(parts[0], parts[1])
         if name == "and":
-            masks = [self.program.constant_or_none(o) for o in ins.operands[1:]]
+            masks = [constant_or_none(o) for o in ins.operands[1:]]
             if any(m is not None and 0 <= m < SMALL for m in masks):
                 return NUMBER
             return total(parts)

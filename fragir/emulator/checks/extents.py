@@ -20,7 +20,8 @@ from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
 from fragir.emulator.numbers.types import I64, count_of, kind_of, width_of
-from fragir.emulator.program.program import Register
+from fragir.emulator.program.entities import Register
+from fragir.emulator.program.expressions import constant_or_none
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Transfer
-    from fragir.emulator.program.program import Program, Symbol
+    from fragir.emulator.program.entities import Symbol
+    from fragir.emulator.program.program import Program
 
 #: Where a space begins among generic addresses, and which of a kernel's variables are there.
 _BASES = {
@@ -127,7 +129,7 @@ class Extents(Hooks):
         if isinstance(d.program.find(d.scope, operand.base.text), Register):
             return False
         size = width_of(kind_of(ins.opcode)) // 8 * count_of(ins.opcode)
-        offset = 0 if operand.offset is None else d.program.constant_or_none(operand.offset)
+        offset = 0 if operand.offset is None else constant_or_none(operand.offset)
         return offset is not None and 0 <= offset <= found[0].end - found[0].start - size
 
     def _around(self, d: Decoder, ins: tree.Instruction, step: Step) -> Step:

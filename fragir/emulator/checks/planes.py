@@ -18,7 +18,7 @@ from fragir.emulator.instructions.table import decoded
 from fragir.emulator.machine.lanes import Row, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import Arena
-from fragir.emulator.program.program import Register, Symbol
+from fragir.emulator.program.entities import Register, Symbol
 from fragir.emulator.report import Report
 from fragir.ptx import tree
 

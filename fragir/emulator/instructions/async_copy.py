@@ -13,6 +13,7 @@ from fragir.emulator.instructions.mbarriers import mbarriers_at
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import where
+from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
     if d.count(ins) - hint > 3:
         operand = d.operand(ins, 3)
         ignore = _predicate(d, ins, operand)
-        given = d.program.constant_or_none(operand)
+        given = constant_or_none(operand)
         if given is not None and not 0 <= given <= size:
             raise d.error(ins, f"{ins.mnemonic} cannot take {given} of {size} bytes")
         if ignore is None:

@@ -26,8 +26,8 @@ from fragir.emulator.machine.externs import EXTERNS, Extern
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import UINT, where
+from fragir.emulator.program.entities import Register, Routine, Symbol
 from fragir.emulator.program.flow import split_call
-from fragir.emulator.program.program import Register, Routine, Symbol
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 

@@ -15,9 +15,9 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import EXITED, PARKED
+from fragir.emulator.program.entities import RESULTS, Routine
 from fragir.emulator.program.flow import targets
 from fragir.emulator.program.opcode import Opcode
-from fragir.emulator.program.program import RESULTS, Routine
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 

@@ -17,7 +17,7 @@ from fragir.emulator.machine.lanes import Mask, Row, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.numbers.types import UINT
-from fragir.emulator.program.program import Register, Routine, Symbol
+from fragir.emulator.program.entities import Register, Routine, Symbol
 from fragir.ptx import tree
 
 FRAME = 16  # what frames are aligned to

@@ -18,7 +18,9 @@ from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import encode, quantize
 from fragir.emulator.numbers.types import UINT, dtype_of, layout_of, width_of
-from fragir.emulator.program.program import Placed, Program, Register, Scope, Symbol
+from fragir.emulator.program.entities import Placed, Register, Scope, Symbol
+from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
@@ -131,7 +133,7 @@ class Decoder:
 
     def literal(self, ins: tree.Instruction, index: int) -> int | None:
         """The value of a constant operand, None where it is none."""
-        return self.program.constant_or_none(self.operand(ins, index))
+        return constant_or_none(self.operand(ins, index))
 
     def source(self, ins: tree.Instruction, index: int, kind: str, wide: bool = False) -> Row:
         """The row of a source operand, seen as `kind`; `wide`: wider registers too."""
@@ -155,7 +157,7 @@ class Decoder:
                 bits = self._float_bits(ins, literal, kind)
                 return self.constant(kind, bits ^ (1 << (width_of(kind) - 1)))
             case _:
-                value = self.program.constant_or_none(operand)
+                value = constant_or_none(operand)
                 if value is None:
                     return self._symbolic(ins, operand, kind)
                 return self.constant(kind, value)
@@ -372,7 +374,7 @@ class Decoder:
     def place_of(self, ins: tree.Instruction, operand: tree.Address, space: str) -> MemoryOperand:
         offset = 0
         if operand.offset is not None:
-            value = self.program.constant_or_none(operand.offset)
+            value = constant_or_none(operand.offset)
             if value is None:
                 raise self.error(ins, "the offset of an address must be a constant")
             offset = value

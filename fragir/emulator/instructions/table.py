@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -32,8 +32,8 @@ from fragir.emulator.instructions import (
 )
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.lanes import Step
+from fragir.emulator.program.entities import Placed
 from fragir.emulator.program.opcode import Opcode, Opcodes
-from fragir.emulator.program.program import Placed
 from fragir.ptx import tree
 
 _FAMILIES = (
@@ -68,7 +68,7 @@ def register(row: Opcode) -> None:
 
 
 @contextmanager
-def registered(row: Opcode) -> Iterator[None]:
+def registered(row: Opcode) -> Generator[None]:
     """The same for a while."""
     OPCODES.register(row)
     try:

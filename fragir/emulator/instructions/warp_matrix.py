@@ -15,8 +15,9 @@ import numpy.typing as npt
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
+from fragir.emulator.program.entities import Register
+from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Moves, Opcode, always
-from fragir.emulator.program.program import Register
 from fragir.emulator.tensor_cores import (
     Ldmatrix,
     Mma,
@@ -216,7 +217,7 @@ def _extra(d: Decoder, ins: tree.Instruction, op: Mma) -> Any:
         for side in "ab":
             rows[f"sf{side}"] = d.source(ins, rest.pop(0), "u32")
             chosen = d.vector(d.operand(ins, rest.pop(0)))
-            values = [d.program.constant_or_none(e) for e in chosen]
+            values = [constant_or_none(e) for e in chosen]
             if len(values) != 2 or None in values:
                 raise d.error(ins, "scale selectors must be two constants")
             fixed[f"select_{side}"] = tuple(values)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from fragir.emulator.instructions.warp_matrix import operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.program.entities import Register
 from fragir.emulator.program.opcode import Opcode
-from fragir.emulator.program.program import Register
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
 from fragir.ptx import tree

@@ -18,7 +18,8 @@ from fragir.emulator.launch.parameters import (
 )
 from fragir.emulator.launch.storage import Array, Storage, address_of, bytes_of, storages, unfit
 from fragir.emulator.machine.memory import Buffer, DeviceMemory
-from fragir.emulator.program.program import Program, Symbol
+from fragir.emulator.program.entities import Symbol
+from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of
 

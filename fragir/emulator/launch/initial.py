@@ -12,7 +12,9 @@ import struct
 from collections.abc import Iterator
 
 from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.program.program import Program, Symbol, type_size
+from fragir.emulator.program.entities import Symbol, type_size
+from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
 _FLOATS = {"f32": "<f", "f64": "<d", "b32": "<f", "b64": "<d"}
@@ -65,7 +67,7 @@ def _value(program: Program, node: tree.Operand, kind: str) -> bytes:
             return _pack(program, node, number, kind)
     if kind[0] == "f":
         raise program.error(f"a .{kind} begins with a floating-point number, say 1.0", node.at)
-    value = program.constant_or_none(node)
+    value = constant_or_none(node)
     if value is None:
         value = _address(program, node, kind)
     return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
@@ -94,7 +96,7 @@ def _number(program: Program, node: tree.Operand) -> float | None:
                 return None
             return _arithmetic(node.operator, left, right)
         case tree.Conditional():
-            condition = program.constant_or_none(node.condition)
+            condition = constant_or_none(node.condition)
             if condition is None:
                 return None
             return _number(program, node.then if condition else node.otherwise)

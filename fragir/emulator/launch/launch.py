@@ -8,37 +8,31 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from fragir.emulator.checks.hooks import instrument, overriding
 from fragir.emulator.checks.selection import hooks_for
-from fragir.emulator.instructions.collective import is_collective, needs
-from fragir.emulator.instructions.control import Control, guarded
-from fragir.emulator.instructions.handover import FRAME
-from fragir.emulator.instructions.operands import Decoder
-from fragir.emulator.instructions.table import OPCODES, step_of
-from fragir.emulator.instructions.warp_matrix import fusible, mma_group
-from fragir.emulator.instructions.wgmma import needs_warpgroup, registers_of
+from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch import environment
 from fragir.emulator.launch.arguments import Arguments
-from fragir.emulator.launch.initial import image
+from fragir.emulator.launch.decoding import Decoding
 from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
+from fragir.emulator.launch.placement import (
+    initialise,
+    lay_out_frames,
+    place_constants,
+    place_variables,
+    stack_of,
+)
 from fragir.emulator.launch.variables import Variables, unset
-from fragir.emulator.machine.code import DecodedCode
-from fragir.emulator.machine.lanes import LANES, Step
+from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
-from fragir.emulator.program.failure import statement
-from fragir.emulator.program.flow import ends_block, polling_edges, targets
-from fragir.emulator.program.program import RESULTS, Program
+from fragir.emulator.program.program import Program
 from fragir.emulator.report import Asynchrony, EmulationError, Report
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
-from fragir.ptx.machines import nvidia
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.foreign import MakesCheck
@@ -46,8 +40,8 @@ if TYPE_CHECKING:
 
 #: Warps that are on the machine together, if one cluster does not need more.
 RESIDENT = 256
-#: Bytes of a lane's stack, of all stacks together, and of what malloc gives (CUDA's own default).
-STACK, STACKS, HEAP = 1 << 16, 1 << 26, 8 << 20
+#: Bytes of what malloc gives (CUDA's own default).
+HEAP = 8 << 20
 
 
 def run(
@@ -201,10 +195,10 @@ class Launch:
         self.memory = memory = DeviceMemory()
         self.variables = Variables(program, variables, arguments)
         self.report.notes += unset(program, self.variables.given)
-        self._place_constants()
+        place_constants(program, memory)
         self.arguments = Arguments(program, memory, arguments)
-        self._lay_out_frames()
-        static = self._place_symbols(shared)
+        lay_out_frames(program)
+        static, local = place_variables(program, memory, shared)
         threads = block[0] * block[1] * block[2]
         warps = (threads + LANES - 1) // LANES
         size = cluster[0] * cluster[1] * cluster[2]
@@ -230,24 +224,25 @@ class Launch:
         machine.output = output
         machine.cancel = self._cancel
         if program.frames:
-            self._add_stack(stack)
+            machine.stack_base, local = stack_of(local, stack, machine.warps)
         heap = HEAP if "malloc" in program.externs else 0
         try:
-            memory.commit(machine.warps, self.wave, static + shared, self.local_size, size, heap)
+            memory.commit(machine.warps, self.wave, static + shared, local, size, heap)
         except MemoryError as error:
             need = sum(buffer.size for buffer in memory.buffers)
             raise EmulationError(
                 f"there is no memory for this launch: {need} bytes of global memory, and"
-                f" {self.local_size} of local memory for each of {32 * machine.warps} lanes"
+                f" {local} of local memory for each of {32 * machine.warps} lanes"
             ) from error
         machine.assemble()
-        self._initialise()
+        initialise(program, memory)
         self.variables.load(memory)
         self.arguments.load()
         machine.hooks = hooks_for(machine, program, check=check, fragments=fragments, checks=checks)
-        self.settings = Settings() if ptxas is None else Settings(_version(ptxas))
+        settings = Settings() if ptxas is None else Settings(_version(ptxas))
         with np.errstate(all="ignore"):
-            self.scheduler = self._decode(name, seed, trace)
+            decoding = Decoding(program, machine, name, settings, self.watch)
+            self.scheduler = decoding.scheduler(seed, trace)
 
     # -- checks before anything runs -------------------------------------------------------------
 
@@ -257,161 +252,6 @@ class Launch:
             found = self.program.opcodes.find(ins.opcode, len(ins.operands))
             if found.opcode is None:
                 raise self.program.error(found.problem, ins.at, found.hint)
-
-    # -- memory ----------------------------------------------------------------------------------
-
-    def _place_constants(self) -> None:
-        """Constants come first in memory: their addresses have 32 bits."""
-        for symbol in self.program.symbols:
-            if symbol.space == "const":
-                align = max(symbol.align, 1)
-                symbol.offset = self.memory.allocate(symbol.name, symbol.size, align).start
-
-    def _place_symbols(self, shared: int) -> int:
-        """Give every variable its offset; the bytes of static shared memory, rounded up."""
-        static, local = environment.reserved_bytes(self.program), 0
-        used = self.program.symbols
-        for symbol in used:
-            align = max(symbol.align, 1)
-            if symbol.space == "shared" and not symbol.used:
-                continue  # it is another kernel's
-            if symbol.space == "global":
-                buffer = self.memory.allocate(symbol.name, symbol.size, align)
-                symbol.offset = buffer.start
-            elif symbol.space == "shared":
-                static = (static + align - 1) // align * align
-                symbol.offset = static
-                static += symbol.size
-            elif symbol.space == "local" and not symbol.framed:
-                align = max(align, 8)
-                local = (local + align - 1) // align * align
-                symbol.offset = local
-                local += symbol.size
-        dynamic = any(s.space == "dynamic" for s in used)
-        if shared or dynamic:
-            static = (static + 1023) // 1024 * 1024
-        for symbol in used:
-            if symbol.space == "dynamic":
-                symbol.offset = static
-        self.local_size = local
-        return static
-
-    def _lay_out_frames(self) -> None:
-        """Variables of recursive functions get offsets in a frame."""
-        for routine in self.program.routines.values():
-            if not self.program.recursive(routine):
-                continue
-            size = 0
-            for symbol in routine.variables:
-                if symbol.space == "local":
-                    align = max(symbol.align, 8)
-                    symbol.framed, symbol.offset = True, (size + align - 1) // align * align
-                    size = symbol.offset + symbol.size
-            routine.frame_size = max((size + FRAME - 1) // FRAME * FRAME, FRAME)
-
-    def _add_stack(self, stack: int | None) -> None:
-        """Local memory for frames and alloca, behind the variables."""
-        base = (self.local_size + FRAME - 1) // FRAME * FRAME
-        if stack is None:
-            stack = max(min(STACK, STACKS // (self.machine.warps * LANES)), 1 << 10)
-        if stack < 0:
-            raise EmulationError(f"a stack has no {stack} bytes")
-        self.machine.stack_base = base
-        self.local_size = base + stack
-
-    def _initialise(self) -> None:
-        for symbol in self.program.symbols:
-            if symbol.space in ("global", "const"):
-                data = image(self.program, symbol)
-                start = symbol.offset
-                self.memory.globals.bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
-
-    # -- decoding --------------------------------------------------------------------------------
-
-    def _decode(self, target: str, seed: int | None, trace: TextIO | None) -> Scheduler:
-        program, machine = self.program, self.machine
-        decoder = Decoder(program, machine, nvidia(target), self.settings)
-        count = len(program.code)
-        leaders: set[int] = set()
-        for placed in program.code:
-            if placed.ins.opcode[0] in ("bra", "brx"):
-                with statement(program, placed.ins):
-                    leaders.update(targets(program, placed.ins, placed.scope))
-        code = DecodedCode([None] * count, {}, leaders, {}, set())
-        scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
-        control = Control(decoder, scheduler, polling_edges(program))
-        self.watched = self._wgmma_registers(decoder)
-        at = 0
-        while at < count:
-            with statement(program, program.code[at].ins):
-                at += self._decode_from(at, decoder, control, code)
-        return scheduler
-
-    def _decode_from(self, at: int, decoder: Decoder, control: Control, code: DecodedCode) -> int:
-        """Decode the instruction at a position and those that are fused with it: how many."""
-        program, machine = self.program, self.machine
-        decoder.placed = placed = program.code[at]
-        ins = placed.ins
-        if ends_block(ins):
-            terminator = control.terminator(at)
-            for hook in overriding(machine.hooks, "wrap_terminator"):
-                terminator = hook.wrap_terminator(decoder, ins, terminator)
-            code.terminators[at] = terminator
-            return 1
-        if is_collective(ins):
-            code.collectives[at] = needs(decoder, ins)
-        if needs_warpgroup(ins):
-            code.warpgroups.add(at)
-        if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
-            group = [ins]
-            while (
-                at + len(group) < len(program.code)
-                and at + len(group) not in code.leaders
-                and fusible(decoder, group, program.code[at + len(group)].ins)
-                and program.code[at + len(group)].scope is placed.scope
-            ):
-                group.append(program.code[at + len(group)].ins)
-            step = instrument(decoder, group, mma_group(decoder, group))
-            code.steps[at] = self._watched(decoder, step, group)
-            return len(group)
-        code.steps[at] = self._step(decoder, control, at)
-        return 1
-
-    def _step(self, decoder: Decoder, control: Control, at: int) -> Step:
-        placed = self.program.code[at]
-        ins = placed.ins
-        if ins.opcode[0] == RESULTS:
-            step = instrument(decoder, [ins], control.calls.end(ins))
-        else:
-            step = instrument(decoder, [ins], step_of(decoder, placed))
-        if ins.guard is not None:
-            row = decoder.row(ins, ins.guard.register, "pred")
-            step = guarded(step, row, ins.guard.negated)
-            for hook in overriding(self.machine.hooks, "wrap_guard"):
-                step = hook.wrap_guard(decoder, ins, step)
-        return step if ins.opcode[0] == "wgmma" else self._watched(decoder, step, [ins])
-
-    def _watched(self, decoder: Decoder, step: Step, group: list[tree.Instruction]) -> Step:
-        """Steps that use registers of some wgmma look whether they may."""
-        if not len(self.watched):
-            return step
-        touched = registers_of(decoder, [o for i in group for o in i.operands])
-        touched = np.intersect1d(touched, self.watched)
-        if not len(touched):
-            return step
-        first = [i.operands[0] for i in group if i.operands]
-        written = registers_of(decoder, [o for o in first if not isinstance(o, tree.Address)])
-        written = np.intersect1d(written, self.watched)
-        return self.machine.wgmma.watch(step, touched, written, group[0].mnemonic)
-
-    def _wgmma_registers(self, decoder: Decoder) -> npt.NDArray[np.intp]:
-        """The registers that any wgmma uses for its accumulator or A."""
-        found: list[npt.NDArray[np.intp]] = [np.zeros(0, np.intp)]
-        for placed in self.program.code:
-            if needs_warpgroup(placed.ins):
-                decoder.placed = placed
-                found.append(registers_of(decoder, placed.ins.operands[:2]))
-        return np.unique(np.concatenate(found))
 
     # -- running -----------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fragir.emulator.launch.targets import runs, split
 from fragir.emulator.machine.state import Dim3
-from fragir.emulator.program.program import Program, Symbol
+from fragir.emulator.program.entities import Symbol
+from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.ptx import machines, tree
 

@@ -10,7 +10,8 @@ import numpy as np
 from fragir.emulator.launch.parameters import arrays_of
 from fragir.emulator.launch.storage import Array, bytes_of
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.program.program import Program, Symbol
+from fragir.emulator.program.entities import Symbol
+from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 
 _SHOWN = 8  # names in a message

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from fragir.emulator.program.entities import RESULTS, Placed, Register
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import split_call, targets
-from fragir.emulator.program.program import RESULTS, Placed, Program, Register
+from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
 #: First words whose first operand is no destination although it may be a register.

@@ -6,113 +6,26 @@ place, labels become positions. Functions that the kernel can reach follow it in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from fragir.emulator.numbers.types import DTYPES
 from fragir.emulator.program.declarations import functions_twice, problem, twice
-from fragir.emulator.program.expressions import binary
+from fragir.emulator.program.entities import (
+    RESULTS,
+    Entity,
+    Placed,
+    Register,
+    Routine,
+    Scope,
+    Symbol,
+    type_size,
+)
+from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """Row `index` of the register file of that width (bits; predicates are 1 wide).
-
-    A register of 128 bits is two neighbouring rows of the file of 64 bits, the low half first.
-    """
-
-    width: int
-    index: int
-    kind: str
-
-    @property
-    def halves(self) -> tuple[Register, ...]:
-        """The rows that it is made of."""
-        if self.width != 128:
-            return (self,)
-        return Register(64, self.index, "b64"), Register(64, self.index + 1, "b64")
-
-
-@dataclass(slots=True)
-class Symbol:
-    """A variable, parameter or function. `offset` counts within its space once it is placed.
-
-    `space`: global, const, shared, dynamic (extern shared), local, param (of the kernel), or
-    function (then `offset` is its number).
-    """
-
-    name: str
-    space: str
-    size: int
-    align: int
-    declaration: tree.Declaration | None = None
-    variable: tree.Variable | None = None
-    offset: int = -1
-    #: Of a recursive function: `offset` counts from the frame of the call.
-    framed: bool = False
-    #: Whether anything that the kernel can reach names it.
-    used: bool = False
-
-
-Entity = Register | Symbol
-
-WARP_SIZE = 32
 LARGEST = 1 << 40  # bytes of a variable; what fits the machine it runs on is another question
-#: Opcode of the pseudo instruction behind every call that copies the results.
-RESULTS = "results of call"
-
-
-@dataclass(slots=True)
-class Scope:
-    """The names of one function, block or module; inner scopes hide outer ones."""
-
-    parent: Scope | None
-    function: Routine | None
-    names: dict[str, Entity] = field(default_factory=dict[str, Entity])
-    ranges: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
-    labels: dict[str, int] = field(default_factory=dict[str, int])
-    targets: dict[str, tuple[tree.Name, ...]] = field(
-        default_factory=dict[str, tuple[tree.Name, ...]]
-    )
-    prototypes: dict[str, tree.CallPrototype] = field(default_factory=dict[str, tree.CallPrototype])
-
-    def chain(self) -> Iterator[Scope]:
-        scope: Scope | None = self
-        while scope is not None:
-            yield scope
-            scope = scope.parent
-
-
-@dataclass(slots=True)
-class Routine:
-    """A kernel or function in the flat list: instructions [start, end)."""
-
-    name: str
-    node: tree.Function
-    start: int = -1
-    end: int = -1
-    parameters: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
-    returns: list[Symbol | Register] = field(default_factory=list[Symbol | Register])
-    #: What its body declares: an activation has its own of each.
-    registers: list[Register] = field(default_factory=list[Register])
-    variables: list[Symbol] = field(default_factory=list[Symbol])
-    frame_size: int = 0  # bytes of the frame of a recursive function
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """One instruction of the flat list with the scope its names are looked up in."""
-
-    ins: tree.Instruction
-    scope: Scope
-
-
-def type_size(kind: str) -> int:
-    """Bytes of a PTX type in memory."""
-    return 16 if kind == "b128" else max(DTYPES[kind][1], 8) // 8
 
 
 class Program:
@@ -453,46 +366,10 @@ class Program:
 
     def constant(self, node: tree.Operand) -> int:
         """The value of a constant expression; FragirError where it is none."""
-        value = self.constant_or_none(node)
+        value = constant_or_none(node)
         if value is None:
             raise self.error("a constant is expected here", node.at)
         return value
-
-    def constant_or_none(self, node: tree.Operand) -> int | None:
-        match node:
-            case tree.Integer():
-                return node.value
-            case tree.Name(text="WARP_SZ"):
-                return WARP_SIZE
-            case tree.Parens(elements=(inner,)):
-                return self.constant_or_none(inner)
-            case tree.Cast():
-                return self.constant_or_none(node.operand)
-            case tree.Unary():
-                inner_value = self.constant_or_none(node.operand)
-                if inner_value is None:
-                    return None
-                return {
-                    "-": -inner_value,
-                    "+": inner_value,
-                    "~": ~inner_value,
-                    "!": int(not inner_value),
-                }[node.operator]
-            case tree.Binary():
-                left, right = (
-                    self.constant_or_none(node.left),
-                    self.constant_or_none(node.right),
-                )
-                if left is None or right is None:
-                    return None
-                return binary(node.operator, left, right)
-            case tree.Conditional():
-                condition = self.constant_or_none(node.condition)
-                if condition is None:
-                    return None
-                return self.constant_or_none(node.then if condition else node.otherwise)
-            case _:
-                return None
 
 
 def _labels(targets: tree.BranchTargets) -> tuple[tree.Name, ...]:

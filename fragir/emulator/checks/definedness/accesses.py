@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.dataflow import Roles
-    from fragir.emulator.program.program import Register
+    from fragir.emulator.program.entities import Register
 
 
 class Accesses:

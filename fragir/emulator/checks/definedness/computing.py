@@ -26,7 +26,7 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.program.dataflow import Roles
-    from fragir.emulator.program.program import Register
+    from fragir.emulator.program.entities import Register
 
 _VOTES = {"vote", "match", "redux"}
 

@@ -28,8 +28,9 @@ from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles, registers
+from fragir.emulator.program.entities import RESULTS
 from fragir.emulator.program.flow import split_call
-from fragir.emulator.program.program import RESULTS, Program
+from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
 if TYPE_CHECKING:

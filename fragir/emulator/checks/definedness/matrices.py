@@ -12,7 +12,7 @@ from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.instructions.warp_matrix import whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, expand
 from fragir.emulator.machine.lanes import LANES, Mask, Step
-from fragir.emulator.program.program import Register
+from fragir.emulator.program.entities import Register
 from fragir.ptx import tree
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from fragir.emulator.checks.definedness.spreading import full
 from fragir.emulator.checks.planes import Plane
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.program.dataflow import dataflow
-from fragir.emulator.program.program import RESULTS, Program, Register
+from fragir.emulator.program.entities import RESULTS, Register
+from fragir.emulator.program.program import Program
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine

@@ -15,7 +15,8 @@ from fragir.ptx import tree
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import MemoryOperand
     from fragir.emulator.machine.machine import Machine
-    from fragir.emulator.program.program import Program, Register
+    from fragir.emulator.program.entities import Register
+    from fragir.emulator.program.program import Program
 
 KIND = "uninitialised"
 

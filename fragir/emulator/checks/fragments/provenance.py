@@ -22,7 +22,9 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import I64, kind_of, width_of
 from fragir.emulator.program.dataflow import Roles, dataflow
-from fragir.emulator.program.program import RESULTS, Program, Register
+from fragir.emulator.program.entities import RESULTS, Register
+from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -127,7 +129,7 @@ class Provenance:
         return None
 
     def _literal(self, ins: tree.Instruction, index: int) -> int | None:
-        return self.program.constant_or_none(ins.operands[index])
+        return constant_or_none(ins.operands[index])
 
     def _carries(self, ins: tree.Instruction) -> bool:
         if ins.opcode[0] in _LOGIC:

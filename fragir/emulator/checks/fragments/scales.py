@@ -14,6 +14,7 @@ from fragir.emulator.checks.fragments.reports import Reports
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.numbers.types import I64
+from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.tensor_cores import Mma
 from fragir.ptx import tree
 
@@ -40,7 +41,7 @@ class Scales:
                     continue
                 rows = [PlaneDecoder(d, plane).source(ins, index, "u32") for plane in planes]
                 chosen = d.vector(ins.operands[index + 1])
-                byte, thread = (d.program.constant_or_none(e) or 0 for e in chosen)
+                byte, thread = (constant_or_none(e) or 0 for e in chosen)
                 select = byte, thread
                 steps.append(partial(self._look, ins, op, name, rows, select))
         return steps

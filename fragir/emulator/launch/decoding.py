@@ -1,0 +1,129 @@
+"""From a program to steps on a machine: every statement is decoded once."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.checks.hooks import instrument, overriding
+from fragir.emulator.instructions.collective import is_collective, needs
+from fragir.emulator.instructions.control import Control, guarded
+from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.instructions.table import step_of
+from fragir.emulator.instructions.warp_matrix import fusible, mma_group
+from fragir.emulator.instructions.wgmma import needs_warpgroup, registers_of
+from fragir.emulator.machine.code import DecodedCode
+from fragir.emulator.machine.lanes import Step
+from fragir.emulator.machine.machine import Machine
+from fragir.emulator.machine.scheduler import Scheduler
+from fragir.emulator.machine.watch import Watch
+from fragir.emulator.program.entities import RESULTS
+from fragir.emulator.program.failure import statement
+from fragir.emulator.program.flow import ends_block, polling_edges, targets
+from fragir.emulator.program.program import Program
+from fragir.emulator.tensor_cores.types import Settings
+from fragir.ptx import tree
+from fragir.ptx.machines import nvidia
+
+
+class Decoding:
+    """Decodes one program for one machine, checks and all."""
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        target: str,
+        settings: Settings,
+        watch: Watch,
+    ) -> None:
+        self.program, self.machine = program, machine
+        self.decoder = Decoder(program, machine, nvidia(target), settings)
+        self.watch = watch
+        self.watched = self._wgmma_registers()
+
+    def scheduler(self, seed: int | None, trace: TextIO | None) -> Scheduler:
+        """Decodes the whole program; the scheduler that runs it."""
+        program, machine = self.program, self.machine
+        count = len(program.code)
+        leaders: set[int] = set()
+        for placed in program.code:
+            if placed.ins.opcode[0] in ("bra", "brx"):
+                with statement(program, placed.ins):
+                    leaders.update(targets(program, placed.ins, placed.scope))
+        code = DecodedCode([None] * count, {}, leaders, {}, set())
+        scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
+        control = Control(self.decoder, scheduler, polling_edges(program))
+        at = 0
+        while at < count:
+            with statement(program, program.code[at].ins):
+                at += self._decode_from(at, control, code)
+        return scheduler
+
+    def _decode_from(self, at: int, control: Control, code: DecodedCode) -> int:
+        """Decode the instruction at a position and those that are fused with it: how many."""
+        program, machine, decoder = self.program, self.machine, self.decoder
+        decoder.placed = placed = program.code[at]
+        ins = placed.ins
+        if ends_block(ins):
+            terminator = control.terminator(at)
+            for hook in overriding(machine.hooks, "wrap_terminator"):
+                terminator = hook.wrap_terminator(decoder, ins, terminator)
+            code.terminators[at] = terminator
+            return 1
+        if is_collective(ins):
+            code.collectives[at] = needs(decoder, ins)
+        if needs_warpgroup(ins):
+            code.warpgroups.add(at)
+        if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
+            group = [ins]
+            while (
+                at + len(group) < len(program.code)
+                and at + len(group) not in code.leaders
+                and fusible(decoder, group, program.code[at + len(group)].ins)
+                and program.code[at + len(group)].scope is placed.scope
+            ):
+                group.append(program.code[at + len(group)].ins)
+            step = instrument(decoder, group, mma_group(decoder, group))
+            code.steps[at] = self._watched(step, group)
+            return len(group)
+        code.steps[at] = self._step(control, at)
+        return 1
+
+    def _step(self, control: Control, at: int) -> Step:
+        decoder, placed = self.decoder, self.program.code[at]
+        ins = placed.ins
+        if ins.opcode[0] == RESULTS:
+            step = instrument(decoder, [ins], control.calls.end(ins))
+        else:
+            step = instrument(decoder, [ins], step_of(decoder, placed))
+        if ins.guard is not None:
+            row = decoder.row(ins, ins.guard.register, "pred")
+            step = guarded(step, row, ins.guard.negated)
+            for hook in overriding(self.machine.hooks, "wrap_guard"):
+                step = hook.wrap_guard(decoder, ins, step)
+        return step if ins.opcode[0] == "wgmma" else self._watched(step, [ins])
+
+    def _watched(self, step: Step, group: list[tree.Instruction]) -> Step:
+        """Steps that use registers of some wgmma look whether they may."""
+        if not len(self.watched):
+            return step
+        touched = registers_of(self.decoder, [o for i in group for o in i.operands])
+        touched = np.intersect1d(touched, self.watched)
+        if not len(touched):
+            return step
+        first = [i.operands[0] for i in group if i.operands]
+        written = registers_of(self.decoder, [o for o in first if not isinstance(o, tree.Address)])
+        written = np.intersect1d(written, self.watched)
+        return self.machine.wgmma.watch(step, touched, written, group[0].mnemonic)
+
+    def _wgmma_registers(self) -> npt.NDArray[np.intp]:
+        """The registers that any wgmma uses for its accumulator or A."""
+        found: list[npt.NDArray[np.intp]] = [np.zeros(0, np.intp)]
+        for placed in self.program.code:
+            if needs_warpgroup(placed.ins):
+                self.decoder.placed = placed
+                found.append(registers_of(self.decoder, placed.ins.operands[:2]))
+        return np.unique(np.concatenate(found))
