@@ -10,7 +10,7 @@ import pytest
 from tests.extending.installed import Result, install, run
 
 PACKAGE = Path(__file__).with_name("toys")
-RIGHT = ("row_sum", "together", "transpose")
+RIGHT = ("reversed", "row_sum", "together", "transpose")
 ON = ("--on", "emulator")
 # mistake: the line it is told at, and what is told
 MISTAKES = {

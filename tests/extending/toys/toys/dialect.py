@@ -5,14 +5,26 @@ from xdsl.ir import Dialect
 from . import attached as attached  # what toy.negated means
 from .mistakes import WrongOp
 from .others import NegatedOp
-from .right import ApplyOp, DoubleOp, RowSumOp, ScribbleOp, SettledOp, ThreadsOp, TransposeOp
+from .right import (
+    ApplyOp,
+    BrevOp,
+    DoubleOp,
+    ReversedOp,
+    RowSumOp,
+    ScribbleOp,
+    SettledOp,
+    ThreadsOp,
+    TransposeOp,
+)
 
 TOY = Dialect(
     "toy",
     [
         ApplyOp,
+        BrevOp,
         DoubleOp,
         NegatedOp,
+        ReversedOp,
         RowSumOp,
         ScribbleOp,
         SettledOp,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, FloatAttr, MemRefType, f32
+from xdsl.dialects.builtin import Float32Type, FloatAttr, MemRefType, f32, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -236,3 +236,40 @@ class ScribbleOp(IRDLOperation, interfaces.LaneInterface, interfaces.MemoryInter
     def lower_to_lanes(self, lanes: Any) -> None:
         one = lanes.insert(arith.ConstantOp(FloatAttr(1.0, f32))).result
         lanes.insert(ptx.StoreOp(one, lanes.memory(self.memory).pointer, 0))
+
+
+@irdl_op_definition
+class BrevOp(IRDLOperation, interfaces.PtxInterface):
+    """`brev.b32`, which fragir's lane level lacks: PTX ISA 9.2, section 9.7.1.17."""
+
+    name = "toy.brev"
+    source = operand_def(i32)
+    result = result_def(i32)
+    assembly_format = "$source attr-dict"
+
+    def __init__(self, source: SSAValue):
+        super().__init__(operands=[source], result_types=[i32])
+
+    def write_ptx(self, text: Any) -> None:
+        (register,) = text.define(self.result)
+        text.emit("brev.b32", register, text.register(self.source))
+
+
+@irdl_op_definition
+class ReversedOp(OneLayout, interfaces.ReferenceInterface):
+    """The bits of each i32 the other way round."""
+
+    name = "toy.reversed"
+
+    def lower_to_lanes(self, lanes: Any) -> None:
+        elements = lanes.elements(self.source)
+        lanes.bind(self.result, [lanes.insert(BrevOp(x)).result for x in elements])
+
+    def evaluate(self, run: Any) -> None:
+        import numpy as np
+
+        from fragir.reference.bounded import exactly
+
+        bits = [run[self.source].value >> i & 1 for i in range(32)]
+        turned = sum(bit << (31 - i) for i, bit in enumerate(bits))
+        run[self.result] = exactly(np.asarray(turned).astype(np.int32).astype(np.int64))
