@@ -36,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -319,23 +319,13 @@ class Copy:
             return None
         file = self.root / relative(mutant.path)
         text = file.read_text()
-        chosen = self.folder / "tests.txt"
-        chosen.write_text("".join(f"{reach.tests[test]}\n" for test in tests))
+        names = [reach.tests[test] for test in tests]
         limit = int(60 + 3 * sum(reach.seconds[test] for test in tests))
-        command = [sys.executable, "-m", "pytest", "-x", "-q", *PYTEST, f"@{chosen}"]
-        environment = {**os.environ, "PYTHONPATH": str(self.root)}
         try:
             self._write(file, ast.unparse(mutant.tree()))
-            done = subprocess.run(
-                ["sh", "-c", f'ulimit -t {limit}; exec "$@"', "sh", *command],
-                cwd=self.root,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=6 * limit + 600,
-                check=False,
-            )
+            done = self._pytest(names, limit)
+            if done.returncode == pytest.ExitCode.USAGE_ERROR:  # other parameters, other names
+                done = self._pytest(dict.fromkeys(n.partition("::")[0] for n in names), limit)
         except subprocess.TimeoutExpired:
             return "too long"
         finally:
@@ -344,6 +334,22 @@ class Copy:
             return None
         failed = [x for x in done.stdout.splitlines() if x.startswith(("FAILED ", "ERROR "))]
         return failed[0].split(" - ")[0] if failed else done.stdout.strip()[-200:] or "killed"
+
+    def _pytest(self, tests: Iterable[str], limit: int) -> subprocess.CompletedProcess[str]:
+        """Runs tests, at most so many seconds of CPU time in one process."""
+        chosen = self.folder / "tests.txt"
+        chosen.write_text("".join(f"{test}\n" for test in tests))
+        command = [sys.executable, "-m", "pytest", "-x", "-q", *PYTEST, f"@{chosen}"]
+        return subprocess.run(
+            ["sh", "-c", f'ulimit -t {limit}; exec "$@"', "sh", *command],
+            cwd=self.root,
+            env={**os.environ, "PYTHONPATH": str(self.root)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=6 * limit + 600,
+            check=False,
+        )
 
     @staticmethod
     def _write(file: Path, text: str) -> None:
