@@ -181,7 +181,9 @@ _LD_ST: tuple[Rule, ...] = (
     apart("relaxed acquire release volatile mmio", "ca cg cs lu cv wb wt"),
     apart("volatile mmio", f"{L1} {HINT}"),
     apart(L1, "ca cg cs lu cv wb wt local const shared shared::cta shared::cluster"),
+    apart(L1, "param param::entry param::func"),
     apart(f"L2::64B L2::128B L2::256B {HINT}", "local const shared shared::cta shared::cluster"),
+    apart(f"L2::64B L2::128B L2::256B {HINT}", "param param::entry param::func"),
     apart("mmio", "v2 v4 v8 L2::64B L2::128B L2::256B shared shared::cta shared::cluster"),
     needs("mmio", "sys"),
     needs("mmio", "relaxed"),
@@ -208,7 +210,10 @@ OPCODES: tuple[Opcode, ...] = (
     ),
     Opcode(
         "ldu",
-        "{.global}{.v2|v4}.VALUE d, [a]",
+        """
+        {.global}{.v2}.VALUE d, [a]
+        {.global}.v4.b8|b16|b32|u8|u16|u32|s8|s16|s32|f32 d, [a]
+        """,
         load,
         rules=(width,),
         bits="load",

@@ -163,13 +163,43 @@ def restore_stack(d: Decoder, ins: Instruction) -> Step:
 
 
 _WHERE = "SPACE|const|param|param::entry"
+_GENERIC = "generic addresses have 64 bits here"
+_SIGNED = "signed addresses are not documented"
 
 OPCODES: tuple[Opcode, ...] = (
     Opcode("alloca", ".u32|u64 d, size{, align}", allocate),
     Opcode("stacksave", ".u32|u64 d", save_stack),
     Opcode("stackrestore", ".u32|u64 a", restore_stack),
-    *(Opcode(n, f".{_WHERE}.u32|u64 d, a", convert, address="same") for n in ("cvta", "cvta.to")),
-    Opcode("isspacep", f".{_WHERE} d:pred, a", is_space),
-    Opcode("mapa", "{.shared::cluster}.u32|u64 d, a, b", in_block, address="same"),
-    Opcode("getctarank", "{.shared::cluster}.u32|u64 d, a", rank, address="number"),
+    *(
+        Opcode(
+            name,
+            f".{_WHERE}.u64 d, a\n.{_WHERE}.u32 d, a ! {_GENERIC}",
+            convert,
+            address="same",
+        )
+        for name in ("cvta", "cvta.to")
+    ),
+    Opcode("isspacep", f".{_WHERE} d:pred, a:u64", is_space),
+    Opcode(
+        "mapa",
+        f"""
+        .shared::cluster.u32|u64 d, a, b
+        .u64 d, a, b
+        .u32 d, a, b ! {_GENERIC}
+        {{.shared::cluster}}.s32|s64 d, a, b ! {_SIGNED}
+        """,
+        in_block,
+        address="same",
+    ),
+    Opcode(
+        "getctarank",
+        f"""
+        .shared::cluster.u32|u64 d:u32, a
+        .u64 d:u32, a
+        .u32 d:u32, a ! {_GENERIC}
+        {{.shared::cluster}}.s32|s64 d:u32, a ! {_SIGNED}
+        """,
+        rank,
+        address="number",
+    ),
 )

@@ -53,6 +53,8 @@ def _issue(d: Decoder, ins: Instruction) -> Step:
             raise d.error(ins, f"{ins.mnemonic} cannot take {given} of {size} bytes")
         if ignore is None:
             given_row = d.row(ins, operand, "u32")
+    if hint:
+        d.source(ins, d.count(ins) - 1, "b64")
     machine = d.machine
     memory = machine.memory
 
@@ -136,6 +138,7 @@ def _wait_bulk(d: Decoder, ins: Instruction) -> Step:
 
 _REDUCES = "and|or|xor|add|inc|dec|min|max"
 _NUMBERS = "b32|b64|u32|s32|u64|s64|f16|bf16|f32|f64"
+_SCOPED = "what its scope does is not documented"
 _WIDE = "the wide modes of im2col are described by figures only"
 
 OPCODES: tuple[Opcode, ...] = (
@@ -157,13 +160,17 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("cp.async.bulk.prefetch.L2", ".global{.HINT} [a], size{, p?HINT}", bulk, bits="copy"),
     Opcode(
         "cp.async.bulk",
-        """
-        .shared::cta.global.TX{.ignore_oob}{.HINT}\
-            [a], [b], size{, left?ignore_oob}{, right?ignore_oob}, [m]{, p?HINT}
-        .shared::cluster.global.TX{.MULTI}{.HINT} [a], [b], size, [m]{, blocks?MULTI}{, p?HINT}
+        f"""
+        .shared::cta.global.TX{{.ignore_oob}}{{.HINT}}\
+            [a], [b], size{{, left?ignore_oob}}{{, right?ignore_oob}}, [m]{{, p?HINT}}
+        .shared::cluster.global.TX{{.MULTI}}{{.HINT}} [a], [b], size, [m]{{, c?MULTI}}{{, p?HINT}}
         .shared::cluster.shared::cta.TX [a], [b], size, [m]
-        .global.shared::cta.bulk_group{.HINT}{.cp_mask}\
-            [a], [b], size{, p?HINT}{, mask?cp_mask}
+        .global.shared::cta.bulk_group{{.HINT}}{{.cp_mask}}\
+            [a], [b], size{{, p?HINT}}{{, mask?cp_mask}}
+        .shared::cta|shared::cluster.global|shared::cta.SCOPE.TX{{.ignore_oob|MULTI}}{{.HINT}}\
+            ... ! {_SCOPED}
+        .global.shared::cta.SCOPE.bulk_group{{.HINT}}{{.cp_mask}}\
+            ... ! {_SCOPED}
         """,
         bulk,
         bits="copy",
@@ -174,6 +181,9 @@ OPCODES: tuple[Opcode, ...] = (
         .shared::cluster.shared::cta.TX.{_REDUCES}.b32|u32|s32|u64 [a], [b], size, [m]
         .global.shared::cta.bulk_group.{_REDUCES}{{.noftz}}{{.HINT}}.{_NUMBERS}\
             [a], [b], size{{, p?HINT}}
+        .shared::cluster.shared::cta.SCOPE.TX.{_REDUCES}.b32|u32|s32|u64 ... ! {_SCOPED}
+        .global.shared::cta.SCOPE.bulk_group.{_REDUCES}{{.noftz}}{{.HINT}}.{_NUMBERS}\
+            ... ! {_SCOPED}
         """,
         bulk,
         bits="copy",

@@ -74,7 +74,7 @@ def reduce(d: Decoder, ins: Instruction) -> Step:
         None,
     )
     function = None if word is None else operator(word, kind)
-    wide = kind == "u64" and word == "add"
+    wide = kind in ("u64", "s64") and word == "add"
     if function is None or (width_of(kind) != 32 and not wide) or kind[0] == "f":
         raise d.error(ins, f"there is no {ins.mnemonic}")
     (row,) = operand_rows(d, ins, 1, kind, 1)
@@ -194,11 +194,19 @@ def _refuse(bad: Any, address: Any, reason: str) -> None:
         raise AccessFault(reason, int(address[index]), index)
 
 
+_UNDOCUMENTED = "what it does without .release or an mbarrier is not documented"
+
 OPCODES: tuple[Opcode, ...] = (
     Opcode("st.bulk", "{.weak}{.shared::cta} [a], size, b", fill, bits="fill", access="store"),
     Opcode(
         "st.async",
-        "{.weak}{.shared::cluster}.TX{.v2|v4}.b32|b64|u32|u64|s32|s64|f32|f64 [a], b, [m]",
+        f"""
+        {{.weak}}{{.shared::cluster}}.TX{{.v2|v4}}.b32|b64|u32|u64|s32|s64|f32|f64 [a], b, [m]
+        {{.weak}}{{.shared::cluster}}.TX.b128 [a], b, [m] ! {_UNDOCUMENTED}
+        {{.weak}}{{.shared::cluster}}.TX{{.v2|v4}}.VALUE [a], b ! {_UNDOCUMENTED}
+        {{.weak}}{{.global}}.VALUE [a], b ! {_UNDOCUMENTED}
+        .gpu|sys{{.global}}.VALUE [a], b ! {_UNDOCUMENTED}
+        """,
         store,
         rules=(width,),
         bits="store later",
@@ -214,14 +222,22 @@ OPCODES: tuple[Opcode, ...] = (
     ),
     Opcode(
         "red.async",
-        ".relaxed.cluster{.shared::cluster}.TX.inc|dec|min|max|and|or|xor|add.u32|s32|b32|u64|s64"
-        " [a], b, [m]",
+        f"""
+        .relaxed.cluster{{.shared::cluster}}.TX.inc|dec|min|max|add.u32 [a], b, [m]
+        .relaxed.cluster{{.shared::cluster}}.TX.min|max|add.s32 [a], b, [m]
+        .relaxed.cluster{{.shared::cluster}}.TX.and|or|xor.b32 [a], b, [m]
+        .relaxed.cluster{{.shared::cluster}}.TX.add.u64|s64 [a], b, [m]
+        .relaxed.cluster{{.shared::cluster}}.TX.add.u32|s32|u64|s64 [a], b ! {_UNDOCUMENTED}
+        .relaxed.cluster{{.shared::cluster}}.TX.min|max.u32|s32 [a], b ! {_UNDOCUMENTED}
+        .relaxed.cluster{{.shared::cluster}}.TX.inc|dec.u32 [a], b ! {_UNDOCUMENTED}
+        .relaxed.cluster{{.shared::cluster}}.TX.and|or|xor.b32 [a], b ! {_UNDOCUMENTED}
+        """,
         reduce,
         bits="store later",
     ),
     Opcode(
         "red.async",
-        "{.mmio}.release.gpu|sys{.global}.add.u32|s32|b32|u64|s64 [a], b",
+        "{.mmio}.release.gpu|sys{.global}.add.u32|s32|u64|s64 [a], b",
         atomics.atomic,
         rules=(needs("mmio", "sys"),),
         bits="atomic",

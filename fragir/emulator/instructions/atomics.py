@@ -223,17 +223,40 @@ def act(
     return old.reshape(*positions.shape, *more)
 
 
-_KINDS = "VALUE|f16|f16x2|bf16|bf16x2"
-_VECTORS = apart(f"v2 v4 v8 {HINT}", "shared shared::cta shared::cluster")
+_HALVES = "f16|f16x2|bf16|bf16x2"
+
+
+def _operations(front: str, operands: str, exchanges: bool) -> str:
+    """Which operation goes with which type; `front`: the words before them."""
+    more = f"""
+        {front}.exch{{.HINT}}.b32|b64|b128 {operands}{{, p?HINT}}
+        {front}.cas{{.HINT}}.b32|b64 {operands}, c{{, p?HINT}}
+        {front}.cas.b16|b128 {operands}, c
+    """
+    many = front.replace("|SHARED", "")
+    return f"""
+        {front}.and|or|xor{{.HINT}}.b32|b64 {operands}{{, p?HINT}}
+        {front}.inc|dec{{.HINT}}.u32 {operands}{{, p?HINT}}
+        {front}.min|max{{.HINT}}.u32|s32|u64|s64 {operands}{{, p?HINT}}
+        {front}.add{{.HINT}}.u32|s32|u64|f32|f64 {operands}{{, p?HINT}}
+        {front}.add.noftz{{.HINT}}.{_HALVES} {operands}{{, p?HINT}}
+        {many}.add{{.HINT}}.v2|v4.f32 {operands}{{, p?HINT}}
+        {many}.add|min|max.noftz{{.HINT}}.v2|v4|v8.f16|bf16 {operands}{{, p?HINT}}
+        {many}.add|min|max.noftz{{.HINT}}.v2|v4.f16x2|bf16x2 {operands}{{, p?HINT}}
+        {more if exchanges else ""}
+    """
+
+
+_HINTED = apart(HINT, "shared shared::cta shared::cluster")
 
 OPCODES: tuple[Opcode, ...] = (
     Opcode(
         "atom",
-        "{.relaxed|acquire|release|acq_rel}{.SCOPE}{.global|SHARED}"
-        f".and|or|xor|cas|exch|add|inc|dec|min|max{{.noftz}}{{.HINT}}{{.v2|v4|v8}}.{_KINDS}"
-        " d, [a], b{, c?cas}{, p?HINT}",
+        _operations(
+            "{.relaxed|acquire|release|acq_rel}{.SCOPE}{.global|SHARED}", "d, [a], b", True
+        ),
         atomic,
-        rules=(_VECTORS,),
+        rules=(_HINTED,),
         bits="atomic",
         access="atomic",
         address="number",
@@ -242,11 +265,9 @@ OPCODES: tuple[Opcode, ...] = (
     ),
     Opcode(
         "red",
-        "{.relaxed|release}{.SCOPE}{.global|SHARED}"
-        f".and|or|xor|add|inc|dec|min|max{{.noftz}}{{.HINT}}{{.v2|v4|v8}}.{_KINDS}"
-        " [a], b{, p?HINT}",
+        _operations("{.relaxed|release}{.SCOPE}{.global|SHARED}", "[a], b", False),
         atomic,
-        rules=(_VECTORS,),
+        rules=(_HINTED,),
         bits="atomic",
         access="atomic",
     ),

@@ -153,6 +153,7 @@ _RESTRICTED = (
     needs("sync_restrict::shared::cta", "release"),
     needs(_ASYNC, "cluster"),
 )
+_GLOBAL = "what .global does there is not documented"
 _ONE_SIDE = "sync_restrict::shared::cluster|sync_restrict::shared::cta"
 
 OPCODES: tuple[Opcode, ...] = (
@@ -162,10 +163,7 @@ OPCODES: tuple[Opcode, ...] = (
     *_block_barrier("barrier.cta", "{.aligned}"),
     Opcode("barrier.cluster.arrive", "{.release|relaxed}{.aligned}", ends="barrier"),
     Opcode("barrier.cluster.wait", "{.acquire}{.aligned}", ends="barrier"),
-    *(
-        Opcode(f"{name}.warp.sync", " members", _meet, together="members")
-        for name in ("bar", "barrier")
-    ),
+    Opcode("bar.warp.sync", "members", _meet, together="members"),
     Opcode("membar", ".cta|gl|sys", _fence),
     Opcode("membar.proxy", ".alias", _fence),
     Opcode(
@@ -177,10 +175,20 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("fence.mbarrier_init", ".release.cluster", _fence),
     Opcode("fence.proxy.alias", "", _fence),
     Opcode("fence.proxy.async", "{.global|shared::cta|shared::cluster}", _fence),
-    Opcode("fence.proxy.tensormap::generic", ".release.SCOPE\n.acquire.SCOPE [a], size", _fence),
+    Opcode(
+        "fence.proxy.tensormap::generic",
+        f"""
+        .release.SCOPE
+        .acquire.SCOPE [a], size
+        .release.global.SCOPE ! {_GLOBAL}
+        .acquire.global.SCOPE [a], size ! {_GLOBAL}
+        """,
+        _fence,
+    ),
     Opcode(
         "fence.proxy.async::generic",
-        f".acquire|release.{_ONE_SIDE}.cluster",
+        f".acquire|release.{_ONE_SIDE}.cluster\n"
+        f".acquire|release.{_ONE_SIDE}.global.cluster ! {_GLOBAL}",
         _fence,
         rules=_RESTRICTED,
     ),

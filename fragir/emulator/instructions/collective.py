@@ -333,5 +333,8 @@ OPCODES: tuple[Opcode, ...] = (
         together="members",
         apart=True,
     ),
-    Opcode("setmaxnreg", ".inc|dec.sync.aligned.u32 n", set_registers, together="warp"),
+    *(
+        Opcode(f"setmaxnreg.{way}", ".sync.aligned.u32|s32 n", set_registers, together="warp")
+        for way in ("inc", "dec")
+    ),
 )

@@ -243,13 +243,18 @@ OPCODES: tuple[Opcode, ...] = (
     *(
         Opcode(
             f"mbarrier.{word}",
-            "{.expect_tx|noComplete}{.release|relaxed}{.cta|cluster}{.SHARED}.b64 d, [m]{, count}",
+            f"{more}{{.release|relaxed}}{{.cta|cluster}}{{.SHARED}}.b64 d, [m]{count}",
             _arrive,
             rules=(*_ORDER, apart("noComplete", "relaxed cluster shared::cluster")),
             bits="mbarrier",
             address="number",
         )
-        for word in ("arrive", "arrive_drop")
+        for name in ("arrive", "arrive_drop")
+        for word, more, count in (
+            (name, "", "{, count}"),
+            (name, ".noComplete", ", count"),
+            (f"{name}.expect_tx", "", ", bytes"),
+        )
     ),
     *(
         Opcode(

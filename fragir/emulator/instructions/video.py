@@ -96,7 +96,8 @@ def _finish(d: Decoder, ins: tree.Instruction, signed: bool, saturates: bool) ->
     low, width = _part(d, ins, part)
     secondary = next((w for w in ins.opcode[1:] if w in _SECONDARY), None)
     if (secondary is not None) + bool(part) != d.count(ins) - 3:
-        raise d.error(ins, f"{ins.mnemonic}: a third source goes with .add, .min, .max or a part")
+        text = "a third source that is neither combined (.add, .min, .max) nor merged into a part"
+        raise d.error(ins, f"{ins.mnemonic} is not emulated: {text}")
 
     def function(value: I64, c: Any) -> Any:
         if saturates:

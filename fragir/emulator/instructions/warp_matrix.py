@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.instructions.rules import apart, needs
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
@@ -377,15 +378,23 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
 
 _WARP: dict[str, Any] = {"together": "warp"}
 _MATRIX: dict[str, Any] = {"bits": "matrix", "address": "number", "apart": True, **_WARP}
+_FLAGS = (
+    needs("xor and", "popc"),
+    needs("popc", "b1"),
+    needs("rn rz rm rp", "f64"),
+    needs("scale_vec::1X scale_vec::2X scale_vec::4X", "block_scale"),
+)
+_NO_FLAGS = apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp")
 
-#: The words are read where the operation is built (`tensor_cores/opcode.py`).
+#: The words of mma and wmma are read where the operation is built (`tensor_cores/opcode.py`).
 OPCODES: tuple[Opcode, ...] = (
-    Opcode("mma", "... d, ...", _mma, **_MATRIX),
-    Opcode("wmma.mma", "... d, a, b, c", _wmma, **_MATRIX),
+    Opcode("mma", "... d, ...", _mma, rules=_FLAGS, **_MATRIX),
+    Opcode("wmma.mma", "... d, a, b, c", _wmma, rules=_FLAGS, **_MATRIX),
     Opcode(
         "wmma.load",
         "... d, [a]{, stride}",
         _wmma,
+        rules=(_NO_FLAGS,),
         bits="load fragment",
         access="load",
         address="number",
@@ -396,13 +405,19 @@ OPCODES: tuple[Opcode, ...] = (
         "wmma.store",
         "... [a], b{, stride}",
         _wmma,
+        rules=(_NO_FLAGS,),
         bits="store fragment",
         access="store",
         **_WARP,
     ),
     Opcode(
         "ldmatrix",
-        "... d, [a]",
+        """
+        .sync.aligned.m8n8.x1|x2|x4{.trans}{.OWN}.b16 d, [a]
+        .sync.aligned.m16n16.x1|x2.trans{.OWN}.b8 d, [a]
+        .sync.aligned.m16n16.x1|x2.trans{.OWN}.b8x16.b6x16_p32|b4x16_p64 d, [a]
+        .sync.aligned.m8n16.x1|x2|x4{.OWN}.b8x16.b6x16_p32|b4x16_p64 d, [a]
+        """,
         _load_matrix,
         bits="load",
         access="load",
@@ -410,6 +425,22 @@ OPCODES: tuple[Opcode, ...] = (
         apart=True,
         **_WARP,
     ),
-    Opcode("stmatrix", "... [a], b", _store_matrix, bits="store", access="store", **_WARP),
-    Opcode("movmatrix", "... d, a", _move_matrix, bits=Moves((), always), **_WARP),
+    Opcode(
+        "stmatrix",
+        """
+        .sync.aligned.m8n8.x1|x2|x4{.trans}{.OWN}.b16 [a], b
+        .sync.aligned.m16n8.x1|x2|x4.trans{.OWN}.b8 [a], b
+        """,
+        _store_matrix,
+        bits="store",
+        access="store",
+        **_WARP,
+    ),
+    Opcode(
+        "movmatrix",
+        ".sync.aligned.m8n8.trans.b16 d:b32, a:b32",
+        _move_matrix,
+        bits=Moves((), always),
+        **_WARP,
+    ),
 )

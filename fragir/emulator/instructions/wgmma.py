@@ -170,7 +170,7 @@ _ALL: dict[str, Any] = {"bits": "wgmma", "together": "warp"}
 
 OPCODES: tuple[Opcode, ...] = (
     Opcode("wgmma.mma_async", "... d, ...", _mma, accumulates=True, apart=True, **_ALL),
-    Opcode("wgmma.fence", ".sync.aligned", _fence, **_ALL),
-    Opcode("wgmma.commit_group", ".sync.aligned", _commit, **_ALL),
-    Opcode("wgmma.wait_group", ".sync.aligned n", _wait, **_ALL),
+    Opcode("wgmma.fence", ".sync{.aligned}", _fence, **_ALL),
+    Opcode("wgmma.commit_group", ".sync{.aligned}", _commit, **_ALL),
+    Opcode("wgmma.wait_group", ".sync{.aligned} n", _wait, **_ALL),
 )

@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from fragir.emulator.program.syntax import Line, Reading, Words, lines
+from fragir.emulator.program.syntax import REPEATED, Line, Reading, Words, lines
 from fragir.ptx.tree import Instruction
 
 #: From a decoder and an instruction to its step.
@@ -207,13 +207,15 @@ class Opcodes:
             return Found(None, opcode, *self._unknown(opcode))
         length = max(len(r.head) for r in named)
         given = frozenset(opcode)
+        name = opcode[:length]
+        rest = [w for w in opcode[length:] if w not in REPEATED or w not in name]
         nearest: tuple[Opcode, Reading, str] | None = None
         fitting: list[tuple[Opcode, Reading]] = []
         for row in named:
             if len(row.head) < length:
                 continue
             for line in row.box:
-                reading = line.read(opcode[length:])
+                reading = line.read(rest)
                 broken = next((t for rule in row.rules if (t := rule(given))), "")
                 if not reading.problems and not broken:
                     if operands in line.counts(given):

@@ -59,14 +59,16 @@ SETS: dict[str, str] = {
 _NARROW = "e4m3 e5m2 e2m3 e3m2 e2m1 ue8m0"
 TYPES = frozenset(
     (
-        "pred b8 b16 b32 b64 b128 b1024 u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f16 f32 f64 "
+        "pred b8 b16 b32 b64 b128 u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f16 f32 f64 "
         "bf16 f16x2 bf16x2 f32x2 u16x2 s16x2 u8x4 s8x4 tf32 s2f6x2 "
         + " ".join(f"{e} {e}x2 {e}x4" for e in _NARROW.split())
     ).split()
 )
 ENDLESS = 1 << 16
 #: Modifiers that ptxas takes more than once.
-REPEATED = frozenset("NaN approx cc relu sat shiftamt sync".split())
+REPEATED = frozenset("NaN approx cc relu sat satfinite shiftamt sync uni".split())
+#: Words that an opcode of tensor cores has several times.
+_MANY = TYPES | frozenset("sync row col b1 u4 s4 ue4m3".split())
 SPACES = frozenset(
     "global shared shared::cta shared::cluster local const param param::entry param::func".split()
 )
@@ -113,7 +115,7 @@ class Line:
 
     def __str__(self) -> str:
         """With all words of its sets."""
-        words = "..." if self.open else "".join(map(str, self._slots))
+        words = "..." if self.open else "".join(map(str, self.slots))
         return f"{words} {re.sub(r'[:?][^,}]*', '', self._parts[1])}".rstrip()
 
     @cached_property
@@ -122,28 +124,28 @@ class Line:
         return self.text.startswith("...")
 
     @cached_property
-    def _slots(self) -> list[Slot]:
+    def slots(self) -> tuple[Slot, ...]:
         found = _MODIFIER.findall(self._parts[0])
-        return [Slot(_expanded(may or must), not may) for may, must in found]
+        return tuple(Slot(_expanded(may or must), not may) for may, must in found)
 
     @cached_property
     def modifiers(self) -> tuple[Slot, ...]:
         """Those that come in any order."""
-        return tuple(s for s in self._slots if not any(s.within(o) for o in _ORDERED))
+        return tuple(s for s in self.slots if not any(s.within(o) for o in _ORDERED))
 
     @cached_property
     def types(self) -> tuple[Slot, ...]:
-        return tuple(s for s in self._slots if s.within(TYPES))
+        return tuple(s for s in self.slots if s.within(TYPES))
 
     @cached_property
     def _sequences(self) -> tuple[tuple[Slot, ...], ...]:
         """Slots that come in the order of the line: the spaces, the types."""
-        return tuple(tuple(s for s in self._slots if s.within(o)) for o in _ORDERED)
+        return tuple(tuple(s for s in self.slots if s.within(o)) for o in _ORDERED)
 
     @property
     def known(self) -> tuple[str, ...]:
         """All words that its slots can have."""
-        return tuple(w for slot in self._slots for w in slot.words)
+        return tuple(w for slot in self.slots for w in slot.words)
 
     @cached_property
     def _parts(self) -> tuple[str, str, str]:
@@ -187,7 +189,8 @@ class Line:
     def read(self, words: Sequence[str]) -> Reading:
         """The words after the opcode's name, put into the slots."""
         if self.open:
-            return Reading(self, tuple(words), ())
+            twice = [w for w in words if words.count(w) > 1 and w not in _MANY]
+            return Reading(self, tuple(words), tuple(f".{w} is given twice" for w in twice[:1]))
         taken: dict[Slot, str] = {}
         problems: list[str] = []
         at = [0] * len(_ORDERED)
@@ -208,10 +211,10 @@ class Line:
                 problems.append(problem)
         problems += [
             f"it needs one of .{', .'.join(slot.words)}"
-            for slot in self._slots
+            for slot in self.slots
             if slot.required and slot not in taken
         ]
-        ordered = tuple(taken[s] for s in self._slots if s in taken)
+        ordered = tuple(taken[s] for s in self.slots if s in taken)
         types = [taken[s] for s in self.types if s in taken]
         wrong = sum(w in TYPES for w in words) - len(types)
         return Reading(self, ordered, tuple(problems), (len(types) - wrong, -len(problems)))

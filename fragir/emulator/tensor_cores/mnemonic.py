@@ -53,6 +53,8 @@ def read_words(opcode: tuple[str, ...]) -> Mnemonic:
     for word in opcode[1:]:
         head, _, tail = word.partition("::")
         found = _SHAPE.fullmatch(word)
+        if found and shape:
+            raise FragirError(f"`{'.'.join(opcode)}`: it has one shape, not {shape} and {word}")
         if found:
             shape, extents = word, (int(found[1]), int(found[2]), int(found[3] or 0))
         elif word in ("row", "col"):
@@ -70,8 +72,8 @@ def read_words(opcode: tuple[str, ...]) -> Mnemonic:
             flags.add("sp")
         else:
             raise FragirError(f"`{'.'.join(opcode)}`: the emulator does not know the word `{word}`")
-    for word in ("sync", "aligned"):
-        if word not in flags:
+    for word in ("sync", "aligned"):  # ptxas takes wgmma without .aligned
+        if word not in flags and (word, opcode[0]) != ("aligned", "wgmma"):
             raise FragirError(f"`{'.'.join(opcode)}`: the word `{word}` is missing")
     return Mnemonic(
         opcode, opcode[0], shape, *extents, tuple(layouts), tuple(types), frozenset(flags), kind,
