@@ -421,6 +421,7 @@ REFUSED: dict[str, str] = {
 }
 #: Patterns of forms that ptxas takes and the emulator does not, being no sensible spelling.
 STRICT: dict[str, str] = {
+    r"^(mapa|getctarank)\.([us]32|s64)": "generic addresses of 32 bits, signed ones",
     r"^cp\.async\.(L2|shared|global|bulk_group|mbarrier)": "modifiers before .ca and .bulk",
     r"^(tensormap\.replace|barrier|bar|st|fence|mbarrier)\..*": "modifiers within the name, or twice",
 }

@@ -223,6 +223,7 @@ def act(
     return old.reshape(*positions.shape, *more)
 
 
+_UNDOCUMENTED = "what the last operand does is not documented"
 _HALVES = "f16|f16x2|bf16|bf16x2"
 
 
@@ -230,8 +231,9 @@ def _operations(front: str, operands: str, exchanges: bool) -> str:
     """Which operation goes with which type; `front`: the words before them."""
     more = f"""
         {front}.exch{{.HINT}}.b32|b64|b128 {operands}{{, p?HINT}}
-        {front}.cas{{.HINT}}.b32|b64 {operands}, c{{, p?HINT}}
-        {front}.cas.b16|b128 {operands}, c
+        {front}.cas.b16|b32|b64|b128 {operands}, c
+        {front}.and|or|xor|exch.b32 {operands}, c ! {_UNDOCUMENTED}
+        {front}.exch.b128 {operands}, c ! {_UNDOCUMENTED}
     """
     many = front.replace("|SHARED", "")
     return f"""
