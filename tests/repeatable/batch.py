@@ -62,7 +62,7 @@ def compiling() -> Iterator[tuple[str, Make]]:
             )
         yield (
             f"compile --to placed {path.name}",
-            partial(command, "compile", path, "--to", "placed", "--json"),
+            partial(command, "compile", path, "--to", "placed"),
         )
 
 

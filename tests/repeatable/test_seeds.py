@@ -15,7 +15,7 @@ from pathlib import Path
 
 BATCH = Path(__file__).with_name("batch.py")
 SEEDS = int(os.environ.get("FRAGIR_SEEDS", "0"))
-ONE_OF = 1 if SEEDS else 7  # of all outputs
+ONE_OF = 1 if SEEDS else 9  # of all outputs
 
 
 def started(seed: int) -> subprocess.Popen[str]:
