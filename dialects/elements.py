@@ -23,6 +23,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.errors import FragirError
+from fragir.isa.elements import FLOAT6_4, FLOAT8
 
 
 @irdl_attr_definition
@@ -81,8 +82,8 @@ _TYPE: dict[str, TypeAttribute] = {name: type_ for name, type_, _ in reversed(_R
 TILE_ELEMENTS = frozenset(
     type_ for name, type_, _ in _ROWS if name not in ("pred", "s16", "s64") and type_ != IndexType()
 )
-FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2"})
-NARROW_FLOATS = frozenset({"e3m2", "e2m3", "e2m1"})
+FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", *FLOAT8})
+NARROW_FLOATS = frozenset(FLOAT6_4)
 # What is only loaded and multiplied: no instruction computes or converts element by element.
 MULTIPLIED_ONLY = frozenset({*NARROW_FLOATS, "e2m1x2", "ue8m0", "s4", "u4", "b1"})
 

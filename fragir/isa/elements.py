@@ -34,7 +34,8 @@ BITS: dict[str, int] = {
 }
 
 FLOAT8 = ("e4m3", "e5m2")
-FLOAT8_6_4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+FLOAT6_4 = ("e3m2", "e2m3", "e2m1")
+FLOAT8_6_4 = (*FLOAT8, *FLOAT6_4)
 
 Signature = tuple[str, ...]  # D, A, B, C (wgmma: D, A, B) and the type of block scales, if any
 

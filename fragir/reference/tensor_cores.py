@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fragir import isa
+from fragir.isa.elements import FLOAT8_6_4
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import fragment_name, mnk
 from fragir.isa.targets import number
@@ -140,7 +141,7 @@ def _quad_is_native(target: str) -> bool:
 def _chain(machine: int, a: str, accumulator: str, k: int, wgmma: bool) -> Chain:
     half = accumulator == "f16"
     rounding = RNE_F16 if half else RZ_F32
-    if a in ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"):
+    if a in FLOAT8_6_4:
         if machine >= 120:
             return Chain(k, min(k, 32), 25, rounding)
         if machine < 90 or wgmma:

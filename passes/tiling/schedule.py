@@ -13,6 +13,7 @@ from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.instructions import largest_n
 from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
+from fragir.isa.elements import BITS
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has
@@ -81,7 +82,7 @@ def _default_tile(
     element: str, wgmma: bool, m: int | None, n: int | None, k: int | None
 ) -> list[int]:
     """A tile for these types, smaller where the matrix is; sizes stay powers of two."""
-    bits = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64}.get(element, 8)
+    bits = max(BITS[element], 8)  # narrow floats stand in bytes
     if wgmma:
         tile, least = [128, 256, 1024 // bits], [64, 64, 1024 // bits]
     elif element == "f64":

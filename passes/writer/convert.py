@@ -8,12 +8,12 @@ from fragir.dialects import ptx
 from fragir.dialects.elements import FLOATS, MULTIPLIED_ONLY, element_name
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
+from fragir.isa.elements import FLOAT8
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import vector
 
-FLOAT8 = ("e4m3", "e5m2")
 HALVES = ("f16", "bf16")
 _INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (8, 16, 32, 64)}
 
