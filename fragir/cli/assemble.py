@@ -18,9 +18,13 @@ def main(ptx: str, target: str, output: str | None, ptxas: str | None, as_json: 
     """Assemble PTX with ptxas; show registers, spills and warnings of every kernel."""
     from dataclasses import asdict
 
-    from fragir.toolchain.ptxas import assemble
+    from fragir.toolchain.ptxas import assemble, targets
 
     refuse_to_replace(output, ptx)
+    if target not in targets(ptxas):
+        from fragir.isa.targets import ask_packages
+
+        ask_packages(target)
     name = "<stdin>" if ptx == "-" else ptx
     result = assemble(read_text(ptx, "PTX"), target, version=ptxas, filename=name)
     if output is not None:

@@ -110,8 +110,14 @@ def at_least(lowest: str) -> tuple[str, ...]:
 
 
 def versions(targets: Iterable[str], feature: str) -> dict[str, str]:
-    """The lowest PTX version on each target of a feature that came with PTX `feature`."""
-    return {target: newest((feature, NVIDIA[target].version)) for target in targets}
+    """The lowest PTX version on each target of a feature that came with PTX `feature`.
+
+    Of a target that is not NVIDIA's it is `feature`.
+    """
+    return {
+        target: newest((feature, NVIDIA[target].version)) if target in NVIDIA else feature
+        for target in targets
+    }
 
 
 def supports(target: str, lowest: str) -> bool:

@@ -29,6 +29,7 @@ __all__ = [
     "ONLY_PTXAS_12",
     "TARGETS",
     "Target",
+    "ask_packages",
     "known",
     "newest",
     "number",
@@ -58,11 +59,11 @@ TARGETS: Mapping[str, str] = _Versions()
 def known(target: str) -> str:
     """`target` itself; an error that lists the targets where it is none of them."""
     if isinstance(cast("object", target), str) and target not in TARGETS:
-        _ask_packages(target)
+        ask_packages(target)
     return current().target(target).name
 
 
-def _ask_packages(name: str) -> None:
+def ask_packages(name: str) -> None:
     """Registers a target that an installed package gives (entry point `fragir.targets`), if any.
 
     Looking for entry points takes some 30 ms, so only a name that nobody knows has it done.

@@ -57,7 +57,8 @@ COMMANDS = {
     "run columns": ("fragir", "run", COLUMNS, *ON, "--json"),
     "python": ("python", PYTHON),
     "unknown": ("fragir", "compile", "-p", "kit-set-tlie", GRAM),
-    "own target": ("fragir", "compile", GRAM, "--target", "sm_95a"),
+    "own target": ("fragir", "compile", GRAM, "--target", "sm_95a", "-o", "gram.ptx"),
+    "assembled": ("fragir", "assemble", "gram.ptx", "--target", "sm_95a", "--json"),
     "no target": ("fragir", "compile", GRAM, "--target", "sm_96a"),
     "wide": ("fragir", "compile", WIDE, "--target", "sm_95a"),
     "not wide": ("fragir", "compile", WIDE, "--target", "sm_90a"),
@@ -89,7 +90,8 @@ def test_fragir_opt(results: dict[str, Result]) -> None:
 
 
 def test_a_target_of_the_package(results: dict[str, Result]) -> None:
-    assert ".version 9.0\n.target sm_95a" in results["own target"].out
+    assert results["own target"].code == 0, results["own target"].err
+    assert list(json.loads(results["assembled"].out)["entries"]) == ["gram"]
     assert "'sm_96a' is no target of this compiler" in results["no target"].err
 
 
