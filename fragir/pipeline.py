@@ -11,7 +11,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -35,7 +35,7 @@ def road(contents: Contents, to: Level) -> tuple[Stage, ...]:
     """The stages up to a level: ours and, for a program of other dialects, other packages'."""
     stages = STAGES
     if not contents.dialects <= DIALECTS:
-        stages = inserted(STAGES, outside_stages())
+        stages = inserted(STAGES, outside().stages)
     if to == "lane":
         return stages
     names = [stage.name for stage in stages]
@@ -51,8 +51,17 @@ def needed(module: ModuleOp, to: Level, target: str) -> Iterator[ModulePass]:
     for stage in road(contents, to):
         contents = contents or Contents(module)
         if _asked(stage, contents):
-            yield from parse(stage.passes, target)
+            yield from _passes_of(stage, target)
             contents = None  # the passes have changed the module
+
+
+def _passes_of(stage: Stage, target: str) -> list[ModulePass]:
+    try:
+        return parse(stage.passes, target)
+    except FragirError as error:
+        package = plugins.package_of(stage.needed) or "fragir"
+        error.message = f"the stage {stage.name} of {package}: {error.message}"
+        raise
 
 
 def _asked(stage: Stage, contents: Contents) -> bool:
@@ -67,26 +76,35 @@ def _asked(stage: Stage, contents: Contents) -> bool:
         ) from error
 
 
+class Outside(NamedTuple):
+    """Other packages' stages, each with its package, and what is wrong with those left out."""
+
+    stages: tuple[tuple[str, Stage], ...]
+    excuses: str
+
+
 @cache
-def outside_stages() -> tuple[tuple[str, Stage], ...]:
-    """(package, stage) of every other package; FragirError where one cannot be used."""
-    result: list[tuple[str, Stage]] = []
+def outside() -> Outside:
+    """The entry points `fragir.stages`, loaded at the first call."""
+    stages: list[tuple[str, Stage]] = []
+    excuses = ""
     for package, entry in plugins.entries(ENTRY_POINTS):
         try:
             stage = entry.load()
         except (Exception, SystemExit) as error:
-            raise FragirError(
-                f"the package {package} cannot give its stage {entry.name}: "
-                + plugins.words_of(error),
-                hint=f"repair or uninstall {package}, or name the passes with -p",
-            ) from error
-        if not isinstance(stage, Stage):
-            raise FragirError(
-                f"the stage {entry.name} of the package {package} is a {type(stage).__name__}",
-                hint="it must be a fragir.pipeline.Stage",
-            )
-        result.append((package, stage))
-    return tuple(result)
+            wrong = plugins.words_of(error)
+        else:
+            if isinstance(stage, Stage):
+                stages.append((package, stage))
+                continue
+            wrong = f"{entry.value} is a {type(stage).__name__}, not a fragir.pipeline.Stage"
+        excuses += f"; the stage {entry.name} of the package {package} cannot be used: {wrong}"
+    return Outside(tuple(stages), excuses)
+
+
+def _excuses(module: ModuleOp) -> str:
+    """What a program may miss for which packages have stages."""
+    return "" if Contents(module).dialects <= DIALECTS else outside().excuses
 
 
 def inserted(stages: Sequence[Stage], others: Iterable[tuple[str, Stage]]) -> tuple[Stage, ...]:
@@ -251,23 +269,26 @@ def run(
         except Exception as error:
             packages = plugins.packages_of(module) | plugins.imported_packages()
             packages |= {package} if package else set()
-            raise diagnostics.from_exception(
+            known = diagnostics.from_exception(
                 error, source, packages=packages, doing=f"the pass {one.name}"
-            ) from error
+            )
+            known.message += _excuses(module)
+            raise known from error
         if times is not None:
             times[one.name] = times.get(one.name, 0.0) + (time.perf_counter() - start) * 1e3
-        if package is not None:
-            _check(module, one, package, source)
-        elif observe is not None:
-            diagnostics.verify(module, source)
+        check_after(one, module, source)
         if observe is not None:
+            diagnostics.verify(module, source)
             observe(one.name, module)
         applied.append(one)
     return applied
 
 
-def _check(module: ModuleOp, one: ModulePass, package: str, source: str | None) -> None:
-    """Verifies what a pass of another package has left."""
+def check_after(one: ModulePass, module: ModuleOp, source: str | None) -> None:
+    """Verifies what a pass of another package has left; FragirError that names pass and package."""
+    package = plugins.package_of(type(one))
+    if package is None:
+        return
     try:
         diagnostics.verify(module, source)
     except FragirError as error:

@@ -135,12 +135,27 @@ def _own(kind: Kind) -> Mapping[str, Factory[Any]]:
             return own_targets()
 
 
+_WANTED: Mapping[Kind, str] = {
+    "dialect": "an xdsl.ir.Dialect",
+    "pass": "a subclass of ModulePass",
+    "target": "a subclass of Target",
+}
+
+
+def _is_a(kind: Kind, found: object) -> bool:
+    from xdsl.utils.target import Target
+
+    match kind:
+        case "dialect":
+            return isinstance(found, Dialect)
+        case "pass":
+            return isinstance(found, type) and issubclass(found, ModulePass)
+        case "target":
+            return isinstance(found, type) and issubclass(found, Target)
+
+
 def _guarded(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Factory[Any]:
     """The factory, whose failures are told as the package's."""
-    wanted = {
-        "dialect": (Dialect, "an xdsl.ir.Dialect"),
-        "pass": (type, "a subclass of ModulePass"),
-    }
 
     def made() -> Any:
         try:
@@ -150,13 +165,12 @@ def _guarded(package: str, kind: Kind, name: str, factory: Factory[Any]) -> Fact
                 f"the package {package} fails to give its {kind} {name}: {words_of(error)}",
                 hint=f"this is a fault of {package}'s; --debug shows the traceback",
             ) from error
-        kept, what = wanted.get(kind, (object, ""))
         named = getattr(found, "name", None)
-        if not isinstance(found, kept) or named != name:
+        if not _is_a(kind, found) or named != name:
             shown = f"{type(found).__name__} named {named}" if isinstance(named, str) else found
             raise FragirError(
                 f"the package {package} gives {shown} for its {kind} {name}",
-                hint=f"its universe must give {what} of that name" if what else None,
+                hint=f"its universe must give {_WANTED[kind]} of that name",
             )
         return found
 

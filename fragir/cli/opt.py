@@ -12,7 +12,7 @@ from traceback import walk_tb
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
@@ -82,6 +82,15 @@ class FragirOptMain(xDSLOptMain):
             pipeline.made(kind, spec)
             self.available_passes[spec.name] = lambda kind=kind: kind
         super().setup_pipeline()
+        callback = self.pipeline.callback
+
+        def after(last: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
+            if last is not None and not self.args.disable_verify:
+                pipeline.check_after(last, module, self.text)
+            if callback is not None:
+                callback(last, module, following)
+
+        self.pipeline = PassPipeline(self.pipeline.passes, after)
 
     def register_all_frontends(self) -> None:
         super().register_all_frontends()

@@ -51,7 +51,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     package(site, "greedykit", UNIVERSE.format(names=("greedy", "linalg")))
     package(site, "firstkit", UNIVERSE.format(names=("twin",)))
     package(site, "secondkit", UNIVERSE.format(names=("twin", "own")))
-    points = {"fragir.opcodes": {"burn": "hotkit:nothing", "freeze": "hotkit:FREEZE"}}
+    points = {
+        "fragir.opcodes": {"burn": "hotkit:nothing", "freeze": "hotkit:FREEZE"},
+        "fragir.stages": {"burn": "hotkit:nothing", "freeze": "hotkit:FREEZE"},
+    }
     write(site, "hotkit", {"hotkit/__init__.py": "FREEZE = 0"}, points)
     for word in ("burn", "freeze", "melt"):
         (folder / f"{word}.ptx").write_text(PTX.format(word=word))
@@ -62,6 +65,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
         "twin": program(folder, "twin.mlir", "twin.op"),
         "own": program(folder, "own.mlir", "own.op"),
         "known": program(folder, "known.mlir", "frag.nothing"),
+        "left": program(folder, "left.mlir", "affine.for %i = 0 to 4 {\n  }"),
     }
     loaded = (
         "import sys; print('tilekit.universe' in sys.modules, 'importlib.metadata' in sys.modules)"
@@ -131,3 +135,15 @@ def test_opcodes_that_a_package_does_not_give(results: dict[str, Result]) -> Non
     )
     assert "the package hotkit gives int for its opcode freeze" in results["freeze"].err
     assert "the instruction melt.b32 is not known" in results["melt"].err
+
+
+def test_stages_that_cannot_be_used_are_named_where_an_operation_is_left(
+    results: dict[str, Result],
+) -> None:
+    error = results["left"].err.splitlines()[0]
+    assert error.startswith("error: left.mlir:2:3: affine.for: affine.for has no lowering to lanes")
+    assert (
+        "; the stage burn of the package hotkit cannot be used: AttributeError: module 'hotkit' "
+        "has no attribute 'nothing'; the stage freeze of the package hotkit cannot be used: "
+        "hotkit:FREEZE is a int, not a fragir.pipeline.Stage"
+    ) in error

@@ -193,6 +193,7 @@ OPT = {
     ("frag.cast", "-p", "odd-fails"): (
         f"x.mlir: unexpected KeyError in the pass odd-fails (oddkit, ops.py:*): tile {THEIRS}"
     ),
+    ("frag.cast", "-p", "odd-breaks"): MISTAKES["frag.cast", "-p", "odd-breaks"],
     ("odd.raises", "-p", "frag-place,convert-frag-to-ptx"): MISTAKES["odd.raises",],
 }
 COMMANDS = [

@@ -137,13 +137,21 @@ def test_stages_are_asked_for_where_a_program_has_more_than_ours_know(
 ) -> None:
     asked: list[str] = []
 
-    def outside_stages() -> tuple[tuple[str, Stage], ...]:
+    def outside() -> pipeline.Outside:
         asked.append("asked")
-        return (("toys", Stage("cse", lambda contents: 1 // 0 > 0, "frag-place")),)
+        row = Stage("cse", lambda contents: 1 // 0 > 0, "frag-place")
+        return pipeline.Outside((("toys", row),), "")
 
-    monkeypatch.setattr(pipeline, "outside_stages", outside_stages)
+    monkeypatch.setattr(pipeline, "outside", outside)
     fragir.compile((EXAMPLES / "gemm_placed.mlir").read_text())
     assert asked == []
     with pytest.raises(FragirError, match=r"unexpected ZeroDivisionError in the stage cse \(tests"):
         fragir.compile(AFFINE)
     assert asked == ["asked"]
+
+
+def test_a_row_that_names_no_pass_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Stage("toy-fuse", lambda contents: True, "frag-place")
+    monkeypatch.setattr(pipeline, "outside", lambda: pipeline.Outside((("toys", row),), ""))
+    with pytest.raises(FragirError, match=r"^the stage toy-fuse of tests: there is no pass toy-"):
+        fragir.compile(AFFINE)
