@@ -52,6 +52,7 @@ from fragir.ptx.machines import grid_problem
 
 if TYPE_CHECKING:
     from fragir import compiler
+    from fragir.pipeline import Given
 
 
 Epilogue: TypeAlias = (
@@ -154,12 +155,22 @@ class KernelBuilder(TileOperations):
         Printer(text).print_op(self.module)
         return text.getvalue() + "\n"
 
-    def compile(self, target: str | None = None, *, comments: bool = False) -> compiler.Kernel:
-        """The kernel that runs, for a target (default: the one given to `fragir.kernel`)."""
+    def compile(
+        self,
+        target: str | None = None,
+        *,
+        comments: bool = False,
+        passes: str | Sequence[Given] | None = None,
+    ) -> compiler.Kernel:
+        """The kernel that runs, for a target (default: the one given to `fragir.kernel`).
+
+        `passes` are those to apply, as of `fragir.compile`, in place of those that it needs.
+        """
         from fragir import compiler
 
+        target = target or self.target
         try:
-            return compiler.compile(self.module, target=target or self.target, comments=comments)
+            return compiler.compile(self.module, target=target, comments=comments, passes=passes)
         except FragirError as error:
             raise _with_source(error) from error
 

@@ -82,6 +82,15 @@ def test_what_may_be_listed() -> None:
     assert pipeline.passes_of("", "sm_90") == []
 
 
+def test_a_kernel_of_the_builder_takes_passes() -> None:
+    with fragir.kernel("copy") as k:
+        a = k.memory("a", fragir.f32, (16, 8))
+        k.store(k.load(a, (0, 0), shape=(16, 8)), a, (0, 0))
+    assert k.compile(passes=["frag-place", "convert-frag-to-ptx"]).ptx == k.compile().ptx
+    with pytest.raises(FragirError, match="run frag-place first"):
+        k.compile(passes=[])
+
+
 @pytest.mark.parametrize(
     ("listed", "words"),
     [
