@@ -25,7 +25,11 @@ class Findings:
         self, machine: Machine, program: Program, clocks: Clocks, found: Callable[..., None]
     ) -> None:
         self.machine, self.program, self.clocks, self._found = machine, program, clocks, found
-        self._said: set[tuple[str, int, int]] = set()
+        self._said: set[tuple[str, str, str | None, int, int]] = set()
+
+    def said(self, space: str, kind: str, letter: str | None, site: int, other: int) -> bool:
+        """Whether that is known: words for it need not be made again."""
+        return (space, kind, letter, site, other) in self._said
 
     def shared(
         self,
@@ -74,10 +78,9 @@ class Findings:
         lane: int,
         address: int,
     ) -> None:
-        said = f"{space} {kind} {letter}", site, other
-        if said in self._said:
+        if self.said(space, kind, letter, site, other):
             return
-        self._said.add(said)
+        self._said.add((space, kind, letter, site, other))
         ins = self.program.code[site].ins
         text = f"{ins.mnemonic} {text}"
         self._found(

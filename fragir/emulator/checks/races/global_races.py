@@ -130,16 +130,19 @@ class GlobalRaces:
             text += "changes them: one of the two updates is lost without an atomic"
             self.findings.globally(site, site, lane, position, text)
             return
+        other = site_of(rec)
+        cluster = None if owner == self.places.owner_of[lane] else owner
+        letter = "warp" if self.told.knows(lane, rec, cluster) else None
+        if self.findings.said("global", "race", letter, site, other):
+            return
         who = self.who(lane, rec, owner)
         what = "write" if how == WRITE else "read"
         text = f"nothing orders this after the {what} of the same bytes: {who}"
         if rec & STRONG and strength(self.sites.instruction(site).opcode):
             text += "; the scope of one of the two leaves the other thread out"
-        cluster = None if owner == self.places.owner_of[lane] else owner
-        letter = "warp" if self.told.knows(lane, rec, cluster) else None
         if letter is not None:
             text += "; a lane of this warp knows of it, and has told the others by a shuffle"
-        self.findings.globally(site, site_of(rec), lane, position, text, letter=letter)
+        self.findings.globally(site, other, lane, position, text, letter=letter)
 
     def who(self, lane: int, rec: int, owner: int) -> str:
         """The instruction and the thread of a record, for messages."""

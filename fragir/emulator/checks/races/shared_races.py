@@ -58,9 +58,15 @@ class SharedRaces:
     # -- findings --------------------------------------------------------------------------------
 
     def clash(self, what: str, site: int, lane: int, at: int, rec: int) -> None:
-        """Report an access of `lane` that the one in `rec` is not ordered before."""
-        other = site_of(rec)
-        column = rec & COLUMN_MASK
+        """Report an access of `lane` that the one in `rec` is not ordered before.
+
+        `what`: read, write; invisible: written, but not seen by the asynchronous proxy; source: it
+        may still be read by that.
+        """
+        other, column = site_of(rec), rec & COLUMN_MASK
+        if column != MBARRIER and what in ("read", "write"):
+            self._race(what, site, other, lane, at, rec)
+            return
         who = self.findings.who(lane, rec)
         if column == MBARRIER:
             harmless = bool(self._writes(site)) and self.mbarriers.overwritten(site, lane, at)
@@ -72,15 +78,19 @@ class SharedRaces:
             text = f"the asynchronous proxy does not see what {who} wrote without fence.proxy.async"
             letter = "proxies" if self._copied_for_wgmma(site, other) else None
             self.findings.shared("proxy-fence", site, other, lane, at, text, letter)
-        elif what == "source":
+        else:
             text = f"{who} may still read these bytes; wait for it first"
             self.findings.shared("pending-source", site, other, lane, at, text)
-        else:
-            text = f"nothing orders this after the {what} of the same bytes: {who}"
-            letter = "warp" if self.told.knows(lane, rec, None) else None
-            if letter is not None:
-                text += "; a lane of this warp knows of it, and has told the others by a shuffle"
-            self.findings.shared("race", site, other, lane, at, text, letter)
+
+    def _race(self, what: str, site: int, other: int, lane: int, at: int, rec: int) -> None:
+        letter = "warp" if self.told.knows(lane, rec, None) else None
+        if self.findings.said("shared", "race", letter, site, other):
+            return
+        who = self.findings.who(lane, rec)
+        text = f"nothing orders this after the {what} of the same bytes: {who}"
+        if letter is not None:
+            text += "; a lane of this warp knows of it, and has told the others by a shuffle"
+        self.findings.shared("race", site, other, lane, at, text, letter)
 
     def _copied_for_wgmma(self, site: int, other: int) -> bool:
         """Whether wgmma reads what cp.async has copied, which no machine gets wrong."""
