@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import copy, elementwise, of1
-from fragir.emulator.instructions.handover import reserve
+from fragir.emulator.instructions.call_frames import reserve
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.machine.memory import (
     CLUSTER_SHIFT,

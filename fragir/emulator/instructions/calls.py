@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from fragir.emulator.instructions.handover import (
+from fragir.emulator.instructions.call_frames import (
     Fetch,
     Handover,
     Handovers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fragir.emulator.instructions.handover import FRAME
+from fragir.emulator.instructions.call_frames import FRAME
 from fragir.emulator.launch import environment
 from fragir.emulator.launch.initial import image
 from fragir.emulator.machine.lanes import LANES
