@@ -113,7 +113,6 @@ from fragir.layout.modes import (
     default_dims,
 )
 from fragir.layout.slots import all_hold, covers_box, each_slot, slot_array
-from fragir.layout.text import parts_of, text_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -340,6 +339,8 @@ class Layout:
 
     @cached_property
     def _text(self) -> str:
+        from fragir.layout.text import text_of  # its expressions are compiled where text is met
+
         return text_of(self.axes, self.dims, self.offset, self.where)
 
     def __str__(self) -> str:
@@ -367,6 +368,8 @@ class Layout:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> Layout:
+    from fragir.layout.text import parts_of
+
     axes, dims, offset, where = parts_of(text)
     return layout(*axes, dims=dims, offset=offset, where=where)
 

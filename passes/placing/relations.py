@@ -22,7 +22,6 @@ from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads
 from fragir.errors import FragirError
 from fragir.passes.placing import control as control  # layouts of scf's operations
 from fragir.passes.placing.classes import Classes
-from fragir.passes.placing.default import default_layout
 
 CONSEQUENCE = "consequence"
 """The role of a layout that follows from others."""
@@ -129,6 +128,8 @@ class Relations:
         return any(news)
 
     def _default(self, root: SSAValue) -> Demand:
+        from fragir.passes.placing.default import default_layout  # few programs need it
+
         tile, owner = root.type, owner_of(root)
         assert isinstance(tile, frag.TileType)
         try:
