@@ -78,7 +78,7 @@ _OPERAND = re.compile(r"(\{)?(?:^|,)\s*([^,{}]+)\}?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slot:
+class ModifierSlot:
     """A place for one of some words."""
 
     words: tuple[str, ...]
@@ -124,21 +124,21 @@ class Line:
         return self.text.startswith("...")
 
     @cached_property
-    def slots(self) -> tuple[Slot, ...]:
+    def slots(self) -> tuple[ModifierSlot, ...]:
         found = _MODIFIER.findall(self._parts[0])
-        return tuple(Slot(_expanded(may or must), not may) for may, must in found)
+        return tuple(ModifierSlot(_expanded(may or must), not may) for may, must in found)
 
     @cached_property
-    def modifiers(self) -> tuple[Slot, ...]:
+    def modifiers(self) -> tuple[ModifierSlot, ...]:
         """Those that come in any order."""
         return tuple(s for s in self.slots if not any(s.within(o) for o in _ORDERED))
 
     @cached_property
-    def types(self) -> tuple[Slot, ...]:
+    def types(self) -> tuple[ModifierSlot, ...]:
         return tuple(s for s in self.slots if s.within(TYPES))
 
     @cached_property
-    def _sequences(self) -> tuple[tuple[Slot, ...], ...]:
+    def _sequences(self) -> tuple[tuple[ModifierSlot, ...], ...]:
         """Slots that come in the order of the line: the spaces, the types."""
         return tuple(tuple(s for s in self.slots if s.within(o)) for o in _ORDERED)
 
@@ -191,7 +191,7 @@ class Line:
         if self.open:
             twice = [w for w in words if words.count(w) > 1 and w not in _MANY]
             return Reading(self, tuple(words), tuple(f".{w} is given twice" for w in twice[:1]))
-        taken: dict[Slot, str] = {}
+        taken: dict[ModifierSlot, str] = {}
         problems: list[str] = []
         at = [0] * len(_ORDERED)
         for word in words:
@@ -219,7 +219,9 @@ class Line:
         wrong = sum(w in TYPES for w in words) - len(types)
         return Reading(self, ordered, tuple(problems), (len(types) - wrong, -len(problems)))
 
-    def _left_over(self, word: str, slots: Sequence[Slot], taken: Mapping[Slot, str]) -> str | None:
+    def _left_over(
+        self, word: str, slots: Sequence[ModifierSlot], taken: Mapping[ModifierSlot, str]
+    ) -> str | None:
         """What is wrong with a word that no slot is left for."""
         there = [s for s in slots if word in s.words]
         if not there:
