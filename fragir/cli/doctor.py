@@ -9,6 +9,8 @@ from fragir.cli.command import FINDING, command, json_option, print_json, print_
 from fragir.errors import FragirError
 
 REQUIRED = ("click", "lark", "numpy", "rich", "xdsl")
+GROUPS = ("xdsl.universe", "fragir.stages", "fragir.targets", "fragir.opcodes")
+"""Entry points by which packages extend fragir."""
 OPTIONAL = ("cuda-bindings", "cuda-core", "ml-dtypes", "textual")
 
 
@@ -60,6 +62,7 @@ def examine() -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": packages,
+        "extensions": _extensions(),
         "ptxas": ptxas,
         "nvdisasm": nvdisasm,
         "gpu": gpu,
@@ -76,6 +79,21 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _extensions() -> list[dict[str, str | None]]:
+    """What other packages add, as they say: none of them is imported."""
+    from importlib.metadata import entry_points
+
+    found: list[dict[str, str | None]] = []
+    for group in GROUPS:
+        for entry in entry_points(group=group):
+            package = None if entry.dist is None else entry.dist.name
+            if package not in ("fragir", "xdsl"):
+                version = None if entry.dist is None else entry.dist.version
+                row = {"package": package, "version": version, "group": group}
+                found.append({**row, "name": entry.name, "value": entry.value})
+    return sorted(found, key=lambda row: [str(value) for value in row.values()])
 
 
 def _tools(wanted: Any, problems: list[str], *, required: bool) -> list[dict[str, str]]:
@@ -106,6 +124,9 @@ def _rows(found: dict[str, Any]) -> list[list[str]]:
     rows = [["fragir", found["fragir"] or "-", ""], ["python", found["python"], sys.executable]]
     for name, version in found["packages"].items():
         rows.append([name, version or "-", "" if version else "not installed"])
+    for each in found["extensions"]:
+        what = f"{each['group']} {each['name']} = {each['value']}"
+        rows.append([each["package"] or "a package", each["version"] or "-", what])
     for name in ("ptxas", "nvdisasm"):
         for tool in found[name]:
             rows.append([name, tool["version"], f"{tool['path']} ({tool['origin']})"])

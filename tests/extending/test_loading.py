@@ -20,6 +20,20 @@ UNIVERSE = Universe(all_dialects={{name: lambda name=name: Dialect(name) for nam
 """
 
 
+COUNTS = """
+from dataclasses import dataclass
+from xdsl.universe import Universe
+from xdsl.utils.target import Target
+
+@dataclass(frozen=True)
+class Count(Target):
+    name = "count"
+    word: str = "operations"
+    def emit(self, ctx, module, output):
+        output.write(f"{sum(1 for _ in module.walk())} {self.word}\\n")
+
+UNIVERSE = Universe(all_targets={"count": lambda: Count, "uncountable": lambda: int})
+"""
 PTX = """.version 8.0
 .target sm_80
 .address_size 64
@@ -28,6 +42,18 @@ PTX = """.version 8.0
     {word}.b32 0;
     ret;
 }}
+"""
+
+
+WINDOW = f"""
+import importlib.util
+if importlib.util.find_spec("textual"):
+    from fragir.cli.gui import build_app
+    build_app({GRAM!r}, "kit-to-frag")
+"""
+CLONE = """
+from fragir.compiler import context
+print(context().clone().get_optional_attr("kit.columns").name, context().get_dialect("kit").name)
 """
 
 
@@ -51,6 +77,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     package(site, "greedykit", UNIVERSE.format(names=("greedy", "linalg")))
     package(site, "firstkit", UNIVERSE.format(names=("twin",)))
     package(site, "secondkit", UNIVERSE.format(names=("twin", "own")))
+    package(site, "countkit", COUNTS)
     points = {
         "fragir.opcodes": {"burn": "hotkit:nothing", "freeze": "hotkit:FREEZE"},
         "fragir.stages": {"burn": "hotkit:nothing", "freeze": "hotkit:FREEZE"},
@@ -81,6 +108,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
         "after": ("python", loaded),
         **{name: ("fragir", "compile", file) for name, file in names.items() if name != "known"},
         **{word: ("fragir", "emulate", f"{word}.ptx") for word in ("burn", "freeze", "melt")},
+        "count": ("fragir-opt", EXAMPLE, "-t", "count{word=things}"),
+        "uncountable": ("fragir-opt", EXAMPLE, "--target=uncountable"),
+        "window": ("python", WINDOW),
+        "clone": ("python", CLONE),
         "pass": ("fragir-opt", GRAM, "-p", "missing-pass"),
     }
     return dict(zip(commands, run(site, list(commands.values()), folder), strict=True))
@@ -135,6 +166,18 @@ def test_opcodes_that_a_package_does_not_give(results: dict[str, Result]) -> Non
     )
     assert "the package hotkit gives int for its opcode freeze" in results["freeze"].err
     assert "the instruction melt.b32 is not known" in results["melt"].err
+
+
+def test_targets_for_output(results: dict[str, Result]) -> None:
+    number, word = results["count"].out.split()
+    assert (int(number) > 5, word) == (True, "things")
+    assert "the package countkit gives " in results["uncountable"].err
+    assert "its universe must give a subclass of Target of that name" in results["uncountable"].err
+
+
+def test_contexts_and_the_window(results: dict[str, Result]) -> None:
+    assert results["clone"].out == "kit.columns kit\n"
+    assert results["window"].code == 0
 
 
 def test_stages_that_cannot_be_used_are_named_where_an_operation_is_left(

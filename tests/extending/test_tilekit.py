@@ -67,6 +67,7 @@ COMMANDS = {
     "check": ("fragir", "check", MEAN, "--arg", "inout:x.npy", "--performance", "--json",
               "--with", "tilekit.narrow:NarrowStores"),
     "no check": ("fragir", "check", MEAN, "--arg", "inout:x.npy", "--with", "tilekit.narrow:No"),
+    "doctor": ("fragir", "doctor", "--json"),
     "option": ("fragir", "compile", "-p", "kit-set-tile{rows=3}", GRAM),
 }  # fmt: skip
 
@@ -117,6 +118,16 @@ def test_the_pipeline_has_the_stage_where_it_is_needed(results: dict[str, Result
     assert results["placed"].out.strip() == results["pipeline"].out.strip().rpartition(",")[0]
     assert "kit-to-frag" not in results["no stage"].out
     assert results["compiled"].out == results["lowered by opt"].out
+
+
+def test_doctor_lists_what_packages_add(results: dict[str, Result]) -> None:
+    found = json.loads(results["doctor"].out)["extensions"]
+    assert {row["package"] for row in found} == {"tilekit"}
+    values = [row["value"] for row in found]
+    assert values == [
+        *("tilekit.hadd:HADD", "tilekit.universe:STAGE", "tilekit.targets:SM_95A"),
+        "tilekit.universe:UNIVERSE",
+    ]
 
 
 def test_listed_passes(results: dict[str, Result]) -> None:
