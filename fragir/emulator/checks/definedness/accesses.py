@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fragir.emulator.program.entities import Register
 
 
-class Accesses:
+class AccessedBits:
     """Every method: the steps of an instruction, before it happens."""
 
     def __init__(self, machine: Machine, undefined: Undefined, uses: Uses) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fragir.emulator.checks.definedness.accesses import Accesses
+from fragir.emulator.checks.definedness.accesses import AccessedBits
 from fragir.emulator.checks.definedness.computing import Computing
 from fragir.emulator.checks.definedness.copies import Copies
 from fragir.emulator.checks.definedness.matrices import Matrices
@@ -48,7 +48,7 @@ class Definedness(Hooks):
         self.flow, self.plane = undefined.flow, undefined.plane
         self.shuffles = Shuffles(self.plane)
         self.uses = Uses(machine, program, undefined, self.shuffles, self.found)
-        self.accesses = Accesses(machine, undefined, self.uses)
+        self.accesses = AccessedBits(machine, undefined, self.uses)
         self.computing = Computing(undefined)
         self.matrices = Matrices(machine, undefined, self.uses)
         self.copies = Copies(self.plane, self.uses)

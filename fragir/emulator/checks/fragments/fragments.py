@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.fragments.patterns import Patterns
-from fragir.emulator.checks.fragments.provenance import Provenance
+from fragir.emulator.checks.fragments.provenance import ByteOrigins
 from fragir.emulator.checks.fragments.reports import MatrixOperand, Reports
-from fragir.emulator.checks.fragments.scales import Scales
-from fragir.emulator.checks.fragments.wgmma import Wgmma
+from fragir.emulator.checks.fragments.scales import ScaleOperands
+from fragir.emulator.checks.fragments.wgmma import WgmmaOperands
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.warp_matrix import RegisterRows, operation, whole_warps
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 class Fragments(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
-        self.origins = Provenance(machine, program)
+        self.origins = ByteOrigins(machine, program)
         self.patterns = Patterns()
         self.reports = Reports(machine, program, self.found, self.origins.buffer)
-        self.scales = Scales(machine, self.origins, self.patterns, self.reports)
-        self.wgmma = Wgmma(machine, self.origins, self.patterns, self.reports)
+        self.scales = ScaleOperands(machine, self.origins, self.patterns, self.reports)
+        self.wgmma = WgmmaOperands(machine, self.origins, self.patterns, self.reports)
 
     def on_wave(self) -> None:
         self.origins.reset()

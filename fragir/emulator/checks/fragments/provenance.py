@@ -38,7 +38,7 @@ _CHUNK = 1 << 20
 _UNSIGNED = {f"s{n}": f"u{n}" for n in (8, 16, 32, 64)}
 
 
-class Provenance:
+class ByteOrigins:
     """The origins of all bytes of a launch, as `planes`: byte k of every number."""
 
     def __init__(self, machine: Machine, program: Program) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.fragments.patterns import Patterns
-from fragir.emulator.checks.fragments.provenance import Provenance
+from fragir.emulator.checks.fragments.provenance import ByteOrigins
 from fragir.emulator.checks.fragments.reports import Reports
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import Mask, Step
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
 
-class Scales:
+class ScaleOperands:
     def __init__(
-        self, machine: Machine, origins: Provenance, patterns: Patterns, reports: Reports
+        self, machine: Machine, origins: ByteOrigins, patterns: Patterns, reports: Reports
     ) -> None:
         self.machine, self.origins = machine, origins
         self.patterns, self.reports = patterns, reports

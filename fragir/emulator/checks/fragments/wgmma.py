@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.checks.fragments.patterns import Patterns
-from fragir.emulator.checks.fragments.provenance import Provenance, numbers_of
+from fragir.emulator.checks.fragments.provenance import ByteOrigins, numbers_of
 from fragir.emulator.checks.fragments.reports import MatrixOperand, Reports
 from fragir.emulator.machine.issues import WARPGROUP, Issue
 from fragir.emulator.machine.lanes import LANES
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
 
-class Wgmma:
+class WgmmaOperands:
     def __init__(
-        self, machine: Machine, origins: Provenance, patterns: Patterns, reports: Reports
+        self, machine: Machine, origins: ByteOrigins, patterns: Patterns, reports: Reports
     ) -> None:
         self.machine, self.origins = machine, origins
         self.patterns, self.reports = patterns, reports

@@ -49,7 +49,7 @@ from fragir.emulator.checks.races.shared_races import SharedRaces
 from fragir.emulator.checks.races.shuffles import TELLING, ToldByShuffle
 from fragir.emulator.checks.races.stores import Stores
 from fragir.emulator.checks.races.strong_accesses import StrongAccesses
-from fragir.emulator.checks.races.wgmma import Wgmma
+from fragir.emulator.checks.races.wgmma import WgmmaReads
 from fragir.emulator.checks.sites import Sites
 from fragir.emulator.instructions.access import get
 from fragir.emulator.machine.events import Access
@@ -97,7 +97,7 @@ class Races(Hooks):
             context, self.shared_places, self.mbarriers, self.told, strong_writes
         )
         self.bulk = BulkCopies(context, self.shared, self.mbarriers, self.phases)
-        self.wgmma = Wgmma(context, self.shared)
+        self.wgmma = WgmmaReads(context, self.shared)
         self.global_places = GlobalPlaces(
             machine, clocks, self.clusters, strengths(code, SITE_MASK)
         )

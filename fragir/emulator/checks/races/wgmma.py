@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.issues import Issue
 
 
-class Wgmma:
+class WgmmaReads:
     def __init__(self, context: Context, races: SharedRaces) -> None:
         self.machine, self.clocks, self.sites = context.machine, context.clocks, context.sites
         self.races, self.places = races, races.places
