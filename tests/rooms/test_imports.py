@@ -1,0 +1,145 @@
+"""Rooms import downward only, and nothing is in a circle: the contracts, and that they are seen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rooms.picture import PAGE, ROOT, graph, layers, page, rooms_of
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What `make check` runs."""
+    return subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_contracts_are_kept() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources and their contracts, in another folder."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in ("fragir", "dialects", "passes"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+IN_A_FUNCTION = "\n\ndef planted() -> None:\n    {}\n"
+FOR_TYPES = "\nfrom typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "planted", "found"),
+    [
+        (
+            "fragir/layout/modes.py",
+            IN_A_FUNCTION.format("import fragir.isa.table"),
+            "fragir.layout.modes -> fragir.isa.table",
+        ),
+        (
+            "dialects/elements.py",
+            FOR_TYPES.format("from fragir.passes import frag_tile"),
+            "fragir.dialects.elements -> fragir.passes.frag_tile",
+        ),
+        (
+            "fragir/emulator/numbers/formats.py",
+            IN_A_FUNCTION.format("from fragir.layout.modes import Mode"),
+            "fragir.emulator.numbers.formats -> fragir.layout.modes",
+        ),
+        (
+            "fragir/emulator/numbers/rounding.py",
+            IN_A_FUNCTION.format("from fragir.emulator.machine import memory"),
+            "fragir.emulator.numbers.rounding -> fragir.emulator.machine.memory",
+        ),
+        (
+            "fragir/ptx/node.py",
+            FOR_TYPES.format("from fragir.ptx.tree.operands import Name"),
+            ".node -> .tree",
+        ),
+    ],
+)
+def test_a_planted_import_is_found(copy: Path, file: str, planted: str, found: str) -> None:
+    path = copy / file
+    before = path.read_text("utf-8")
+    path.write_text(before + planted, "utf-8")
+    try:
+        done = lint(copy)
+    finally:
+        path.write_text(before, "utf-8")
+    assert done.returncode == 1
+    assert found in done.stdout
+
+
+def circles() -> Iterator[list[str]]:
+    """Modules that import each other, by Tarjan's algorithm; a package counts as its `__init__`."""
+    imported = {m: sorted(graph().find_modules_directly_imported_by(m)) for m in graph().modules}
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+
+    def visit(module: str) -> Iterator[list[str]]:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for other in imported[module]:
+            if other not in order:
+                yield from visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in stack:
+                lowest[module] = min(lowest[module], order[other])
+        if lowest[module] == order[module]:
+            at = stack.index(module)
+            if len(stack) > at + 1:
+                yield stack[at:]
+            del stack[at:]
+
+    for module in sorted(imported):
+        if module not in order:
+            yield from visit(module)
+
+
+def test_no_module_is_in_a_circle() -> None:
+    assert [sorted(circle) for circle in circles()] == []
+
+
+def test_nothing_imports_the_package_itself() -> None:
+    """`fragir` is the front door; the names of a room's `__init__.pyi` are for other rooms."""
+    assert graph().find_modules_that_directly_import("fragir") == set()
+    doors = {
+        m for m in graph().modules if (ROOT / Path(*m.split("."))).joinpath("__init__.pyi").exists()
+    }
+    inside = {
+        (importer, door)
+        for door in doors - {"fragir"}
+        for importer in graph().find_modules_that_directly_import(door)
+        if importer.startswith(f"{door}.")
+    }
+    assert inside == set()
+
+
+@pytest.mark.parametrize("page", ["docs/design.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("container", sorted(layers()))
+def test_every_room_is_named(container: str, page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    for room in sorted(rooms_of(container)):
+        assert re.search(rf"`(fragir/)?{room}(/|\.py)?`", text), room
+
+
+def test_the_picture_is_true() -> None:
+    text = PAGE.read_text("utf-8")
+    assert page(text) == text, "python -m tests.rooms.picture draws it anew"
