@@ -73,6 +73,7 @@ FOR_TYPES = "\nfrom typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    {}\n"
             ".node -> .tree",
         ),
     ],
+    ids=["up, in a function", "up, for types", "sideways", "up, in the emulator", "a circle"],
 )
 def test_a_planted_import_is_found(copy: Path, file: str, planted: str, found: str) -> None:
     path = copy / file

@@ -46,7 +46,7 @@ _MBARRIER = 8  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class VariableExtent:
     """A variable: generic addresses [start, end)."""
 
     name: str
@@ -58,11 +58,11 @@ class Extents(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
         self.origins = Origins(program)
-        self.extents: dict[tuple[str, int], Extent] = {}
+        self.extents: dict[tuple[str, int], VariableExtent] = {}
         for symbol in program.symbols:
             self._add(symbol)
         #: Of what is looked at, by instruction and operand: the variables it may touch.
-        self.allowed: dict[tuple[int, int], list[Extent]] = {}
+        self.allowed: dict[tuple[int, int], list[VariableExtent]] = {}
         self._current: tree.Instruction | None = None  # the asynchronous one that runs
         self._said: set[int] = set()
 
@@ -81,7 +81,7 @@ class Extents(Hooks):
         place = place_of(symbol)
         known = self.extents.get(place)
         if known is None or known.end < end:
-            self.extents[place] = Extent(symbol.name, start, end)
+            self.extents[place] = VariableExtent(symbol.name, start, end)
 
     # -- decoding --------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Extents(Hooks):
             return remember
         return step
 
-    def _variables(self, origin: Origin | None) -> list[Extent]:
+    def _variables(self, origin: Origin | None) -> list[VariableExtent]:
         """The variables of an origin; none where one has no size, or nothing is known."""
         if origin is None or not origin.variables:
             return []
@@ -114,7 +114,9 @@ class Extents(Hooks):
         known = [e for e in found if e is not None and e.end > e.start]
         return known if len(known) == len(found) else []
 
-    def _is_safe(self, d: Decoder, ins: tree.Instruction, index: int, found: list[Extent]) -> bool:
+    def _is_safe(
+        self, d: Decoder, ins: tree.Instruction, index: int, found: list[VariableExtent]
+    ) -> bool:
         """Whether nothing can go wrong: a constant place within the variable, or one that has all
         of the shared memory, whose bounds the machine looks after."""
         whole = SHARED_WINDOW, SHARED_WINDOW + self.machine.memory.shared_size
@@ -236,7 +238,7 @@ class Extents(Hooks):
         return shared | local | inside
 
     def _tell(
-        self, ins: tree.Instruction, at: int, size: int, allowed: list[Extent], lane: int
+        self, ins: tree.Instruction, at: int, size: int, allowed: list[VariableExtent], lane: int
     ) -> None:
         self._said.add(id(ins))
         near = min(allowed, key=lambda e: max(e.start - at, at + size - e.end))
