@@ -161,9 +161,17 @@ class Through(Hooks):
         return run_it
 
 
-def test_the_kernels_error_passes_through() -> None:
+class Looks(Hooks):
+    """Asks where an access goes, before it happens."""
+
+    def on_access(self, access: Any) -> None:
+        access.parts()
+
+
+@pytest.mark.parametrize("check", [Through, Looks])
+def test_the_kernels_error_passes_through(check: type[Hooks]) -> None:
     with pytest.raises(EmulationError, match="global") as e:
-        ran(Through, size=2)
+        ran(check, size=2)
     assert e.value.line == STORE
 
 
@@ -186,6 +194,12 @@ def test_a_check_that_stops_the_run() -> None:
 
 def gives_a_number(machine: Any, program: Any) -> int:
     return 3
+
+
+@pytest.mark.parametrize("checks", [Stores, 3, "Stores"])
+def test_what_is_no_list(checks: Any) -> None:
+    with pytest.raises(EmulationError, match=r"checks is a list of classes of Hooks, not .*write"):
+        run(PTX, checks=checks)
 
 
 @pytest.mark.parametrize(

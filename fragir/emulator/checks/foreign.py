@@ -1,17 +1,18 @@
 """Checks that a user brings: what they raise is told as their own fault.
 
 A `Guarded` stands before such a check. Exceptions of the machine that only pass through it, from
-the step that the check has wrapped, are left as they are; so is a FragirError that the check raises
-to stop the run.
+the step that the check has wrapped, are left as they are; so are a FragirError that the check
+raises to stop the run, and what it hears when it asks for the places of an access that faults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.machine.events import Observer
+from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.program.failure import CheckFailure, described
 from fragir.emulator.report import EmulationError
 from fragir.errors import FragirError, kind_of
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
 #: A class of checks, or a function that makes one.
 MakesCheck: TypeAlias = "Callable[[Machine, Program], Hooks]"
 T = TypeVar("T")
+#: What no check is to blame for.
+_OTHERS = (FragirError, AccessFault, MemoryError)
+
+
+def listed(checks: object) -> tuple[MakesCheck, ...]:
+    """What a user gives as checks; EmulationError where it is no list of them."""
+    if callable(checks) or isinstance(checks, str) or not isinstance(checks, Iterable):
+        text = f"checks is a list of classes of Hooks, not {_name(checks)}"
+        raise EmulationError(text, hint="write checks=[...]")
+    return tuple(cast("Iterable[MakesCheck]", checks))
 
 
 def foreign(makes: MakesCheck, machine: Machine, program: Program) -> Hooks | None:
@@ -44,7 +55,7 @@ def foreign(makes: MakesCheck, machine: Machine, program: Program) -> Hooks | No
         if isinstance(makes, type) and issubclass(makes, Hooks) and not makes.concerns(program):
             return None
         check = makes(machine, program)
-    except FragirError:
+    except _OTHERS:
         raise
     except Exception as problem:
         raise _failure(name, problem) from problem
@@ -77,7 +88,7 @@ class Guarded(Hooks):
         """What a function of the check's gives."""
         try:
             return method(*arguments)
-        except FragirError:
+        except _OTHERS:
             raise
         except Exception as problem:
             if problem is self._passing:

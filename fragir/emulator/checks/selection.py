@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fragir.emulator.checks.foreign import MakesCheck, foreign
+
 if TYPE_CHECKING:
-    from fragir.emulator.checks.foreign import MakesCheck
     from fragir.emulator.checks.hooks import Hooks
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
@@ -41,9 +42,5 @@ def hooks_for(
         kind: type[Hooks] = getattr(import_module(f"fragir.emulator.checks.{module}"), name)
         if kind.concerns(program):
             hooks.append(kind(machine, program))
-    if checks:
-        from fragir.emulator.checks.foreign import foreign
-
-        found = (foreign(makes, machine, program) for makes in checks)
-        hooks += [hook for hook in found if hook is not None]
-    return hooks
+    found = (foreign(makes, machine, program) for makes in checks)
+    return hooks + [hook for hook in found if hook is not None]

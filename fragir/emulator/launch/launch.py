@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import numpy as np
 
+from fragir.emulator.checks.foreign import MakesCheck, listed
 from fragir.emulator.checks.selection import hooks_for
 from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch import environment
@@ -35,7 +36,6 @@ from fragir.errors import extent, kind_of, one_of, whole_number
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
-    from fragir.emulator.checks.foreign import MakesCheck
     from fragir.ptx.tree import Module
 
 #: Warps that are on the machine together, if one cluster does not need more.
@@ -124,7 +124,7 @@ def run(
         resident=resident,
         check=check,
         fragments=fragments,
-        checks=tuple(checks),
+        checks=listed(checks),
         stack=stack,
         output=output,
         cooperative=cooperative,
