@@ -36,6 +36,8 @@ def scalar(value: float, bound: float = 0.0) -> Bounded:
         ("arith.divf", (3.0, 0.5), (INF, 0), 0.0),
         ("arith.divf", (INF, 0), (-3.0, 0.5), -INF),
         ("arith.divf", (INF, 0), (INF, 0), NAN),
+        ("arith.divf", (-3.0, 0), (0.0, 0), -INF),
+        ("arith.divf", (0.0, 0), (0.0, 0), NAN),
         ("arith.maximumf", (-INF, 0), (INF, 0), INF),
         ("arith.maximumf", (INF, 0), (3.0, 0.5), INF),
         ("arith.maximumf", (NAN, 0), (3.0, 0.5), NAN),

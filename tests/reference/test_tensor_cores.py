@@ -252,6 +252,24 @@ def test_bounds_of_operands_are_carried_on() -> None:
     assert (result.bound <= extreme * 1.01).all()
 
 
+@pytest.mark.parametrize("uncertain", ["a", "b", "c"])
+def test_uncertain_operands_do_not_make_a_sum_exact(uncertain: str) -> None:
+    """2^23 + 1 less a little is cut off to 2^23: a sum off by 1 of operands that are hardly off."""
+    bound = {name: np.array([[2.0**-11 if name == uncertain else 0.0]]) for name in "abc"}
+    one, large = np.ones((1, 1)), np.full((1, 1), 2.0**23)
+    a, b, c = Bounded(one, bound["a"]), Bounded(one, bound["b"]), Bounded(large, bound["c"])
+    result = dot(a, b, c, ("f16", "f16", "f32"), chains("sm_80", "f16", "f32"))
+    assert result.value[0, 0] - result.bound[0, 0] <= 2.0**23
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_120a"])
+def test_products_below_the_smallest_number(target: str) -> None:
+    """2^-160 is no multiple of 2^-149, so an f32 holds 0 or much more."""
+    tiny = exactly(np.full((1, 1), 2.0**-80))
+    result = dot(tiny, tiny, None, ("bf16", "bf16", "f32"), chains(target, "bf16", "f32"))
+    assert result.bound[0, 0] >= 2.0**-160
+
+
 def test_overflow_has_no_bound() -> None:
     a, b = np.full((1, 16), 60000.0), np.full((16, 1), 2.0)
     assert np.isinf(
