@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fragir.emulator.machine.lanes import LANES
-
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
     from fragir.emulator.checks.races.findings import Findings
@@ -22,8 +20,3 @@ class Context:
     clocks: Clocks
     sites: Sites
     findings: Findings
-
-    @property
-    def lanes_of_block(self) -> int:
-        """Lanes of a block, those of its last warp without threads too."""
-        return self.machine.warps_per_block * LANES
