@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fragir.emulator import run
-from fragir.emulator.checks.definedness.spreading import LOGIC, logic, spread
+from fragir.emulator.checks.definedness.spreading import logic, spread
+from fragir.emulator.program.opcode import LOGIC
 
 from .faults import Fault, faults
 
@@ -175,7 +176,8 @@ def test_logic_is_exact(table: int, operands: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("word", ["and", "or", "xor", "not"])
 def test_tables(word: str) -> None:
     """The tables are those of lop3."""
-    table, count = LOGIC[word]
+    table, count = LOGIC[word].table, LOGIC[word].operands
+    assert table is not None
     functions: dict[str, Callable[[int, int], int]] = {
         "and": lambda a, b: a & b,
         "or": lambda a, b: a | b,

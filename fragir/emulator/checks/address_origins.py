@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fragir.emulator.program.dataflow import dataflow
-from fragir.emulator.program.entities import RESULTS, Placed, Register, Symbol
+from fragir.emulator.program.entities import Placed, Register, Symbol
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
@@ -38,19 +38,6 @@ ANYTHING = Origin(None)
 
 #: Masks up to this keep no more of an address than where it is in a swizzle.
 SMALL = 4096
-_ADDS = frozenset(("add", "addc", "or", "xor"))
-_KEEPS = frozenset(("mov", "cvta", "cvt", "mapa", "shfl"))
-_CHOOSES = frozenset(("selp", "slct", "min", "max"))
-#: What no address comes out of, whatever goes in.
-_COUNTS = frozenset(
-    "ld ldu atom ldmatrix wmma mma bfind popc clz set fns vote match activemask "
-    "elect getctarank mbarrier createpolicy rem div".split()
-)
-
-
-def is_wgmma(ins: tree.Instruction) -> bool:
-    """Whether operands 1 and 2 are descriptors of matrices, or registers of A."""
-    return ins.opcode[:2] == ("wgmma", "mma_async")
 
 
 def place_of(symbol: Symbol) -> tuple[str, int]:
@@ -141,28 +128,30 @@ class Origins:
 
     def _result(self, placed: Placed) -> Origin | None:
         ins = placed.ins
-        name = ins.opcode[0]
         parts = [self.of(placed, o) for o in ins.operands[1:]]
-        if name in _COUNTS or name == RESULTS:
-            return NUMBER
-        if name in _ADDS:
-            return total(parts)
-        if name in ("sub", "subc"):
-            return self._difference(parts)
-        if name in ("mad", "madc", "mad24", "fma"):
-            product = ANYTHING if any(p not in (None, NUMBER) for p in parts[:2]) else NUMBER
-            return total([product, *parts[2:]])
-        if name in _KEEPS:
-            return parts[0]
-        if name in ("shr", "bfe"):
-            return self._shifted(ins, parts[0])
-        if name in _CHOOSES:
-            return join(parts[0], parts[1])
-        if name == "and":
-            masks = [constant_or_none(o) for o in ins.operands[1:]]
-            if any(m is not None and 0 <= m < SMALL for m in masks):
+        match self.program.opcode(ins).address:
+            case "number":
                 return NUMBER
-            return total(parts)
+            case "sum":
+                return total(parts)
+            case "difference":
+                return self._difference(parts)
+            case "product":
+                product = ANYTHING if any(p not in (None, NUMBER) for p in parts[:2]) else NUMBER
+                return total([product, *parts[2:]])
+            case "same":
+                return parts[0]
+            case "shifted":
+                return self._shifted(ins, parts[0])
+            case "either":
+                return join(parts[0], parts[1])
+            case "masked":
+                masks = [constant_or_none(o) for o in ins.operands[1:]]
+                if any(m is not None and 0 <= m < SMALL for m in masks):
+                    return NUMBER
+                return total(parts)
+            case "unknown":
+                pass
         if any(p is None for p in parts):
             return None
         return NUMBER if all(p == NUMBER for p in parts) else ANYTHING
@@ -205,8 +194,9 @@ class Origins:
         """Apply the rules of a piece in order; the registers of one writer that have changed."""
         for at in range(start, end):
             placed, each = self.program.code[at], self.flow.roles[at]
+            described = self.program.opcode(placed.ins).accumulates  # its operands are descriptors
             for index, operand in enumerate(placed.ins.operands):
-                if isinstance(operand, tree.Address) or (index in (1, 2) and is_wgmma(placed.ins)):
+                if isinstance(operand, tree.Address) or (described and index in (1, 2)):
                     base = self.of(placed, operand)
                     if base is not None:
                         self.addresses[id(placed.ins), index] = base
@@ -250,10 +240,14 @@ class Origins:
         """Registers that the address of a variable can reach."""
         named: list[Register] = []
         for placed, each in zip(self.program.code, self.flow.roles, strict=True):
-            if each.written and placed.ins.opcode[0] not in _COUNTS:
+            if each.written and self._carries(placed.ins):
                 if any(self._names_variable(placed, o) for o in placed.ins.operands[1:]):
                     named += each.written
-        return self.flow.closure(named, lambda ins: ins.opcode[0] not in _COUNTS)
+        return self.flow.closure(named, self._carries)
+
+    def _carries(self, ins: tree.Instruction) -> bool:
+        """Whether an address may come out of it."""
+        return self.program.opcode(ins).address != "number"
 
     def _names_variable(self, placed: Placed, operand: object) -> bool:
         stack = [operand]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.address_origins import Origin, Origins, place_of
-from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.hooks import Hooks, address_of
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
@@ -43,6 +43,8 @@ _BASES = {
 }
 _RANK = ((1 << CLUSTER_SHIFT) - 1) ^ ((1 << 32) - 1)  # bits of an address that name the block
 _MBARRIER = 8  # bytes
+#: Instructions whose addresses are looked at before they run.
+_TOLD = ("copy", "mbarrier", "new mbarrier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,16 @@ class Extents(Hooks):
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
-        words = ins.opcode
+        row = d.program.opcode(ins)
         for index, operand in enumerate(ins.operands):
             origin = self.origins.addresses.get((id(ins), index))
             if origin is not None and origin.encoded != isinstance(operand, tree.Address):
                 found = self._variables(origin)
                 if found and not self._is_safe(d, ins, index, found):
                     self.allowed[id(ins), index] = found
-        asynchronous = words[:2] == ("cp", "async") and words[2] in ("ca", "cg")
-        if words[0] == "mbarrier" or asynchronous:
+        if row.bits in _TOLD:
             return self._around(d, ins, step)
-        if words[0] == "cp" or words[:2] in (("st", "async"), ("red", "async")):
+        if row.bits in ("bulk copy", "store later"):
 
             def remember(sel: Any, mask: Mask) -> None:
                 self._current = ins
@@ -123,10 +124,11 @@ class Extents(Hooks):
         if any((e.start, e.end) == whole for e in found):
             return True
         operand = ins.operands[index]
-        if len(found) > 1 or ins.opcode[0] not in ("ld", "ldu", "st", "atom", "red"):
+        row = d.program.opcode(ins)
+        if len(found) > 1 or not row.access or row.together:
             return False
         assert isinstance(operand, tree.Address)
-        if not isinstance(operand.base, tree.Name) or "bulk" in ins.opcode:
+        if not isinstance(operand.base, tree.Name) or row.bits == "fill":
             return False
         if isinstance(d.program.find(d.scope, operand.base.text), Register):
             return False
@@ -137,14 +139,13 @@ class Extents(Hooks):
     def _around(self, d: Decoder, ins: tree.Instruction, step: Step) -> Step:
         """mbarriers and cp.async: their address operands, before the step."""
         checks: list[tuple[int, Any, int]] = []
+        copies = d.program.opcode(ins).bits == "copy"
         for index, operand in enumerate(ins.operands):
             if (id(ins), index) in self.allowed and isinstance(operand, tree.Address):
-                size = _MBARRIER
-                if ins.opcode[0] == "cp":
+                size, space = _MBARRIER, d.space(ins)
+                if copies:
                     size = d.literal(ins, 2) or 4
-                space = "global" if ins.opcode[0] == "cp" and index == 1 else "shared"
-                if ins.opcode[0] == "mbarrier":
-                    space = d.space(ins)
+                    space = "global" if index == 1 else "shared"
                 checks.append((index, d.place(ins, index, space), size))
         if not checks:
             return step
@@ -162,11 +163,11 @@ class Extents(Hooks):
 
     def on_access(self, access: Access) -> None:
         ins = access.instruction
-        index = 0 if access.kind == "store" or ins.opcode[0] == "red" else 1
+        index = address_of(ins)
         if (id(ins), index) not in self.allowed:
             return
         address = access.address
-        if ins.opcode[:2] == ("st", "bulk"):  # positions, not addresses
+        if self.program.opcode(ins).bits == "fill":  # positions, not addresses
             address = address % max(self.machine.memory.shared_stride, 1)
         self._look(ins, index, access.space, address, access.size, access.lanes)
 

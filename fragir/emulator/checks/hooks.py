@@ -16,6 +16,7 @@ from fragir.emulator.machine.events import Access, AccessKind, Observer
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.numbers.types import count_of, kind_of, width_of
 from fragir.emulator.report import PERFORMANCE, Finding, Severity
+from fragir.ptx.tree import Address
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
@@ -142,21 +143,9 @@ def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
     return step
 
 
-_KINDS: dict[str, tuple[AccessKind, int]] = {  # kind, operand that is the address
-    "ld": ("load", 1),
-    "ldu": ("load", 1),
-    "st": ("store", 0),
-    "atom": ("atomic", 1),
-    "red": ("atomic", 0),
-    "ldmatrix": ("load", 1),
-    "stmatrix": ("store", 0),
-}
-
-
-def told_as_transfer(ins: Instruction) -> bool:
-    """Whether it is an st.async or red.async that is told of as a transfer."""
-    words = ins.opcode
-    return words[0] in ("st", "red") and "async" in words and "release" not in words
+def address_of(ins: Instruction) -> int:
+    """The first of an instruction's operands that is an address."""
+    return next(i for i, o in enumerate(ins.operands) if isinstance(o, Address))
 
 
 def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
@@ -181,7 +170,7 @@ def _observe_fragment(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[
     from fragir.emulator.instructions.warp_matrix import whole_warps, wmma_places
 
     op, place, addresses = wmma_places(d, ins)
-    kind: AccessKind = "load" if ins.opcode[1] == "load" else "store"
+    kind: AccessKind = "load" if d.program.opcode(ins).access == "load" else "store"
     machine = d.machine
 
     def run(sel: Any, mask: Mask) -> None:
@@ -198,17 +187,17 @@ def _observe_fragment(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[
 
 def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
     """Tell `hooks` of the accesses of one instruction."""
-    if ins.opcode[0] == "wmma" and ins.opcode[1] != "mma" and hooks:
-        return _observe_fragment(d, ins, step, hooks)
-    known = _KINDS.get(ins.opcode[0])
-    if known is None or not hooks or told_as_transfer(ins):
+    row = d.program.opcode(ins)
+    if not row.access or not hooks:
         return step
-    if ins.opcode[:2] == ("st", "bulk"):
+    if row.bits in ("load fragment", "store fragment"):
+        return _observe_fragment(d, ins, step, hooks)
+    if row.bits == "fill":
         return _observe_fill(d, ins, step, hooks)
-    kind, operand = known
-    place: MemoryOperand = d.place(ins, operand, d.space(ins))
+    kind: AccessKind = row.access
+    place: MemoryOperand = d.place(ins, address_of(ins), d.space(ins))
     machine = d.machine
-    matrix = ins.opcode[0] in ("ldmatrix", "stmatrix")
+    matrix = row.together == "warp"
     if matrix:
         rows = 8 * next((int(w[1:]) for w in ins.opcode if w in ("x1", "x2", "x4")), 1)
         if "m16n16" in ins.opcode or "m16n8" in ins.opcode:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import Hooks, told_as_transfer
+from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.sentences import quote
 from fragir.emulator.checks.sites import Sites
-from fragir.emulator.instructions.collective import is_collective
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.transfers import Copy, Transfer
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
-
-#: Instructions of whole warps (PTX ISA 9.2: "all threads in the warp must execute the same").
-ALIGNED = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "setmaxnreg"}
 
 
 class Synchronisation(Hooks):
@@ -67,11 +63,11 @@ class Synchronisation(Hooks):
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         ins = group[0]
         site = self.sites.of(ins)
-        whole = ins.opcode[0] in ALIGNED and ins.opcode != ("wgmma", "fence")
-        whole = whole or ins.opcode[:2] == ("tensormap", "cp_fenceproxy")
-        if not whole and ins.opcode[0] not in ALIGNED and is_collective(ins):
+        row = self.program.opcode(ins)
+        whole = row.together == "warp"
+        if row.together == "members":
             return self._among_members(d, ins, step)
-        if ins.opcode[0] in ("cp", "mbarrier", "clusterlaunchcontrol") or told_as_transfer(ins):
+        if row.asynchronous:
             return self.sites.during(ins, step)
         if not whole:
             return step

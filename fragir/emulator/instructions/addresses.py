@@ -167,9 +167,9 @@ _GENERIC = "generic addresses have 64 bits here"
 _SIGNED = "signed addresses are not documented"
 
 OPCODES: tuple[Opcode, ...] = (
-    Opcode("alloca", ".u32|u64 d, size{, align}", allocate),
-    Opcode("stacksave", ".u32|u64 d", save_stack),
-    Opcode("stackrestore", ".u32|u64 a", restore_stack),
+    Opcode("alloca", ".u32|u64 d, size{, align}", allocate, stack=True),
+    Opcode("stacksave", ".u32|u64 d", save_stack, stack=True),
+    Opcode("stackrestore", ".u32|u64 a", restore_stack, stack=True),
     *(
         Opcode(
             name,

@@ -141,23 +141,26 @@ _NUMBERS = "b32|b64|u32|s32|u64|s64|f16|bf16|f32|f64"
 _SCOPED = "what its scope does is not documented"
 _WIDE = "the wide modes of im2col are described by figures only"
 
+_COPY: dict[str, Any] = {"bits": "copy", "asynchronous": True}
+_BULK: dict[str, Any] = {"bits": "bulk copy", "asynchronous": True}
+
 OPCODES: tuple[Opcode, ...] = (
     *(
         Opcode(
             f"cp.async.{level}",
             ".OWN.global{.HINT}{.AHEAD} [a], [b], size{, given}{, p?HINT}",
             _issue,
-            bits="copy",
+            **_COPY,
         )
         for level in ("ca", "cg")
     ),
-    Opcode("cp.async.commit_group", "", _commit, bits="copy"),
-    Opcode("cp.async.wait_group", "n", _wait, bits="copy"),
-    Opcode("cp.async.wait_all", "", _wait, bits="copy"),
-    Opcode("cp.async.mbarrier.arrive", "{.noinc}{.OWN}.b64 [m]", _arrive, bits="copy"),
-    Opcode("cp.async.bulk.commit_group", "", _commit_bulk, bits="copy"),
-    Opcode("cp.async.bulk.wait_group", "{.read} n", _wait_bulk, bits="copy"),
-    Opcode("cp.async.bulk.prefetch.L2", ".global{.HINT} [a], size{, p?HINT}", bulk, bits="copy"),
+    Opcode("cp.async.commit_group", "", _commit, **_BULK),
+    Opcode("cp.async.wait_group", "n", _wait, **_BULK),
+    Opcode("cp.async.wait_all", "", _wait, **_BULK),
+    Opcode("cp.async.mbarrier.arrive", "{.noinc}{.OWN}.b64 [m]", _arrive, **_BULK),
+    Opcode("cp.async.bulk.commit_group", "", _commit_bulk, **_BULK),
+    Opcode("cp.async.bulk.wait_group", "{.read} n", _wait_bulk, **_BULK),
+    Opcode("cp.async.bulk.prefetch.L2", ".global{.HINT} [a], size{, p?HINT}", bulk, **_BULK),
     Opcode(
         "cp.async.bulk",
         f"""
@@ -173,7 +176,7 @@ OPCODES: tuple[Opcode, ...] = (
             ... ! {_SCOPED}
         """,
         bulk,
-        bits="copy",
+        **_BULK,
     ),
     Opcode(
         "cp.reduce.async.bulk",
@@ -186,7 +189,7 @@ OPCODES: tuple[Opcode, ...] = (
             ... ! {_SCOPED}
         """,
         bulk,
-        bits="copy",
+        **_BULK,
     ),
     Opcode(
         "cp.async.bulk.prefetch.tensor",
@@ -196,7 +199,7 @@ OPCODES: tuple[Opcode, ...] = (
         .DIM.L2.global.WIDE{{.HINT}} [t], offsets{{, p?HINT}} ! {_WIDE}
         """,
         tensor_copy,
-        bits="copy",
+        **_BULK,
     ),
     Opcode(
         "cp.async.bulk.tensor",
@@ -213,13 +216,13 @@ OPCODES: tuple[Opcode, ...] = (
             [t], [a]{{, p?HINT}}
         """,
         tensor_copy,
-        bits="copy",
+        **_BULK,
     ),
     Opcode(
         "cp.reduce.async.bulk.tensor",
         f".DIM.global.shared::cta.{_REDUCES}{{.tile|im2col_no_offs}}.bulk_group{{.HINT}}"
         " [t], [a]{, p?HINT}",
         tensor_copy,
-        bits="copy",
+        **_BULK,
     ),
 )

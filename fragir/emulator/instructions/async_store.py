@@ -210,6 +210,7 @@ OPCODES: tuple[Opcode, ...] = (
         store,
         rules=(width,),
         bits="store later",
+        asynchronous=True,
     ),
     Opcode(
         "st.async",
@@ -234,6 +235,7 @@ OPCODES: tuple[Opcode, ...] = (
         """,
         reduce,
         bits="store later",
+        asynchronous=True,
     ),
     Opcode(
         "red.async",

@@ -20,25 +20,10 @@ if TYPE_CHECKING:
 _LANE = np.arange(LANES)
 _NONE = np.uint32(0)
 
-#: First word -> index of the membermask operand from the end of the operand list.
-_MEMBERS = {"shfl": -1, "vote": -1, "match": -1, "redux": -1, "elect": -1, "bar": -1, "barrier": -1}
-#: All lanes of the warp must be there.
-_ALIGNED = {"mma", "ldmatrix", "stmatrix", "movmatrix", "wgmma", "wmma", "setmaxnreg"}
-
-
-def is_collective(ins: Instruction) -> bool:
-    """Whether lanes must come to this instruction together."""
-    words = ins.opcode
-    if words[0] in ("bar", "barrier"):
-        return len(words) > 1 and words[1] == "warp"
-    if words[:2] == ("tensormap", "cp_fenceproxy"):
-        return True
-    return words[0] in _ALIGNED or (words[0] in _MEMBERS and "sync" in words)
-
 
 def needs(d: Decoder, ins: Instruction) -> Callable[[Any, Mask], Any] | None:
     """The lanes that must be there, as bits per warp; None where all are needed."""
-    if ins.opcode[0] in _ALIGNED or ins.opcode[0] == "tensormap":
+    if d.program.opcode(ins).together == "warp":
         return None
     row = d.row(ins, ins.operands[-1], "u32")
 

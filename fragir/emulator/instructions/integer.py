@@ -27,7 +27,7 @@ from fragir.emulator.instructions.integer_bits import (
 )
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.numbers.types import dtype_of, where, width_of
-from fragir.emulator.program.opcode import Constant, Logic, Moves, Opcode, by_bytes
+from fragir.emulator.program.opcode import LOGIC, Constant, Logic, Moves, Opcode, by_bytes
 from fragir.emulator.program.syntax import Words
 from fragir.emulator.report import EmulationError
 
@@ -449,10 +449,10 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("abs", ".s16|s32|s64 d, a", simple),
     Opcode("neg", ".s16|s32|s64|u16x2|s16x2|s8x4 d, a", simple),
     Opcode("sad", ".INT d, a, b, c", _absolute_difference),
-    Opcode("and", ".BITS|pred d, a, b", simple, bits=Logic(0xC0, 2), address="masked"),
-    Opcode("or", ".BITS|pred d, a, b", simple, bits=Logic(0xFC, 2), address="sum"),
-    Opcode("xor", ".BITS|pred d, a, b", simple, bits=Logic(0x3C, 2), address="sum", cancels=True),
-    Opcode("not", ".BITS|pred d, a", simple, bits=Logic(0x0F, 1)),
+    Opcode("and", ".BITS|pred d, a, b", simple, bits=LOGIC["and"], address="masked"),
+    Opcode("or", ".BITS|pred d, a, b", simple, bits=LOGIC["or"], address="sum"),
+    Opcode("xor", ".BITS|pred d, a, b", simple, bits=LOGIC["xor"], address="sum", cancels=True),
+    Opcode("not", ".BITS|pred d, a", simple, bits=LOGIC["not"]),
     Opcode("cnot", ".BITS d, a", _logical_zero),
     Opcode("shl", ".BITS d, a, b:u32", shift, bits=_SHIFT),
     Opcode("shr", ".BITS|INT d, a, b:u32", shift, bits=_SHIFT, address="shifted"),

@@ -108,9 +108,20 @@ OPCODES: tuple[Opcode, ...] = (
         "clusterlaunchcontrol.try_cancel.async",
         "{.shared::cta}.TX{.multicast::cluster::all}.b128 [a], [m]",
         _try,
+        asynchronous=True,
     ),
-    Opcode("clusterlaunchcontrol.query_cancel.is_canceled", ".pred.b128 d, a", _query),
-    Opcode("clusterlaunchcontrol.query_cancel.get_first_ctaid", ".v4.b32.b128 d, a", _query),
+    Opcode(
+        "clusterlaunchcontrol.query_cancel.is_canceled",
+        ".pred.b128 d, a",
+        _query,
+        asynchronous=True,
+    ),
+    Opcode(
+        "clusterlaunchcontrol.query_cancel.get_first_ctaid",
+        ".v4.b32.b128 d, a",
+        _query,
+        asynchronous=True,
+    ),
     *(
         Opcode(
             f"clusterlaunchcontrol.query_cancel.get_first_ctaid::{axis}", ".b32.b128 d, a", _query

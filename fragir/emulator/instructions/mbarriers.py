@@ -226,17 +226,20 @@ _ORDER = (
     needs("cta cluster", "relaxed release acquire"),
 )
 
+_MBARRIER: dict[str, Any] = {"bits": "mbarrier", "address": "number", "asynchronous": True}
+
 OPCODES: tuple[Opcode, ...] = (
-    Opcode("mbarrier.init", "{.OWN}.b64 [m], count", _init, bits="new mbarrier", address="number"),
-    Opcode("mbarrier.inval", "{.OWN}.b64 [m]", _inval, bits="mbarrier", address="number"),
+    Opcode(
+        "mbarrier.init", "{.OWN}.b64 [m], count", _init, **{**_MBARRIER, "bits": "new mbarrier"}
+    ),
+    Opcode("mbarrier.inval", "{.OWN}.b64 [m]", _inval, **_MBARRIER),
     *(
         Opcode(
             f"mbarrier.{word}",
             "{.relaxed}{.cta|cluster}{.SHARED}.b64 [m], bytes",
             _expect,
             rules=_ORDER,
-            bits="mbarrier",
-            address="number",
+            **_MBARRIER,
         )
         for word in ("expect_tx", "complete_tx")
     ),
@@ -246,8 +249,7 @@ OPCODES: tuple[Opcode, ...] = (
             f"{more}{{.release|relaxed}}{{.cta|cluster}}{{.SHARED}}.b64 d, [m]{count}",
             _arrive,
             rules=(*_ORDER, apart("noComplete", "relaxed cluster shared::cluster")),
-            bits="mbarrier",
-            address="number",
+            **_MBARRIER,
         )
         for name in ("arrive", "arrive_drop")
         for word, more, count in (
@@ -262,13 +264,10 @@ OPCODES: tuple[Opcode, ...] = (
             f"{{.parity}}{{.acquire|relaxed}}{{.cta|cluster}}{{.OWN}}.b64 d:pred, [m], state{more}",
             _wait,
             rules=_ORDER,
-            bits="mbarrier",
-            address="number",
+            **_MBARRIER,
             polls="always",
         )
         for word, more in (("test_wait", ""), ("try_wait", "{, ns}"))
     ),
-    Opcode(
-        "mbarrier.pending_count", ".b64 d:u32, state", _pending, bits="mbarrier", address="number"
-    ),
+    Opcode("mbarrier.pending_count", ".b64 d:u32, state", _pending, **_MBARRIER),
 )

@@ -388,7 +388,7 @@ _NO_FLAGS = apart("load store", "xor and popc rn rz rm rp satfinite block_scale 
 
 #: The words of mma and wmma are read where the operation is built (`tensor_cores/opcode.py`).
 OPCODES: tuple[Opcode, ...] = (
-    Opcode("mma", "... d, ...", _mma, rules=_FLAGS, **_MATRIX),
+    Opcode("mma", "... d, ...", _mma, rules=_FLAGS, fuses=True, **_MATRIX),
     Opcode("wmma.mma", "... d, a, b, c", _wmma, rules=_FLAGS, **_MATRIX),
     Opcode(
         "wmma.load",

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
 
 
-def needs_warpgroup(ins: tree.Instruction) -> bool:
-    """Whether the four warps of a warpgroup must come together."""
-    return ins.opcode[:2] == ("wgmma", "mma_async")
-
-
 def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:
     """The rows of the 32-bit file that operands name."""
     found: set[int] = set()

@@ -8,20 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.hooks import instrument, overriding
-from fragir.emulator.instructions.collective import is_collective, needs
+from fragir.emulator.instructions.collective import needs
 from fragir.emulator.instructions.control import Control, guarded
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.instructions.table import step_of
 from fragir.emulator.instructions.warp_matrix import fusible, mma_group
-from fragir.emulator.instructions.wgmma import needs_warpgroup, registers_of
+from fragir.emulator.instructions.wgmma import registers_of
 from fragir.emulator.machine.code import DecodedCode
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.watch import Watch
-from fragir.emulator.program.entities import RESULTS
 from fragir.emulator.program.failure import statement
-from fragir.emulator.program.flow import ends_block, polling_edges, targets
+from fragir.emulator.program.flow import polling_edges, targets
 from fragir.emulator.program.program import Program
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
@@ -50,7 +49,7 @@ class Decoding:
         count = len(program.code)
         leaders: set[int] = set()
         for placed in program.code:
-            if placed.ins.opcode[0] in ("bra", "brx"):
+            if program.opcode(placed.ins).ends == "branch":
                 with statement(program, placed.ins):
                     leaders.update(targets(program, placed.ins, placed.scope))
         code = DecodedCode([None] * count, {}, leaders, {}, set())
@@ -67,17 +66,18 @@ class Decoding:
         program, machine, decoder = self.program, self.machine, self.decoder
         decoder.placed = placed = program.code[at]
         ins = placed.ins
-        if ends_block(ins):
+        row = program.opcode(ins)
+        if row.ends:
             terminator = control.terminator(at)
             for hook in overriding(machine.hooks, "wrap_terminator"):
                 terminator = hook.wrap_terminator(decoder, ins, terminator)
             code.terminators[at] = terminator
             return 1
-        if is_collective(ins):
+        if row.together:
             code.collectives[at] = needs(decoder, ins)
-        if needs_warpgroup(ins):
+        if row.accumulates:
             code.warpgroups.add(at)
-        if ins.opcode[0] == "mma" and ins.guard is None and len(ins.operands) == 4:
+        if row.fuses and ins.guard is None and len(ins.operands) == 4:
             group = [ins]
             while (
                 at + len(group) < len(program.code)
@@ -95,16 +95,17 @@ class Decoding:
     def _step(self, control: Control, at: int) -> Step:
         decoder, placed = self.decoder, self.program.code[at]
         ins = placed.ins
-        if ins.opcode[0] == RESULTS:
+        row = self.program.opcode(ins)
+        if row.bits == "results":
             step = instrument(decoder, [ins], control.calls.end(ins))
         else:
             step = instrument(decoder, [ins], step_of(decoder, placed))
         if ins.guard is not None:
-            row = decoder.row(ins, ins.guard.register, "pred")
-            step = guarded(step, row, ins.guard.negated)
+            holds = decoder.row(ins, ins.guard.register, "pred")
+            step = guarded(step, holds, ins.guard.negated)
             for hook in overriding(self.machine.hooks, "wrap_guard"):
                 step = hook.wrap_guard(decoder, ins, step)
-        return step if ins.opcode[0] == "wgmma" else self._watched(step, [ins])
+        return step if row.bits == "wgmma" else self._watched(step, [ins])
 
     def _watched(self, step: Step, group: list[tree.Instruction]) -> Step:
         """Steps that use registers of some wgmma look whether they may."""
@@ -123,7 +124,7 @@ class Decoding:
         """The registers that any wgmma uses for its accumulator or A."""
         found: list[npt.NDArray[np.intp]] = [np.zeros(0, np.intp)]
         for placed in self.program.code:
-            if needs_warpgroup(placed.ins):
+            if self.program.opcode(placed.ins).accumulates:
                 self.decoder.placed = placed
                 found.append(registers_of(self.decoder, placed.ins.operands[:2]))
         return np.unique(np.concatenate(found))

@@ -9,26 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fragir.emulator.program.entities import RESULTS, Placed, Register
+from fragir.emulator.program.entities import Placed, Register
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import split_call, targets
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
-
-#: First words whose first operand is no destination although it may be a register.
-_NO_RESULT = {
-    "stackrestore",
-    "bra",
-    "brx",
-    "nanosleep",
-    "setmaxnreg",
-    "ret",
-    "exit",
-    "trap",
-    "brkpt",
-    "cp",
-}
-_ENDS = {"ret", "exit", "trap", "brkpt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +68,7 @@ def named(program: Program, placed: Placed, operand: tree.Operand) -> list[tuple
 def roles(program: Program, placed: Placed) -> Roles:
     """Who is read and who is written by one instruction of the flat list."""
     ins = placed.ins
-    words = ins.opcode
+    row = program.opcode(ins)
     guard = None
     if ins.guard is not None:
         entity = program.find(placed.scope, ins.guard.register.text)
@@ -97,31 +82,25 @@ def roles(program: Program, placed: Placed) -> Roles:
         if isinstance(o, tree.Address)
         for r in found
     ]
-    if words[0] in ("call", RESULTS):
+    if row.ends == "call" or row.bits == "results":
         results, name, arguments = split_call(ins)
-        for result in results if words[0] == RESULTS else ():
+        for result in results if row.bits == "results" else ():
             written += registers(program, placed, result)
-        for argument in arguments if words[0] == "call" else ():
+        for argument in arguments if row.ends == "call" else ():
             read += registers(program, placed, argument)
         read += registers(program, placed, name)
-    elif words[0] == "ret" and placed.scope.function is not None:
+    elif row.ends == "return" and placed.scope.function is not None:
         returned = placed.scope.function.returns
         read += [half for r in returned if isinstance(r, Register) for half in r.halves]
     else:
         for index, (operand, found) in enumerate(zip(ins.operands, operands, strict=True)):
-            if index == 0 and _is_result(ins, operand):
+            if index == 0 and row.writes and not isinstance(operand, tree.Address):
                 written += found
-                if words[:2] == ("wgmma", "mma_async"):
+                if row.accumulates:
                     read += found
             else:
                 read += found
     return Roles(tuple(written), tuple(read), tuple(operands), tuple(addresses), guard)
-
-
-def _is_result(ins: tree.Instruction, operand: tree.Operand) -> bool:
-    if isinstance(operand, tree.Address) or ins.opcode[0] in _NO_RESULT:
-        return False
-    return ins.opcode[0] not in ("bar", "barrier") or "red" in ins.opcode
 
 
 def dataflow(program: Program) -> Dataflow:
@@ -182,10 +161,11 @@ class Dataflow:
         placed = self.program.code[at]
         ins = placed.ins
         after = [at + 1] if at + 1 < len(self.program.code) else []
-        if ins.opcode[0] in ("bra", "brx"):
+        ends = self.program.opcode(ins).ends
+        if ends == "branch":
             to = self._targets(placed)
             return to + (after if ins.guard is not None else [])
-        if ins.opcode[0] in _ENDS and ins.guard is None:
+        if ends in ("return", "exit") and ins.guard is None:
             return []
         return after
 

@@ -8,18 +8,6 @@ from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
-#: First words of instructions that end a block.
-ENDING = {"bra", "brx", "call", "ret", "exit", "trap", "brkpt"}
-_BARRIERS = {"bar", "barrier"}
-
-
-def ends_block(ins: tree.Instruction) -> bool:
-    """Whether an instruction is a terminator."""
-    words = ins.opcode
-    if words[0] in _BARRIERS:
-        return not (len(words) > 1 and words[1] == "warp")
-    return words[0] in ENDING
-
 
 def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
     """Where a branch can go."""
@@ -49,18 +37,14 @@ def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
     return []
 
 
-POLLING = {"mbarrier", "atom", "nanosleep"}
-_POLLING_LOADS = {"volatile", "acquire", "relaxed", "mmio"}
+#: Words of loads that can see what another thread will do.
+_ORDERED = frozenset(("volatile", "acquire", "relaxed", "mmio"))
 
 
-def polls(ins: tree.Instruction) -> bool:
+def polls(program: Program, ins: tree.Instruction) -> bool:
     """Whether an instruction can see what another thread will do."""
-    words = ins.opcode
-    if words[0] == "mbarrier":
-        return words[1:2] in (("try_wait",), ("test_wait",))
-    if words[0] == "ld":
-        return any(w in _POLLING_LOADS for w in words)
-    return words[0] in POLLING
+    how = program.opcode(ins).polls
+    return how == "always" or (how == "ordered" and not _ORDERED.isdisjoint(ins.opcode))
 
 
 def polling_edges(program: Program) -> set[int]:
@@ -68,9 +52,9 @@ def polling_edges(program: Program) -> set[int]:
     edges: list[tuple[int, int]] = []
     waiting: list[int] = []
     for at, placed in enumerate(program.code):
-        if placed.ins.opcode[0] in ("bra", "brx"):
+        if program.opcode(placed.ins).ends == "branch":
             edges += [(to, at) for to in targets(program, placed.ins, placed.scope) if to <= at]
-        elif polls(placed.ins):
+        elif polls(program, placed.ins):
             waiting.append(at)
     found: set[int] = set()
     for at in waiting:

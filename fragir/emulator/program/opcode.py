@@ -61,6 +61,14 @@ class Logic:
     operands: int
 
 
+#: The tables of and, or, xor, not.
+LOGIC: dict[str, Logic] = {
+    "and": Logic(0xC0, 2),
+    "or": Logic(0xFC, 2),
+    "xor": Logic(0x3C, 2),
+    "not": Logic(0x0F, 1),
+}
+
 #: What the bits of the result are made of, and where bits go that are no result.
 #: mixed: each of any bit of the operands; halves: the upper half of the first operand, the lower
 #: one of the second; warp: of any bit of any lane. The others are steps of their own in the checks.
@@ -84,6 +92,7 @@ Bits: TypeAlias = (
         "mbarrier",
         "new mbarrier",
         "copy",
+        "bulk copy",
         "results",
     ]
 )
@@ -117,10 +126,16 @@ class Opcode:
     access: Literal["", "load", "store", "atomic"] = ""
     #: How a straight piece of the program ends here.
     ends: Literal["", "branch", "call", "return", "exit", "barrier"] = ""
+    #: It starts, or is told of, what happens later: copies, mbarriers.
+    asynchronous: bool = False
     #: Whether it can see what another thread will do: always, or where it names an order.
     polls: Literal["", "always", "ordered"] = ""
-    #: Its result is read before it is written.
+    #: The four warps of a warpgroup add to its result, later.
     accumulates: bool = False
+    #: Neighbours that do not depend on each other are one step.
+    fuses: bool = False
+    #: It needs the lane's stack.
+    stack: bool = False
     #: Its result is no value made of values of the same lane.
     apart: bool = False
 

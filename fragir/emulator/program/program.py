@@ -82,7 +82,8 @@ class Program:
         self._reach = self._call_graph()
         #: Whether lanes need a stack: for recursion, or for alloca.
         self.frames = any(n in to for n, to in self._reach.items()) or any(
-            p.ins.opcode[0] in ("alloca", "stacksave", "stackrestore") for p in self.code
+            (row := opcodes.find(p.ins.opcode, len(p.ins.operands)).opcode) and row.stack
+            for p in self.code
         )
 
     def opcode(self, instruction: tree.Instruction) -> Opcode:

@@ -9,6 +9,7 @@ import numpy as np
 from fragir.emulator.checks.definedness.atomics import Shadowed
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
+from fragir.emulator.checks.hooks import address_of
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE
@@ -40,7 +41,7 @@ class AccessedBits:
         """wmma.load and wmma.store; their stride counts as an address."""
         stride = [r for found in each.operands[2:] for r in found]
         steps = self.uses.checks(ins, stride, "an address")
-        load = ins.opcode[1] == "load"
+        load = d.program.opcode(ins).access == "load"
         place = d.place(ins, 1 if load else 0, d.space(ins))
         if load and place.space == "global":
             return steps + self.undefined.clear(each.written)
@@ -95,7 +96,7 @@ class AccessedBits:
     def atomic(
         self, d: Decoder, ins: tree.Instruction, each: Roles, data: list[Register]
     ) -> list[Step]:
-        place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
+        place = d.place(ins, address_of(ins), d.space(ins))
         what = "an operand of an atomic on global memory"
         checks = self.uses.checks(ins, data, what, place)
         if place.space == "global" or count_of(ins.opcode) > 1:

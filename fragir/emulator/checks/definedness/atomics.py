@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fragir.emulator.checks.definedness.spreading import LOGIC, full, logic
+from fragir.emulator.checks.definedness.spreading import full, logic
+from fragir.emulator.checks.hooks import address_of
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows
@@ -20,6 +21,7 @@ from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 from fragir.emulator.machine.lanes import Mask, store
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.numbers.types import UINT, dtype_of, where, width_of
+from fragir.emulator.program.opcode import LOGIC
 from fragir.ptx import tree
 
 #: (old value, its undefined bits, operands, their undefined bits) -> undefined bits of the new
@@ -34,7 +36,8 @@ def rule(word: str, kind: str) -> Rule:
     if word == "cas":
         return _compare_and_swap
     if word in LOGIC:
-        table, _ = LOGIC[word]
+        table = LOGIC[word].table
+        assert table is not None
         return lambda old, undefined, operands, unknown: logic(
             table, [old, *operands], [undefined, *unknown]
         )
@@ -107,7 +110,7 @@ class Shadowed:
         self.parts, self.width = (2, 8) if kind == "b128" else (1, width_of(kind) // 8)
         beside = PlaneDecoder(d, plane)
         beside.placed = d.placed
-        first = 1 if ins.opcode[0] == "atom" else 0
+        first = address_of(ins)
         count = 2 if word == "cas" else 1
         self.sources = [
             (operand_rows(d, ins, i, kind, 1), operand_rows(beside, ins, i, kind, 1))

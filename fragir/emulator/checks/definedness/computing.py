@@ -9,26 +9,21 @@ import numpy as np
 
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.spreading import (
-    MOVES,
     full,
     lanes_of,
     logic,
-    moves,
-    pairs,
     spread,
-    truth_table,
 )
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.numbers.types import Bools
+from fragir.emulator.program.opcode import Logic, Moves
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
     from fragir.emulator.program.dataflow import Roles
     from fragir.emulator.program.entities import Register
-
-_VOTES = {"vote", "match", "redux"}
 
 
 class Computing:
@@ -41,23 +36,25 @@ class Computing:
         """`data`: the registers that are read, but for addresses."""
         outs = [r for r in each.written if r in self.undefined.tracked]
         sources = [r for r in data if r in self.undefined.tracked]
-        same = ins.opcode[0] in ("xor", "sub") and len({*each.operands[1:]}) == 1
+        row = d.program.opcode(ins)
+        same = row.cancels and len({*each.operands[1:]}) == 1
         if not outs:
             return []
         if not sources or same:
             return self.undefined.clear(outs)
         plane = PlaneDecoder(d, self.plane)
-        if moves(ins):
-            return self._move(d, plane, ins, each, outs)
-        found = truth_table(ins, d.literal(ins, 4) if len(ins.operands) == 5 else None)
-        if found is not None and len(each.written) == 1:
-            return [self._logic(d, plane, ins, *found)]
+        if isinstance(row.bits, Moves):
+            return self._move(plane, ins, each, outs, row.bits.steering)
+        if isinstance(row.bits, Logic):
+            table = d.literal(ins, 4) if row.bits.table is None else row.bits.table
+            if table is not None:
+                return [self._logic(d, plane, ins, table & 0xFF, row.bits.operands)]
         rows = [self.plane.row(r) for r in sources]
         targets = [self.plane.row(r) for r in outs]
-        if pairs(ins):
+        if row.bits == "halves":
             return [self._pair(ins, each)]
         parts = lanes_of(ins, [r.width for r in (*each.read, *each.written)])
-        together = ins.opcode[0] in _VOTES
+        together = row.bits == "warp"
 
         def run(sel: Any, mask: Mask) -> None:
             chosen: list[Any] = [row[sel] for row in rows]
@@ -72,13 +69,12 @@ class Computing:
 
     def _move(
         self,
-        d: Decoder,
         plane: PlaneDecoder,
         ins: tree.Instruction,
         each: Roles,
         outs: list[Register],
+        steering: tuple[int, ...],
     ) -> list[Step]:
-        steering = MOVES.get(ins.opcode[0], ())
         repeat = plane.repeat(ins, steering)
         controls = self.undefined.rows(r for i in steering for r in each.operands[i])
         if not controls:

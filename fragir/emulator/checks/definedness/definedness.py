@@ -23,12 +23,11 @@ from fragir.emulator.checks.definedness.matrices import Matrices
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.hooks import Hooks, told_as_transfer
+from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles, registers
-from fragir.emulator.program.entities import RESULTS
 from fragir.emulator.program.flow import split_call
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
@@ -74,11 +73,12 @@ class Definedness(Hooks):
     # -- decoding --------------------------------------------------------------------------------
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
-        if group[0].opcode[0] == "mma" or group[0].opcode[:2] == ("wmma", "mma"):
+        bits = d.program.opcode(group[0]).bits
+        if bits == "matrix":
             before = self.matrices.mma(group)
         else:
             before = self._shadow(d, group[0])
-        if group[0].opcode[0] == "cp":
+        if bits in ("copy", "bulk copy"):
             before.append(self.copies.remember(group[0]))
         if not before:
             return step
@@ -108,13 +108,14 @@ class Definedness(Hooks):
     ) -> Terminator:
         each = self.flow.of(instruction)
         guard = [each.guard] if each.guard is not None else []
-        branch = instruction.opcode[0] == "bra"
-        what = "the condition of a branch" if branch else "the guard"
+        row = d.program.opcode(instruction)
+        index = [r for operand in each.operands[:1] for r in operand]
+        what = "the condition of a branch" if row.ends == "branch" and not index else "the guard"
         before = self.uses.checks(instruction, guard, what)
-        if instruction.opcode[0] == "call":
+        if row.ends == "call":
             before += self._arguments(d, instruction)
-        elif instruction.opcode[0] != "ret":
-            what = {"brx": "the index of a branch"}.get(instruction.opcode[0], "an operand")
+        elif row.ends != "return":
+            what = "the index of a branch" if row.ends == "branch" else "an operand"
             before += self.uses.checks(instruction, each.read, what)
             before += self.undefined.clear(each.written)
         if not before:
@@ -142,8 +143,8 @@ class Definedness(Hooks):
     def _shadow(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """What happens to the undefined bits at one instruction, before it happens itself."""
         each = self.flow.of(ins)
-        name = ins.opcode[0]
-        if name == RESULTS:
+        row = d.program.opcode(ins)
+        if row.bits == "results":
             return self._results(d, ins)
         steps: list[Step] = []
         for operand in ins.operands:
@@ -153,31 +154,31 @@ class Definedness(Hooks):
                 steps += self.uses.checks(ins, used, "an address", place)
                 break
         data = [r for r in each.read if r not in each.addresses]
-        match name:
-            case "ld" | "ldu" | "ldmatrix":
+        match row.bits:
+            case "load":
                 return steps + self.accesses.load(d, ins, each)
-            case "st" | "red" if told_as_transfer(ins):
-                return steps + self.uses.checks(ins, data, f"an operand of {name}.async")
-            case "st" if ins.opcode[1] == "bulk":
-                steps += self.uses.checks(ins, data, "an operand of st.bulk")
+            case "store later":
+                return steps + self.uses.checks(ins, data, f"an operand of {row.name}")
+            case "fill":
+                steps += self.uses.checks(ins, data, f"an operand of {row.name}")
                 return [*steps, PlaneDecoder(d, self.plane).repeat(ins, (1,))]
-            case "st" | "stmatrix":
+            case "store":
                 return steps + self.accesses.stored(d, ins, data)
-            case "wmma":
+            case "load fragment" | "store fragment":
                 return steps + self.accesses.matrix(d, ins, each)
-            case "atom" | "red":
+            case "atomic":
                 return steps + self.accesses.atomic(d, ins, each, data)
-            case "shfl":
+            case "shuffle":
                 return steps + self._shuffle(d, ins, each)
             case "wgmma":
                 descriptors = [r for f in each.operands[1:] for r in f if r.width != 32]
                 return steps + self.uses.checks(ins, descriptors, "an operand of a wgmma")
-            case "mbarrier":
+            case "mbarrier" | "new mbarrier":
                 steps += self.uses.checks(ins, data, "an operand of an mbarrier")
-                if ins.opcode[1] == "init":
+                if row.bits == "new mbarrier":
                     steps.append(PlaneDecoder(d, self.plane).repeat(ins))
                 return steps + self.undefined.clear(each.written)
-            case "cp":
+            case "copy" | "bulk copy":
                 return steps + self.uses.checks(ins, data, "an operand of a copy")
             case _:
                 return steps + self.computing.steps(d, ins, each, data)

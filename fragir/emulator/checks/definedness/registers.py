@@ -11,14 +11,16 @@ from fragir.emulator.checks.definedness.spreading import full
 from fragir.emulator.checks.planes import Plane
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.program.dataflow import dataflow
-from fragir.emulator.program.entities import RESULTS, Register
+from fragir.emulator.program.entities import Register
 from fragir.emulator.program.program import Program
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
 
-_MATRIX = {"mma", "wmma", "wgmma"}
-_LOADS = {"ld", "ldu", "ldmatrix", "atom"}
+#: What comes from elsewhere than registers: from memory, another lane, a call.
+_ELSEWHERE = ("load", "load fragment", "atomic", "shuffle", "results")
+#: What gives defined registers, or those of memory, whatever its operands are.
+_OWN = ("load", "load fragment", "atomic", "matrix", "wgmma")
 
 
 class Undefined:
@@ -31,13 +33,13 @@ class Undefined:
         read_from_elsewhere = {
             r
             for placed, each in zip(program.code, self.flow.roles, strict=True)
-            if placed.ins.opcode[0] in ("ld", "ldmatrix", "wmma", "atom", "shfl", RESULTS)
+            if program.opcode(placed.ins).bits in _ELSEWHERE
             for r in each.written
         }
         #: Registers that can hold undefined bits.
         self.tracked = self.flow.closure(
             self._unwritten | read_from_elsewhere,
-            lambda ins: ins.opcode[0] not in _MATRIX and ins.opcode[0] not in _LOADS,
+            lambda ins: program.opcode(ins).bits not in _OWN,
         )
 
     def start_wave(self) -> None:

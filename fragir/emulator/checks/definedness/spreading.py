@@ -13,48 +13,7 @@ import numpy as np
 
 from fragir.ptx.tree import Instruction
 
-#: First words of instructions that only move bits -> operands that steer them.
-MOVES: dict[str, tuple[int, ...]] = {
-    "mov": (),
-    "movmatrix": (),
-    "brev": (),
-    "prmt": (3,),
-    "shl": (2,),
-    "shr": (2,),
-    "shf": (3,),
-    "bfe": (2, 3),
-    "bfi": (3, 4),
-    "selp": (3,),
-    "slct": (3,),
-}
-
-#: Logic as truth tables over a = 0xF0, b = 0xCC, c = 0xAA.
-LOGIC: dict[str, tuple[int, int]] = {
-    "not": (0x0F, 1),
-    "and": (0xC0, 2),
-    "or": (0xFC, 2),
-    "xor": (0x3C, 2),
-}
-
-_INTEGERS = {f"{sign}{width}" for sign in "usb" for width in (8, 16, 32, 64)}
 _PAIRS = {"f16x2", "bf16x2", "u16x2", "s16x2"}
-
-
-def moves(ins: Instruction) -> bool:
-    """Whether every bit of the result is a bit of an operand (or its sign)."""
-    words = ins.opcode
-    if words[0] == "cvt":
-        return set(words[-2:]) <= _INTEGERS and "sat" not in words and "pack" not in words
-    return words[0] in MOVES
-
-
-def truth_table(ins: Instruction, literal: int | None) -> tuple[int, int] | None:
-    """(table, operands) of a logic instruction."""
-    if ins.opcode[0] == "lop3" and literal is not None and len(ins.operands) == 5:
-        return literal & 0xFF, 3
-    if ins.opcode[0] in LOGIC and ins.opcode[-1] in ("b16", "b32", "b64", "pred"):
-        return LOGIC[ins.opcode[0]]
-    return None
 
 
 def logic(table: int, values: Sequence[Any], undefined: Sequence[Any]) -> Any:
@@ -80,16 +39,6 @@ def logic(table: int, values: Sequence[Any], undefined: Sequence[Any]) -> Any:
 def lanes_of(ins: Instruction, widths: Sequence[int]) -> int:
     """Independent parts of an arithmetic instruction: 2 where it works on halves."""
     return 2 if ins.opcode[-1] in _PAIRS and all(w == 32 for w in widths) else 1
-
-
-def pairs(ins: Instruction) -> bool:
-    """Whether a conversion makes the upper half from its first source, the lower from another."""
-    return (
-        ins.opcode[0] == "cvt"
-        and len(ins.operands) == 3
-        and any(w.endswith("x2") for w in ins.opcode)
-        and not any(w.startswith("scaled") for w in ins.opcode)
-    )
 
 
 def spread(rows: Sequence[Any], parts: int, dtype: Any) -> Any:

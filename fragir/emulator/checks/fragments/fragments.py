@@ -66,10 +66,10 @@ class Fragments(Hooks):
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         before: list[Step] = []
-        if group[0].opcode[0] == "mma":
+        if d.program.opcode(group[0]).fuses:
             before += self._mma(d, group)
         for ins in group:
-            if ins.opcode[0] != "wgmma":
+            if d.program.opcode(ins).bits != "wgmma":
                 before += self.origins.steps(d, ins)
         if not before:
             return step
@@ -84,7 +84,7 @@ class Fragments(Hooks):
     def wrap_terminator(
         self, d: Decoder, instruction: tree.Instruction, terminator: Terminator
     ) -> Terminator:
-        if instruction.opcode[0] != "call":
+        if d.program.opcode(instruction).ends != "call":
             return terminator
         before = self.origins.arguments(d, instruction)
 

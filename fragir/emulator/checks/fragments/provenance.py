@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import told_as_transfer
+from fragir.emulator.checks.hooks import address_of
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step, store
@@ -22,18 +22,17 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import GLOBAL_BASE
 from fragir.emulator.numbers.types import I64, kind_of, width_of
 from fragir.emulator.program.dataflow import Roles, dataflow
-from fragir.emulator.program.entities import RESULTS, Register
+from fragir.emulator.program.entities import Register
 from fragir.emulator.program.expressions import constant_or_none
+from fragir.emulator.program.opcode import Logic, Moves
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder, MemoryOperand
 
-_LOADS = {"ld", "ldu", "ldmatrix"}
-_LOGIC = {"and", "or", "xor"}
-#: Moving instructions -> operands that steer them.
-_STEERING = {"prmt": (3,), "selp": (3,), "shfl": (2, 3), "mov": (), "movmatrix": ()}
+#: The operands that choose the lane of a shuffle.
+_SHUFFLED = (2, 3)
 _CHUNK = 1 << 20
 _UNSIGNED = {f"s{n}": f"u{n}" for n in (8, 16, 32, 64)}
 
@@ -78,18 +77,16 @@ class ByteOrigins:
         stored: set[Register] = set()
         shared = False
         for placed, each in zip(self.program.code, self.flow.roles, strict=True):
-            words = placed.ins.opcode
-            if words[0] in _LOADS:
+            row = self.program.opcode(placed.ins)
+            if row.bits in ("load", "results"):
                 loads.update(each.written)
-            elif words[0] == RESULTS:
-                loads.update(each.written)
-            elif words[0] == "call":
+            elif row.ends == "call":
                 stored.update(each.read)
-            elif words[0] in ("st", "stmatrix"):
+            elif row.bits in ("store", "store later", "fill"):
                 stored.update(r for r in each.read if r not in each.addresses)
-            elif words[0] == "mma":
+            elif row.fuses:
                 wanted.update(r for operand in each.operands[1:] for r in operand)
-            elif words[:2] == ("wgmma", "mma_async"):
+            elif row.accumulates:
                 shared = True
                 wanted.update(r for operand in each.operands[:2] for r in operand)
 
@@ -104,40 +101,22 @@ class ByteOrigins:
 
     def _steering(self, ins: tree.Instruction) -> tuple[int, ...] | None:
         """The operands that steer a moving instruction; None where bytes do not stay whole."""
-        words = ins.opcode
-        known = _STEERING.get(words[0])
-        if words[0] == "prmt":
-            selector = self._literal(ins, 3)
-            replicates = selector is not None and selector & 0x8888
-            return None if replicates or len(words) > 2 else known
-        if words[0] == "mov" and words[-1] == "pred":
-            return None
-        if known is not None:
-            return known
-        if words[0] in ("shl", "shr", "shf"):
-            index = 3 if words[0] == "shf" else 2
-            amount = self._literal(ins, index)
-            whole = amount is not None and amount % 8 == 0
-            return (index,) if whole else None
-        if words[0] in ("bfe", "bfi"):
-            index = 2 if words[0] == "bfe" else 3
-            amounts = self._literal(ins, index), self._literal(ins, index + 1)
-            whole = all(a is not None and a % 8 == 0 for a in amounts)
-            return (index, index + 1) if whole else None
-        if words[0] == "cvt" and len(words) == 3 and {w[0] for w in words[1:]} <= set("sub"):
-            return ()
+        bits = self.program.opcode(ins).bits
+        if bits == "shuffle":
+            return _SHUFFLED
+        if isinstance(bits, Moves) and bits.whole(
+            ins.opcode, lambda index: constant_or_none(ins.operands[index])
+        ):
+            return bits.steering
         return None
 
-    def _literal(self, ins: tree.Instruction, index: int) -> int | None:
-        return constant_or_none(ins.operands[index])
-
     def _carries(self, ins: tree.Instruction) -> bool:
-        if ins.opcode[0] in _LOGIC:
-            return ins.opcode[-1] in ("b16", "b32", "b64")
-        try:
-            return self._steering(ins) is not None
-        except IndexError:
-            return False
+        return self._logical(ins) or self._steering(ins) is not None
+
+    def _logical(self, ins: tree.Instruction) -> bool:
+        """Whether it is a mask or a union of bytes."""
+        bits = self.program.opcode(ins).bits
+        return isinstance(bits, Logic) and bits.operands == 2 and "pred" not in ins.opcode
 
     def _sources(self, ins: tree.Instruction, each: Roles) -> list[Register]:
         steering = self._steering(ins) or ()
@@ -150,22 +129,22 @@ class ByteOrigins:
     def steps(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """What one instruction does to the numbers, before it runs itself."""
         each = self.flow.of(ins)
-        name = ins.opcode[0]
-        if name == RESULTS:
+        bits = self.program.opcode(ins).bits
+        if bits == "results":
             return self._results(d, ins)
-        if name in ("st", "stmatrix"):
-            return self._store(d, ins)
-        if ins.opcode[:2] == ("wmma", "store"):
+        if bits in ("store", "fill"):
+            return self._store(d, ins, fills=bits == "fill")
+        if bits == "store fragment":
             return self._store_fragment(d, ins)
-        if name in ("atom", "red"):
+        if bits == "atomic":
             return self._lose(d, ins) + self._clear(each.written)
         if not any(r in self.tracked for r in each.written):
             return []
-        if name in _LOADS:
+        if bits == "load":
             if any(w.startswith(("b6x16", "b4x16")) for w in ins.opcode):
                 return self._clear(each.written)  # elements that are no whole bytes
             return self._repeat(d, ins, ())
-        if name in _LOGIC and self._carries(ins):
+        if self._logical(ins):
             return [self._logic(d, ins)]
         steering = self._steering(ins)
         sources = self._sources(ins, each)
@@ -195,12 +174,12 @@ class ByteOrigins:
 
         return [run] if rows else []
 
-    def _store(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
+    def _store(self, d: Decoder, ins: tree.Instruction, fills: bool) -> list[Step]:
         place = d.place(ins, 0, d.space(ins))
-        if place.space == "global" or told_as_transfer(ins):
+        if place.space == "global":
             return []
-        steps = self._repeat(d, ins, (1,) if ins.opcode[1] == "bulk" else ())
-        if place.space == "generic" and ins.opcode[0] == "st" and ins.opcode[1] != "bulk":
+        steps = self._repeat(d, ins, (1,) if fills else ())
+        if place.space == "generic" and not fills and not self.program.opcode(ins).together:
             steps.append(self._restore(place))
         return steps
 
@@ -236,8 +215,8 @@ class ByteOrigins:
 
     def _lose(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """Atomics compute: what lies in shared memory afterwards comes from nowhere."""
-        place = d.place(ins, 1 if ins.opcode[0] == "atom" else 0, d.space(ins))
-        if place.space != "shared" or told_as_transfer(ins):
+        place = d.place(ins, address_of(ins), d.space(ins))
+        if place.space != "shared":
             return []
         size = width_of(kind_of(ins.opcode)) // 8
         width, count = min(size, 8), max(size // 8, 1)

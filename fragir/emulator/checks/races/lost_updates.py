@@ -23,18 +23,12 @@ from fragir.emulator.program.dataflow import Dataflow, dataflow
 if TYPE_CHECKING:
     from fragir.emulator.program.program import Program
 
-#: What makes no value out of values of the same lane.
-_APART = {
-    "activemask", "atom", "elect", "ld", "ldmatrix", "ldu", "match", "mma", "redux", "set", "setp",
-    "shfl", "vote", "wgmma", "wmma",
-}  # fmt: skip
-
 
 class LostUpdates:
     def __init__(self, program: Program, clocks: Clocks) -> None:
         self.program, self.clocks = program, clocks
         self._from: dict[int, set[Any]] = {}
-        self.loads = any(p.ins.opcode[0] in ("ld", "ldu") for p in program.code)
+        self.loads = any(program.opcode(p.ins).access == "load" for p in program.code)
 
     @cached_property
     def _flow(self) -> Dataflow:
@@ -43,12 +37,14 @@ class LostUpdates:
     def derives(self, store: int, load: int) -> bool:
         """Whether the store at a site stores what comes of the load at another."""
         code = self.program.code
-        if code[load].ins.opcode[0] not in ("ld", "ldu") or code[store].ins.opcode[0] != "st":
+        row = self.program.opcode
+        from_, to = row(code[load].ins), row(code[store].ins)
+        if from_.access != "load" or to.access != "store" or from_.together or to.together:
             return False
         flow = self._flow
         if load not in self._from:
             start = flow.of(code[load].ins).written
-            self._from[load] = flow.closure(start, lambda ins: ins.opcode[0] not in _APART)
+            self._from[load] = flow.closure(start, lambda ins: not row(ins).apart)
         each = flow.of(code[store].ins)
         return any(r in self._from[load] for operand in each.operands[1:] for r in operand)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fragir.emulator.checks.hooks import Hooks, told_as_transfer
+from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.races.barriers import Arrivals, Barriers
 from fragir.emulator.checks.races.block_exits import BlockExits
 from fragir.emulator.checks.races.bulk_copies import BulkCopies
@@ -46,7 +46,7 @@ from fragir.emulator.checks.races.scopes import (
 )
 from fragir.emulator.checks.races.shared_places import SharedPlaces, unit_of
 from fragir.emulator.checks.races.shared_races import SharedRaces
-from fragir.emulator.checks.races.shuffles import TELLING, ToldByShuffle
+from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.checks.races.stores import Stores
 from fragir.emulator.checks.races.strong_accesses import StrongAccesses
 from fragir.emulator.checks.races.wgmma import WgmmaReads
@@ -181,32 +181,33 @@ class Races(Hooks):
 
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         ins = group[0]
-        words = ins.opcode
-        if words[:2] == ("st", "bulk"):
+        words, row = ins.opcode, d.program.opcode(ins)
+        if row.bits == "fill":
             return self.stores.strong(step)
-        if told_as_transfer(ins):
+        if row.bits == "store later":
             return self.sites.during(ins, step)
-        if words[0] in ("st", "atom", "red") and d.space(ins) in ("shared", "generic", "global"):
-            if words[0] == "st" and STRONG_WORDS.isdisjoint(words):
+        alone = row.access in ("store", "atomic") and not row.together
+        if alone and d.space(ins) in ("shared", "generic", "global"):
+            if row.access == "store" and STRONG_WORDS.isdisjoint(words):
                 return self.stores.plain(d, ins, step)
             return self.stores.strong(step)
-        if words[:2] == ("wgmma", "commit_group"):
+        if row.name == "wgmma.commit_group":
             return self._after(step, self.wgmma.commit)
-        if words[:2] == ("wgmma", "wait_group"):
+        if row.name == "wgmma.wait_group":
             newest = d.literal(ins, 0) or 0
             return self._after(step, partial(self.wgmma.wait, newest))
-        if words[:4] == ("cp", "async", "bulk", "commit_group"):
+        if row.name == "cp.async.bulk.commit_group":
             return self._after(step, self.bulk.commit)
-        if words[:4] == ("cp", "async", "bulk", "wait_group"):
+        if row.name == "cp.async.bulk.wait_group":
             number = d.literal(ins, 0) or 0
             return self._after(step, partial(self.bulk.wait, number, "read" in words))
         if words[0] in ("fence", "membar"):
             return self._wrap_fence(words, step)
-        if words[:3] in (("bar", "warp", "sync"), ("barrier", "warp", "sync")):
+        if row.name == "bar.warp.sync":
             return self._wrap_warp(d, ins, step)
-        if words[0] in ("cp", "wgmma", "mbarrier", "clusterlaunchcontrol"):
+        if row.asynchronous or row.bits == "wgmma":
             return self.sites.during(ins, step)
-        if self.by_memory and words[0] in TELLING:
+        if self.by_memory and row.bits in ("shuffle", "warp"):
             return self._after(step, self.told.tell)
         return step
 

@@ -17,9 +17,6 @@ from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64
 
-#: First words of instructions that tell the lanes of a warp of each other.
-TELLING = {"shfl", "vote", "match", "redux"}
-
 
 @dataclass(slots=True)
 class Acquired:
