@@ -230,7 +230,12 @@ _MBARRIER: dict[str, Any] = {"bits": "mbarrier", "address": "number", "asynchron
 
 OPCODES: tuple[Opcode, ...] = (
     Opcode(
-        "mbarrier.init", "{.OWN}.b64 [m], count", _init, **{**_MBARRIER, "bits": "new mbarrier"}
+        "mbarrier.init",
+        "{.OWN}.b64 [m], count",
+        _init,
+        bits="new mbarrier",
+        address="number",
+        asynchronous=True,
     ),
     Opcode("mbarrier.inval", "{.OWN}.b64 [m]", _inval, **_MBARRIER),
     *(
