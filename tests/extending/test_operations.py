@@ -10,7 +10,7 @@ import pytest
 from tests.extending.installed import Result, install, run
 
 PACKAGE = Path(__file__).with_name("toys")
-RIGHT = ("reversed", "row_sum", "together", "transpose")
+RIGHT = ("alone", "reversed", "row_sum", "swapped", "together", "transpose")
 ON = ("--on", "emulator")
 # mistake: the line it is told at, and what is told
 MISTAKES = {
@@ -56,6 +56,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     commands["expected"] = (*double, "--expect", "c=toys.answers:double")
     commands["unjudged in words"] = double[:-1]
     commands["scribble"] = ("fragir", "run", program("scribble"), *ON, "--json")
+    commands["alone placed"] = ("fragir", "compile", "--to", "placed", program("alone"))
     commands["double as PTX"] = ("fragir", "compile", program("double"))
     commands["transpose as PTX"] = ("fragir", "compile", program("transpose"))
     commands["placed"] = ("fragir", "compile", "--to", "placed", program("transpose"))
@@ -89,6 +90,11 @@ def test_layouts_follow_in_both_directions(results: dict[str, Result]) -> None:
     # columns of what is transposed to it
     assert "lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(0,8) 2:(8,0)]" in load
     assert "shared" not in results["transpose as PTX"].out
+    first = next(line for line in results["alone placed"].out.splitlines() if "frag.load" in line)
+    second = next(line for line in results["alone placed"].out.splitlines() if "frag.store" in line)
+    # rows in order, 16 bytes a lane: 16 lanes a row of 64; of the other tile a column
+    assert "warp [2:(2,0)] lane [16:(0,4) 2:(1,0)] element [4:(0,1) 4:(4,0)]" in first
+    assert "warp [2:(0,2)] lane [16:(4,0) 2:(0,1)] element [4:(1,0) 4:(0,4)]" in second
 
 
 def test_without_a_meaning_only_an_answer_judges(results: dict[str, Result]) -> None:

@@ -13,6 +13,7 @@ from .right import (
     RowSumOp,
     ScribbleOp,
     SettledOp,
+    SwappedOp,
     ThreadsOp,
     TransposeOp,
 )
@@ -28,6 +29,7 @@ TOY = Dialect(
         RowSumOp,
         ScribbleOp,
         SettledOp,
+        SwappedOp,
         ThreadsOp,
         TransposeOp,
         WrongOp,

@@ -273,3 +273,23 @@ class ReversedOp(OneLayout, interfaces.ReferenceInterface):
         bits = [run[self.source].value >> i & 1 for i in range(32)]
         turned = sum(bit << (31 - i) for i, bit in enumerate(bits))
         run[self.result] = exactly(np.asarray(turned).astype(np.int32).astype(np.int64))
+
+
+@irdl_op_definition
+class SwappedOp(OneLayout, interfaces.ReferenceInterface):
+    """Each row of two the other way round, between neighbouring lanes."""
+
+    name = "toy.swapped"
+
+    def demands(self, threads: interfaces.Threads) -> Iterator[interfaces.LayoutDemand]:
+        layout = Layout.parse("lane [2:(0,1) 16:(1,0)] element [1:(0,0)]")
+        yield interfaces.LayoutDemand(self.result, frag.ExplicitLayoutAttr(layout), "result")
+
+    def lower_to_lanes(self, lanes: Any) -> None:
+        lanes.bind(self.result, [lanes.shuffle_xor(x, 1) for x in lanes.elements(self.source)])
+
+    def evaluate(self, run: Any) -> None:
+        from fragir.reference import Bounded
+
+        x = run[self.source]
+        run[self.result] = Bounded(x.value[:, ::-1], x.bound[:, ::-1])
