@@ -198,7 +198,7 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
     combined = [(tuple(w for w in some[:-2] if w), some[-2], some[-1]) for some in every]
     for modifiers, space, kinds in combined:
         add((*modifiers, *space, *kinds))
-    legal = [line for line in box for _ in range(max(8, 160 // len(box)))]
+    legal = [line for line in box for _ in range(max(2, most // (2 * len(box)), most // 40))]
     for line in legal:  # what a random word would seldom hit
         words = [random.choice(s.words) for s in line.slots if s.required or random.random() < 0.4]
         add(words)

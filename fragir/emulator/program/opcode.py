@@ -195,7 +195,9 @@ class Opcodes:
     def remove(self, row: Opcode) -> None:
         """Take a row out that was added."""
         self.rows.remove(row)
-        self._first[row.head[0]].remove(row)
+        left = [r for r in self._first.pop(row.head[0]) if r is not row]
+        if left:
+            self._first[row.head[0]] = left
         self._found.clear()
 
     def of(self, instruction: Instruction) -> Opcode:
