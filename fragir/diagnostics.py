@@ -314,6 +314,7 @@ def unexpected(error: BaseException, packages: Collection[str], doing: str) -> t
     One that came through code of `packages` is a fault of theirs, made while `doing` something.
     """
     package, place = _outside(error, packages) or ("fragir", "")
+    package = plugins.shown(package)
     what = f" in {doing} ({package}, {place})" if place else ""
     message = f"unexpected {type(error).__name__}{what}: {message_of(error)}"
     return message, f"this is a fault of {package}'s; --debug shows the traceback"

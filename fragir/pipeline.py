@@ -292,7 +292,8 @@ def check_after(one: ModulePass, module: ModuleOp, source: str | None) -> None:
     try:
         diagnostics.verify(module, source)
     except FragirError as error:
-        error.message = f"the pass {one.name} of {package} leaves a wrong program: {error.message}"
+        whose = plugins.shown(package)
+        error.message = f"the pass {one.name} of {whose} leaves a wrong program: {error.message}"
         raise
 
 

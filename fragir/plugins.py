@@ -226,6 +226,11 @@ def package_of(kind: Callable[..., object]) -> str | None:
     return None if top in ("fragir", "xdsl") else top
 
 
+def shown(package: str) -> str:
+    """A package in a message: what a user's script defines is of the program itself."""
+    return "this program" if package == "__main__" else package
+
+
 def imported_packages() -> set[str]:
     """Those that have been asked for something, by the names that they are imported with."""
     return plugins().modules if plugins.cache_info().currsize else set()

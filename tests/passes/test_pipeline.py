@@ -164,3 +164,24 @@ def test_a_row_that_names_no_pass_is_told_with_its_package(monkeypatch: pytest.M
     monkeypatch.setattr(pipeline, "outside", lambda: pipeline.Outside((("toys", row),), ""))
     with pytest.raises(FragirError, match=r"^the stage toy-fuse of tests: there is no pass toy-"):
         fragir.compile(AFFINE)
+
+
+SCRIPT = """
+from xdsl.passes import ModulePass
+
+class Fails(ModulePass):
+    name = "fails"
+    def apply(self, ctx, op):
+        raise KeyError("x")
+"""
+
+
+def test_a_fault_in_a_script_is_told_as_the_programs() -> None:
+    space = {"__name__": "__main__"}
+    exec(SCRIPT, space)
+    with pytest.raises(FragirError) as e:
+        fragir.compile(AFFINE, passes=[space["Fails"]])  # type: ignore[list-item]
+    assert e.value.sentence == (
+        "unexpected KeyError in the pass fails (this program, <string>:7): x (this is a fault of "
+        "this program's; --debug shows the traceback)"
+    )
