@@ -75,7 +75,11 @@ def test_words_come_in_any_order_types_in_theirs() -> None:
 
 def _absolute_difference(d: Any, ins: Any) -> Any:
     kind = ins.opcode[-1]
-    function = lambda a, b: np.where(a < b, b - a, a - b)  # noqa: E731
+
+    def function(a: Any, b: Any) -> Any:
+        result: Any = np.where(a < b, b - a, a - b)
+        return result
+
     return elementwise(function, d.target(ins, 0, kind), [d.source(ins, i, kind) for i in (1, 2)])
 
 

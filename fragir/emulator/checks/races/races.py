@@ -75,16 +75,17 @@ class Races(Hooks):
         blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
         reach = levels(code, blocks=blocks, cluster=machine.cluster_size)
         strong_writes = any(
-            (i.opcode[0] in ("atom", "red") or (i.opcode[0] == "st" and STRONG_WORDS & {*i.opcode}))
+            (row.access in ("store", "atomic") or row.bits == "store later")
+            and (row.access == "atomic" or not STRONG_WORDS.isdisjoint(i.opcode))
             and "global" not in i.opcode
-            for i in code
+            for i, row in ((i, program.opcode(i)) for i in code)
         )
         self.by_memory = bool(reach)  # whether plain memory is used to synchronise
         self.clocks = clocks = Clocks(machine, kinds, reach)
         self.sites = Sites(program, SITE_MASK)
         findings = Findings(machine, program, clocks, self.found)
         context = Context(machine, clocks, self.sites, findings)
-        self.shared_places = SharedPlaces(machine, unit_of(code), kinds > 0)
+        self.shared_places = SharedPlaces(machine, unit_of(program), kinds > 0)
         self.clusters = Clusters(machine, clocks)
         self.told = ToldByShuffle()
         self.mbarriers = MbarrierObjects(context, self.shared_places)

@@ -11,7 +11,6 @@ write might not know of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +23,7 @@ from fragir.emulator.numbers.types import I32, I64, U32, count_of, kind_of, widt
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
-    from fragir.ptx.tree import Instruction
+    from fragir.emulator.program.program import Program
 
 CHUNK = 16  # bytes: what the asynchronous proxy accesses is made of these
 LIMIT = 1 << 26  # records of reads
@@ -101,21 +100,21 @@ class SharedPlaces:
             self.log.push(places[pushed], before[pushed], masks_before[pushed], lowest)
 
 
-def unit_of(code: Sequence[Instruction]) -> int:
+def unit_of(program: Program) -> int:
     """Bytes of the smallest access to shared memory."""
     unit = CHUNK
-    for ins in code:
-        words = ins.opcode
-        if words[:2] == ("st", "bulk"):
+    for placed in program.code:
+        words, row = placed.ins.opcode, program.opcode(placed.ins)
+        if row.bits == "fill":
             unit = min(unit, 8)
-        elif words[0] in ("ld", "ldu", "st", "atom", "red"):
+        elif (row.access and not row.together) or row.bits == "store later":
             if any(w in words for w in ("global", "param", "local", "const")):
                 continue
             if any(w.startswith("param") for w in words):
                 continue
             unit = min(unit, width_of(kind_of(words)) // 8 * count_of(words))
-        elif words[:2] == ("cp", "async") and words[2:3] in (("ca",), ("cg",)):
+        elif row.bits == "copy":
             unit = min(unit, 4)
-        elif words[0] == "mbarrier":
+        elif row.bits in ("mbarrier", "new mbarrier"):
             unit = min(unit, 8)
     return max(unit, 1)

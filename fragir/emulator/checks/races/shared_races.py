@@ -51,8 +51,10 @@ class SharedRaces:
         self.sites, self.findings = context.sites, context.findings
         self.places, self.mbarriers, self.told = places, mbarriers, told
         self.strong_writes = strong_writes
-        code = self.sites.program.code[: SITE_MASK + 1]
-        self._writing = np.array([p.ins.opcode[0] not in ("ld", "ldu") for p in code])
+        code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
+        self._writing = np.array(
+            [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
+        )
         self.suspects: list[tuple[I64, npt.NDArray[np.uint8], I64, I64, int]] = []
 
     # -- findings --------------------------------------------------------------------------------
