@@ -7,7 +7,7 @@ from typing import TextIO
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.checks.hooks import instrument, overriding
+from fragir.emulator.checks.instrument import instrument, overriding
 from fragir.emulator.instructions.collective import needs
 from fragir.emulator.instructions.control import Control, guarded
 from fragir.emulator.instructions.operands import Decoder

@@ -9,7 +9,7 @@ import numpy as np
 from fragir.emulator.checks.definedness.atomics import Shadowed
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.hooks import address_of
+from fragir.emulator.checks.instrument import address_of
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE
