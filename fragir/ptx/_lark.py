@@ -6,7 +6,6 @@ Lark is loaded when a text has something that the shapes in `fragir.ptx.known` d
 from __future__ import annotations
 
 import re
-import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -16,18 +15,7 @@ from fragir.ptx.limits import LIMITS, Refused, Unexpected
 if TYPE_CHECKING:
     from lark import Lark
 
-
-class LexedComments(threading.local):
-    """The comments that the lexer passed over during a parse of this thread."""
-
-    found: list[tuple[int, str]]
-
-    def __init__(self) -> None:
-        self.found = []
-
-    def add(self, token: Any) -> Any:
-        self.found.append((int(token.start_pos), str(token)))
-        return token
+    from fragir.ptx.lexed_comments import LexedComments
 
 
 class Grammar(NamedTuple):
@@ -42,6 +30,7 @@ def grammar() -> Grammar:
     import lark
 
     from fragir.ptx.build import Build
+    from fragir.ptx.lexed_comments import LexedComments
 
     text = Path(__file__).with_name("grammar.lark").read_text("utf-8")
     comments = LexedComments()

@@ -27,19 +27,32 @@ AT, BANG, GUARD, OPCODE, OPERANDS, DIRECTIVE, SPACED, LABEL, OPEN, CLOSE = range
 SPACE, DECLARATION, HEAD, LINE, SECTION_NAME, SECTION, LAST = range(1, 8)
 
 
+# What begins no text that has none of these: patterns without it are compiled in half the time.
+_DEBUG = (".loc", ".section", "@@DWARF")
+_NEVER = r"(?!)"
+
+
+def cutter_for(text: str) -> Cutter:
+    """The expressions for a text; those for line numbers and sections only where it has any."""
+    return cutter(any(word in text for word in _DEBUG))
+
+
 @cached
-def cutter() -> Cutter:
+def cutter(debug: bool) -> Cutter:
+    """The expressions, with those for line numbers and sections or without."""
     terminals = TERMINALS
     name, opcode, string = terminals["NAME"], terminals["OPCODE"], terminals["STRING"]
     modifiers, section = terminals["MODIFIERS"], terminals["SECTION_BODY"]
     integer = terminals["INTEGER"]
     w = r"\s*+"  # with re.ASCII the grammar's WHITESPACE
     to_end = rf'[^;"]*+(?:{string}[^;"]*+)*+;'
-    loc = (
-        rf"\.loc(?![\w$])(?:{w}{integer}){{3}}"
-        rf"(?:{w},{w}function_name{w}{name}(?:{w}\+{w}{integer})?+)?+"
-        rf"(?:{w},{w}inlined_at(?:{w}{integer}){{3}})?+"
-    )
+    loc = _NEVER
+    if debug:
+        loc = (
+            rf"\.loc(?![\w$])(?:{w}{integer}){{3}}"
+            rf"(?:{w},{w}function_name{w}{name}(?:{w}\+{w}{integer})?+)?+"
+            rf"(?:{w},{w}inlined_at(?:{w}{integer}){{3}})?+"
+        )
     statement = (
         rf"{w}(?:(?:(@){w}(!)?+{w}({name}){w})?+({opcode}(?:{modifiers})?+)(?!{w}[:.])([^;\"]*+);"
         rf"|({loc}|\.(?!(?:loc|file|section)(?![\w$]))[a-z]{to_end})"
@@ -48,14 +61,17 @@ def cutter() -> Cutter:
     )
     pragma = rf"\.pragma(?![\w$]){w}{string}(?:{w},{w}{string})*+{w};"
     value = rf"(?:{string}|[.@\w$%]++(?:{w}[-+]{w}[.\w$%]++)?+|-{w}\w++)"
-    dwarf = rf"@@DWARF(?![\w$]){w}\.\w++{w}{value}(?:{w},{w}{value})*+"
+    dwarf, sections = _NEVER, rf"{_NEVER}()()"
+    if debug:
+        dwarf = rf"@@DWARF(?![\w$]){w}\.\w++{w}{value}(?:{w},{w}{value})*+"
+        sections = rf"\.section(?![\w$]){w}({terminals['SECTION_NAME']}){w}({section})"
     item = (
         rf"({w})(?:((?:{terminals['LINKAGE']}{w})?+"
         rf"(?:{terminals['SPACE']}{to_end}|\.(?:pragma|alias)(?![\w$]){to_end}))"
         rf"|((?:{terminals['LINKAGE']}{w})?+{terminals['KIND']}"
         rf'(?:[^;{{}}".]++|{pragma}|\.(?!pragma(?![\w$])))*+(?=[;{{]))'
         rf"|({dwarf}|\.(?:version|target|address_size|file)(?![\w$])(?:[^.{{}};\"]|{string}|\.(?=\d))*+)"
-        rf"|\.section(?![\w$]){w}({terminals['SECTION_NAME']}){w}({section})"
+        rf"|{sections}"
         rf"|(\Z))"
     )
     parens = rf"\(([^()\"]*+)\){w}"

@@ -34,7 +34,7 @@ from fragir.ptx.cutter import (
     SECTION_NAME,
     SPACE,
     SPACED,
-    cutter,
+    cutter_for,
 )
 from fragir.ptx.directives import check_directives
 from fragir.ptx.expected import describe
@@ -173,6 +173,7 @@ class _Reader:
         self.text = text
         self.clean = clean
         self.comments = Comments(text, comments)
+        self.cutter = cutter_for(clean)
         self.classes = WordClasses(Words(), Glue())
         self.shapes = learnt()
         self.operands = OperandReader(clean, self.classes, self.shapes.operands)
@@ -190,7 +191,7 @@ class _Reader:
 
     def module(self) -> tuple[tree.Item, ...]:
         clean, comments = self.clean, self.comments
-        match = cutter().item.match
+        match = self.cutter.item.match
         items: list[Any] = []
         at = 0
         while True:
@@ -257,7 +258,7 @@ class _Reader:
 
     def head(self, begin: int, end: int) -> tree.Function:
         """The function without its body whose head is text[begin:end]."""
-        m = cutter().head.fullmatch(self.clean, begin, end)
+        m = self.cutter.head.fullmatch(self.clean, begin, end)
         if m is None:
             return _lark.parse(self.clean, "function_head", begin, end)
         linkage, kind, returns, name, parameters, directives = range(1, 7)
@@ -293,7 +294,7 @@ class _Reader:
         if not self.clean[begin:end].strip(BLANKS):
             return ()
         parse = self.shapes.head_directives.parse
-        starts = [m.start() for m in cutter().directive.finditer(self.clean, begin, end)]
+        starts = [m.start() for m in self.cutter.directive.finditer(self.clean, begin, end)]
         if not starts or self.clean[begin : starts[0]].strip(BLANKS):
             starts = [begin]
         made: list[Any] = []
@@ -318,7 +319,7 @@ class _Reader:
         start = brace
         upcoming = comments.next()
         # the last alternative takes any character, so that the pieces cover the text
-        for m in cutter().statement.finditer(clean, brace + 1):
+        for m in self.cutter.statement.finditer(clean, brace + 1):
             kind = m.lastindex
             if kind == OPERANDS:
                 guard = None
