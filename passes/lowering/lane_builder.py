@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import FragmentwiseInterface
 from fragir.dialects.narrow import is_vector
@@ -133,9 +134,26 @@ class Lanes:
         That may happen later, when a store asks for it, where the operation is fragmentwise.
         """
         self._new(tile)
-        owner, count = tile.owner, fragments_of(_tile(tile))
+        owner, type_ = tile.owner, _tile(tile)
+        assert isinstance(owner, Operation)
+        assert type_.placement is not None
+        wanted = ptx.vector_type(type_.element_type, type_.placement.chunk)
+
+        def told(i: int) -> SSAValue:
+            """`make`; an error is told of this operation, though another asks for the fragment."""
+            try:
+                fragment = make(i)
+                if fragment.type != wanted:
+                    raise FragirError(
+                        f"{_named(tile)} takes fragments of {wanted}, not {fragment.type}"
+                    )
+            except FragirError as error:
+                fail(owner, f"{owner.name}: {error}")
+            return fragment
+
+        count = fragments_of(type_)
         later = isinstance(owner, FragmentwiseInterface) and defers(owner)
-        self.state.tiles[tile] = Deferred(count, make) if later else [make(i) for i in range(count)]
+        self.state.tiles[tile] = Deferred(count, told) if later else [told(i) for i in range(count)]
 
     def bind_scalar(self, value: SSAValue, scalar: SSAValue) -> None:
         """Gives a scalar result its value, which must be the same in every lane of the block."""

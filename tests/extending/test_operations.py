@@ -24,6 +24,8 @@ MISTAKES = {
     "twice": "toy.wrong: its lowering binds %d twice",
     "mask": "toy.wrong: lanes are exchanged by a mask of 1 to 31, not 32",
     "nothing": "toy.wrong: its lowering binds nothing to %d",
+    "late": "toy.wrong: its lowering makes an unsound ptx.shuffle_xor: ",
+    "fragments": "toy.wrong: %d takes fragments of vector<16xf32>, not f32",
     "shape": "toy.wrong: its meaning gives values of (16,)",
 }
 TWICE = """

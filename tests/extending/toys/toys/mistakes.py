@@ -23,8 +23,12 @@ def rows(lanes: int) -> frag.ExplicitLayoutAttr:
     return frag.ExplicitLayoutAttr(Layout.parse(text))
 
 
+def unsound(lanes: Any, value: SSAValue) -> SSAValue:
+    return lanes.insert(ptx.ShuffleXorOp(value, 77)).result
+
+
 @irdl_op_definition
-class WrongOp(OneLayout, interfaces.ReferenceInterface):
+class WrongOp(OneLayout, interfaces.FragmentwiseInterface, interfaces.ReferenceInterface):
     """Passes a tile on, wrongly."""
 
     name = "toy.wrong"
@@ -53,6 +57,10 @@ class WrongOp(OneLayout, interfaces.ReferenceInterface):
 
     def lower_to_lanes(self, lanes: Any) -> None:
         elements = lanes.elements(self.source)
+
+        def late(i: int) -> SSAValue:
+            return unsound(lanes, elements[i])
+
         match self.how.data:
             case "count":
                 lanes.bind(self.result, elements[1:])
@@ -60,12 +68,16 @@ class WrongOp(OneLayout, interfaces.ReferenceInterface):
                 wide = [lanes.insert(arith.ExtFOp(x, f64)).result for x in elements]
                 lanes.bind(self.result, wide)
             case "unsound":
-                lanes.insert(ptx.ShuffleXorOp(elements[0], 77))
+                unsound(lanes, elements[0])
             case "twice":
                 lanes.bind(self.result, elements)
                 lanes.bind(self.result, elements)
             case "mask":
                 lanes.shuffle_xor(elements[0], 32)
+            case "late":
+                lanes.bind_each(self.result, late)
+            case "fragments":
+                lanes.bind_each(self.result, elements.__getitem__)
             case "nothing":
                 pass
             case "slip":
