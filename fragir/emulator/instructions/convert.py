@@ -217,10 +217,10 @@ OPCODES: tuple[Opcode, ...] = (
         .sat.s64.u64 d, a
         .RND{.sat}.f16|f64.INT8 d, a
         .RND{.ftz}{.sat}.f32.INT8|f64 d, a
-        .RND.bf16.INT d, a
+        .RND.bf16.INT8 d, a
         .IRND{.ftz}{.sat}.INT8.f32 d, a
         .IRND{.sat}.INT8.f16|f64 d, a
-        .IRND.INT.bf16 d, a
+        .IRND.INT8.bf16 d, a
         {.IRND}{.sat}.f16.f16 d, a
         {.IRND}{.sat}.f64.f64 d, a
         {.IRND}{.ftz}{.sat}.f32.f32 d, a
