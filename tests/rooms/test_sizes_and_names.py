@@ -15,10 +15,7 @@ MOST_LINES = 420
 
 # Longer files, and why.
 LONG = {
-    "fragir/emulator/instructions/floating.py": "one family: its arithmetic, decoders and rows",
-    "fragir/emulator/instructions/integer.py": "one family: its arithmetic, decoders and rows",
     "fragir/emulator/instructions/warp_matrix.py": "one family: its decoders and rows",
-    "fragir/isa/versions.py": "text: one rule a line, which versions and targets have an opcode",
     "fragir/emulator/tensor_cores/maps_data.py": "text: the formulas of the PTX ISA, by section",
 }
 

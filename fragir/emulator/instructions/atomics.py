@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from fragir.emulator.instructions.access import get, policy, put
 from fragir.emulator.instructions.alu import Function, of2, of3
-from fragir.emulator.instructions.floating import KINDS, extreme, flush, ieee, modified
+from fragir.emulator.instructions.floating import KINDS, extreme
+from fragir.emulator.instructions.floating_arithmetic import flush, ieee, modified
 from fragir.emulator.instructions.rules import HINT, apart
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.numbers.types import UINT, count_of, dtype_of, kind_of, where, width_of

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import Function, elementwise, of2
-from fragir.emulator.instructions.floating import KINDS, flush
+from fragir.emulator.instructions.floating import KINDS
+from fragir.emulator.instructions.floating_arithmetic import flush
 from fragir.emulator.machine.lanes import Mask, Step, store
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import decode, encode

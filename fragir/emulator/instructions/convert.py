@@ -9,7 +9,7 @@ import numpy as np
 
 from fragir.emulator.instructions.alu import Function, elementwise
 from fragir.emulator.instructions.convert_packed import ELEMENTS, convert_pairs
-from fragir.emulator.instructions.floating import flush
+from fragir.emulator.instructions.floating_arithmetic import flush
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.narrowing import narrow

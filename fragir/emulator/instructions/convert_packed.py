@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fragir.emulator.instructions.alu import elementwise
-from fragir.emulator.instructions.floating import flush
+from fragir.emulator.instructions.floating_arithmetic import flush
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.formats import FORMATS, Format
 from fragir.emulator.numbers.narrowing import (
