@@ -22,7 +22,8 @@ class KernelText(abc.ABC):
     """The text of one kernel: `lines`, `registers` to declare, and the `opcodes` that occur.
 
     Every value has names: its registers in order, or literals where it is a constant. Operations
-    that only pick registers give names without writing anything.
+    that only pick registers give names without writing anything. For operations of other packages
+    `emit`, `define`, `alias`, `register`, `in_registers`, `names` and `target` stay as they are.
     """
 
     def __init__(self, target: str, memory: str, comments: bool):
