@@ -15,7 +15,6 @@ MOST_LINES = 420
 
 # Longer files, and why.
 LONG = {
-    "fragir/emulator/instructions/warp_matrix.py": "one family: its decoders and rows",
     "fragir/emulator/tensor_cores/maps_data.py": "text: the formulas of the PTX ISA, by section",
 }
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.instructions.async_store import UNIT, filled
-from fragir.emulator.instructions.warp_matrix import whole_warps, wmma_places
+from fragir.emulator.instructions.register_rows import whole_warps
+from fragir.emulator.instructions.warp_matrix import wmma_places
 from fragir.emulator.machine.events import Access, AccessKind, Observer
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.numbers.types import count_of, kind_of, width_of

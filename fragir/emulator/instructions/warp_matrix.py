@@ -6,17 +6,15 @@ call: their instances lie one after the other along the warp axis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fragir.emulator.instructions.register_rows import RegisterRows, operation, whole_warps
 from fragir.emulator.instructions.rules import apart, needs
-from fragir.emulator.machine.lanes import Mask, Step, is_slice
+from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
-from fragir.emulator.program.entities import Register
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Moves, Opcode, always
 from fragir.emulator.tensor_cores import (
@@ -24,9 +22,7 @@ from fragir.emulator.tensor_cores import (
     Mma,
     Movmatrix,
     Stmatrix,
-    TensorOp,
     WmmaAccess,
-    tensor_instruction,
 )
 from fragir.ptx import tree
 
@@ -35,86 +31,6 @@ if TYPE_CHECKING:
 
 #: At most this many instances (instructions times warps) in one call.
 FUSED = 4096
-
-
-def operation(d: Decoder, ins: tree.Instruction) -> TensorOp:
-    try:
-        return tensor_instruction(ins.opcode, d.target_name, d.settings)
-    except Exception as problem:
-        if hasattr(problem, "message"):
-            raise d.error(ins, problem.message, getattr(problem, "hint", None)) from problem  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]
-        raise
-
-
-def whole_warps(sel: Any, mask: Mask) -> Any:
-    """The warps of which any lane takes part: these instructions are for warps, not lanes."""
-    if mask is None:
-        return sel
-    some: Any = mask.any(axis=1)
-    if some.all():
-        return sel
-    if is_slice(sel):
-        return sel.start + np.flatnonzero(some)
-    return sel[some]
-
-
-class RegisterRows:
-    """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
-
-    def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
-        self.file = d.machine.files[width]
-        self.rows: list[list[Any]] | None = None
-        numbers: list[list[int]] = []
-        kind = f"u{width}"
-        for vector in vectors:
-            numbers.append([])
-            for element in vector:
-                found = None
-                if isinstance(element, tree.Name):
-                    found = d.program.find(d.scope, element.text)
-                if isinstance(found, Register) and found.width == width:
-                    numbers[-1].append(found.index)
-                else:
-                    self.rows = self.rows or []
-                    numbers[-1].append(-1)
-        if self.rows is not None:
-            self.rows = [
-                [
-                    d.row(one, element, kind)
-                    for one, vector in zip(ins, vectors, strict=True)
-                    for element in [vector[i]]
-                ]
-                for i in range(len(vectors[0]))
-            ]
-        self.index: npt.NDArray[np.intp] = np.array(numbers, np.intp).T.copy()
-        flat = self.index.T.ravel()
-        self.run = self.rows is None and bool((np.diff(flat) == 1).all()) and len(ins) == 1
-
-    def read(self, sel: Any) -> Any:
-        """[count, n * warps, 32]"""
-        if self.rows is not None:
-            parts = [np.stack([row[sel] for row in rows]) for rows in self.rows]
-            stacked = np.stack(parts)
-        elif self.run and is_slice(sel):
-            first = int(self.index[0, 0])
-            return self.file[first : first + len(self.index), sel]
-        elif is_slice(sel):
-            stacked = self.file[self.index, sel]
-        else:
-            stacked = self.file[self.index[:, :, None], sel]
-        return stacked.reshape(stacked.shape[0], -1, 32)
-
-    def write(self, sel: Any, value: Any) -> None:
-        count, n = self.index.shape
-        parts = value.reshape(count, n, -1, 32)
-        if is_slice(sel):
-            if self.run:
-                first = int(self.index[0, 0])
-                self.file[first : first + count, sel] = parts[:, 0]
-            else:
-                self.file[self.index, sel] = parts
-        else:
-            self.file[self.index[:, :, None], sel] = parts
 
 
 def names(operand: tree.Operand) -> set[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.warp_matrix import operation, whole_warps
+from fragir.emulator.instructions.register_rows import operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.entities import Register

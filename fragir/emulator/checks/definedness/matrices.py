@@ -9,7 +9,7 @@ import numpy as np
 
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.instructions.warp_matrix import whole_warps
+from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, expand
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.program.entities import Register

@@ -24,7 +24,7 @@ from fragir.emulator.checks.fragments.scales import ScaleOperands
 from fragir.emulator.checks.fragments.wgmma import WgmmaOperands
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.checks.planes import PlaneDecoder
-from fragir.emulator.instructions.warp_matrix import RegisterRows, operation, whole_warps
+from fragir.emulator.instructions.register_rows import RegisterRows, operation, whole_warps
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.program.program import Program
