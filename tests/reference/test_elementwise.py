@@ -112,6 +112,17 @@ def test_uncertain_operands(operation: str) -> None:
             assert abs(found - Fraction(float(value))) <= Fraction(float(bound))
 
 
+@pytest.mark.parametrize(("x", "y"), [(0.25, 0.0), (0.0, 0.25)])
+def test_division_by_or_of_what_is_uncertain(x: float, y: float) -> None:
+    """3 +- x by 2 +- y: the ends of what may come out lie within the bound, but for a rounding."""
+    three, two = np.array(3.0), np.array(2.0)
+    result = BINARY["arith.divf"](
+        Bounded(three, np.array(x)), Bounded(two, np.array(y)), FLOATS["f32"]
+    )
+    for end in ((3 - x) / (2 + y), (3 + x) / (2 - y)):
+        assert abs(result.value - end) <= result.bound
+
+
 MONOTONE: dict[str, Callable[[Floats], Floats]] = {
     "math.sqrt": np.sqrt,
     "math.rsqrt": lambda x: 1 / np.sqrt(x),

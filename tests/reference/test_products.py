@@ -112,7 +112,8 @@ def function(text: str) -> func.FuncOp:
     return next(op for op in compiler.parse(text).ops if isinstance(op, func.FuncOp))
 
 
-def test_every_instruction_clamps() -> None:
+@pytest.mark.parametrize(("sign", "end"), [(1, 2**31 - 1), (-1, -(2**31))])
+def test_every_instruction_clamps(sign: int, end: int) -> None:
     """C is clamped after the first half of K, so that the second half counts from there."""
     f = function("""
 func.func @f(%a: memref<16x64xi8>, %b: memref<64x8xi8>, %c: memref<16x8xi32>) {
@@ -124,13 +125,39 @@ func.func @f(%a: memref<16x64xi8>, %b: memref<64x8xi8>, %c: memref<16x8xi32>) {
   frag.store %r, %c[0, 0] : !frag.tile<16x8xi32>, memref<16x8xi32>
   func.return
 }""")
-    a = np.ones((16, 64), np.int8)
-    a[:, 32:] = -1
-    b, c = np.full((64, 8), 100, np.int8), np.full((16, 8), 2**31 - 5, np.int32)
+    a = np.full((16, 64), sign, np.int8)
+    a[:, 32:] = -sign
+    b, c = np.full((64, 8), 100, np.int8), np.full((16, 8), end - 5 * sign, np.int32)
     (*_, result) = evaluate(f, [a, b, c])
     assert result is not None
     assert result.exact
-    assert (result.value == 2**31 - 1 - 3200).all()
+    assert (result.value == end - 3200 * sign).all()
+
+
+@pytest.mark.parametrize("word", ["xor", "and"])
+def test_bits(word: str) -> None:
+    """As many as differ, or as are set in both (PTX ISA 9.7.14.5: .xor.popc, .and.popc)."""
+    f = function(f"""
+func.func @f(%a: memref<16x128xui1>, %b: memref<128x8xui1>, %c: memref<16x8xi32>) {{
+  %ta = frag.load %a[0, 0] : memref<16x128xui1> -> !frag.tile<16x128xui1>
+  %tb = frag.load %b[0, 0] : memref<128x8xui1> -> !frag.tile<128x8xui1>
+  %tc = frag.load %c[0, 0] : memref<16x8xi32> -> !frag.tile<16x8xi32>
+  %r = frag.mma %ta, %tb, %tc bitop "{word}"
+    : !frag.tile<16x128xui1>, !frag.tile<128x8xui1>, !frag.tile<16x8xi32> -> !frag.tile<16x8xi32>
+  frag.store %r, %c[0, 0] : !frag.tile<16x8xi32>, memref<16x8xi32>
+  func.return
+}}""")
+    generator = np.random.default_rng(3)
+    a, b = (generator.integers(0, 2, shape, np.uint8) for shape in ((16, 128), (8, 128)))
+    c = generator.integers(-9, 9, (16, 8)).astype(np.int32)
+    # rows of A and columns of B lie along K, eight elements to a byte
+    packed = [np.packbits(x, axis=-1, bitorder="little") for x in (a, b)]
+    (*_, result) = evaluate(f, [packed[0], packed[1].T, c])
+    together = np.bitwise_xor if word == "xor" else np.bitwise_and
+    wanted = together(a[:, None, :], b[None, :, :]).sum(-1, dtype=np.int64) + c
+    assert result is not None
+    assert result.exact
+    assert (result.value == wanted).all()
 
 
 def test_inputs_of_a_sparse_product() -> None:

@@ -262,6 +262,20 @@ def test_uncertain_operands_do_not_make_a_sum_exact(uncertain: str) -> None:
     assert result.value[0, 0] - result.bound[0, 0] <= 2.0**23
 
 
+def test_a_sum_of_small_products_is_no_single_one() -> None:
+    """1 + 2^-11 lies between two f16; what is 2^-40 above that is cut off before it is rounded."""
+    a, b = np.array([[1.0, 2.0**-11, 2.0**-20]]), np.array([[1.0], [1.0], [2.0**-20]])
+    result = dot(exactly(a), exactly(b), None, ("f16",) * 3, chains("sm_80", "f16", "f16"))
+    assert result.value[0, 0] - result.bound[0, 0] <= 1.0
+
+
+@pytest.mark.parametrize("target", ["sm_89", "sm_90", "sm_90a", "sm_120a"])
+def test_the_compiler_may_choose_any_instruction(target: str) -> None:
+    for name in ("m16n8k16.f16", "m16n8k8.tf32", "m16n8k32.e4m3"):
+        a = name.partition(".")[2]
+        assert set(chains(target, a, "f32", name)) <= set(chains(target, a, "f32"))
+
+
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_120a"])
 def test_products_below_the_smallest_number(target: str) -> None:
     """2^-160 is no multiple of 2^-149, so an f32 holds 0 or much more."""
