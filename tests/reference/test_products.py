@@ -15,6 +15,7 @@ from fragir import compiler
 from fragir.errors import FragirError
 from fragir.reference import Bounded, evaluate
 from fragir.reference.bounded import exactly
+from fragir.reference.contraction import product
 from fragir.reference.formats import FLOATS, decode, encode
 from fragir.reference.inputs import generate, slots
 from fragir.reference.products import kept_columns
@@ -158,6 +159,75 @@ func.func @f(%a: memref<16x128xui1>, %b: memref<128x8xui1>, %c: memref<16x8xi32>
     assert result is not None
     assert result.exact
     assert (result.value == wanted).all()
+
+
+def test_clamped_sums_carry_the_bounds_of_every_part() -> None:
+    """exp(ln 2) may be a hair below 2, and is cut off to 1 then: in the second half of K."""
+    f = function("""
+func.func @f(%x: memref<16x64xf32>, %b: memref<64x8xi8>, %c: memref<16x8xi32>) {
+  %tx = frag.load %x[0, 0] : memref<16x64xf32> -> !frag.tile<16x64xf32>
+  %ta = frag.map %tx : !frag.tile<16x64xf32> -> !frag.tile<16x64xi8> {
+  ^bb0(%e: f32):
+    %0 = math.exp %e : f32
+    %1 = arith.fptosi %0 : f32 to i8
+    frag.yield %1 : i8
+  }
+  %tb = frag.load %b[0, 0] : memref<64x8xi8> -> !frag.tile<64x8xi8>
+  %tc = frag.load %c[0, 0] : memref<16x8xi32> -> !frag.tile<16x8xi32>
+  %r = frag.mma %ta, %tb, %tc satfinite
+    : !frag.tile<16x64xi8>, !frag.tile<64x8xi8>, !frag.tile<16x8xi32> -> !frag.tile<16x8xi32>
+  frag.store %r, %c[0, 0] : !frag.tile<16x8xi32>, memref<16x8xi32>
+  func.return
+}""")
+    x = np.zeros((16, 64), np.float32)
+    x[:, 63] = np.log(2)
+    b, c = np.full((64, 8), 100, np.int8), np.zeros((16, 8), np.int32)
+    (*_, result) = evaluate(f, [x, b, c])
+    assert result is not None
+    for last in (1, 2):
+        assert (np.abs(result.value - 100 * (63 + last)) <= result.bound).all()
+
+
+def test_a_subnormal_b_is_aligned_as_a_normal_number() -> None:
+    """sm_80 cuts off 24 bits below 2^-14, the exponent of a subnormal f16: 2^-40 is lost."""
+    f = function("""
+func.func @f(%a: memref<16x16xf16>, %b: memref<16x8xf16>, %c: memref<16x8xf32>) {
+  %ta = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+  %tb = frag.load %b[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16>
+  %tc = frag.load %c[0, 0] : memref<16x8xf32> -> !frag.tile<16x8xf32>
+  %r = frag.mma %ta, %tb, %tc
+    : !frag.tile<16x16xf16>, !frag.tile<16x8xf16>, !frag.tile<16x8xf32> -> !frag.tile<16x8xf32>
+  frag.store %r, %c[0, 0] : !frag.tile<16x8xf32>, memref<16x8xf32>
+  func.return
+}""")
+    a, b = np.zeros((16, 16), np.float16), np.full((16, 8), 2.0**-24, np.float16)
+    a[:, 0] = 1
+    (*_, result) = evaluate(f, [a, b, np.full((16, 8), 2.0**-40, np.float32)], target="sm_80")
+    assert result is not None
+    assert (np.abs(result.value - 2.0**-24) <= result.bound).all()
+
+
+def test_a_product_that_is_added_to_ones() -> None:
+    ones, twos = np.ones((2, 2)), np.full((2, 2), 2.0)
+    result = product(exactly(twos), exactly(twos), exactly(ones), ("f16", "f16", "f32"), "sm_80")
+    assert result.value.tolist() == [[9.0, 9.0], [9.0, 9.0]]
+
+
+def test_floats_become_integers_without_a_sign() -> None:
+    f = function("""
+func.func @f(%x: memref<8x8xf32>, %y: memref<8x8xi8>) {
+  %tx = frag.load %x[0, 0] : memref<8x8xf32> -> !frag.tile<8x8xf32>
+  %ty = frag.map %tx : !frag.tile<8x8xf32> -> !frag.tile<8x8xi8> {
+  ^bb0(%e: f32):
+    %0 = arith.fptoui %e : f32 to i8
+    frag.yield %0 : i8
+  }
+  frag.store %ty, %y[0, 0] : !frag.tile<8x8xi8>, memref<8x8xi8>
+  func.return
+}""")
+    (*_, result) = evaluate(f, [np.full((8, 8), 200.7, np.float32), np.zeros((8, 8), np.int8)])
+    assert result is not None
+    assert (result.value.astype(np.int64) & 255 == 200).all()
 
 
 def test_inputs_of_a_sparse_product() -> None:
