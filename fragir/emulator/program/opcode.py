@@ -183,6 +183,7 @@ class Opcodes:
         self.rows: list[Opcode] = []
         self._first: dict[str, list[Opcode]] = {}
         self._found: dict[tuple[Words, int], Found] = {}
+        self._rows: dict[tuple[Words, int], Opcode] = {}  # of what was found
         for row in rows:
             self.register(row)
 
@@ -191,6 +192,7 @@ class Opcodes:
         self.rows.append(row)
         self._first.setdefault(row.head[0], []).append(row)
         self._found.clear()
+        self._rows.clear()
 
     def remove(self, row: Opcode) -> None:
         """Take a row out that was added."""
@@ -199,10 +201,15 @@ class Opcodes:
         if left:
             self._first[row.head[0]] = left
         self._found.clear()
+        self._rows.clear()
 
     def of(self, instruction: Instruction) -> Opcode:
         """The row of an instruction. ValueError where there is none, which launches exclude."""
-        found = self.find(instruction.opcode, len(instruction.operands)).opcode
+        try:
+            return self._rows[instruction.opcode, len(instruction.operands)]
+        except KeyError:
+            self.find(instruction.opcode, len(instruction.operands))
+        found = self._rows.get((instruction.opcode, len(instruction.operands)))
         if found is None:
             raise ValueError(f"{instruction.mnemonic} has no row")
         return found
@@ -213,6 +220,8 @@ class Opcodes:
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._find(opcode, operands)
+            if found.opcode is not None:
+                self._rows[key] = found.opcode
         return found
 
     def _find(self, opcode: Words, operands: int) -> Found:

@@ -6,7 +6,8 @@ place, labels become positions. Functions that the kernel can reach follow it in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from fragir.emulator.numbers.types import DTYPES
 from fragir.emulator.program.declarations import functions_twice, problem, twice
@@ -33,6 +34,8 @@ class Program:
 
     def __init__(self, module: tree.Module, entry: str | None, opcodes: Opcodes) -> None:
         self.opcodes = opcodes
+        #: The row of one of its instructions.
+        self.opcode: Callable[[tree.Instruction], Opcode] = opcodes.of
         self.module = module
         self.source = module.source
         entries = module.entries
@@ -80,15 +83,13 @@ class Program:
                     if symbol.variable is not None and symbol.variable.initializer is not None:
                         self._meet(symbol.variable.initializer, self.root, takes=True)
         self._reach = self._call_graph()
-        #: Whether lanes need a stack: for recursion, or for alloca.
-        self.frames = any(n in to for n, to in self._reach.items()) or any(
-            (row := opcodes.find(p.ins.opcode, len(p.ins.operands)).opcode) and row.stack
-            for p in self.code
-        )
 
-    def opcode(self, instruction: tree.Instruction) -> Opcode:
-        """The row of one of its instructions."""
-        return self.opcodes.of(instruction)
+    @cached_property
+    def frames(self) -> bool:
+        """Whether lanes need a stack: for recursion, or for alloca."""
+        if any(n in to for n, to in self._reach.items()):
+            return True
+        return any(self.opcode(placed.ins).stack for placed in self.code)
 
     # -- who calls whom ------------------------------------------------------------------------
 
