@@ -300,7 +300,11 @@ _FLAGS = (
     needs("rn rz rm rp", "f64"),
     needs("scale_vec::1X scale_vec::2X scale_vec::4X", "block_scale"),
 )
-_NO_FLAGS = apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp")
+_ACCESSES = (
+    apart("load store", "xor and popc rn rz rm rp satfinite block_scale trans sp"),
+    apart("global", "shared shared::cta"),
+    apart("shared", "shared::cta"),
+)
 
 #: The words of mma and wmma are read where the operation is built (`tensor_cores/opcode.py`).
 OPCODES: tuple[Opcode, ...] = (
@@ -310,7 +314,7 @@ OPCODES: tuple[Opcode, ...] = (
         "wmma.load",
         "... d, [a]{, stride}",
         _wmma,
-        rules=(_NO_FLAGS,),
+        rules=_ACCESSES,
         bits="load fragment",
         access="load",
         address="number",
@@ -321,7 +325,7 @@ OPCODES: tuple[Opcode, ...] = (
         "wmma.store",
         "... [a], b{, stride}",
         _wmma,
-        rules=(_NO_FLAGS,),
+        rules=_ACCESSES,
         bits="store fragment",
         access="store",
         **_WARP,
