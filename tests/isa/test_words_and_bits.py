@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from fragir import isa
@@ -21,6 +23,13 @@ def test_narrow_floats_in_a_byte(element: str, low: int, high: int) -> None:
     (second,) = View.of(isa.lookup(name), "a").holders((0, 1))
     assert (first.register, first.low, first.high) == (0, low, high)
     assert (second.register, second.low, second.high) == (0, 8 + low, 8 + high)
+
+
+def test_narrow_floats_mix_with_each_other_and_with_bytes() -> None:
+    """Section 9.7.14.5, kind::f8f6f4: A and B are any of five types, each."""
+    for a, b in product(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1"), repeat=2):
+        name = f"mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.{a}.{b}.f32"
+        assert (isa.lookup(name).types.a, isa.lookup(name).types.b) == (a, b)
 
 
 @pytest.mark.parametrize(("scale", "bit"), [("ue8m0", 1), ("ue4m3", 0)])
