@@ -26,7 +26,7 @@ HEAD = """.version 9.2
 .visible .entry k(.param .align 16 .b8 par[64]) {{
     .shared .align 128 .b8 sh[8192]; .local .align 16 .b8 lo[1024];
     .reg .pred %p<8>; .reg .b16 %h<16>; .reg .b32 %r<16>; .reg .f32 %f<16>; .reg .b64 %d<16>;
-    .reg .f64 %g<8>; .reg .b128 %q<8>; .reg .b8 %c<8>; .reg .v4 .b32 %v; .local .b32 lv;
+    .reg .f64 %g<8>; .reg .b128 %q<8>; .reg .b8 %c<16>; .reg .v4 .b32 %v; .local .b32 lv;
     TABLE: .branchtargets END, MORE;
     PROTO: .callprototype (.reg .b32 _) _ (.reg .b32 _);
     mov.u64 %d0, gl; mov.u64 %d1, gl; mov.u32 %r0, sh; mov.u32 %r1, 0; setp.eq.u32 %p0, %r1, 0;

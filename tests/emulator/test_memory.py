@@ -144,9 +144,21 @@ def atom(
     width = size * count
     bits = 8 * size
     prefix = {16: "%h", 32: "%r", 64: "%rd"}[bits]
-    names = {k: braces([f"{prefix}{8 * k + i}" for i in range(count)]) for k in (0, 1)}
+    registers = {k: [f"{prefix}{8 * k + i}" for i in range(count)] for k in (0, 1)}
+    names = {k: braces(of) for k, of in registers.items()}
     vector = f".v{count}" if count > 1 else ""
-    load = f"{vector}.b{bits}"
+    # ptxas loads eight elements of 16 bits from constants and parameters alone: two loads of four
+    parts = [(0, count)] if count < 8 else [(0, 4), (4, 8)]
+    each = (f".v{parts[0][1]}" if count > 1 else "") + f".b{bits}"
+
+    def moved(what: str, k: int, where: str, offset: int = 0) -> str:
+        return "".join(
+            f"{what}{each} {braces(registers[k][a:b])}, [{where}+{offset + a * size}];"
+            if what.startswith("ld")
+            else f"{what}{each} [{where}+{offset + a * size}], {braces(registers[k][a:b])};"
+            for a, b in parts
+        )
+
     data = np.zeros((32, 64), np.uint8)
     data[:, :width] = old.reshape(32, -1).view(np.uint8)
     data[:, 32 : 32 + width] = value.reshape(32, -1).view(np.uint8)
@@ -157,11 +169,11 @@ def atom(
     out, _ = launch(
         f"""
         .shared .align 16 .b8 sh[512];
-        {move} ld.global{load} {names[0]}, [%in]; st.{space}{load} [{where}], {names[0]};
-        ld.global{load} {names[1]}, [%in+32];
+        {move} {moved("ld.global", 0, "%in")} {moved(f"st.{space}", 0, where)}
+        {moved("ld.global", 1, "%in", 32)}
         atom.{space}.{operation}{extra}{vector}.{kind} {names[0]}, [{where}], {names[1]};
-        st.global{load} [%out+32], {names[0]};
-        ld.{space}{load} {names[1]}, [{where}]; st.global{load} [%out], {names[1]};
+        {moved("st.global", 0, "%out", 32)}
+        {moved(f"ld.{space}", 1, where)} {moved("st.global", 1, "%out")}
         """,
         data,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
+from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, loaded_eights, needs, width
 from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.emulator.program.opcode import Opcode, Rule
@@ -201,6 +201,7 @@ OPCODES: tuple[Opcode, ...] = (
             needs("relaxed acquire", SCOPE),
             needs(SCOPE, "relaxed acquire"),
             needs("nc", "global"),
+            loaded_eights,
         ),
         bits="load",
         access="load",
