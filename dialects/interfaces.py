@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -82,8 +81,7 @@ class Registry(Generic[ModelT]):
 # --- layouts --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Threads:
+class Threads(NamedTuple):
     """Who holds the tiles of a function: the threads of a block, and on which machine."""
 
     target: str

@@ -9,9 +9,8 @@ be used matters to those only who miss what it may have had.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
@@ -64,13 +63,12 @@ def own_targets() -> Mapping[str, Factory[type[Target]]]:
 # What other packages have ---------------------------------------------------------------------
 
 
-@dataclass
-class Plugins:
+class Plugins(NamedTuple):
     """The packages found, by name; `broken` says of those that cannot be used why not."""
 
-    universes: dict[str, Universe] = field(default_factory=dict[str, "Universe"])
-    modules: set[str] = field(default_factory=set[str])
-    broken: dict[str, str] = field(default_factory=dict[str, str])
+    universes: dict[str, Universe]
+    modules: set[str]
+    broken: dict[str, str]
 
     def names(self, kind: Kind) -> Iterator[str]:
         """What all packages that work have of a kind."""
@@ -197,7 +195,7 @@ def plugins() -> Plugins:
     """The packages with an entry point `xdsl.universe`, imported at the first call."""
     from xdsl.universe import Universe
 
-    result = Plugins()
+    result = Plugins({}, set(), {})
     for package, entry in entries(UNIVERSES):
         result.modules.add(entry.module.partition(".")[0])
         try:

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
@@ -39,8 +38,7 @@ from fragir.ptx.machines import grid_problem
 SWIZZLES = (0, 32, 64, 128)  # bytes; 0: none. TMA and wgmma know these (PTX ISA 9.2, 5.5.7)
 
 
-@dataclass(frozen=True)
-class MmaFragment:
+class MmaFragment(NamedTuple):
     """An operand of an instruction, spread over warps (wgmma: warpgroups)."""
 
     instruction: str
@@ -202,8 +200,7 @@ class SharedAttr(ParametrizedAttribute):
             printer.print_string(f"<swizzle = {self.swizzle.data}>")
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """One dimension of a grid: a number, or a named size divided by a tile and rounded up."""
 
     size: int | str

@@ -97,25 +97,25 @@ class Compilation:
 
     def result(self) -> str | bytes:
         """MLIR, PTX or a cubin."""
-        from fragir import compiler
+        from fragir import program
 
         module, _ = self._lowered()
         if self.level != "placed":
             _note_instructions(module, self.target)
         if self.level in ("placed", "lane"):
             return _text(module)
-        ptx = compiler.emit(module, self.target, comments=self.comments, source=self.text)
+        ptx = program.emit(module, self.target, comments=self.comments, source=self.text)
         return ptx if self.level == "ptx" else self._assembled(ptx)
 
     def _lowered(self) -> tuple[ModuleOp, str]:
         """The module, and the passes that were applied to it."""
-        from fragir import compiler, pipeline
+        from fragir import pipeline, program
 
-        module = compiler.parse(self.text, self.name)
+        module = program.parse(self.text, self.name)
         if self.entry is not None:
-            compiler.keep_only(module, compiler.choose_entry(module, self.entry))
-        compiler.check_sizes(module, self.text)
-        steps = compiler.steps(
+            program.keep_only(module, program.choose_entry(module, self.entry))
+        program.check_sizes(module, self.text)
+        steps = program.steps(
             module, "placed" if self.level == "placed" else "lane", self.target, self.passes
         )
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)

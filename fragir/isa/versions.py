@@ -11,8 +11,8 @@ counts as 6.0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa import target_rows
@@ -23,8 +23,7 @@ from fragir.isa.target_rows import NVIDIA, newest
 _TENSOR = ("mma", "wgmma", "tcgen05", "ldmatrix", "stmatrix", "movmatrix")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """What an instruction needs: the lowest PTX version that knows it, and one of `targets`.
 
     `later` lists targets that got it in a later version than `version`.
@@ -40,8 +39,7 @@ class Requirement:
         return self.targets[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(NamedTuple):
     parts: tuple[str, ...]
     version: str
     targets: frozenset[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: Blocks of a grid and threads of a block in x, y and z, and threads of a block in all.
 GRID = (2**31 - 1, 65535, 65535)
@@ -31,8 +31,7 @@ Problem = tuple[str, str | None]
 """What is wrong, and how to go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLimits:
+class BlockLimits(NamedTuple):
     """What a target takes of a block.
 
     `shared`: bytes of shared memory, static and dynamic together; `static_shared`: those that its

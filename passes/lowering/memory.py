@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import gcd
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -24,8 +24,7 @@ ACCESS_BITS = 128  # the widest load or store
 BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
 
 
-@dataclass(frozen=True)
-class LaneMemory:
+class LaneMemory(NamedTuple):
     """A buffer. Strides count elements in global memory; in shared memory, where `matrix` says how
     the last two dimensions lie, the leading ones count bytes.
     """
@@ -87,7 +86,6 @@ def shared_memory(ar: Arithmetic, pointer: SSAValue, type_: MemRefType[Attribute
     return LaneMemory(pointer, shape, strides, type_.element_type, matrix)
 
 
-@dataclass(frozen=True)
 class MemoryPlace:
     """Elements of one access: coordinates are lanes + `at` in every dimension of the memory.
 
@@ -95,18 +93,12 @@ class MemoryPlace:
     number) and `constant` from the position in the fragment.
     """
 
-    lanes: tuple[LaneOffset, ...]
-    at: tuple[Value, ...]
-    # what is known already: addresses by pointer and step along dimensions of unknown stride, and
-    # whether an element lies inside by dimension and step
-    bases: dict[tuple[SSAValue, tuple[int, ...]], tuple[SSAValue, int]] = field(
-        default_factory=dict[tuple[SSAValue, tuple[int, ...]], tuple[SSAValue, int]],
-        compare=False,
-        repr=False,
-    )
-    tests: dict[tuple[SSAValue, int, int], Predicate] = field(
-        default_factory=dict[tuple[SSAValue, int, int], Predicate], compare=False, repr=False
-    )
+    def __init__(self, lanes: tuple[LaneOffset, ...], at: tuple[Value, ...]):
+        self.lanes, self.at = lanes, at
+        # what is known already: addresses by pointer and step along dimensions of unknown stride,
+        # and whether an element lies inside by dimension and step
+        self.bases: dict[tuple[SSAValue, tuple[int, ...]], tuple[SSAValue, int]] = {}
+        self.tests: dict[tuple[SSAValue, int, int], Predicate] = {}
 
     def coordinate(self, ar: Arithmetic, dim: int, constant: int) -> Value:
         """The whole coordinate."""

@@ -9,7 +9,7 @@ bytes, only the low ten bits are ever permuted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
@@ -21,8 +21,7 @@ from fragir.passes.lowering.arithmetic import Arithmetic, Value
 ATOM = 1024  # bytes after which every swizzle repeats
 
 
-@dataclass(frozen=True)
-class SharedMatrix:
+class SharedMatrix(NamedTuple):
     """The last two dimensions of a memref in shared memory."""
 
     rows: int
@@ -82,8 +81,7 @@ class SharedMatrix:
         return panel * self.panel_bytes + self.permute(offset)
 
 
-@dataclass(frozen=True)
-class LaneOffset:
+class LaneOffset(NamedTuple):
     """Part of a coordinate that comes from lane, warp or thread: a value and its possible bits.
 
     `mask` has every bit that may be set; None where sums may carry, so that nothing is known.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from xdsl.ir import Block, SSAValue
 
@@ -14,26 +13,30 @@ from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
 
 
-@dataclass
 class LoweringState:
     """A map from a function's values to those of the lane level.
 
     A tile becomes a list of vectors, one for every fragment of the instruction of its layout.
     """
 
-    target: str
-    threads: int
-    async_proxy: bool
-    """Whether the function reads shared memory by the async proxy, as wgmma does."""
-    ar: Arithmetic
-    hardware: Hardware
-    lower_block: Callable[[Block], None]
-    """Lowers every operation of a block into the current one."""
-    tiles: dict[SSAValue, Sequence[SSAValue]] = field(
-        default_factory=dict[SSAValue, Sequence[SSAValue]]
-    )
-    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    memories: dict[SSAValue, LaneMemory] = field(default_factory=dict[SSAValue, LaneMemory])
+    def __init__(
+        self,
+        target: str,
+        threads: int,
+        async_proxy: bool,
+        ar: Arithmetic,
+        hardware: Hardware,
+        lower_block: Callable[[Block], None],
+    ):
+        self.target, self.threads = target, threads
+        self.async_proxy = async_proxy
+        """Whether the function reads shared memory by the async proxy, as wgmma does."""
+        self.ar, self.hardware = ar, hardware
+        self.lower_block = lower_block
+        """Lowers every operation of a block into the current one."""
+        self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
+        self.values: dict[SSAValue, Value] = {}
+        self.memories: dict[SSAValue, LaneMemory] = {}
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the lane level."""

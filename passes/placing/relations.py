@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from xdsl.dialects import func
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
@@ -39,8 +38,7 @@ def _asking(op: Operation) -> Generator[None]:
         raise
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(NamedTuple):
     """A layout and who wants it."""
 
     layout: frag.LayoutAttr

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute
@@ -22,8 +21,7 @@ from fragir.ptx.machines import THREADS, machine
 ROW_BYTES = 64  # bytes of K in one stage for mma.sync: two or more instructions deep
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """One block computes tile_m x tile_n of C, tile_k at a time."""
 
     tile: tuple[int, int, int]
