@@ -8,7 +8,6 @@ is the same registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness, VectorType
 from xdsl.ir import SSAValue
@@ -151,14 +150,14 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
     matrix = memory.matrix
     shape = divided(ar, memory.shape, along, per, "the extent")
     if matrix is not None:  # in shared memory leading strides are bytes already
-        matrix = replace(matrix, cols=matrix.cols // per, bits=bits)
+        matrix = matrix._replace(cols=matrix.cols // per, bits=bits)
         strides = (*memory.strides[:-2], matrix.panel_cols, 1)
     else:
         strides = tuple(
             stride if d == along else _quotient(ar, stride, per, "a stride")
             for d, stride in enumerate(memory.strides)
         )
-    return replace(memory, element=_UNITS[bits], shape=shape, strides=strides, matrix=matrix)
+    return memory._replace(element=_UNITS[bits], shape=shape, strides=strides, matrix=matrix)
 
 
 def divided(

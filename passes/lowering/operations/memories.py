@@ -89,12 +89,8 @@ def view(lanes: Lanes, op: frag.ViewOp) -> None:
 @LOWERINGS.attach(frag.LoadOp)
 def load(lanes: Lanes, op: frag.LoadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
-    broadcast = op.broadcast is not None
-    if memory.bits < 8:
-        state.tiles[op.tile] = _packed(state, op.tile.type, op, broadcast).load()
-        return
-    access = _access(state, op.tile.type, op, broadcast)
-    if memory.matrix is None:
+    access = _access(state, op.tile.type, op, op.broadcast is not None)
+    if memory.matrix is None and isinstance(access, TileAccess):
         lanes.bind_each(op.tile, access.load_chunk)
     else:
         state.tiles[op.tile] = access.load()
@@ -104,9 +100,7 @@ def load(lanes: Lanes, op: frag.LoadOp) -> None:
 def store(lanes: Lanes, op: frag.StoreOp) -> None:
     tile, state = op.tile.type, lanes.state
     assert isinstance(tile, frag.TileType)
-    bits = state.memories[op.memory].bits
-    access = _packed(state, tile, op) if bits < 8 else _access(state, tile, op)
-    access.store(state.tiles[op.tile])
+    _access(state, tile, op).store(state.tiles[op.tile])
 
 
 def _access(
@@ -114,27 +108,9 @@ def _access(
     tile: frag.TileType,
     op: frag.LoadOp | frag.StoreOp,
     broadcast: bool = False,
-) -> TileAccess:
-    return TileAccess(
-        state.ar,
-        state.hardware,
-        tile,
-        state.memories[op.memory],
-        state.indices(op.all_indices()),
-        transposed=op.transposed is not None,
-        masked=op.masked is not None,
-        target=state.target,
-        broadcast=broadcast,
-    )
-
-
-def _packed(
-    state: LoweringState,
-    tile: frag.TileType,
-    op: frag.LoadOp | frag.StoreOp,
-    broadcast: bool = False,
-) -> PackedAccess:
-    return PackedAccess(
+) -> TileAccess | PackedAccess:
+    packed = state.memories[op.memory].bits < 8
+    return (PackedAccess if packed else TileAccess)(
         state.ar,
         state.hardware,
         tile,
