@@ -7,11 +7,10 @@ and memory. `Opcodes` finds the row of an instruction, or says why there is none
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fragir.emulator.program.syntax import REPEATED, Line, Reading, Words, lines
 from fragir.ptx.tree import Instruction
@@ -42,8 +41,7 @@ def by_bytes(*operands: int) -> Callable[[Words, Constant], bool]:
     return whole
 
 
-@dataclass(frozen=True)
-class Moves:
+class Moves(NamedTuple):
     """Every bit of the result is a bit of an operand, or its sign.
 
     `steering`: the operands that choose which; `whole`: whether bytes stay whole.
@@ -53,8 +51,7 @@ class Moves:
     whole: Callable[[Words, Constant], bool] = never
 
 
-@dataclass(frozen=True)
-class Logic:
+class Logic(NamedTuple):
     """A truth table over a = 0xF0, b = 0xCC, c = 0xAA; None: the fifth operand is the table."""
 
     table: int | None
@@ -154,8 +151,7 @@ class Opcode:
         return bool(operands) and operands[0].written
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What a table says of an opcode with some number of operands.
 
     `words`: the opcode in the row's order; `problem` and `hint`: why it is refused, and a way out.
@@ -269,6 +265,8 @@ class Opcodes:
         mnemonic = ".".join(opcode)
         rows = self._first.get(opcode[0])
         if rows is None:
+            import difflib
+
             near = difflib.get_close_matches(opcode[0], self._first, 3)
             hint = f"similar: {', '.join(near)}" if near else None
             return f"the instruction {mnemonic} is not known", hint
@@ -292,6 +290,8 @@ def _hint(row: Opcode, reading: Reading, opcode: Words) -> str | None:
     words = sorted({w for line in row.box for w in line.known})
     wrong = [w for w in opcode[len(row.head) :] if w not in words]
     for word in wrong:
+        import difflib
+
         if near := difflib.get_close_matches(word, words, 1):
             return f"did you mean .{near[0]}?"
     text = f"it is written {row.name}{reading.line}"

@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 Words = tuple[str, ...]
 
@@ -92,8 +93,7 @@ class ModifierSlot:
         return text if self.required else f"{{{text}}}"
 
 
-@dataclass(frozen=True, slots=True)
-class OperandSyntax:
+class OperandSyntax(NamedTuple):
     """One operand. `kind`: the type of its register as it is written, "" where that follows."""
 
     name: str

@@ -8,7 +8,7 @@ k = K/2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +60,7 @@ def spread(a: Values, b: Values, kept: Ints | None) -> tuple[Values, Values]:
     return left, Values(_select(b.value, kept), _select(b.exponent, kept), special)
 
 
-@dataclass(frozen=True, slots=True)
-class ElementPlace:
+class ElementPlace(NamedTuple):
     """An operand's element type and its place in its container (bits above `shift`)."""
 
     name: str
