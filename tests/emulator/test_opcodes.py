@@ -77,8 +77,7 @@ def _absolute_difference(d: Any, ins: Any) -> Any:
     kind = ins.opcode[-1]
 
     def function(a: Any, b: Any) -> Any:
-        result: Any = np.where(a < b, b - a, a - b)
-        return result
+        return where(a < b, b - a, a - b)
 
     return elementwise(function, d.target(ins, 0, kind), [d.source(ins, i, kind) for i in (1, 2)])
 

@@ -265,7 +265,7 @@ def test_uncertain_operands_do_not_make_a_sum_exact(uncertain: str) -> None:
 def test_a_sum_of_small_products_is_no_single_one() -> None:
     """1 + 2^-11 lies between two f16; what is 2^-40 above that is cut off before it is rounded."""
     a, b = np.array([[1.0, 2.0**-11, 2.0**-20]]), np.array([[1.0], [1.0], [2.0**-20]])
-    result = dot(exactly(a), exactly(b), None, ("f16",) * 3, chains("sm_80", "f16", "f16"))
+    result = dot(exactly(a), exactly(b), None, ("f16", "f16", "f16"), chains("sm_80", "f16", "f16"))
     assert result.value[0, 0] - result.bound[0, 0] <= 1.0
 
 
