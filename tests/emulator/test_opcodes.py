@@ -12,6 +12,7 @@ from benchmarks.sweeps import opcodes as sweep
 from fragir.emulator import EmulationError, run
 from fragir.emulator.instructions.alu import elementwise
 from fragir.emulator.instructions.table import OPCODES, registered
+from fragir.emulator.numbers.types import where
 from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.emulator.program.syntax import SETS, Line
 from tests.emulator.test_legality import needs_ptxas
