@@ -8,10 +8,11 @@ checks of a launch in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.events import Observer
-from fragir.emulator.machine.lanes import LANES, Step
+from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.report import PERFORMANCE, Finding, Severity
 
 if TYPE_CHECKING:
@@ -120,3 +121,16 @@ class Hooks(Observer):
                 severity,
             )
         )
+
+
+def preceded(steps: Sequence[Step], terminator: Terminator) -> Terminator:
+    """A terminator with steps ahead of it."""
+    if not steps:
+        return terminator
+    before = sequence(steps)
+
+    def run(sel: Any, mask: Mask) -> int | None:
+        before(sel, mask)
+        return terminator(sel, mask)
+
+    return run

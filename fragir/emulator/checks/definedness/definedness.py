@@ -23,8 +23,9 @@ from fragir.emulator.checks.definedness.matrices import Matrices
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.planes import PlaneDecoder
+from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles, registers
@@ -80,15 +81,7 @@ class Definedness(Hooks):
             before = self._shadow(d, group[0])
         if bits in ("copy", "bulk copy"):
             before.append(self.copies.remember(group[0]))
-        if not before:
-            return step
-
-        def run(sel: Any, mask: Mask) -> None:
-            for one in before:
-                one(sel, mask)
-            step(sel, mask)
-
-        return run
+        return sequence([*before, step])
 
     def wrap_guard(self, d: Decoder, instruction: tree.Instruction, step: Step) -> Step:
         guard = self.flow.of(instruction).guard
@@ -118,15 +111,7 @@ class Definedness(Hooks):
             what = "the index of a branch" if row.ends == "branch" else "an operand"
             before += self.uses.checks(instruction, each.read, what)
             before += self.undefined.clear(each.written)
-        if not before:
-            return terminator
-
-        def run(sel: Any, mask: Mask) -> int | None:
-            for one in before:
-                one(sel, mask)
-            return terminator(sel, mask)
-
-        return run
+        return preceded(before, terminator)
 
     def _arguments(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         _, name, _ = split_call(ins)

@@ -22,8 +22,9 @@ from fragir.emulator.checks.fragments.provenance import ByteOrigins
 from fragir.emulator.checks.fragments.reports import MatrixOperand, Reports
 from fragir.emulator.checks.fragments.scales import ScaleOperands
 from fragir.emulator.checks.fragments.wgmma import WgmmaOperands
-from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.planes import PlaneDecoder
+from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.register_rows import RegisterRows, operation, whole_warps
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.machine import Machine
@@ -71,15 +72,7 @@ class Fragments(Hooks):
         for ins in group:
             if d.program.opcode(ins).bits != "wgmma":
                 before += self.origins.steps(d, ins)
-        if not before:
-            return step
-
-        def run(sel: Any, mask: Mask) -> None:
-            for one in before:
-                one(sel, mask)
-            step(sel, mask)
-
-        return run
+        return sequence([*before, step])
 
     def wrap_terminator(
         self, d: Decoder, instruction: tree.Instruction, terminator: Terminator
@@ -87,13 +80,7 @@ class Fragments(Hooks):
         if d.program.opcode(instruction).ends != "call":
             return terminator
         before = self.origins.arguments(d, instruction)
-
-        def run(sel: Any, mask: Mask) -> int | None:
-            for one in before:
-                one(sel, mask)
-            return terminator(sel, mask)
-
-        return run
+        return preceded(before, terminator)
 
     def _mma(self, d: Decoder, group: Sequence[tree.Instruction]) -> list[Step]:
         op = operation(d, group[0])
