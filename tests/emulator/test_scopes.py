@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fragir.emulator import run
+from fragir.emulator.instructions.access import load
+from fragir.emulator.instructions.alu import nothing
+from fragir.emulator.instructions.table import registered
+from fragir.emulator.program.opcode import Opcode
 
 KERNEL = """
 .version 8.6
@@ -205,3 +211,24 @@ def test_shared_memory_of_a_cluster(writer: str, reader: str) -> None:
     report = run(ptx, grid=(2,), block=(32,), cluster=(2,), arguments=data, check=True)
     assert [f.kind for f in report.findings] == ["race"] * ("cta" in (writer, reader))
     assert "cta" in (writer, reader) or data[0][0] == 7
+
+
+@pytest.mark.parametrize(("fence", "races"), [("memory", False), ("alias", True), ("", True)])
+def test_a_fence_of_ones_own(fence: Any, races: bool) -> None:
+    """What an opcode does for other threads is said by its row, not known by its name."""
+    row = Opcode("settle", ".cta|gpu", lambda d, ins: nothing, fence=fence)
+    with registered(row):
+        writer = "settle.gpu; st.relaxed.gpu.global.u32 [%rd1+4], 1;"
+        reader = "ld.relaxed.gpu.global.u32 %r4, [%rd1+4];"
+        assert kinds(writer, reader, "settle.gpu;", BLOCKS) == ({"race"} if races else set())
+        narrow = writer.replace(".gpu;", ".cta;")
+        assert kinds(narrow, reader, "settle.gpu;", BLOCKS) == {"race"}
+
+
+@pytest.mark.parametrize("strong", [True, False])
+def test_a_strong_access_of_ones_own(strong: bool) -> None:
+    row = Opcode("peek", ".global.u32 d, [a]", load, access="load", polls="always", strong=strong)
+    writer = "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%rd1+4], 1;"
+    with registered(row):
+        found = kinds(writer, "peek.global.u32 %r4, [%rd1+4];", "fence.acq_rel.gpu;", BLOCKS)
+    assert found == (set() if strong else {"race"})

@@ -57,7 +57,7 @@ class Conflicts(Hooks):
 
     def on_access(self, access: Access) -> None:
         words = access.instruction.opcode
-        if access.space == "local" or words[:2] == ("st", "bulk"):
+        if access.space == "local" or self.program.opcode(access.instruction).bits == "fill":
             return
         if "param" in words or "const" in words:
             return  # through caches of their own

@@ -68,7 +68,7 @@ class RegisterPool(Hooks):
     @classmethod
     def concerns(cls, program: Program) -> bool:
         """Whether a program has a setmaxnreg."""
-        return any(p.ins.opcode[0] == "setmaxnreg" for p in program.code)
+        return any(program.opcode(p.ins).registers for p in program.code)
 
     def on_wave(self) -> None:
         self.held[...] = self.start
@@ -84,7 +84,7 @@ class RegisterPool(Hooks):
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
-        if ins.opcode[0] != "setmaxnreg":
+        if not d.program.opcode(ins).registers:
             return step
         count = d.literal(ins, 0)
         assert count is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fragir.emulator.machine.code import Terminator
     from fragir.emulator.machine.lanes import Mask, Step
+    from fragir.emulator.program.opcode import Opcode
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
@@ -31,6 +32,9 @@ class Sites:
     def instruction(self, site: int) -> Instruction:
         return self.program.code[site].ins
 
+    def row(self, site: int) -> Opcode:
+        return self.program.opcode(self.instruction(site))
+
     def words(self) -> tuple[str, ...]:
         """The opcode of the current one."""
         return self.program.code[self.current].ins.opcode
@@ -51,7 +55,7 @@ class Sites:
 
     def during_barrier(self, instruction: Instruction, terminator: Terminator) -> Terminator:
         """The same for a barrier of the cluster; others are left as they are."""
-        if instruction.opcode[:2] != ("barrier", "cluster"):
+        if self.program.opcode(instruction).ends != "cluster barrier":
             return terminator
         site = self.of(instruction)
 

@@ -180,7 +180,7 @@ class Synchronisation(Hooks):
             index = int(np.flatnonzero(torn)[0])
             here, there = ((int(k) & (BLOCKED - 1)) - 1 for k in key[index : index + 2])
             ins, other = self.program.code[here].ins, self.program.code[there].ins
-            if "aligned" not in ins.opcode and ins.opcode[0] == "barrier":
+            if "aligned" not in ins.opcode and self.program.opcode(ins).takes("aligned"):
                 return
             line = self.program.error("", other.at).line
             text = f"lanes of one warp wait here and at line {line} for the same barrier"

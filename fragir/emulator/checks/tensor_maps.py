@@ -32,19 +32,19 @@ class TensorMaps(Hooks):
     @classmethod
     def concerns(cls, program: Program) -> bool:
         """Whether a kernel changes tensor maps at all."""
-        return any(p.ins.opcode[0] == "tensormap" for p in program.code)
+        return any(program.opcode(p.ins).tensor_map == "changes" for p in program.code)
 
     def on_wave(self) -> None:
         self.acquired.clear()
 
     def wrap(self, d: Decoder, group: Sequence[tree.Instruction], step: Step) -> Step:
         ins = group[0]
-        words = ins.opcode
-        if words[0] == "tensormap":
+        row = d.program.opcode(ins)
+        if row.tensor_map == "changes":
             return self._changes(d, ins, step)
-        if words[:3] == ("fence", "proxy", "tensormap::generic") and "acquire" in words:
+        if row.fence == "tensor maps" and ins.operands:
             return self._acquires(d.place(ins, 0, "generic"), step)
-        if words[0] == "cp" and "tensor" in words:
+        if row.tensor_map == "uses":
             for operand in ins.operands:
                 if isinstance(operand, tree.Address) and operand.rest:
                     return self._uses(d, ins, d.place_of(ins, operand, "generic"), step)
@@ -59,8 +59,7 @@ class TensorMaps(Hooks):
         return int(self.machine.block_of[lane // LANES])
 
     def _changes(self, d: Decoder, ins: tree.Instruction, step: Step) -> Step:
-        space = "global" if ins.opcode[1] == "cp_fenceproxy" else d.space(ins)
-        place, line = d.place(ins, 0, space), d.program.error("", ins.at).line or 0
+        place, line = d.place(ins, 0, d.space(ins)), d.program.error("", ins.at).line or 0
 
         def run(sel: Any, mask: Mask) -> None:
             step(sel, mask)

@@ -220,6 +220,7 @@ OPCODES: tuple[Opcode, ...] = (
         bits="load",
         access="load",
         address="number",
+        read_only=True,
         apart=True,
     ),
     Opcode(

@@ -142,7 +142,9 @@ _SCOPED = "what its scope does is not documented"
 _WIDE = "the wide modes of im2col are described by figures only"
 
 _COPY: dict[str, Any] = {"bits": "copy", "asynchronous": True}
-_BULK: dict[str, Any] = {"bits": "bulk copy", "asynchronous": True}
+_GROUP: dict[str, Any] = {"bits": "bulk copy", "asynchronous": True}
+_BULK: dict[str, Any] = {**_GROUP, "by_proxy": True}
+_TENSOR: dict[str, Any] = {**_BULK, "tensor_map": "uses"}
 
 OPCODES: tuple[Opcode, ...] = (
     *(
@@ -154,10 +156,10 @@ OPCODES: tuple[Opcode, ...] = (
         )
         for level in ("ca", "cg")
     ),
-    Opcode("cp.async.commit_group", "", _commit, **_BULK),
-    Opcode("cp.async.wait_group", "n", _wait, **_BULK),
-    Opcode("cp.async.wait_all", "", _wait, **_BULK),
-    Opcode("cp.async.mbarrier.arrive", "{.noinc}{.OWN}.b64 [m]", _arrive, **_BULK),
+    Opcode("cp.async.commit_group", "", _commit, **_GROUP),
+    Opcode("cp.async.wait_group", "n", _wait, **_GROUP),
+    Opcode("cp.async.wait_all", "", _wait, **_GROUP),
+    Opcode("cp.async.mbarrier.arrive", "{.noinc}{.OWN}.b64 [m]", _arrive, **_GROUP),
     Opcode("cp.async.bulk.commit_group", "", _commit_bulk, **_BULK),
     Opcode("cp.async.bulk.wait_group", "{.read} n", _wait_bulk, **_BULK),
     Opcode("cp.async.bulk.prefetch.L2", ".global{.HINT} [a], size{, p?HINT}", bulk, **_BULK),
@@ -189,6 +191,7 @@ OPCODES: tuple[Opcode, ...] = (
             ... ! {_SCOPED}
         """,
         bulk,
+        strong=True,
         **_BULK,
     ),
     Opcode(
@@ -199,7 +202,7 @@ OPCODES: tuple[Opcode, ...] = (
         .DIM.L2.global.WIDE{{.HINT}} [t], offsets{{, p?HINT}} ! {_WIDE}
         """,
         tensor_copy,
-        **_BULK,
+        **_TENSOR,
     ),
     Opcode(
         "cp.async.bulk.tensor",
@@ -216,13 +219,14 @@ OPCODES: tuple[Opcode, ...] = (
             [t], [a]{{, p?HINT}}
         """,
         tensor_copy,
-        **_BULK,
+        **_TENSOR,
     ),
     Opcode(
         "cp.reduce.async.bulk.tensor",
         f".DIM.global.shared::cta.{_REDUCES}{{.tile|im2col_no_offs}}.bulk_group{{.HINT}}"
         " [t], [a]{, p?HINT}",
         tensor_copy,
-        **_BULK,
+        strong=True,
+        **_TENSOR,
     ),
 )

@@ -236,6 +236,7 @@ OPCODES: tuple[Opcode, ...] = (
         reduce,
         bits="store later",
         asynchronous=True,
+        strong=True,
     ),
     Opcode(
         "red.async",
@@ -244,5 +245,6 @@ OPCODES: tuple[Opcode, ...] = (
         rules=(needs("mmio", "sys"),),
         bits="atomic",
         access="atomic",
+        strong=True,
     ),
 )

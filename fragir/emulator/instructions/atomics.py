@@ -262,6 +262,7 @@ OPCODES: tuple[Opcode, ...] = (
         rules=(_HINTED,),
         bits="atomic",
         access="atomic",
+        strong=True,
         address="number",
         polls="always",
         apart=True,
@@ -273,5 +274,6 @@ OPCODES: tuple[Opcode, ...] = (
         rules=(_HINTED,),
         bits="atomic",
         access="atomic",
+        strong=True,
     ),
 )

@@ -319,7 +319,13 @@ OPCODES: tuple[Opcode, ...] = (
         apart=True,
     ),
     *(
-        Opcode(f"setmaxnreg.{way}", ".sync.aligned.u32|s32 n", set_registers, together="warp")
+        Opcode(
+            f"setmaxnreg.{way}",
+            ".sync.aligned.u32|s32 n",
+            set_registers,
+            together="warp",
+            registers=True,
+        )
         for way in ("inc", "dec")
     ),
 )

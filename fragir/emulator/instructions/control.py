@@ -61,7 +61,7 @@ class Control:
         row = None
         if guard is not None:
             row = self.decoder.row(ins, guard.register, "pred")
-        if ins.opcode[0] == "bra":
+        if self.program.opcode(ins).ends == "branch" and len(ins.operands) == 1:
             (to,) = targets(self.program, ins, placed.scope)
             return self._branch(at, to, row, guard.negated if guard else False)
         plain = self._plain(at, ins)
@@ -125,16 +125,16 @@ class Control:
         return run
 
     def _plain(self, at: int, ins: tree.Instruction) -> Terminator:
-        match ins.opcode[0]:
-            case "brx":
+        match self.program.opcode(ins).ends:
+            case "branch":
                 return self._indexed(at, ins)
             case "call":
                 return self.calls.call(at)
-            case "ret" if self._function(at).node.kind != "entry":
+            case "return" if self._function(at).node.kind != "entry":
                 return self.calls.ret()
-            case "ret" | "exit":
+            case "return" | "exit":
                 return self._exit()
-            case "trap" | "brkpt":
+            case "trap":
                 return self._trap(ins.opcode[0])
             case _:
                 return barrier_terminator(self.decoder, ins, at + 1)
@@ -192,5 +192,6 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("call", "{.uni} ...", ends="call"),
     Opcode(RESULTS, "... ...", bits="results", address="number"),
     Opcode("ret", "{.uni}", ends="return"),
-    *(Opcode(name, ends="exit") for name in ("exit", "trap", "brkpt")),
+    Opcode("exit", ends="exit"),
+    *(Opcode(name, ends="trap") for name in ("trap", "brkpt")),
 )

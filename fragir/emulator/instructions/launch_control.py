@@ -109,6 +109,8 @@ OPCODES: tuple[Opcode, ...] = (
         "{.shared::cta}.TX{.multicast::cluster::all}.b128 [a], [m]",
         _try,
         asynchronous=True,
+        by_proxy=True,
+        takes_cluster=True,
     ),
     Opcode(
         "clusterlaunchcontrol.query_cancel.is_canceled",

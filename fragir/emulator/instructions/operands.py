@@ -394,7 +394,7 @@ class Decoder:
             row = self.row(ins, base, "u64")
         if not any(word in WINDOWS or word.startswith("param::") for word in ins.opcode):
             return MemoryOperand(space, row, offset)
-        if "param::func" in ins.opcode or ins.opcode[0] == "st":
+        if "param::func" in ins.opcode or self.program.opcode(ins).access == "store":
             raise self.error(ins, f"{ins.mnemonic} takes the name of a parameter, no register")
         if row.dtype.itemsize < 8:
             wide: Any = Widened(row)

@@ -158,11 +158,13 @@ OPCODES: tuple[Opcode, ...] = (
         "tensormap.replace.tile",
         f"{_FIELDS}{{.global|shared::cta}}.b1024.b32|b64 [a], b{{, c}}",
         change,
+        tensor_map="changes",
     ),
     Opcode(
         "tensormap.cp_fenceproxy",
         ".global.shared::cta.tensormap::generic.release.SCOPE.sync.aligned [a], [b], size",
         _copy,
         together="warp",
+        tensor_map="changes",
     ),
 )

@@ -164,7 +164,9 @@ def _wait(d: Decoder, ins: tree.Instruction) -> Step:
 _ALL: dict[str, Any] = {"bits": "wgmma", "together": "warp"}
 
 OPCODES: tuple[Opcode, ...] = (
-    Opcode("wgmma.mma_async", "... d, ...", _mma, accumulates=True, apart=True, **_ALL),
+    Opcode(
+        "wgmma.mma_async", "... d, ...", _mma, accumulates=True, apart=True, by_proxy=True, **_ALL
+    ),
     Opcode("wgmma.fence", ".sync{.aligned}", _fence, **_ALL),
     Opcode("wgmma.commit_group", ".sync{.aligned}", _commit, **_ALL),
     Opcode("wgmma.wait_group", ".sync{.aligned} n", _wait, **_ALL),

@@ -165,7 +165,7 @@ class Dataflow:
         if ends == "branch":
             to = self._targets(placed)
             return to + (after if ins.guard is not None else [])
-        if ends in ("return", "exit") and ins.guard is None:
+        if ends in ("return", "exit", "trap") and ins.guard is None:
             return []
         return after
 

@@ -10,7 +10,7 @@ from fragir.ptx import tree
 
 
 def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
-    """Where a branch can go."""
+    """Where a branch can go: to a label, or with an index to one of a list."""
 
     def position(name: tree.Name) -> int:
         found = program.label(scope, name.text)
@@ -18,23 +18,18 @@ def targets(program: Program, ins: tree.Instruction, scope: Any) -> list[int]:
             raise program.error(f"the label {name.text} is not declared", name.at)
         return found
 
-    if ins.opcode[0] == "bra":
-        if len(ins.operands) != 1 or not isinstance(name := ins.operands[0], tree.Name):
+    *index, to = ins.operands
+    if not index:
+        if not isinstance(to, tree.Name):
             raise program.error(f"{ins.mnemonic} takes one label", ins.at)
-        return [position(name)]
-    if ins.opcode[0] == "brx":
-        if len(ins.operands) != 2:
-            text = "takes an index and the label of a .branchtargets"
-            raise program.error(f"{ins.mnemonic} {text}", ins.at)
-        table = ins.operands[1]
-        if isinstance(table, tree.Name):
-            for s in scope.chain():
-                if table.text in s.targets:
-                    return [position(n) for n in s.targets[table.text]]
-        if isinstance(table, tree.Vector):
-            return [position(n) for n in table.elements if isinstance(n, tree.Name)]
-        raise program.error("brx.idx needs the label of a .branchtargets", ins.at)
-    return []
+        return [position(to)]
+    if isinstance(to, tree.Name):
+        for s in scope.chain():
+            if to.text in s.targets:
+                return [position(n) for n in s.targets[to.text]]
+    if isinstance(to, tree.Vector):
+        return [position(n) for n in to.elements if isinstance(n, tree.Name)]
+    raise program.error(f"{ins.mnemonic} needs the label of a .branchtargets", ins.at)
 
 
 #: Words of loads that can see what another thread will do.

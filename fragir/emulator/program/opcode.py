@@ -122,9 +122,19 @@ class Opcode:
     #: How it accesses the memory that its first address operand names, in lanes of their own.
     access: Literal["", "load", "store", "atomic"] = ""
     #: How a straight piece of the program ends here.
-    ends: Literal["", "branch", "call", "return", "exit", "barrier"] = ""
+    ends: Literal["", "branch", "call", "return", "exit", "trap", "barrier", "cluster barrier"] = ""
     #: It starts, or is told of, what happens later: copies, mbarriers.
     asynchronous: bool = False
+    #: Its accesses are strong (section 8.4), whatever its words say.
+    strong: bool = False
+    #: It reads through a cache that other threads' writes do not reach.
+    read_only: bool = False
+    #: What a fence orders.
+    fence: Literal["", "memory", "alias", "asynchronous", "initialisations", "tensor maps"] = ""
+    #: Its accesses are made by the asynchronous proxy (section 8.6).
+    by_proxy: bool = False
+    #: What it does with the tensor map that an operand names.
+    tensor_map: Literal["", "uses", "changes"] = ""
     #: Whether it can see what another thread will do: always, or where it names an order.
     polls: Literal["", "always", "ordered"] = ""
     #: The four warps of a warpgroup add to its result, later.
@@ -133,6 +143,10 @@ class Opcode:
     fuses: bool = False
     #: It needs the lane's stack.
     stack: bool = False
+    #: It changes how many registers the threads of its warp hold.
+    registers: bool = False
+    #: It may take a cluster off the launch.
+    takes_cluster: bool = False
     #: Its result is no value made of values of the same lane.
     apart: bool = False
 
@@ -143,6 +157,10 @@ class Opcode:
     @property
     def box(self) -> tuple[Line, ...]:
         return lines(self.syntax)
+
+    def takes(self, word: str) -> bool:
+        """Whether it has that modifier in some form."""
+        return any(word in line.known for line in self.box)
 
     @cached_property
     def writes(self) -> bool:

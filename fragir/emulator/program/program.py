@@ -98,7 +98,7 @@ class Program:
         called through a register."""
         direct: dict[str, set[str]] = {name: set() for name in self.routines}
         for placed in self.code:
-            if placed.ins.opcode[0] != "call" or placed.scope.function is None:
+            if not self._calls(placed.ins) or placed.scope.function is None:
                 continue
             name = self.callee(placed.ins)
             found = None if name is None else self._functions.get(name)
@@ -136,8 +136,12 @@ class Program:
     @property
     def externs(self) -> set[str]:
         """Functions without a body that are called."""
-        called = {self.callee(p.ins) for p in self.code if p.ins.opcode[0] == "call"}
+        called = {self.callee(p.ins) for p in self.code if self._calls(p.ins)}
         return {n for n in self._declared - set(self._functions) if n in called}
+
+    def _calls(self, ins: tree.Instruction) -> bool:
+        row = self.opcodes.find(ins.opcode, len(ins.operands)).opcode
+        return row is not None and row.ends == "call"
 
     @staticmethod
     def callee(ins: tree.Instruction) -> str | None:
@@ -251,7 +255,7 @@ class Program:
                 case tree.Instruction():
                     self.code.append(Placed(item, scope))
                     self._touch(item, scope)
-                    if item.opcode[0] == "call":  # results are copied when it comes back
+                    if self._calls(item):  # results are copied when it comes back
                         back = tree.Instruction(item.guard, (RESULTS,), item.operands, item.at)
                         self.code.append(Placed(back, scope))
                 case tree.Label():
@@ -272,7 +276,7 @@ class Program:
         """Meet every name of an instruction, so that counts and sizes are known early."""
         if ins.guard is not None:
             self.find(scope, ins.guard.register.text)
-        calls = ins.opcode[0] == "call"
+        calls = self._calls(ins)
         for operand in ins.operands:
             direct = calls and isinstance(operand, tree.Name)
             self._meet(operand, scope, takes=not direct)

@@ -47,7 +47,7 @@ class GlobalCopies:
 
     def _stores(self, lane: int, now: int, at: I64, size: int) -> None:
         column = self.clocks.agent(lane, "stored", lane)
-        reduces = self.sites.words()[1] == "reduce"
+        reduces = self.sites.row(self.sites.current).strong
         rec = record(ASYNC + now, column, self.sites.current, reduces)
         for ledger, which in self.places.by_buffer(at):
             if not ledger.too_large:

@@ -16,7 +16,7 @@ from fragir.emulator.checks.races.global_places import (
     Ledger,
 )
 from fragir.emulator.checks.races.records import STRONG, record, site_of
-from fragir.emulator.checks.races.scopes import DEVICE, strength
+from fragir.emulator.checks.races.scopes import DEVICE
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I64, Bools
@@ -59,8 +59,7 @@ class GlobalRaces:
                 continue
             if kind == "load":
                 kinds = (WRITE,) if ledger.written else ()
-                words = self.sites.instruction(site).opcode
-                if ledger.written and ("nc" in words or words[0] == "ldu"):
+                if ledger.written and self._through_cache(site):
                     self._read_only(site, ledger, places, who)
                     kinds = ()
             else:
@@ -83,6 +82,10 @@ class GlobalRaces:
                 lost += self.updates.together(ledger, site, places, mine, owner)
             for index, place, rec in lost:
                 self._suspect(site, int(who[index]), ledger, place, LOST, rec, 0, kind)
+
+    def _through_cache(self, site: int) -> bool:
+        """Whether a load may see what was in memory before."""
+        return self.sites.row(site).read_only or "nc" in self.sites.instruction(site).opcode
 
     def _read_only(self, site: int, ledger: Ledger, places: I64, lanes: I64) -> None:
         """ld.global.nc and ldu may see old bytes, whatever orders them after a write."""
@@ -138,7 +141,7 @@ class GlobalRaces:
         who = self.who(lane, rec, owner)
         what = "write" if how == WRITE else "read"
         text = f"nothing orders this after the {what} of the same bytes: {who}"
-        if rec & STRONG and strength(self.sites.instruction(site).opcode):
+        if rec & STRONG and self.places.strengths[site]:
             text += "; the scope of one of the two leaves the other thread out"
         if letter is not None:
             text += "; a lane of this warp knows of it, and has told the others by a shuffle"

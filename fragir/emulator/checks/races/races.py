@@ -36,7 +36,6 @@ from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
 from fragir.emulator.checks.races.mbarrier_phases import MbarrierPhases
 from fragir.emulator.checks.races.records import SITE_MASK
 from fragir.emulator.checks.races.scopes import (
-    STRONG_WORDS,
     fenced_spaces,
     levels,
     proxies,
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.issues import Issue
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.transfers import Copy, Transfer
+    from fragir.emulator.program.opcode import Opcode
     from fragir.emulator.program.program import Program
     from fragir.ptx.tree import Instruction
 
@@ -70,15 +70,15 @@ if TYPE_CHECKING:
 class Races(Hooks):
     def __init__(self, machine: Machine, program: Program) -> None:
         super().__init__(machine, program)
-        code = [p.ins for p in program.code]
-        kinds = proxies(code)
+        kinds = proxies(program)
         blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
-        reach = levels(code, blocks=blocks, cluster=machine.cluster_size)
+        reach = levels(program, blocks=blocks, cluster=machine.cluster_size)
+        rows = [(p.ins.opcode, program.opcode(p.ins)) for p in program.code]
         strong_writes = any(
             (row.access in ("store", "atomic") or row.bits == "store later")
-            and (row.access == "atomic" or not STRONG_WORDS.isdisjoint(i.opcode))
-            and "global" not in i.opcode
-            for i, row in ((i, program.opcode(i)) for i in code)
+            and strength(row, words)
+            and "global" not in words
+            for words, row in rows
         )
         self.by_memory = bool(reach)  # whether plain memory is used to synchronise
         self.clocks = clocks = Clocks(machine, kinds, reach)
@@ -100,7 +100,7 @@ class Races(Hooks):
         self.bulk = BulkCopies(context, self.shared, self.mbarriers, self.phases)
         self.wgmma = WgmmaReads(context, self.shared)
         self.global_places = GlobalPlaces(
-            machine, clocks, self.clusters, strengths(code, SITE_MASK)
+            machine, clocks, self.clusters, strengths(program, SITE_MASK)
         )
         updates = LostUpdates(program, clocks)
         self.globally = GlobalRaces(context, self.global_places, updates, self.told)
@@ -120,7 +120,7 @@ class Races(Hooks):
         if access.space == "local":
             return
         words = access.instruction.opcode
-        scope = strength(words)
+        scope = strength(self.program.opcode(access.instruction), words)
         strong = scope > 0
         site = self.sites.of(access.instruction)
         memory = self.machine.memory
@@ -138,7 +138,7 @@ class Races(Hooks):
             else:
                 self.shared.write(site, at, lanes, access.size, strong)
         if self.by_memory and strong:
-            self.strong.hand_on(access)
+            self.strong.hand_on(access, scope)
 
     def on_copy_issue(self, copy: Copy) -> None:
         self.shared.copy_issued(copy)
@@ -189,7 +189,7 @@ class Races(Hooks):
             return self.sites.during(ins, step)
         alone = row.access in ("store", "atomic") and not row.together
         if alone and d.space(ins) in ("shared", "generic", "global"):
-            if row.access == "store" and STRONG_WORDS.isdisjoint(words):
+            if row.access == "store" and not strength(row, words):
                 return self.stores.plain(d, ins, step)
             return self.stores.strong(step)
         if row.name == "wgmma.commit_group":
@@ -202,8 +202,8 @@ class Races(Hooks):
         if row.name == "cp.async.bulk.wait_group":
             number = d.literal(ins, 0) or 0
             return self._after(step, partial(self.bulk.wait, number, "read" in words))
-        if words[0] in ("fence", "membar"):
-            return self._wrap_fence(words, step)
+        if row.fence:
+            return self._wrap_fence(row, words, step)
         if row.name == "bar.warp.sync":
             return self._wrap_warp(d, ins, step)
         if row.asynchronous or row.bits == "wgmma":
@@ -241,16 +241,16 @@ class Races(Hooks):
 
         return run
 
-    def _wrap_fence(self, words: tuple[str, ...], step: Step) -> Step:
-        if "proxy" in words:
+    def _wrap_fence(self, row: Opcode, words: tuple[str, ...], step: Step) -> Step:
+        if row.fence == "asynchronous":
             spaces = fenced_spaces(words)
-            if spaces is None:
-                return step
             both = (self.clocks.proxy, self.clocks.proxy_global)
             planes = {plane for plane, named in zip(both, spaces, strict=True) if named}
             for plane in sorted(planes):
                 step = self._after(step, partial(self.clocks.fence, plane=plane))
             return step
-        if "mbarrier_init" in words:
+        if row.fence == "initialisations":
             return self._after(step, self.mbarriers.fence)
-        return self._after(step, partial(self.strong.fence, scope=scope_of(words)))
+        if row.fence == "memory":
+            return self._after(step, partial(self.strong.fence, scope=scope_of(words)))
+        return step

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fragir.ptx.tree import Instruction
+if TYPE_CHECKING:
+    from fragir.emulator.program.opcode import Opcode
+    from fragir.emulator.program.program import Program
 
 #: From narrow to wide. On one device .sys reaches no further than .gpu.
 BLOCK, CLUSTER, DEVICE = 1, 2, 3
@@ -24,29 +27,19 @@ def scope_of(words: Sequence[str]) -> int:
     return next((_SCOPES[w] for w in words if w in _SCOPES), DEVICE)
 
 
-def strength(words: Sequence[str]) -> int:
+def strength(row: Opcode, words: Sequence[str]) -> int:
     """The scope of an atomic or another strong access, 0 for weak ones."""
-    if (
-        words[0] in ("atom", "red")
-        or words[:2] == ("cp", "reduce")
-        or not STRONG_WORDS.isdisjoint(words)
-    ):
-        return scope_of(words)
-    return 0
+    return scope_of(words) if row.strong or not STRONG_WORDS.isdisjoint(words) else 0
 
 
-def fences(ins: Instruction) -> bool:
-    """Whether it is a fence of memory (not of a proxy)."""
-    return ins.opcode[0] in ("fence", "membar") and not any("proxy" in w for w in ins.opcode)
+def orders(row: Opcode, words: Sequence[str]) -> bool:
+    """Whether it is a fence of memory, or an access that releases or acquires."""
+    if row.fence in ("memory", "initialisations"):
+        return True
+    return bool(row.access) and not (RELEASING | ACQUIRING).isdisjoint(words)
 
 
-def orders(ins: Instruction) -> bool:
-    """Whether it is a fence, or an access that releases or acquires."""
-    access = ins.opcode[0] in ("ld", "st", "atom", "red")
-    return fences(ins) or (access and not (RELEASING | ACQUIRING).isdisjoint(ins.opcode))
-
-
-def levels(code: Iterable[Instruction], *, blocks: int, cluster: int) -> tuple[int, ...]:
+def levels(program: Program, *, blocks: int, cluster: int) -> tuple[int, ...]:
     """The scopes of what releases in a kernel, in ascending order, as far as they differ.
 
     `blocks`: of the grid, `cluster`: of a cluster. Where there is one cluster alone, or one block,
@@ -54,35 +47,37 @@ def levels(code: Iterable[Instruction], *, blocks: int, cluster: int) -> tuple[i
     """
     widest = BLOCK if blocks == 1 else CLUSTER if blocks == cluster else DEVICE
     found: set[int] = set()
-    for ins in code:
-        if orders(ins):
-            level = CLUSTER if "mbarrier_init" in ins.opcode else scope_of(ins.opcode)
+    for row, words in _code(program):
+        if orders(row, words):
+            level = scope_of(words)
             found.add(min(level if cluster > 1 or level != CLUSTER else BLOCK, widest))
     return tuple(sorted(found))
 
 
-def strengths(code: Sequence[Instruction], limit: int) -> npt.NDArray[np.int8]:
+def strengths(program: Program, limit: int) -> npt.NDArray[np.int8]:
     """The strength of every instruction; those from `limit` on count as one, of the device."""
-    found = [strength(ins.opcode) for ins in code[:limit]]
-    return np.array([*found, DEVICE], np.int8)
+    found = [strength(row, words) for row, words in _code(program)]
+    return np.array([*found[:limit], DEVICE], np.int8)
 
 
-def proxies(code: Sequence[Instruction]) -> int:
+def proxies(program: Program) -> int:
     """How many kinds of fences of the asynchronous proxy are told apart: see `Clocks`."""
-    if not any(
-        i.opcode[:2] == ("wgmma", "mma_async")
-        or "bulk" in i.opcode
-        or i.opcode[0] == "clusterlaunchcontrol"
-        for i in code
-    ):
+    if not any(row.by_proxy for row, _ in _code(program)):
         return 0
-    return 2 if any(fenced_spaces(i.opcode) not in (None, (True, True)) for i in code) else 1
+    partial = any(
+        row.fence == "asynchronous" and fenced_spaces(words) != (True, True)
+        for row, words in _code(program)
+    )
+    return 2 if partial else 1
 
 
-def fenced_spaces(words: Sequence[str]) -> tuple[bool, bool] | None:
-    """Whether a fence of the asynchronous proxy is for (shared, global) memory; None for others."""
-    if words[0] != "fence" or not any(w.split("::")[0] == "async" for w in words):
-        return None
+def fenced_spaces(words: Sequence[str]) -> tuple[bool, bool]:
+    """Whether a fence of the asynchronous proxy is for (shared, global) memory."""
     shared = any("shared" in w for w in words)
     everything = not shared and "global" not in words
     return shared or everything, "global" in words or everything
+
+
+def _code(program: Program) -> Iterator[tuple[Opcode, Sequence[str]]]:
+    for placed in program.code:
+        yield program.opcode(placed.ins), placed.ins.opcode

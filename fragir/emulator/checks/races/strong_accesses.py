@@ -20,7 +20,6 @@ from fragir.emulator.checks.races.scopes import (
     CLUSTER,
     DEVICE,
     RELEASING,
-    strength,
 )
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.machine.lanes import LANES
@@ -67,15 +66,12 @@ class StrongAccesses:
 
     # -- accesses ----------------------------------------------------------------------------------
 
-    def hand_on(self, access: Access) -> None:
+    def hand_on(self, access: Access, scope: int) -> None:
         """Strong accesses to one place hand on what has been fenced before, within their scopes.
 
         A lane that reads relaxed learns it at its next fence, or barrier: `deliver`.
         """
         words = access.instruction.opcode
-        scope = strength(words)
-        if not scope:
-            return
         acquires = not ACQUIRING.isdisjoint(words)
         for arena, at, lanes in access.parts():
             which = "shared" if arena is self.machine.memory.shared else "global"
