@@ -175,7 +175,10 @@ def test_interrupt_leaves_the_files_alone(endless: Path) -> None:
     """Ctrl-C: 130, one line, and out.npy is as it was."""
     import signal
 
-    code = "import sys; from fragir.cli.main import main; print('on', flush=True); sys.exit(main())"
+    code = (  # a background job of a shell is started with the signal ignored
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from fragir.cli.main import main; print('on', flush=True); sys.exit(main())"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, "emulate", "k.ptx", "--arg", "out:out.npy"],
         stdout=subprocess.PIPE,

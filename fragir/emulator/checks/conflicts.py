@@ -16,7 +16,7 @@ import numpy as np
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
@@ -206,9 +206,9 @@ def passes(pattern: I64, size: int) -> tuple[int, int, str]:
 def sectors(pattern: I64, size: int) -> tuple[int, int, str]:
     """(sectors touched, sectors needed, in words) of one warp's access."""
     start = pattern[pattern != _ABSENT]
-    unique = np.unique(start)
-    touched = np.unique(np.concatenate([unique // SECTOR, (unique + size - 1) // SECTOR]))
-    bytes_needed = len(np.unique(unique[:, None] + np.arange(size)))
+    unique = distinct(start)
+    touched = distinct(np.concatenate([unique // SECTOR, (unique + size - 1) // SECTOR]))
+    bytes_needed = len(distinct(unique[:, None] + np.arange(size)))
     needed = -(-bytes_needed // SECTOR)
     return (
         len(touched),

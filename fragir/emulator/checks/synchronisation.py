@@ -13,7 +13,7 @@ from fragir.emulator.checks.sites import Sites
 from fragir.emulator.machine.events import BarrierEvent, Event
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I64, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -95,7 +95,7 @@ class Synchronisation(Hooks):
         self.cluster_count[lanes] += 1
         if "aligned" not in self.sites.words():
             return
-        rows = np.unique(lanes // LANES)[:, None] * LANES + np.arange(LANES)
+        rows = distinct(lanes // LANES)[:, None] * LANES + np.arange(LANES)
         same = self.cluster_count[rows] == self.cluster_count[lanes].max()
         other = same & (self.cluster_site[rows] != self.sites.current)
         if other.any():
@@ -208,10 +208,10 @@ class Synchronisation(Hooks):
         machine = self.machine
         polled = machine.barriers.polled[(machine.key & PARKED != 0) & (machine.key < EXITED)]
         notes: list[str] = []
-        for position in np.unique(polled[polled >= 0])[:4]:
+        for position in distinct(polled[polled >= 0])[:4]:
             offset = int(position) % max(machine.memory.shared_stride, 1)
             lanes = np.array(self.came.get(int(position), []), np.int64)
-            warps = sorted({machine.place(int(w)) for w in np.unique(lanes // LANES)})
+            warps = sorted({machine.place(int(w)) for w in distinct(lanes // LANES)})
             who = ", ".join(f"block {b} warp {w}" for b, w in warps[:4]) or "nobody"
             notes.append(f"arrived {who} at the mbarrier at shared offset {offset} in this phase")
         return notes

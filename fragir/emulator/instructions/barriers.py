@@ -12,6 +12,7 @@ from fragir.emulator.machine.barriers import BARRIERS, flat, tell
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Step, is_slice
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED
+from fragir.emulator.numbers.types import distinct
 from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
@@ -75,7 +76,7 @@ def barrier_terminator(d: Decoder, ins: tree.Instruction, after: int) -> Termina
         if vote is not None:
             barriers.votes[sel] = np.where(lanes, vote[sel], barriers.votes[sel])
         numbers = number_row[sel]
-        for value in np.unique(numbers[lanes]):
+        for value in distinct(numbers[lanes]):
             if value >= BARRIERS:
                 raise EmulationError(f"there is no barrier {value}, only 0 to {BARRIERS - 1}")
             there = lanes & (numbers == value)

@@ -21,7 +21,7 @@ from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.machine.memory import GLOBAL_BASE, AccessFault, DeviceMemory
 from fragir.emulator.machine.tensor_map_fields import MapFields, read
 from fragir.emulator.machine.transfers import Region, Transfer
-from fragir.emulator.numbers.types import I64, UINT
+from fragir.emulator.numbers.types import I64, UINT, distinct
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
 
@@ -215,7 +215,7 @@ def _read(fields: MapFields, inside: npt.NDArray[np.bool_], start: int) -> tuple
         return np.arange(start, start + len(inside) * size, 16, dtype=np.int64), None
     at = fields.swizzled(start, len(inside))[inside]
     exact = (at[:, None] + np.arange(fields.unit.bytes)).ravel()
-    return np.unique(exact >> 4) << 4, exact
+    return distinct(exact >> 4) << 4, exact
 
 
 def _cells(

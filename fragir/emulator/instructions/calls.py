@@ -25,7 +25,7 @@ from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.machine.externs import EXTERNS, Extern
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.numbers.types import UINT, where
+from fragir.emulator.numbers.types import UINT, distinct, where
 from fragir.emulator.program.entities import Register, Routine, Symbol
 from fragir.emulator.program.flow import split_call
 from fragir.emulator.report import EmulationError
@@ -87,7 +87,7 @@ class Calls(Handovers):
             begin(sel, mask)
             number = row[sel]
             key = self.machine.key
-            for value in np.unique(number if mask is None else number[mask]):
+            for value in distinct(number if mask is None else number[mask]):
                 if not 0 < value < len(routines):
                     raise EmulationError(f"0x{value:x} is not the address of a function")
                 lanes = number == value if mask is None else (number == value) & mask
@@ -115,7 +115,7 @@ class Calls(Handovers):
         def run(sel: Any, mask: Mask) -> int | None:
             depth = machine.depth[sel] - 1
             to = np.zeros(depth.shape, np.int32)
-            for level in np.unique(depth if mask is None else depth[mask]):
+            for level in distinct(depth if mask is None else depth[mask]):
                 here = depth == level if mask is None else (depth == level) & mask
                 to[here] = machine.stack[int(level)][sel][here]
                 if self.program.frames:
@@ -137,7 +137,7 @@ class Calls(Handovers):
         machine = self.machine
         depth = machine.depth[sel]
         lanes = np.ones(depth.shape, np.bool_) if mask is None else mask
-        for level in np.unique(depth[lanes]):
+        for level in distinct(depth[lanes]):
             if level >= MOST:
                 raise EmulationError(f"calls are nested more than {MOST} deep")
             while len(machine.stack) <= level:
@@ -375,7 +375,7 @@ class Calls(Handovers):
 def _split(number: Any, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Any, Handover]]:
     """(lanes, what moves) for every function that lanes call."""
     result: list[tuple[Any, Handover]] = []
-    for value in np.unique(number if mask is None else number[mask]):
+    for value in distinct(number if mask is None else number[mask]):
         if 0 <= value < len(moves):
             lanes = number == value
             result.append((lanes if mask is None else lanes & mask, moves[int(value)]))
@@ -385,5 +385,5 @@ def _split(number: Any, mask: Mask, moves: Sequence[Handover]) -> list[tuple[Any
 def _levels(machine: Machine, sel: Any, mask: Mask) -> list[tuple[int, Any]]:
     """(depth, lanes) of the calls that lanes are in."""
     depth = machine.depth[sel]
-    levels = np.unique(depth if mask is None else depth[mask])
+    levels = distinct(depth if mask is None else depth[mask])
     return [(int(v), depth == v if mask is None else (depth == v) & mask) for v in levels]

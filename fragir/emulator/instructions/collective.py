@@ -8,7 +8,7 @@ import numpy as np
 
 from fragir.emulator.instructions.alu import Decode, Function, nothing
 from fragir.emulator.machine.lanes import LANE_BITS, LANES, Mask, Step, store
-from fragir.emulator.numbers.types import where, word_of
+from fragir.emulator.numbers.types import distinct, where, word_of
 from fragir.emulator.program.opcode import Opcode
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def by_members(decode: Decode) -> Decode:
         def run(sel: Any, mask: Mask) -> None:
             named = row[sel]
             present = named if mask is None else named[mask]
-            values = np.unique(present)
+            values = distinct(present)
             if len(values) == 1:
                 step(sel, mask)
                 return

@@ -17,7 +17,7 @@ from fragir.emulator.machine.lanes import LANES, Mask, Step, store
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.mbarriers import FIELD, LIVE, NONE, misused, pack, unpack, update
 from fragir.emulator.machine.memory import AccessFault
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 from fragir.emulator.program.opcode import Opcode
 from fragir.ptx import tree
 
@@ -102,7 +102,7 @@ def _arrive(d: Decoder, ins: tree.Instruction) -> Step:
         if amount is not None:
             values = get(amount, sel, mask).astype(np.int64).ravel()
         old = np.zeros(each.shape, np.uint64)
-        for position in np.unique(each):
+        for position in distinct(each):
             which = np.flatnonzero(each == position)
             if not expects and amount is not None:
                 _refuse_excess(machine, int(position), values[which], who[which])
@@ -216,7 +216,7 @@ def tell_mbarrier(machine: Machine, kind: Event, at: I64, lanes: I64) -> None:
     if not machine.hooks:
         return
     at, lanes = at.ravel(), lanes.ravel()
-    for position in np.unique(at):
+    for position in distinct(at):
         for hook in machine.hooks:
             hook.on_mbarrier(kind, int(position), lanes[at == position])
 

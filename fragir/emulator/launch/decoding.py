@@ -19,6 +19,7 @@ from fragir.emulator.machine.lanes import Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.watch import Watch
+from fragir.emulator.numbers.types import among, distinct
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import polling_edges, targets
 from fragir.emulator.program.program import Program
@@ -112,12 +113,12 @@ class Decoding:
         if not len(self.watched):
             return step
         touched = registers_of(self.decoder, [o for i in group for o in i.operands])
-        touched = np.intersect1d(touched, self.watched)
+        touched = among(touched, self.watched)
         if not len(touched):
             return step
         first = [i.operands[0] for i in group if i.operands]
         written = registers_of(self.decoder, [o for o in first if not isinstance(o, tree.Address)])
-        written = np.intersect1d(written, self.watched)
+        written = among(written, self.watched)
         return self.machine.wgmma.watch(step, touched, written, group[0].mnemonic)
 
     def _wgmma_registers(self) -> npt.NDArray[np.intp]:
@@ -127,4 +128,4 @@ class Decoding:
             if self.program.opcode(placed.ins).accumulates:
                 self.decoder.placed = placed
                 found.append(registers_of(self.decoder, placed.ins.operands[:2]))
-        return np.unique(np.concatenate(found))
+        return distinct(np.concatenate(found))

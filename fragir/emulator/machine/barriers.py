@@ -9,7 +9,7 @@ import numpy as np
 from fragir.emulator.machine.lanes import LANES, Row
 from fragir.emulator.machine.mbarriers import NONE, unpack
 from fragir.emulator.machine.state import BLOCKED, PARKED, State
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I64, Bools, distinct
 from fragir.emulator.report import EmulationError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class BlockBarriers:
         weight = np.where(whole, LANES, lanes.sum(axis=1))
         blocks = machine.block_of[sel]
         np.add.at(self.arrived[:, number], blocks, np.where(lanes.any(axis=1), weight, 0))
-        touched = np.unique(blocks[lanes.any(axis=1)])
+        touched = distinct(blocks[lanes.any(axis=1)])
         if count is not None:
             if count % LANES or count <= 0:
                 raise EmulationError(f"a barrier cannot count {count} threads, only whole warps")
@@ -119,7 +119,7 @@ class BlockBarriers:
         """Lanes have exited: barriers for everybody may be complete now."""
         if self.waits.max() == NONE:
             return
-        for number in np.unique(self.waits[self.waits != NONE]):
+        for number in distinct(self.waits[self.waits != NONE]):
             if number == CLUSTER:
                 self.check_cluster()
             else:

@@ -21,6 +21,7 @@ from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.watch import Watch
+from fragir.emulator.numbers.types import distinct
 from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -68,7 +69,7 @@ class Scheduler:
         if at >= PARKED:
             return None
         if self.shuffle:
-            at = self.machine.random.choice(np.unique(key[key < PARKED])).item()
+            at = self.machine.random.choice(distinct(key[key < PARKED])).item()
         here = key == at
         if self.shuffle:
             here &= self._some_warps(here)

@@ -6,6 +6,7 @@ import numpy as np
 
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
+from fragir.emulator.numbers.types import distinct
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
 
@@ -35,7 +36,7 @@ def who_stands_where(
     first: tuple[int, int, int, int] | None = None
     mask = PARKED - 1
     alive = key < EXITED
-    for value in np.unique(key[alive]):
+    for value in distinct(key[alive]):
         position, flags = int(value) & mask, int(value) & ~mask
         at = program.code[min(position, len(program.code) - 1)]
         if flags & BLOCKED:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.machine.memory import DeviceMemory
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 
 _PIECE = 16  # bytes: bulk copies are made of these
 
@@ -99,7 +99,7 @@ class Region:
         unit = bits & -bits
         if size >= unit:
             starts = (starts[:, None] + np.arange(0, size, unit)).ravel()
-        return np.unique(starts // unit) * unit, unit
+        return distinct(starts // unit) * unit, unit
 
 
 @dataclass(slots=True)

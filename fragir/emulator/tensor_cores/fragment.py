@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.numbers.types import distinct
 from fragir.emulator.tensor_cores.maps import Formula, Ints
 from fragir.emulator.tensor_cores.types import RegisterWords
 from fragir.errors import FragirError
@@ -36,7 +37,7 @@ class Fragment:
         self.bits = bits
         place = np.ravel_multi_index(tuple(coordinates), extents)  # [elements, lanes]
         size = math.prod(extents)
-        if place.size != size or np.unique(place).size != size:
+        if place.size != size or distinct(place).size != size:
             raise FragirError(f"a fragment of extents {extents} is no one-to-one map")
         element, lane = np.indices(place.shape)
         self.word = np.empty(size, np.intp)  # which word (register * lanes + lane) holds it

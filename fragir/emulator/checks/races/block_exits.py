@@ -10,7 +10,7 @@ from fragir.emulator.checks.races.clocks import later
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT, record, site_of
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I32, I64
+from fragir.emulator.numbers.types import I32, I64, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.shared_places import SharedPlaces
@@ -31,7 +31,7 @@ class BlockExits:
     def may_exit(self, lanes: I64, vector: I32 | None) -> None:
         """A relaxed barrier hands on no data, but all have come to it."""
         if vector is not None:
-            for block in np.unique(self.machine.block_of[lanes // LANES]):
+            for block in distinct(self.machine.block_of[lanes // LANES]):
                 self._known[int(block)] = later(vector, self._known.get(int(block)))
 
     def arrives(self, position: int, lanes: I64) -> None:

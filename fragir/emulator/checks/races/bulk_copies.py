@@ -14,7 +14,7 @@ from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.records import ASYNC, COLUMN_MASK, MBARRIER, STRONG, record
 from fragir.emulator.checks.races.shared_places import CHUNK
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
@@ -86,7 +86,7 @@ class BulkCopies:
         site, clash = self.sites.current, self.races.clash
         inside = bad & (recs & COLUMN_MASK == MBARRIER)
         if inside.any():
-            for at in np.unique(where[inside] & ~7):
+            for at in distinct(where[inside] & ~7):
                 index = tuple(np.argwhere(inside & (where & ~7 == at))[0])
                 clash("write", site, int(lanes[index]), int(at), int(recs[index]))
             return

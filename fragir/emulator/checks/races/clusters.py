@@ -13,7 +13,7 @@ import numpy as np
 
 from fragir.emulator.checks.races.clocks import later
 from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
-from fragir.emulator.numbers.types import I32, I64, Bools
+from fragir.emulator.numbers.types import I32, I64, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -134,12 +134,12 @@ class Clusters:
         if not self.events:
             return bad
         time, column = records >> TIME_SHIFT, records & COLUMN_MASK
-        for lane in np.unique(lanes):
+        for lane in distinct(lanes):
             known = self.knowledge(int(lane))
             if not known:
                 continue
             mine = np.flatnonzero(lanes == lane)
-            for owner in np.unique(owners[mine]):
+            for owner in distinct(owners[mine]):
                 vector = known.get(int(owner))
                 if vector is not None:
                     which = mine[owners[mine] == owner]
@@ -151,7 +151,7 @@ class Clusters:
         time, column = records >> TIME_SHIFT, records & COLUMN_MASK
         bad: Bools = column < self.clocks.lanes
         for row, known in enumerate((self.knowledge(lane, proxy=True), self.knowledge(lane))):
-            for owner in np.unique(owners[bad]):
+            for owner in distinct(owners[bad]):
                 vector = known.get(int(owner))
                 if vector is not None:
                     which = np.flatnonzero(bad & (owners == owner))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragir.emulator.checks.races.records import COLUMN_MASK, STRONG, site_of
 from fragir.emulator.checks.races.scopes import BLOCK, CLUSTER, DEVICE
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I32, I64, Bools
+from fragir.emulator.numbers.types import I32, I64, Bools, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
@@ -128,7 +128,7 @@ class GlobalPlaces:
         first = int(which[0])
         if (which == first).all():
             return [(self._ledger(first), slice(None))]
-        return [(self._ledger(int(b)), which == b) for b in np.unique(which)]
+        return [(self._ledger(int(b)), which == b) for b in distinct(which)]
 
     def _ledger(self, index: int) -> Ledger:
         found = self.ledgers.get(index)

@@ -53,7 +53,7 @@ from fragir.emulator.checks.sites import Sites
 from fragir.emulator.instructions.access import get
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES, Mask, Step
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.instructions.operands import Decoder
@@ -236,7 +236,7 @@ class Races(Hooks):
             lanes, groups = ids[sel], members[sel]
             here = np.ones(lanes.shape, np.bool_) if mask is None else mask
             for row, named, there in zip(lanes, groups, here, strict=True):
-                for value in np.unique(named[there]):
+                for value in distinct(named[there]):
                     self.clocks.join(row[there & (named == value) & (value & bits != 0)])
 
         return run

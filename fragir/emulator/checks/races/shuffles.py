@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from fragir.emulator.checks.races.clocks import later
 from fragir.emulator.checks.races.clusters import Knowledge, Vector
 from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 
 
 @dataclass(slots=True)
@@ -37,7 +35,7 @@ class ToldByShuffle:
 
     def acquire(self, vector: Any, known: Knowledge | None, lanes: I64) -> None:
         """Lanes have learned something by a strong read."""
-        for warp in np.unique(lanes // LANES):
+        for warp in distinct(lanes // LANES):
             before = self.acquired.setdefault(int(warp), Acquired())
             if before.last[0] is vector and before.last[1] is known:
                 continue

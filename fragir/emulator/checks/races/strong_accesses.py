@@ -23,7 +23,7 @@ from fragir.emulator.checks.races.scopes import (
 )
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I32, I64
+from fragir.emulator.numbers.types import I32, I64, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.machine.events import Access
@@ -84,9 +84,9 @@ class StrongAccesses:
             if not hears and not publishes.any():
                 continue
             blocks = lanes // (self.machine.warps_per_block * LANES)
-            for position in np.unique(at) if hears else np.unique(at[publishes]):
+            for position in distinct(at) if hears else distinct(at[publishes]):
                 here = at == position
-                for block in np.unique(blocks[here]):
+                for block in distinct(blocks[here]):
                     part = lanes[here & (blocks == block)]
                     cluster = int(part[0]) // self.clocks.lanes
                     place = int(block), cluster, which, int(position)

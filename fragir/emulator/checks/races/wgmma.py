@@ -11,7 +11,7 @@ from fragir.emulator.checks.races.records import ASYNC, COLUMN_MASK, TIME_SHIFT,
 from fragir.emulator.checks.races.shared_places import CHUNK
 from fragir.emulator.machine.issues import WARPGROUP, expand
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, distinct
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.shared_races import SharedRaces
@@ -71,13 +71,13 @@ class WgmmaReads:
                 return
 
     def commit(self, lanes: I64) -> None:
-        for warp in np.unique(lanes // LANES):
+        for warp in distinct(lanes // LANES):
             self._commits.setdefault(int(warp), []).append(self.clocks.now)
         self.clocks.now += 1
 
     def wait(self, newest: int, lanes: I64) -> None:
         clocks = self.clocks
-        for warp in np.unique(lanes // LANES):
+        for warp in distinct(lanes // LANES):
             commits = self._commits.get(int(warp), [])
             if len(commits) > newest:
                 first = int(warp) // WARPGROUP * WARPGROUP
