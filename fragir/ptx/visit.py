@@ -41,9 +41,13 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        below = list(children(node))
-        below.reverse()
-        stack += below
+        for name in reversed(NODE_FIELDS[type(node)]):
+            value: Any = getattr(node, name)
+            if type(value) is tuple:
+                below = cast("tuple[Any, ...]", value)
+                stack += [each for each in reversed(below) if each is not None]
+            elif value is not None and type(value) is not str:
+                stack.append(value)
 
 
 def transform(node: N, function: Callable[[Node], Node | None]) -> N:

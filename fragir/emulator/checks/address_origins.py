@@ -18,6 +18,7 @@ from fragir.emulator.program.entities import Placed, Register, Symbol
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
+from fragir.ptx.visit import walk
 
 Key = tuple[int, int]
 
@@ -249,20 +250,9 @@ class Origins:
         """Whether an address may come out of it."""
         return self.program.opcode(ins).address != "number"
 
-    def _names_variable(self, placed: Placed, operand: object) -> bool:
-        stack = [operand]
-        while stack:
-            node = stack.pop()
-            if isinstance(node, tree.Name):
-                if isinstance(self.program.find(placed.scope, node.text), Symbol):
-                    return True
-            elif isinstance(node, tree.Vector | tree.Parens):
-                stack.extend(node.elements)
-            elif isinstance(node, tree.Binary):
-                stack += [node.left, node.right]
-            elif isinstance(node, tree.Apply):
-                stack.append(node.argument)
-        return False
+    def _names_variable(self, placed: Placed, operand: tree.Operand) -> bool:
+        names = (node for node in walk(operand) if isinstance(node, tree.Name))
+        return any(isinstance(self.program.find(placed.scope, n.text), Symbol) for n in names)
 
     def _given(self) -> Iterator[Register]:
         """What a call writes: registers that are parameters of functions."""

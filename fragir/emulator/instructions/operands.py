@@ -181,8 +181,7 @@ class Decoder:
 
     def _component(self, ins: tree.Instruction, operand: tree.Component, kind: str) -> Row:
         name = f"{operand.base.text}.{operand.component}"
-        part = {"r": "x", "g": "y", "b": "z", "a": "w"}.get(operand.component, operand.component)
-        found = self.program.find(self.scope, f"{operand.base.text}.{part}")
+        found = self.program.find(self.scope, operand.part)
         if isinstance(found, Register):
             return self.register_row(ins, found, kind)
         special = self.machine.special(name[1:])

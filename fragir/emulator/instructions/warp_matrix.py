@@ -172,13 +172,20 @@ def row_positions(d: Decoder, place: MemoryOperand, sel: Any, rows: int) -> Any:
     return at
 
 
+def _registers(
+    d: Decoder, ins: tree.Instruction, index: int, count: int
+) -> tuple[tree.Operand, ...]:
+    vector = d.vector(d.operand(ins, index))
+    if len(vector) != count:
+        raise d.error(ins, f"{ins.mnemonic} has {count} registers, not {len(vector)}")
+    return vector
+
+
 def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     op = operation(d, ins)
     assert isinstance(op, Ldmatrix)
     place = d.place(ins, 1, d.space(ins))
-    vector = d.vector(d.operand(ins, 0))
-    if len(vector) != op.r.count:
-        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    vector = _registers(d, ins, 0, op.r.count)
     write = _outputs(d, [ins], [vector], 32)
     memory, counted = d.machine.memory, d.machine.report.statistics.loaded
 
@@ -196,10 +203,7 @@ def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     op = operation(d, ins)
     assert isinstance(op, Stmatrix)
     place = d.place(ins, 0, d.space(ins))
-    vector = d.vector(d.operand(ins, 1))
-    if len(vector) != op.r.count:
-        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
-    registers = RegisterRows(d, [ins], [vector], 32)
+    registers = RegisterRows(d, [ins], [_registers(d, ins, 1, op.r.count)], 32)
     machine = d.machine
 
     def run(sel: Any, mask: Mask) -> None:
@@ -256,9 +260,7 @@ def _wmma(d: Decoder, ins: tree.Instruction) -> Step:
         return mma_group(d, [ins])
     op, place, addresses = wmma_places(d, ins)
     load, space = ins.opcode[1] == "load", place.space
-    vector = d.vector(d.operand(ins, 0 if load else 1))
-    if len(vector) != op.r.count:
-        raise d.error(ins, f"{ins.mnemonic} has {op.r.count} registers, not {len(vector)}")
+    vector = _registers(d, ins, 0 if load else 1, op.r.count)
     machine = d.machine
     memory, statistics = machine.memory, machine.report.statistics
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fragir.emulator.instructions.register_rows import operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.program.entities import Register
+from fragir.emulator.program.dataflow import registers
 from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
@@ -28,23 +28,8 @@ if TYPE_CHECKING:
 
 def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:
     """The rows of the 32-bit file that operands name."""
-    found: set[int] = set()
-    stack: list[Any] = list(operands)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, tree.Name):
-            register = d.program.find(d.scope, node.text)
-            if isinstance(register, Register) and register.width == 32:
-                found.add(register.index)
-        elif isinstance(node, tree.Vector | tree.Parens):
-            stack.extend(node.elements)
-        elif isinstance(node, tree.Pair):
-            stack += [node.first, node.second]
-        elif isinstance(node, tree.Address):
-            stack.append(node.base)
-        elif isinstance(node, tree.Unary):
-            stack.append(node.operand)
-    return np.array(sorted(found), np.intp)
+    named = (r for operand in operands for r in registers(d.program, d.placed, operand))
+    return np.array(sorted({r.index for r in named if r.width == 32}), np.intp)
 
 
 # -- decoding --------------------------------------------------------------------------------------
@@ -53,10 +38,10 @@ def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:
 def _rows(d: Decoder, ins: tree.Instruction, elements: Any, count: int) -> npt.NDArray[np.intp]:
     if len(elements) != count:
         raise d.error(ins, f"{ins.mnemonic} has {count} registers here, not {len(elements)}")
-    registers = [d.register(ins, e) for e in elements]
-    if any(r.width != 32 for r in registers):
+    rows = [d.register(ins, e) for e in elements]
+    if any(r.width != 32 for r in rows):
         raise d.error(ins, f"{ins.mnemonic} needs 32-bit registers here")
-    return np.array([r.index for r in registers], np.intp)
+    return np.array([r.index for r in rows], np.intp)
 
 
 def _mma(d: Decoder, ins: tree.Instruction) -> Step:

@@ -14,6 +14,7 @@ from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import split_call, targets
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
+from fragir.ptx.visit import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +36,16 @@ def registers(program: Program, placed: Placed, operand: tree.Operand) -> list[R
 def named(program: Program, placed: Placed, operand: tree.Operand) -> list[tuple[str, Register]]:
     """The same with their names in the text."""
     found: list[tuple[str, Register]] = []
-    stack: list[object] = [operand]
-    while stack:
-        node = stack.pop()
-        name = None
-        if isinstance(node, tree.Name):
+    for node in walk(operand):
+        if isinstance(node, tree.Name):  # that of a component too: a part, in video instructions
             name = node.text
         elif isinstance(node, tree.Component):
-            part = {"r": "x", "g": "y", "b": "z", "a": "w"}.get(node.component, node.component)
-            name = f"{node.base.text}.{part}"
-        elif isinstance(node, tree.Vector | tree.Parens):
-            stack.extend(reversed(node.elements))
-        elif isinstance(node, tree.Address):
-            stack.extend(reversed(node.rest))
-            stack.append(node.base)
-        elif isinstance(node, tree.Pair):
-            stack += [node.second, node.first]
-        elif isinstance(node, tree.Unary):
-            stack.append(node.operand)
-        elif isinstance(node, tree.Binary):
-            stack += [node.right, node.left]
-        if name is not None:
-            entity = program.find(placed.scope, name)
-            if entity is None and isinstance(node, tree.Component):  # a part, in video instructions
-                name = node.base.text
-                entity = program.find(placed.scope, name)
-            if isinstance(entity, Register):
-                found += [(name, half) for half in entity.halves]
+            name = node.part
+        else:
+            continue
+        entity = program.find(placed.scope, name)
+        if isinstance(entity, Register):
+            found += [(name, half) for half in entity.halves]
     return found
 
 

@@ -25,6 +25,7 @@ from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode, Opcodes
 from fragir.emulator.report import EmulationError
 from fragir.ptx import tree
+from fragir.ptx.visit import walk
 
 LARGEST = 1 << 40  # bytes of a variable; what fits the machine it runs on is another question
 
@@ -282,32 +283,11 @@ class Program:
             self._meet(operand, scope, takes=not direct)
 
     def _meet(self, operand: tree.Operand, scope: Scope, takes: bool = False) -> None:
-        stack: list[object] = [operand]
-        while stack:
-            node = stack.pop()
+        for node in walk(operand):
             if isinstance(node, tree.Name):
                 found = self.find(scope, node.text)
                 if takes and isinstance(found, Symbol) and found.space == "function":
                     self.addressed.add(self._functions[node.text].name.text)
-            elif isinstance(node, tree.Vector | tree.Parens):
-                stack.extend(node.elements)
-            elif isinstance(node, tree.Address):
-                stack.append(node.base)
-                stack.extend(node.rest)
-                if node.offset is not None:
-                    stack.append(node.offset)
-            elif isinstance(node, tree.Pair):
-                stack += [node.first, node.second]
-            elif isinstance(node, tree.Unary):
-                stack.append(node.operand)
-            elif isinstance(node, tree.Binary):
-                stack += [node.left, node.right]
-            elif isinstance(node, tree.Apply):
-                stack.append(node.argument)
-            elif isinstance(node, tree.Index):
-                stack += [node.base, node.index]
-            elif isinstance(node, tree.Component):
-                self.find(scope, node.base.text)  # video instructions take parts of registers
 
     def _declare(
         self, scope: Scope, node: tree.Declaration, kernel: bool = False

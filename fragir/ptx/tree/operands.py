@@ -91,6 +91,12 @@ class Component(Frozen):
     component: str
     at: int = position()
 
+    @property
+    def part(self) -> str:
+        """Its name with x, y, z or w, which may be written r, g, b or a (5.4.2)."""
+        xyzw = {"r": "x", "g": "y", "b": "z", "a": "w"}.get(self.component, self.component)
+        return f"{self.base.text}.{xyzw}"
+
 
 @node
 class Vector(Frozen):
