@@ -194,6 +194,7 @@ def _refuse(bad: Any, address: Any, reason: str) -> None:
         raise AccessFault(reason, int(address[index]), index)
 
 
+_ONLY_ADD = "with .release no operation but .add is documented"
 _UNDOCUMENTED = "what it does without .release or an mbarrier is not documented"
 
 OPCODES: tuple[Opcode, ...] = (
@@ -240,7 +241,16 @@ OPCODES: tuple[Opcode, ...] = (
     ),
     Opcode(
         "red.async",
-        "{.mmio}.release.gpu|sys{.global}.add.u32|s32|u64|s64 [a], b",
+        f"""
+        {{.mmio}}.release.gpu|sys{{.global}}.add.u32|s32|u64|s64 [a], b
+        {{.mmio}}.release.gpu|sys{{.global}}.inc|dec|min|max.u32 [a], b ! {_ONLY_ADD}
+        {{.mmio}}.release.gpu|sys{{.global}}.min|max.s32 [a], b ! {_ONLY_ADD}
+        {{.mmio}}.release.gpu|sys{{.global}}.and|or|xor.b32 [a], b ! {_ONLY_ADD}
+        .relaxed.gpu|sys{{.global}}.add.u32|s32|u64|s64 [a], b ! {_UNDOCUMENTED}
+        .relaxed.gpu|sys{{.global}}.inc|dec|min|max.u32 [a], b ! {_UNDOCUMENTED}
+        .relaxed.gpu|sys{{.global}}.min|max.s32 [a], b ! {_UNDOCUMENTED}
+        .relaxed.gpu|sys{{.global}}.and|or|xor.b32 [a], b ! {_UNDOCUMENTED}
+        """,
         atomics.atomic,
         rules=(needs("mmio", "sys"),),
         bits="atomic",
