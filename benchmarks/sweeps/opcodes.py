@@ -194,6 +194,7 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
     combined = [(tuple(w for w in some[:-2] if w), some[-2], some[-1]) for some in every]
     for modifiers, space, kinds in combined:
         add((*modifiers, *space, *kinds))
+    kin = sorted(_kin(name.partition(".")[0]))
     legal = [line for line in box for _ in range(max(2, most // (2 * len(box)), most // 40))]
     for line in legal:  # what a random word would seldom hit
         words = [random.choice(s.words) for s in line.slots if s.required or random.random() < 0.4]
@@ -201,14 +202,24 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
         add(words, random.choice(("more", "less", "none")))
         at = random.randrange(len(words) + 1)
         add([*words[:at], random.choice(FOREIGN), *words[at:]])
+        add([*words[:at], random.choice(kin), *words[at:]])
         if words:
             at = random.randrange(len(words))
             add([*words[:at], random.choice(words), *words[at:]])
             add([*words[:at], *words[at + 1 :]])
+            add([*words[:at], random.choice(kin), *words[at + 1 :]])
             add(random.sample(words, len(words)))
             if words[at] in TYPES:
                 add([*words[:at], random.choice(sorted(TYPES)), *words[at + 1 :]])
     return list(made)
+
+
+@cache
+def _kin(first: str) -> frozenset[str]:
+    """Words of all opcodes that begin with the same one."""
+    return TYPES.union(
+        w for r in OPCODES.rows if r.head[0] == first for x in r.box for w in x.known
+    )
 
 
 def _of_open(name: str, most: int, random: Random) -> list[str]:

@@ -52,6 +52,13 @@ def launch(statement: str, **more: Any) -> Any:
         ("setp.lt.and.u32 %p2, %r1, %r2", "takes 4 operands, not 3", "setp"),
         ("cvt.u8.u32.sat %r0, %r1, %r2", "takes 2 operands, not 3", "cvt.sat.u8."),
         ("tcgen05.wait::ld.sync.aligned", "is not emulated: tensor memory", None),
+        ("add.pred.u32 %r0, %r1, %r2", "is not emulated: what .pred means there", None),
+        ("add.pred.ftz.u32 %r0, %r1, %r2", "no instruction add.pred.ftz", "it is written"),
+        ("bar.sync.all 1", "is not emulated: what .all means there is not documented", None),
+        ("bar.sync.gt 1", "there is no instruction bar.sync.gt", "it is written bar.sync a"),
+        ("st.async.mbarrier::complete_tx::bytes.v2.u32 [%d0], %r0, [%d1]", "which of 1", None),
+        ("red.async.release.gpu.global.min.u32 [%d0], %r1", "but .add is documented", None),
+        ("red.async.relaxed.gpu.add.u32 [%d0], %r1", "is not emulated: what it does", None),
     ],
 )
 def test_what_has_no_row_is_refused_before_anything_runs(

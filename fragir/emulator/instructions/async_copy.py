@@ -178,6 +178,7 @@ OPCODES: tuple[Opcode, ...] = (
             ... ! {_SCOPED}
         """,
         bulk,
+        beside="b128",
         **_BULK,
     ),
     Opcode(

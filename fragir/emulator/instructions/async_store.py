@@ -46,6 +46,10 @@ def store(d: Decoder, ins: Instruction) -> Step:
     kind, width, count = shape_of(d, ins)
     if width < 4 or kind_of(ins.opcode) == "b128" or width * count > 16:
         raise d.error(ins, f"there is no {ins.mnemonic}")
+    given = len(d.vector(d.operand(ins, 1)))
+    if given != count:  # ptxas takes it
+        text = f"it stores {count}, and nobody says which of {given}"
+        raise d.error(ins, f"{ins.mnemonic} is not emulated: {text}")
     rows = stored_rows(d, ins, 1, kind, width, count)
     into, barrier = d.place(ins, 0, d.space(ins)), d.place(ins, 2, d.space(ins))
     machine = d.machine
@@ -210,6 +214,7 @@ OPCODES: tuple[Opcode, ...] = (
         """,
         store,
         rules=(width,),
+        beside="cluster shared shared::cta",
         bits="store later",
         asynchronous=True,
     ),

@@ -135,14 +135,17 @@ def _event(d: Decoder, ins: tree.Instruction) -> Step:
     return nothing
 
 
+_BLOCK: dict[str, Any] = {"ends": "barrier", "beside": "all any"}
+
+
 def _block_barrier(name: str, more: str) -> tuple[Opcode, ...]:
     """bar or barrier; `more`: words that go with all of them."""
     return (
-        Opcode(f"{name}.sync", f"{more} a{{, b}}", ends="barrier"),
-        Opcode(f"{name}.arrive", f"{more} a, b", ends="barrier"),
-        Opcode(f"{name}.red.popc", f"{more}.u32 d, a{{, b}}, p:pred", ends="barrier"),
+        Opcode(f"{name}.sync", f"{more} a{{, b}}", **_BLOCK),
+        Opcode(f"{name}.arrive", f"{more} a, b", **_BLOCK),
+        Opcode(f"{name}.red.popc", f"{more}.u32 d, a{{, b}}, p:pred", **_BLOCK),
         *(
-            Opcode(f"{name}.red.{how}", f"{more}.pred d, a{{, b}}, p", ends="barrier")
+            Opcode(f"{name}.red.{how}", f"{more}.pred d, a{{, b}}, p", **_BLOCK)
             for how in ("and", "or")
         ),
     )
@@ -154,6 +157,7 @@ _RESTRICTED = (
     needs("sync_restrict::shared::cta", "release"),
     needs(_ASYNC, "cluster"),
 )
+_SHARED = "shared shared::cta shared::cluster"
 _GLOBAL = "what .global does there is not documented"
 _ONE_SIDE = "sync_restrict::shared::cluster|sync_restrict::shared::cta"
 
@@ -174,12 +178,19 @@ OPCODES: tuple[Opcode, ...] = (
         rules=_RESTRICTED,
         fence="memory",
     ),
-    Opcode("fence.mbarrier_init", ".release.cluster", _fence, fence="initialisations"),
-    Opcode("fence.proxy.alias", "", _fence, fence="alias"),
+    Opcode(
+        "fence.mbarrier_init",
+        ".release.cluster",
+        _fence,
+        beside=_ASYNC,
+        fence="initialisations",
+    ),
+    Opcode("fence.proxy.alias", "", _fence, beside=_ASYNC, fence="alias"),
     Opcode(
         "fence.proxy.async",
         "{.global|shared::cta|shared::cluster}",
         _fence,
+        beside=_ASYNC,
         fence="asynchronous",
     ),
     Opcode(
@@ -191,6 +202,7 @@ OPCODES: tuple[Opcode, ...] = (
         .acquire.global.SCOPE [a], size ! {_GLOBAL}
         """,
         _fence,
+        beside=f"{_ASYNC} {_SHARED}",
         fence="tensor maps",
     ),
     Opcode(
@@ -199,6 +211,7 @@ OPCODES: tuple[Opcode, ...] = (
         f".acquire|release.{_ONE_SIDE}.global.cluster ! {_GLOBAL}",
         _fence,
         rules=_RESTRICTED,
+        beside=_SHARED,
         fence="asynchronous",
     ),
     Opcode("griddepcontrol", ".launch_dependents|wait", _fence),

@@ -164,6 +164,7 @@ OPCODES: tuple[Opcode, ...] = (
         "tensormap.cp_fenceproxy",
         ".global.shared::cta.tensormap::generic.release.SCOPE.sync.aligned [a], [b], size",
         _copy,
+        beside=_FIELDS.strip(".").replace("|", " "),
         together="warp",
         tensor_map="changes",
     ),

@@ -112,6 +112,8 @@ class Opcode:
     _: KW_ONLY
     rules: tuple[Rule, ...] = ()
     missing: str = ""
+    #: Words that ptxas takes beside those of the ISA, which gives them no meaning; always .pred.
+    beside: str = ""
     bits: Bits = "mixed"
     address: Address = "unknown"
     #: Two equal operands give a result that does not depend on them.
@@ -268,6 +270,11 @@ class Opcodes:
                     nearest = row, reading, next(iter(reading.problems), broken)
         if fitting:
             return Found(None, opcode, *_miscounted(mnemonic, given, operands, fitting))
+        beside = {"pred", *(w for row in named for w in row.beside.split())}.intersection(rest)
+        kept = (*name, *(w for w in rest if w not in beside))
+        if beside and self.find(kept, operands).opcode is not None:
+            text = f"what .{' and .'.join(sorted(beside))} means there is not documented"
+            return Found(None, opcode, f"{mnemonic} is not emulated: {text}")
         assert nearest is not None
         row, reading, problem = nearest
         text = f"there is no instruction {mnemonic}: {problem.format(row.name)}"
