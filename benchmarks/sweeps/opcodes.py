@@ -182,6 +182,8 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
             given = given[:-1]
         elif change == "none":
             given = []
+        elif given and change and line.operands[0].written:
+            given[0] = change.format(given[0].partition("|")[0])
         made[written(name, words, given)] = None
         if not change and counts and counts[0] < len(given) and line.operands[-1].optional:
             made[written(name, words, given[: counts[0]])] = None
@@ -200,6 +202,7 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
         words = [random.choice(s.words) for s in line.slots if s.required or random.random() < 0.4]
         add(words)
         add(words, random.choice(("more", "less", "none")))
+        add(words, random.choice(("_", "_|%p7", "{}|_", "{}|%p7", "{}")))
         at = random.randrange(len(words) + 1)
         add([*words[:at], random.choice(FOREIGN), *words[at:]])
         add([*words[:at], random.choice(kin), *words[at:]])

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator import EmulationError, Report, Struct, run
+from fragir.emulator import EmulationError, Hooks, Report, Struct, run
 from fragir.errors import FragirError
 
 HEAD = """
@@ -534,6 +534,50 @@ def test_grid_in_waves() -> None:
         resident=8,
     )
     assert (out.ravel() == np.arange(60) + 1).all()
+
+
+@pytest.mark.parametrize(("blocks", "waves"), [(256, [0]), (257, [0, 256])])
+def test_as_many_warps_are_on_the_machine_together_as_is_said(
+    blocks: int, waves: list[int]
+) -> None:
+    """docs/emulator.md: some 256 warps."""
+    first: list[int] = []
+
+    class Waves(Hooks):
+        def on_wave(self) -> None:
+            first.append(self.machine.first_block)
+
+    kernel("", np.zeros(1, np.uint32), grid=(blocks,), checks=[Waves])
+    assert first == waves
+
+
+def test_lanes_that_come_together_go_on_in_the_same_round() -> None:
+    """Whoever waits for them polls no longer than for lanes that were never apart."""
+
+    def polls(apart: str) -> int:
+        report = kernel(
+            f"""
+            mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [out]; setp.ge.u32 %p1, %r1, 32;
+            mov.u32 %r5, 1;
+            @!%p1 bra WORK;
+        POLL:
+            ld.volatile.global.u32 %r2, [%rd1]; setp.eq.u32 %p2, %r2, 0; @%p2 bra POLL;
+            bra DONE;
+        WORK:
+            setp.lt.u32 %p3, %r1, 5;
+            {apart}
+        MEET:
+            shfl.sync.idx.b32 %r4, %r5, 0, 31, 0xffffffff;
+            setp.eq.u32 %p3, %r1, 0; @%p3 st.volatile.global.u32 [%rd1], %r4;
+        DONE:
+            """,
+            np.zeros(1, np.uint32),
+            block=(64,),
+        )
+        return report.statistics.instructions["ld"]
+
+    together = polls("")
+    assert polls("@%p3 bra MEET; add.u32 %r5, %r5, 0;") == together > 1
 
 
 def test_cluster_reads_its_neighbour() -> None:

@@ -40,6 +40,8 @@ def test_which_code_runs_where(code: str, machine: str, possible: bool) -> None:
 def test_targets_have_names() -> None:
     with pytest.raises(EmulationError, match="'hopper' is no target"):
         run(EMPTY.format("sm_80"), target="hopper")
+    with pytest.raises(EmulationError, match="'hopper' is no target"):  # nothing to hold it against
+        run(EMPTY.replace(".target {}", "").format(), target="hopper")
 
 
 FP8 = """

@@ -209,12 +209,13 @@ OPCODES: tuple[Opcode, ...] = (
         {{.weak}}{{.shared::cluster}}.TX{{.v2|v4}}.b32|b64|u32|u64|s32|s64|f32|f64 [a], b, [m]
         {{.weak}}{{.shared::cluster}}.TX.b128 [a], b, [m] ! {_UNDOCUMENTED}
         {{.weak}}{{.shared::cluster}}.TX{{.v2|v4}}.VALUE [a], b ! {_UNDOCUMENTED}
+        {{.weak}}.shared|shared::cta{{.TX}}{{.v2|v4}}.VALUE ... ! {_UNDOCUMENTED}
         {{.weak}}{{.global}}.VALUE [a], b ! {_UNDOCUMENTED}
         .gpu|sys{{.global}}.VALUE [a], b ! {_UNDOCUMENTED}
         """,
         store,
         rules=(width,),
-        beside="cluster shared shared::cta",
+        beside="cluster",
         bits="store later",
         asynchronous=True,
     ),

@@ -256,7 +256,7 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode(
         "atom",
         _operations(
-            "{.relaxed|acquire|release|acq_rel}{.SCOPE}{.global|SHARED}", "d, [a], b", True
+            "{.relaxed|acquire|release|acq_rel}{.SCOPE}{.global|SHARED}", "d_, [a], b", True
         ),
         atomic,
         rules=(_HINTED,),

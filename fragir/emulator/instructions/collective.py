@@ -289,7 +289,7 @@ OPCODES: tuple[Opcode, ...] = (
         "match",
         """
         .any.sync.b32|b64 d:b32, a, members:b32
-        .all.sync.b32|b64 d:b32{|p}, a, members:b32
+        .all.sync.b32|b64 d_:b32{|p}, a, members:b32
         """,
         by_members(match),
         bits="warp",
@@ -312,7 +312,7 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode("activemask", ".b32 d", active_mask, address="number", apart=True),
     Opcode(
         "elect",
-        ".sync d|p:b32, members:b32",
+        ".sync d_|p:b32, members:b32",
         by_members(elect),
         address="number",
         together="members",

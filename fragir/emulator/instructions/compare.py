@@ -169,11 +169,11 @@ OPCODES: tuple[Opcode, ...] = (
     Opcode(
         "setp",
         """
-        .eq|ne{.BOOL}.BITS d:pred{|q}, a, b{, c:pred?BOOL}
-        .CMP{.BOOL}.s16|s32|s64 d:pred{|q}, a, b{, c:pred?BOOL}
-        .UCMP{.BOOL}.u16|u32|u64 d:pred{|q}, a, b{, c:pred?BOOL}
-        .FCMP{.BOOL}{.ftz}.f32|f16|f16x2 d:pred{|q}, a, b{, c:pred?BOOL}
-        .FCMP{.BOOL}.f64|bf16|bf16x2 d:pred{|q}, a, b{, c:pred?BOOL}
+        .eq|ne{.BOOL}.BITS d_:pred{|q}, a, b{, c:pred?BOOL}
+        .CMP{.BOOL}.s16|s32|s64 d_:pred{|q}, a, b{, c:pred?BOOL}
+        .UCMP{.BOOL}.u16|u32|u64 d_:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.f32|f16|f16x2 d_:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.f64|bf16|bf16x2 d_:pred{|q}, a, b{, c:pred?BOOL}
         """,
         set_predicate,
         apart=True,

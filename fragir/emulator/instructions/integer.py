@@ -398,8 +398,8 @@ OPCODES: tuple[Opcode, ...] = (
         address="shifted",
     ),
     Opcode("bfi", ".b32|b64 d, a, b, c:u32, e:u32", _insert, bits=Moves((3, 4), by_bytes(3, 4))),
-    Opcode("lop3", ".b32 d, a, b, c, i:imm", _look_up, bits=Logic(None, 3)),
-    Opcode("lop3", ".and|or.b32 d|p, a, b, c, i:imm, q:pred", _look_up),
+    Opcode("lop3", ".b32 d_, a, b, c, i:imm", _look_up, bits=Logic(None, 3)),
+    Opcode("lop3", ".and|or.b32 d_|p, a, b, c, i:imm, q:pred", _look_up),
     Opcode(
         "prmt", "{.f4e|b4e|rc8|ecl|ecr|rc16}.b32 d, a, b, c", _permute, bits=Moves((3,), _picks)
     ),

@@ -251,7 +251,7 @@ OPCODES: tuple[Opcode, ...] = (
     *(
         Opcode(
             f"mbarrier.{word}",
-            f"{more}{{.release|relaxed}}{{.cta|cluster}}{{.SHARED}}.b64 d, [m]{count}",
+            f"{more}{{.release|relaxed}}{{.cta|cluster}}{{.SHARED}}.b64 d_, [m]{count}",
             _arrive,
             rules=(*_ORDER, apart("noComplete", "relaxed cluster shared::cluster")),
             **_MBARRIER,

@@ -21,6 +21,7 @@ from fragir.emulator.numbers.types import UINT, dtype_of, layout_of, width_of
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.program import Program
+from fragir.emulator.program.results import plain
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
@@ -129,7 +130,7 @@ class Decoder:
     def operand(self, ins: tree.Instruction, index: int) -> tree.Operand:
         if index >= len(ins.operands):
             raise self.error(ins, f"{ins.mnemonic} needs more than {len(ins.operands)} operands")
-        return ins.operands[index]
+        return plain(ins.operands[index])
 
     def literal(self, ins: tree.Instruction, index: int) -> int | None:
         """The value of a constant operand, None where it is none."""

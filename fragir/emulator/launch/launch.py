@@ -30,6 +30,7 @@ from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
 from fragir.emulator.program.program import Program
+from fragir.emulator.program.results import misused
 from fragir.emulator.report import Asynchrony, EmulationError, Report
 from fragir.emulator.tensor_cores import Settings
 from fragir.errors import extent, kind_of, one_of, whole_number
@@ -250,8 +251,11 @@ class Launch:
         for placed in self.program.code:
             ins = placed.ins
             found = self.program.opcodes.find(ins.opcode, len(ins.operands))
-            if found.opcode is None:
+            if found.opcode is None or found.line is None:
                 raise self.program.error(found.problem, ins.at, found.hint)
+            problem = misused(found.line, ins)
+            if problem is not None:
+                raise self.program.error(problem[0], ins.at, problem[1])
 
     # -- running -----------------------------------------------------------------------------------
 

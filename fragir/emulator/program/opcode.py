@@ -174,15 +174,19 @@ class Opcode:
 class Found(NamedTuple):
     """What a table says of an opcode with some number of operands.
 
-    `words`: the opcode in the row's order; `problem` and `hint`: why it is refused, and a way out.
+    `words`: the opcode in the row's order; `problem` and `hint`: why it is refused, and a way out;
+    `line`: the line of the row that it is.
     """
 
     opcode: Opcode | None
     words: Words
     problem: str = ""
     hint: str | None = None
+    line: Line | None = None
 
 
+#: What is said of an opcode that ptxas takes and nothing here executes.
+NOT_EMULATED = " is not emulated: "
 #: Letters of a line that is shown to a user.
 LONGEST = 200
 
@@ -248,14 +252,13 @@ class Opcodes:
         if not named:
             return Found(None, opcode, *self._unknown(opcode))
         length = max(len(r.head) for r in named)
+        named = [r for r in named if len(r.head) == length]
         given = frozenset(opcode)
         name = opcode[:length]
         rest = [w for w in opcode[length:] if w not in REPEATED or w not in name]
         nearest: tuple[Opcode, Reading, str] | None = None
         fitting: list[tuple[Opcode, Reading]] = []
         for row in named:
-            if len(row.head) < length:
-                continue
             for line in row.box:
                 reading = line.read(rest)
                 broken = next((t for rule in row.rules if (t := rule(given))), "")
@@ -263,18 +266,20 @@ class Opcodes:
                     if operands in line.counts(given):
                         text = row.missing or line.missing
                         if text:
-                            return Found(None, opcode, f"{mnemonic} is not emulated: {text}")
-                        return Found(row, row.head + reading.words)
+                            return Found(None, opcode, f"{mnemonic}{NOT_EMULATED}{text}")
+                        return Found(row, row.head + reading.words, line=line)
                     fitting.append((row, reading))
                 if nearest is None or reading.rank > nearest[1].rank:
                     nearest = row, reading, next(iter(reading.problems), broken)
         if fitting:
             return Found(None, opcode, *_miscounted(mnemonic, given, operands, fitting))
         beside = {"pred", *(w for row in named for w in row.beside.split())}.intersection(rest)
-        kept = (*name, *(w for w in rest if w not in beside))
-        if beside and self.find(kept, operands).opcode is not None:
-            text = f"what .{' and .'.join(sorted(beside))} means there is not documented"
-            return Found(None, opcode, f"{mnemonic} is not emulated: {text}")
+        beside -= {w for row in named for line in row.box for w in line.known}
+        if beside:
+            found = self.find((*name, *(w for w in rest if w not in beside)), operands)
+            if found.opcode is not None or NOT_EMULATED in found.problem:
+                text = f"what .{' and .'.join(sorted(beside))} means there is not documented"
+                return Found(None, opcode, f"{mnemonic}{NOT_EMULATED}{text}")
         assert nearest is not None
         row, reading, problem = nearest
         text = f"there is no instruction {mnemonic}: {problem.format(row.name)}"

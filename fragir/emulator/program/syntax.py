@@ -9,10 +9,11 @@ A line is modifiers, a blank, operands:
 `SETS`. Types come in the order of the line, and so do state spaces. All other modifiers come in any
 order and between them, as for ptxas. `...` stands for words that the decoder reads itself.
 
-Operands: `d` is written, `{, c}` may be left out, `{, c?x|y}` is there exactly with one of these
-modifiers, `d|p` is a pair, `d{|p}` may be one, `[a]` is an address. `a:pred` says what register an
-operand has: a type, or the number of one of the line's types (`a:2`), or `wide`, twice as wide as
-the type. Left out, `d` has the first type and the others have the last one.
+Operands: `d` is written, `d_` too and may be the sink `_`, `d|p` is a pair, `d{|p}` may be one,
+`{, c}` may be left out, `{, c?x|y}` is there exactly with one of these modifiers, `[a]` is an
+address. `a:pred` says what register an operand has: a type, or the number of one of the line's
+types (`a:2`), or `wide`, twice as wide as the type. Left out, `d` has the first type and the others
+have the last one.
 
 `...` among them: any number, which the decoder looks at.
 
@@ -25,7 +26,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 Words = tuple[str, ...]
 
@@ -101,6 +102,9 @@ class OperandSyntax(NamedTuple):
     optional: bool
     #: The modifiers that it goes with.
     needs: frozenset[str] = frozenset()
+    #: Whether there may or must be a second result, and whether the first may be left out.
+    second: Literal["", "may", "must"] = ""
+    spare: bool = False
 
     @property
     def written(self) -> bool:
@@ -116,7 +120,8 @@ class Line:
     def __str__(self) -> str:
         """With all words of its sets."""
         words = "..." if self.open else "".join(map(str, self.slots))
-        return f"{words} {re.sub(r'[:?][^,}]*', '', self._parts[1])}".rstrip()
+        operands = re.sub(r":\w+|\?[^,}]*", "", self._parts[1]).replace("d_", "d")
+        return f"{words} {operands}".rstrip()
 
     @cached_property
     def open(self) -> bool:
@@ -165,14 +170,22 @@ class Line:
 
     @cached_property
     def operands(self) -> tuple[OperandSyntax, ...]:
-        text = re.sub(r"\{\|\w+\}", "", self._parts[1])
+        text = re.sub(r"\{\|\w+\}", "~", self._parts[1])
         found: list[OperandSyntax] = []
         for may, operand in _OPERAND.findall(text):
-            rest, _, needs = operand.strip().partition("?")
+            second = "may" if "~" in operand else "must" if "|" in operand.partition("?")[0] else ""
+            rest, _, needs = operand.replace("~", "").strip().partition("?")
             name, _, kind = rest.partition(":")
+            spare = name.startswith("d_")
             goes = frozenset(_expanded(needs)) if needs else frozenset[str]()
-            found.append(OperandSyntax(name, kind, bool(may), goes))
+            name = name.replace("d_", "d", 1) if spare else name
+            found.append(OperandSyntax(name, kind, bool(may), goes, second, spare))
         return tuple(found)
+
+    @cached_property
+    def pairs(self) -> bool:
+        """Whether its first operand must be two results."""
+        return bool(self.operands) and self.operands[0].second == "must"
 
     def counts(self, words: Iterable[str]) -> range:
         """How many operands there can be with these modifiers."""

@@ -171,9 +171,6 @@ class Definedness(Hooks):
     def _shuffle(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
         steering = [r for operand in each.operands[2:] for r in operand]
         steps = self.uses.checks(ins, steering, "an operand of a shuffle")
-        first, _ = d.pair(d.operand(ins, 0))
-        if isinstance(first, tree.Sink):
-            return steps + self.undefined.clear(each.written)
         moved = [r for r in each.operands[1] if r in self.undefined.tracked]
         name = self.flow.name(ins, moved[0]) if moved else ""
         row = self.plane.row(moved[0]) if moved else None
