@@ -364,3 +364,32 @@ def test_permutation_of_k() -> None:
     assert permutation(a, 1) == permutation(b, 0) == tuple(order)
     a[3, 3] += 1
     assert permutation(a, 1) is None
+
+
+@pytest.mark.parametrize("kind", ["s64", "u64", "b64"])
+def test_two_elements_loaded_as_one_number(kind: str) -> None:
+    """The origin of bytes is kept whatever the type says of them."""
+    (fault,) = (f for f in FAULTS if f.name == "accumulator")
+    apart = "ld.global.v2.f32 {%f1, %f2}, [%rd4+4096];"
+    text = fault.ptx(mended=True)
+    assert apart in text
+    for order, kinds in (("{%f1, %f2}", set[str]()), ("{%f2, %f1}", {"fragment"})):
+        together = f"ld.global.{kind} %rd9, [%rd4+4096]; mov.b64 {order}, %rd9;"
+        data = np.arange(4096, dtype=np.uint32)
+        report = run(text.replace(apart, together), arguments=[data], fragments=True)
+        assert {f.kind for f in report.findings} == kinds
+        assert {u.consistent for u in report.fragments if u.operand == "C"} == {not kinds}
+
+
+def test_what_a_shift_fills_has_no_origin() -> None:
+    """Whether the bits are zeros or copies of the sign."""
+    (fault,) = (f for f in FAULTS if f.name == "accumulator")
+    apart = "ld.global.v2.f32 {%f1, %f2}, [%rd4+4096];"
+    found: list[list[str]] = []
+    for kind in ("u64", "s64"):
+        shifted = f"ld.global.b64 %rd9, [%rd4+4096]; shr.{kind} %rd9, %rd9, 32;"
+        text = fault.ptx(mended=True).replace(apart, shifted + " mov.b64 {%f1, %f2}, %rd9;")
+        data = np.arange(4096, dtype=np.uint32)
+        found.append([f.message for f in run(text, arguments=[data], fragments=True).findings])
+    assert found[0] == found[1]
+    assert "32 of 96 elements are wrong" in found[0][0]  # all of register 0; register 1 is unknown

@@ -44,11 +44,11 @@ class TensorCopy:
     coordinates: list[Any]
     the_map: MemoryOperand
     shared: MemoryOperand | None
+    pair: bool  # whether it may signal the other block of a pair
     barrier: MemoryOperand | None = None
     offsets: list[Any] | None = None
     blocks: Any = None
     reduction: str | None = None
-    pair: bool = False
 
 
 def tensor_copy(d: Decoder, ins: tree.Instruction) -> Step:
