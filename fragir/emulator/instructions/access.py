@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, loaded_eights, needs, width
+from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
 from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
 from fragir.emulator.program.opcode import Opcode, Rule
@@ -59,6 +59,9 @@ def load(d: Decoder, ins: Instruction) -> Step:
     if kind == "b128":
         rows = [h for e in d.vector(d.operand(ins, 0)) for h in d.halves(ins, e)]
     else:
+        if count == 8 and width < 4 and space not in ("const", "param"):
+            text = "ptxas 13.2 takes eight narrow elements in one run and refuses them in the next"
+            raise d.error(ins, f"{ins.mnemonic} is not emulated: {text}")
         rows = [d.wide_target(ins, e, kind) for e in _elements(d, ins, d.operand(ins, 0), count)]
     memory, counted = d.machine.memory, d.machine.report.statistics.loaded
     space = place.space
@@ -119,9 +122,12 @@ def save(d: Decoder, ins: Instruction) -> Step:
 
 
 def stored_rows(
-    d: Decoder, ins: Instruction, index: int, kind: str, width: int, count: int
+    d: Decoder, ins: Instruction, index: int, kind: str, width: int, count: int, wide: bool = True
 ) -> list[Any]:
-    """The rows of what is stored; None for `_`, which leaves its place in memory as it is."""
+    """The rows of what is stored; None for `_`, which leaves its place in memory as it is.
+
+    `wide`: registers may be wider.
+    """
     operand = d.operand(ins, index)
     if kind == "b128":
         if type(operand).__name__ == "Integer":
@@ -135,7 +141,7 @@ def stored_rows(
     return [
         None
         if isinstance(e, Sink)
-        else d.row(ins, e, raw if _is_raw(e) else kind, True).view(UINT[width])
+        else d.row(ins, e, raw if _is_raw(e) else kind, wide).view(UINT[width])
         for e in elements
     ]
 
@@ -201,7 +207,6 @@ OPCODES: tuple[Opcode, ...] = (
             needs("relaxed acquire", SCOPE),
             needs(SCOPE, "relaxed acquire"),
             needs("nc", "global"),
-            loaded_eights,
         ),
         bits="load",
         access="load",

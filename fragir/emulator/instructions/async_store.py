@@ -50,7 +50,7 @@ def store(d: Decoder, ins: Instruction) -> Step:
     if given != count:  # ptxas takes it
         text = f"it stores {count}, and nobody says which of {given}"
         raise d.error(ins, f"{ins.mnemonic} is not emulated: {text}")
-    rows = stored_rows(d, ins, 1, kind, width, count)
+    rows = stored_rows(d, ins, 1, kind, width, count, wide=False)
     into, barrier = d.place(ins, 0, d.space(ins)), d.place(ins, 2, d.space(ins))
     machine = d.machine
 

@@ -254,6 +254,8 @@ class Decoder:
         self, ins: tree.Instruction, register: Register, kind: str, wide: bool = False
     ) -> Row:
         dtype, width = layout_of(kind)
+        if register.width == 128 and wide and width != 1:
+            register = register.halves[0]
         if register.width == 128:
             raise self.error(ins, f"{ins.mnemonic}: a .b128 register cannot be used as .{kind}")
         row = self.machine.files[register.width][register.index]
@@ -338,7 +340,10 @@ class Decoder:
             return None
         register = self.register(ins, operand)
         width = width_of(kind)
-        if not width <= register.width <= 64:
+        if register.width == 128:
+            text = f"{ins.mnemonic} is not emulated with a .b128 register for its .{kind}"
+            raise self.error(ins, text)
+        if not width <= register.width:
             raise self.error(
                 ins, f"{ins.mnemonic}: a .{register.kind} register cannot receive a .{kind}"
             )

@@ -45,18 +45,6 @@ def width(opcode: frozenset[str]) -> str | None:
     return None
 
 
-def loaded_eights(opcode: frozenset[str]) -> str | None:
-    """Loads of eight elements: of 32 bits, but for constants and parameters (asked of ptxas 13.2).
-
-    Stores take narrower ones.
-    """
-    known = opcode & _VALUES
-    if "v8" in opcode and not known & {"b32", "u32", "s32", "f32"} and opcode.isdisjoint(_GIVEN):
-        return ".v8 has elements of 32 bits"
-    return None
-
-
-_GIVEN = ("const", "param", "param::entry", "param::func")
 _VALUES = frozenset(SETS["VALUE"].split("|"))
 SCOPE = SETS["SCOPE"].replace("|", " ")
 L1 = SETS["EVICT1"].replace("|", " ")
