@@ -1,4 +1,4 @@
-"""Results that are left out, and second ones: taken where ptxas takes them."""
+"""Results that are left out, second ones, vectors of registers: taken where ptxas takes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATEMENTS = {
     "ld.global.b32 {}, [%d0]": "{}|_ {}",
     "and.pred {}, %p1, %p2": "{}|_ {}",
 }
-#: Vectors of results, and whether ptxas takes them.
+#: Vectors of registers, and whether ptxas takes them.
 VECTORS = {
     "ld.global.v2.b32 {_, _}, [%d0]": False,
     "ld.global.v4.b32 {_, _, _, %r1}, [%d0]": True,
@@ -37,6 +37,11 @@ VECTORS = {
     "atom.global.add.v2.f32 {_, _}, [%d0], {%f1, %f2}": False,
     "atom.global.add.v2.f32 {%f1, _}, [%d0], {%f1, %f2}": True,
     "st.global.v2.b32 [%d0], {_, %r1}": False,
+    "st.global.v2.b16 [%d0], {%h1, %r1}": False,
+    "ld.global.v2.b8 {%h1, %c1}, [%d0]": False,
+    "ld.global.v2.b8 {%h1, %h2}, [%d0]": True,
+    "ld.global.v2.b32 {%r1, %f1}, [%d0]": True,
+    "st.global.v2.b32 [%d0], {%q1, %q1}": True,
 }
 
 
