@@ -24,7 +24,7 @@ from fragir.emulator.numbers.types import I64, kind_of, width_of
 from fragir.emulator.program.dataflow import Roles, dataflow
 from fragir.emulator.program.entities import Register
 from fragir.emulator.program.expressions import constant_or_none
-from fragir.emulator.program.opcode import Logic, Moves
+from fragir.emulator.program.opcode import LOGIC, Logic, Moves
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
 
@@ -237,7 +237,7 @@ class ByteOrigins:
         decoders = [PlaneDecoder(d, plane) for plane in self.planes]
         numbers = [[p.source(ins, i, kind) for p in decoders] for i in (1, 2)]
         outs = [p.target(ins, 0, kind) for p in decoders]
-        neutral = 0xFF if ins.opcode[0] == "and" else 0
+        neutral = 0xFF if self.program.opcode(ins).bits == LOGIC["and"] else 0
 
         def whole(sel: Any, index: int) -> Any:
             value = np.ascontiguousarray(
