@@ -54,6 +54,7 @@ def launch(statement: str, **more: Any) -> Any:
         ("tcgen05.wait::ld.sync.aligned", "is not emulated: tensor memory", None),
         ("add.pred.u32 %r0, %r1, %r2", "is not emulated: what .pred means there", None),
         ("add.pred.ftz.u32 %r0, %r1, %r2", "no instruction add.pred.ftz", "it is written"),
+        ("mbarrier.test_wait.b64 %p1|%p2, [%d0], %d1", "is not emulated: a second result", None),
         ("bar.sync.all 1", "is not emulated: what .all means there is not documented", None),
         ("bar.sync.gt 1", "there is no instruction bar.sync.gt", "it is written bar.sync a"),
         ("st.async.mbarrier::complete_tx::bytes.v2.u32 [%d0], %r0, [%d1]", "which of 1", None),

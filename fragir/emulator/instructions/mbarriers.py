@@ -166,7 +166,10 @@ def _expect(d: Decoder, ins: tree.Instruction) -> Step:
 
 def _wait(d: Decoder, ins: tree.Instruction) -> Step:
     machine, place = d.machine, d.place(ins, 1, _space(d, ins))
-    out = d.target(ins, 0, "pred")
+    first, second = d.pair(d.operand(ins, 0))
+    if second is not None:  # ptxas takes it
+        raise d.error(ins, f"{ins.mnemonic} is not emulated: a second result is not documented")
+    out = d.target_of(ins, first, "pred")
     by_parity = "parity" in ins.opcode
     wanted = d.source(ins, 2, "u32" if by_parity else "u64")
 
@@ -266,7 +269,7 @@ OPCODES: tuple[Opcode, ...] = (
     *(
         Opcode(
             f"mbarrier.{word}",
-            f"{{.parity}}{{.acquire|relaxed}}{{.cta|cluster}}{{.OWN}}.b64 d:pred, [m], state{more}",
+            "{.parity}{.acquire|relaxed}{.cta|cluster}{.OWN}.b64 d:pred{|q}, [m], state" + more,
             _wait,
             rules=_ORDER,
             **_MBARRIER,
