@@ -182,7 +182,7 @@ def of_opcode(name: str, most: int, random: Random) -> list[str]:
             given = given[:-1]
         elif change == "none":
             given = []
-        elif given and change and line.operands[0].written:
+        elif given and change and line.operands[0].written and given[0][0] != "{":
             given[0] = change.format(given[0].partition("|")[0])
         made[written(name, words, given)] = None
         if not change and counts and counts[0] < len(given) and line.operands[-1].optional:

@@ -17,6 +17,7 @@ STATEMENTS = {
     "match.all.sync.b32 {}, %r1, %r1": "_ _|%p7 {}|_ {}|%p7 {}",
     "match.any.sync.b32 {}, %r1, %r1": "{}|_ {}",
     "setp.eq.and.s32 {}, %r1, %r2, %p3": "_ _|%p7 {}|_ {}|%p7 {}",
+    "setp.lt.f16 {}, %h1, %h2": "_ {}|_ {}",
     "shfl.sync.idx.b32 {}, %r1, 0, 31, -1": "{}|_ {}|%p7 {}",
     "vote.sync.any.pred {}, %p1, -1": "{}|_ {}",
     "atom.global.add.u32 {}, [%d0], %r1": "_ {}|_ {}",

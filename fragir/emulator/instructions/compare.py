@@ -172,8 +172,10 @@ OPCODES: tuple[Opcode, ...] = (
         .eq|ne{.BOOL}.BITS d_:pred{|q}, a, b{, c:pred?BOOL}
         .CMP{.BOOL}.s16|s32|s64 d_:pred{|q}, a, b{, c:pred?BOOL}
         .UCMP{.BOOL}.u16|u32|u64 d_:pred{|q}, a, b{, c:pred?BOOL}
-        .FCMP{.BOOL}{.ftz}.f32|f16|f16x2 d_:pred{|q}, a, b{, c:pred?BOOL}
-        .FCMP{.BOOL}.f64|bf16|bf16x2 d_:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.f32|f16x2 d_:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.f64|bf16x2 d_:pred{|q}, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}{.ftz}.f16 d_:pred, a, b{, c:pred?BOOL}
+        .FCMP{.BOOL}.bf16 d_:pred, a, b{, c:pred?BOOL}
         """,
         set_predicate,
         apart=True,
