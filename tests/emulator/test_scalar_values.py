@@ -400,7 +400,8 @@ def test_both_predicates_and_both_halves() -> None:
     ones = "selp.u32 %r5, 1, 0, %p1; selp.u32 %r6, 2, 0, %p2; or.b32 %r0, %r5, %r6"
     lines = [
         f"setp.ltu.xor.f16x2 %p1|%p2, %r1, %r2, %p3; {ones}",
-        f"setp.gt.and.f16 %p1|%p2, %h1, %h2, %p3; {ones}",
+        "cvt.f32.f16 %r3, %h1; cvt.f32.f16 %r4, %h2;"  # of f16 itself there is one result
+        f" setp.gt.and.f32 %p1|%p2, %r3, %r4, %p3; {ones}",
         "set.le.f16x2.f16x2 %r0, %r1, %r2",
         "set.le.u32.f16x2 %r0, %r1, %r2",
         "set.neu.or.u16.f16 %h0, %h1, %h2, %p3",
