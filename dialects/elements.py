@@ -78,7 +78,7 @@ _NAME: dict[Attribute, str] = {type_: name for name, type_, _ in _ROWS}
 _BITS: dict[Attribute, int] = {type_: bits for _, type_, bits in _ROWS}
 _TYPE: dict[str, TypeAttribute] = {name: type_ for name, type_, _ in reversed(_ROWS)}
 
-# types a tile may have
+# types that a tile and memory may have
 TILE_ELEMENTS = frozenset(
     type_ for name, type_, _ in _ROWS if name not in ("pred", "s16", "s64") and type_ != IndexType()
 )
@@ -122,5 +122,10 @@ def element_type(name: str) -> TypeAttribute:
 
 
 def is_element(type_: Attribute) -> bool:
-    """Whether a tile may hold elements of this type."""
+    """Whether memory and tiles may hold elements of this type."""
     return type_ in TILE_ELEMENTS
+
+
+def is_predicate(type_: Attribute) -> bool:
+    """Whether it is i1, true or false: tiles may hold it, memory not."""
+    return type_ == IntegerType(1)

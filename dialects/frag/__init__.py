@@ -46,7 +46,7 @@ from fragir.dialects.frag.tiles import (
     StoreOp,
     YieldOp,
 )
-from fragir.dialects.frag.types import TileType, is_shared
+from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared
 
 Frag = Dialect(
     "frag",
@@ -74,6 +74,7 @@ Frag = Dialect(
 
 __all__ = [
     "DIVISIBLE",
+    "MOST_DIMENSIONS",
     "BarrierOp",
     "BlockIdOp",
     "CastOp",

@@ -58,15 +58,19 @@ class MmaFragment(NamedTuple):
         """The operand of the instruction in the table; FragirError where there is none."""
         return fragment_instruction(self.instruction, self.operand).operands[self.operand]
 
-    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+    def layout(self, *shape: int) -> Layout:
         """The layout of a tile of this shape."""
-        return _tile_layout(self, rows, cols, products)
+        return _tile_layout(self, shape)
 
 
 @per_table
-def _tile_layout(fragment: MmaFragment, rows: int, cols: int, products: int) -> Layout:
+def _tile_layout(fragment: MmaFragment, shape: tuple[int, ...]) -> Layout:
+    if len(shape) not in (2, 3):
+        text = "x".join(map(str, shape))
+        raise FragirError(f"{fragment.instruction} takes matrices, not a tile of {text}")
     instruction = fragment_instruction(fragment.instruction, fragment.operand)
-    shape = (rows, cols) if products == 1 else (rows, cols, products)
+    if shape[2:] == (1,):
+        shape = shape[:2]
     return tile_layout(instruction, fragment.operand, shape, fragment.warps)
 
 
@@ -74,7 +78,7 @@ class LayoutAttr(Attribute, abc.ABC):
     """An attribute that says where a tile's elements lie; any dialect may define one."""
 
     @abc.abstractmethod
-    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+    def layout(self, *shape: int) -> Layout:
         """The layout of a tile of this shape; FragirError where it has none."""
 
     @property
@@ -95,9 +99,9 @@ class MmaLayoutAttr(Data[MmaFragment], LayoutAttr):
         except FragirError as error:
             raise VerifyException(str(error)) from error
 
-    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+    def layout(self, *shape: int) -> Layout:
         """The layout of a tile; FragirError where the shape does not fit."""
-        return self.data.layout(rows, cols, products)
+        return self.data.layout(*shape)
 
     @property
     def chunk(self) -> int:
@@ -136,13 +140,12 @@ class ExplicitLayoutAttr(Data[Layout], LayoutAttr):
 
     name = "frag.layout"
 
-    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
+    def layout(self, *shape: int) -> Layout:
         """The layout itself; FragirError where it does not have the tile's shape."""
-        wanted = (rows, cols) if products == 1 else (rows, cols, products)
-        if self.data.shape != wanted:
+        if self.data.shape != shape:
             raise FragirError(
                 f"the layout covers {'x'.join(map(str, self.data.shape))}, "
-                f"the tile is {'x'.join(map(str, wanted))}"
+                f"the tile is {'x'.join(map(str, shape))}"
             )
         return self.data
 

@@ -56,10 +56,10 @@ def choose(
         _check_fit(shape, a, c, name)
         check_target(lookup(shape, types, orders, how), target)
         return name
-    if a.products.data > 1:
-        if a.products.data != 4 or types[0] != "f16":
+    if a.products > 1:
+        if a.products != 4 or types[0] != "f16":
             raise FragirError(
-                f"no instruction forms {a.products.data} products of {types[0]} at once",
+                f"no instruction forms {a.products} products of {types[0]} at once",
                 hint="m8n8k4 of f16 forms four",
             )
         _check_fit(QUAD, a, c, QUAD)
@@ -68,7 +68,7 @@ def choose(
     every = shapes(DENSE, types[0], bool(how.scale))
     fitting = [shape for shape in every if _fits(shape, a, c)]
     if not fitting:
-        m, n, k = c.rows.data, c.cols.data, a.cols.data
+        m, n, k = c.rows, c.cols, a.cols
         raise FragirError(
             f"no mma of {types[0]} divides {m}x{n}x{k} (M x N x K)",
             hint=f"make the tile a multiple of {' or '.join(every)}",
@@ -95,14 +95,13 @@ def _placed_name(a: TileType, b: TileType) -> str | None:
 
 def _fits(shape: str, a: TileType, c: TileType) -> bool:
     m, n, k = mnk(shape)
-    return c.rows.data % m == 0 and c.cols.data % n == 0 and a.cols.data % k == 0
+    return c.rows % m == 0 and c.cols % n == 0 and a.cols % k == 0
 
 
 def _check_fit(shape: str, a: TileType, c: TileType, name: str) -> None:
     if not _fits(shape, a, c):
         raise FragirError(
-            f"{name} does not divide the tiles: M x N x K is "
-            f"{c.rows.data}x{c.cols.data}x{a.cols.data}",
+            f"{name} does not divide the tiles: M x N x K is {c.rows}x{c.cols}x{a.cols}",
             hint=f"make the tile a multiple of {shape}",
         )
 
@@ -124,8 +123,8 @@ def check_wgmma(
     if k % step:
         what = "sparse wgmma" if how.sparse else "wgmma"
         raise FragirError(f"K = {k} is no multiple of {step}, {what}'s K for {first}")
-    if c.rows.data % 64:
-        raise FragirError(f"C has {c.rows.data} rows; a warpgroup computes 64 at a time")
+    if c.rows % 64:
+        raise FragirError(f"C has {c.rows} rows; a warpgroup computes 64 at a time")
     wgmma_n(c, first)
 
 
@@ -133,4 +132,4 @@ def wgmma_n(c: TileType, a: str) -> int:
     """N of one wgmma for a tile of C: all columns of a warpgroup where that is legal."""
     if isinstance(c.placement, MmaLayoutAttr):
         return c.placement.data.mnk[1]
-    return largest_n(c.cols.data, a)
+    return largest_n(c.cols, a)

@@ -28,7 +28,7 @@ def selected(instruction: Instruction, operand: str, value: SSAValue, warps: War
     """The demand for a tile of metadata (e) or scales (sfa, sfb)."""
     tile = value.type
     assert isinstance(tile, TileType)
-    layout = selected_tile(instruction, operand, (tile.rows.data, tile.cols.data), warps)
+    layout = selected_tile(instruction, operand, (tile.rows, tile.cols), warps)
     word = "metadata" if operand == "e" else operand
     return LayoutDemand(value, ExplicitLayoutAttr(layout), f"operand {word}")
 

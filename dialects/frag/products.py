@@ -101,7 +101,7 @@ def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str
     sfa, sfb = (scale.type for scale in scales)
     assert isinstance(sfa, TileType)
     assert isinstance(sfb, TileType)
-    blocks = sfa.cols.data
+    blocks = sfa.cols
     if sfa.element_type != sfb.element_type:
         raise FragirError(f"the scales of A are {sfa.element}, those of B {sfb.element}")
     name = {"ue8m0": "ue8m0", "e4m3": "ue4m3"}.get(sfa.element)
@@ -200,7 +200,7 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     def how(self) -> How:
         """What it says besides shapes and types; FragirError where the scales do not fit."""
         a, _, _, d = self.tile_types()
-        scale, block = read_scales(self.scales, d.rows.data, d.cols.data, a.cols.data)
+        scale, block = read_scales(self.scales, d.rows, d.cols, a.cols)
         return How(
             self.satfinite is not None,
             word(self.rounding),
@@ -320,7 +320,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         """(M, N, K) of the whole product; VerifyException where the operands disagree."""
         c = self.d.type
         assert isinstance(c, TileType)
-        m, n = c.rows.data, c.cols.data
+        m, n = c.rows, c.cols
         a, b = _matrix(self.a, self.a_transposed), _matrix(self.b, self.b_transposed)
         if a[0] != m or b[1] != n or a[1] * (2 if self.metadata else 1) != b[0]:
             packed = "the packed " if self.metadata else ""
@@ -355,7 +355,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         part = tile
         if tile.placement is None:
             # one warpgroup's share of the columns
-            part = TileType((tile.rows.data, tile.cols.data // groups[1]), tile.element_type)
+            part = TileType((tile.rows, tile.cols // groups[1]), tile.element_type)
         n = wgmma_n(part, element)
         name = f"m64n{n}k{wgmma_k(element)}.{element}"
         yield from demands.fragments([(self.d, name, "c")], "d", groups)
@@ -409,7 +409,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
 def _matrix(operand: SSAValue, transposed: UnitAttr | None) -> tuple[int, int]:
     type_ = operand.type
     if isinstance(type_, TileType):
-        return type_.rows.data, type_.cols.data
+        return type_.rows, type_.cols
     shape = memref_type(type_).get_shape()
     if len(shape) != 2:
         raise VerifyException(

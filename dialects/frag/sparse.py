@@ -67,7 +67,7 @@ def choose_sparse(
     target: str | None = None,
 ) -> isa.Instruction:
     """The mma.sp for these tiles; FragirError where none fits or is there."""
-    m, n, k = c.rows.data, c.cols.data, b.rows.data
+    m, n, k = c.rows, c.cols, b.rows
     types = a.element, b.element, c.element, d.element
     known = dict.fromkeys((*multiplied(SPARSE, False), *multiplied(SPARSE, True)))
     if types[0] not in known:
@@ -191,7 +191,7 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     def how(self) -> How:
         """What it says besides shapes and types; FragirError where the scales do not fit."""
         _, b, _, d = self.tile_types()
-        scale, block = read_scales(self.scales, d.rows.data, d.cols.data, b.rows.data)
+        scale, block = read_scales(self.scales, d.rows, d.cols, b.rows)
         return How(
             satfinite=self.satfinite is not None,
             kind=word(self.kind),
@@ -233,13 +233,13 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         a, b, _, _ = self.tile_types()
         metadata = self.metadata.type
         assert isinstance(metadata, TileType)
-        if b.rows.data != 2 * a.cols.data:
+        if b.rows != 2 * a.cols:
             raise VerifyException(
-                f"frag.mma_sparse: B has {b.rows.data} rows, A {a.cols.data} packed columns; A "
+                f"frag.mma_sparse: B has {b.rows} rows, A {a.cols} packed columns; A "
                 "keeps half of K"
             )
         try:
             instruction = self.instruction()
         except FragirError as error:
             raise VerifyException(f"frag.mma_sparse: {error}") from error
-        check_metadata(self.name, instruction, metadata, a.rows.data, b.rows.data)
+        check_metadata(self.name, instruction, metadata, a.rows, b.rows)

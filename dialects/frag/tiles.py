@@ -17,8 +17,6 @@ from xdsl.dialects.utils import DynamicIndexList
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
-    AnyInt,
-    IntVarConstraint,
     IRDLOperation,
     VarConstraint,
     operand_def,
@@ -39,6 +37,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
+from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.interfaces import (
@@ -86,6 +85,10 @@ def check_access(
         )
     if rank < wanted and not broadcast:
         raise VerifyException(f"{op.name}: a {wanted}-dimensional tile needs as many of {memory}")
+    if is_predicate(tile.element_type):
+        raise VerifyException(
+            f"{op.name}: memory holds no i1; make it i8 in frag.map (arith.extui, arith.cmpi)"
+        )
     if memory.element_type != tile.element_type:
         raise VerifyException(
             f"{op.name}: the memory holds {memory.element_type}, the tile {tile.element_type}; "
@@ -182,7 +185,7 @@ class LoadOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsIn
 
     def origin(self, names: Names) -> tuple[SSAValue, Names]:
         """The memory: the tile covers its last dimensions."""
-        if len(self.tile.type.shape) == 3:
+        if len(names) == 2 and len(self.tile.type.shape) == 3:
             names = (*names, "p")
         rank = len(memref_type(self.memory.type).get_shape())
         leading = rank - len(self.tile.type.shape)
@@ -262,9 +265,10 @@ class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsI
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """What is stored is taken for C of a product."""
         tile = self.tile.type
-        stacked = isinstance(tile, TileType) and len(tile.shape) == 3
-        names = made_of(self.tile, ("m", "n", "p") if stacked else ("m", "n"))
-        yield self.memory, names if self.transposed is None else names[::-1]
+        assert isinstance(tile, TileType)
+        if len(tile.shape) in (2, 3):
+            names = made_of(self.tile, ("m", "n", "p")[: len(tile.shape)])
+            yield self.memory, names if self.transposed is None else names[::-1]
 
     def verify_(self) -> None:
         memory, tile = memref_type(self.memory.type), self.tile.type
@@ -279,17 +283,22 @@ class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsI
         )
 
 
+def _check_shapes(name: str, source: SSAValue, result: SSAValue) -> None:
+    """Whether two tiles have one shape."""
+    shapes = [tile.type.shape for tile in (source, result) if isinstance(tile.type, TileType)]
+    if shapes[0] != shapes[1]:
+        text = " and ".join("x".join(map(str, shape)) for shape in shapes)
+        raise VerifyException(f"{name}: {text} differ in shape")
+
+
 @op_definition
 class ConvertOp(IRDLOperation, DimensionsInterface):
     """The same tile in another layout: moves elements between registers, lanes and warps."""
 
     name = "frag.convert"
-    _M: ClassVar = IntVarConstraint("M", AnyInt())
-    _N: ClassVar = IntVarConstraint("N", AnyInt())
-    _P: ClassVar = IntVarConstraint("P", AnyInt())
     _T: ClassVar = VarConstraint("T", AnyAttr())
-    source = operand_def(TileType.constr(_M, _N, _P, _T))
-    result = result_def(TileType.constr(_M, _N, _P, _T))
+    source = operand_def(TileType.constr(element_type=_T))
+    result = result_def(TileType.constr(element_type=_T))
     traits = traits_def(NoMemoryEffect())
     assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
 
@@ -300,18 +309,18 @@ class ConvertOp(IRDLOperation, DimensionsInterface):
         """The source, element by element."""
         return self.source, names
 
+    def verify_(self) -> None:
+        _check_shapes(self.name, self.source, self.result)
+
 
 @op_definition
 class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsInterface):
     """The same tile with elements of another type, rounded to nearest even; layout unchanged."""
 
     name = "frag.cast"
-    _M: ClassVar = IntVarConstraint("M", AnyInt())
-    _N: ClassVar = IntVarConstraint("N", AnyInt())
-    _P: ClassVar = IntVarConstraint("P", AnyInt())
     _L: ClassVar = VarConstraint("L", AnyAttr())
-    source = operand_def(TileType.constr(_M, _N, _P, None, _L))
-    result = result_def(TileType.constr(_M, _N, _P, None, _L))
+    source = operand_def(TileType.constr(layout=_L))
+    result = result_def(TileType.constr(layout=_L))
     traits = traits_def(Pure())
     assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
 
@@ -326,6 +335,9 @@ class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsIn
         """The source, element by element."""
         return self.source, names
 
+    def verify_(self) -> None:
+        _check_shapes(self.name, self.source, self.result)
+
 
 @op_definition
 class MapOp(IRDLOperation, LayoutInterface, FragmentwiseInterface):
@@ -336,10 +348,6 @@ class MapOp(IRDLOperation, LayoutInterface, FragmentwiseInterface):
     """
 
     name = "frag.map"
-    _M: ClassVar = IntVarConstraint("M", AnyInt())
-    _N: ClassVar = IntVarConstraint("N", AnyInt())
-    _P: ClassVar = IntVarConstraint("P", AnyInt())
-    _L: ClassVar = VarConstraint("L", AnyAttr())
     tiles = var_operand_def(TileType)
     body = region_def("single_block")
     result = result_def(TileType)

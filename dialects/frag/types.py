@@ -1,10 +1,13 @@
-"""`!frag.tile`: a matrix that the threads of a block hold together."""
+"""`!frag.tile`: elements that the threads of a block hold together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import IntAttr, IntAttrConstraint, NoneAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
@@ -12,33 +15,65 @@ from xdsl.irdl import (
     AttrConstraint,
     IntConstraint,
     ParamAttrConstraint,
+    VerificationContext,
     irdl_attr_definition,
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.elements import element_name, is_element
+from fragir.dialects.elements import element_name, is_element, is_predicate
 from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr
 from fragir.dialects.limits import tile_limit
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.layout import Layout
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+#: Dimensions of a tile.
+MOST_DIMENSIONS = 4
+
+
+def sizes_of(extents: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+    """The numbers of a list of sizes."""
+    return tuple(size.data for size in extents)
+
+
+@dataclass(frozen=True)
+class ProductShape(AttrConstraint[ArrayAttr[IntAttr]]):
+    """The extents of an operand of a product: rows, columns, and a number of products."""
+
+    sizes: tuple[IntConstraint, IntConstraint, IntConstraint]
+
+    def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
+        extents = sizes_of(cast("ArrayAttr[IntAttr]", attr))
+        if len(extents) not in (2, 3):
+            raise VerifyException(f"a product takes matrices, not {len(extents)} dimensions")
+        for extent, size in zip((*extents, 1), self.sizes, strict=False):
+            size.verify(extent, constraint_context)
+
+    def variables(self) -> set[str]:
+        return {name for size in self.sizes for name in size.variables()}
+
+    def mapping_type_vars(
+        self, type_var_mapping: Mapping[TypeVar, AttrConstraint | IntConstraint]
+    ) -> ProductShape:
+        return self
+
 
 @irdl_attr_definition
 class TileType(ParametrizedAttribute, TypeAttribute):
-    """A matrix of rows x cols elements in the registers of a block.
+    """Elements in one to four dimensions, in the registers of a block.
 
     `!frag.tile<128x64xf16>` has no layout yet; `!frag.tile<128x64xf16, #frag.mma<...>>` is placed.
-    A third number counts independent matrices, which only m8n8k4.f16 knows: `8x4x4xf16` are the
-    four A of its four products.
+    Two dimensions are rows and columns. In a product a third one counts independent matrices, which
+    only m8n8k4.f16 knows: `8x4x4xf16` are the four A of its four products.
     """
 
     name = "frag.tile"
-    rows: IntAttr
-    cols: IntAttr
-    products: IntAttr
+    extents: ArrayAttr[IntAttr]
     element_type: Attribute
     layout: Attribute
 
@@ -48,16 +83,27 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         element_type: Attribute,
         layout: LayoutAttr | NoneAttr | None = None,
     ):
-        rows, cols, products = (*shape, 1)[:3]
-        super().__init__(
-            IntAttr(rows), IntAttr(cols), IntAttr(products), element_type, layout or NoneAttr()
-        )
+        super().__init__(_extents(shape), element_type, layout or NoneAttr())
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(rows, cols), or (rows, cols, products) where there are several."""
-        shape = (self.rows.data, self.cols.data, self.products.data)
-        return shape[:2] if shape[2] == 1 else shape
+        """The size of every dimension."""
+        return sizes_of(self.extents)
+
+    @property
+    def rows(self) -> int:
+        """Of a matrix."""
+        return self.shape[0]
+
+    @property
+    def cols(self) -> int:
+        """Of a matrix."""
+        return self.shape[1]
+
+    @property
+    def products(self) -> int:
+        """How many matrices an operand of a product has."""
+        return self.shape[2] if len(self.shape) > 2 else 1
 
     @property
     def placement(self) -> LayoutAttr | None:
@@ -74,7 +120,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         placement = self.placement
         if placement is None:
             raise FragirError(f"{self} has no layout yet", hint="run the pass frag-place first")
-        return placement.layout(self.rows.data, self.cols.data, self.products.data)
+        return placement.layout(*self.shape)
 
     def with_layout(self, layout: LayoutAttr | None) -> TileType:
         """The same tile, placed otherwise."""
@@ -85,15 +131,15 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         return TileType(self.shape, element_type, self.placement)
 
     def verify(self) -> None:
-        if min(self.rows.data, self.cols.data, self.products.data) < 1:
-            raise VerifyException("a tile has at least one row and one column")
-        if not is_element(self.element_type):
+        if not 1 <= len(self.shape) <= MOST_DIMENSIONS or min(self.shape) < 1:
+            raise VerifyException("a tile has one to four dimensions, each of one element or more")
+        if not (is_element(self.element_type) or is_predicate(self.element_type)):
             raise VerifyException(
                 f"no tile holds {self.element_type}; write f16, bf16, tf32, f32, f64, f8E4M3FN, "
                 "f8E5M2, f8E8M0FNU, f6E3M2FN, f6E2M3FN, f4E2M1FN, !frag.packed<f4E2M1FN>, si8, "
-                "ui8, i8, si4, ui4, ui1 or i32"
+                "ui8, i8, si4, ui4, ui1, i1 or i32"
             )
-        limit = tile_limit(self.rows.data * self.cols.data * self.products.data, self.element_type)
+        limit = tile_limit(prod(self.shape), self.element_type)
         if limit is not None:
             raise VerifyException(f"a tile of {'x'.join(map(str, self.shape))}: {limit}")
         if isinstance(self.layout, NoneAttr):
@@ -114,32 +160,25 @@ class TileType(ParametrizedAttribute, TypeAttribute):
         element_type: AttrConstraint | None = None,
         layout: AttrConstraint | None = None,
     ) -> AttrConstraint[TileType]:
-        """A constraint that unifies shape, element type and layout between operands."""
-        return ParamAttrConstraint(
-            cls,
-            (
-                IntAttrConstraint(rows or AnyInt()),
-                IntAttrConstraint(cols or AnyInt()),
-                IntAttrConstraint(products or AnyInt()),
-                element_type or AnyAttr(),
-                layout or AnyAttr(),
-            ),
-        )
+        """A constraint that unifies the sizes of matrices, element type and layout of operands."""
+        shape: AttrConstraint = AnyAttr()
+        if (rows, cols, products) != (None, None, None):
+            shape = ProductShape((rows or AnyInt(), cols or AnyInt(), products or AnyInt()))
+        return ParamAttrConstraint(cls, (shape, element_type or AnyAttr(), layout or AnyAttr()))
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             position = parser.pos
             shape, element_type = parser.parse_ranked_shape()
-            if len(shape) not in (2, 3) or min(shape) < 1:
+            if not 1 <= len(shape) <= MOST_DIMENSIONS or min(shape) < 1:
                 parser.raise_error(
-                    "a tile's shape is ROWSxCOLS or ROWSxCOLSxPRODUCTS, all static", position
+                    "a tile's shape is one to four sizes, all static, like 128x64", position
                 )
             layout: Attribute = NoneAttr()
             if parser.parse_optional_punctuation(","):
                 layout = parser.parse_attribute()
-        rows, cols, products = (*shape, 1)[:3]
-        return IntAttr(rows), IntAttr(cols), IntAttr(products), element_type, layout
+        return _extents(shape), element_type, layout
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -148,6 +187,10 @@ class TileType(ParametrizedAttribute, TypeAttribute):
             if not isinstance(self.layout, NoneAttr):
                 printer.print_string(", ")
                 printer.print_attribute(self.layout)
+
+
+def _extents(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
+    return ArrayAttr(IntAttr(size) for size in shape)
 
 
 def is_shared(type_: Attribute) -> bool:

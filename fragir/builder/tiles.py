@@ -174,7 +174,7 @@ class TileOperations(ElementwiseFunctions):
         types that leave it open. PTX ISA 9.2, section 9.7.14.5.
         """
         first, second, third = self._tile(a), self._tile(b), self._tile(c)
-        (m, k), (k2, n) = a.shape[:2], b.shape[:2]
+        (m, k), (k2, n) = _matrix(a), _matrix(b)
         if k != k2 or c.shape[:2] != (m, n) or a.shape[2:] != b.shape[2:] != c.shape[2:]:
             fail(
                 f"mma: {_by(a)} times {_by(b)} plus {_by(c)}",
@@ -212,7 +212,7 @@ class TileOperations(ElementwiseFunctions):
         The rest is as for `mma`. PTX ISA 9.2, section 9.7.14.6.
         """
         first, second, third, fourth = (self._tile(tile) for tile in (a, b, c, metadata))
-        (m, half), (k, n) = a.shape[:2], b.shape[:2]
+        (m, half), (k, n) = _matrix(a), _matrix(b)
         if k != 2 * half or c.shape[:2] != (m, n):
             fail(
                 f"mma_sparse: {_by(a)} times {_by(b)} plus {_by(c)}",
@@ -304,8 +304,8 @@ class TileOperations(ElementwiseFunctions):
         self, shape: Sequence[int], element: Attribute, layout: Placement | None
     ) -> frag.TileType:
         sizes = shape_of(shape)
-        if len(sizes) not in (2, 3):
-            fail(f"a tile has two dimensions, not {len(sizes)}")
+        if not 1 <= len(sizes) <= frag.MOST_DIMENSIONS:
+            fail(f"a tile has one to four dimensions, not {len(sizes)}")
         match layout:
             case frag.MmaFragment():
                 layout = frag.MmaLayoutAttr(layout)
@@ -317,6 +317,13 @@ class TileOperations(ElementwiseFunctions):
             return frag.TileType(sizes, element, layout)
         except Exception as error:
             raise error_at(place(), diagnostics.message_of(error)) from error
+
+
+def _matrix(tile: Tile) -> tuple[int, int]:
+    """Rows and columns of an operand of a product."""
+    if len(tile.shape) not in (2, 3):
+        fail(f"{tile!r} is no matrix", "products take tiles of two dimensions")
+    return tile.shape[0], tile.shape[1]
 
 
 def _by(tile: Tile) -> str:

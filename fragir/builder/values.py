@@ -125,10 +125,10 @@ class Scalar(Computed[ScalarOperand]):
 
 
 class Tile(Computed[TileOperand]):
-    """A matrix in the registers of a block.
+    """Elements in one to four dimensions, in the registers of a block.
 
-    `shape` is (rows, columns), `element` its type. Operators work on every element, with tiles of
-    the same shape and type, scalars of that type, and Python's numbers.
+    `shape` is (rows, columns) of a matrix, `element` its type. Operators work on every element,
+    with tiles of the same shape and type, scalars of that type, and Python's numbers.
     """
 
     def __init__(

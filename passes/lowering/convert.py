@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.errors import FragirError
+from fragir.dialects.elements import is_predicate
 from fragir.layout.conversion import plan
 from fragir.passes.lowering.access import TileAccess, split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import LaneMemory, row_major
+from fragir.passes.lowering.memory import stacked
 from fragir.passes.lowering.shared import SharedMatrix
 
 
@@ -34,7 +36,20 @@ def convert(
     assert placement is not None
     if step.permutation is not None:
         return _rename(ar, fragments, step.permutation, placement.chunk)
-    return _through_shared(ar, hardware, source, target, fragments, machine)
+    if not is_predicate(source.element_type):
+        return _through_shared(ar, hardware, source, target, fragments, machine)
+    # memory holds no predicates: numbers of a register each
+    numbers = [_number(ar, fragment) for fragment in fragments]
+    source, target = source.with_element(i32), target.with_element(i32)
+    moved = _through_shared(ar, hardware, source, target, numbers, machine)
+    return [ar.insert(ptx.CompareOp("ne", part, ar.zero(part.type))).result for part in moved]
+
+
+def _number(ar: Arithmetic, predicates: SSAValue) -> SSAValue:
+    """1 or 0 for every element of a vector of i1."""
+    count = ptx.length(predicates.type)
+    one = ar.splat(ar.value(1), count)
+    return ar.insert(ptx.SelectOp(predicates, one, ar.zero(one.type))).result
 
 
 def _rename(
@@ -42,7 +57,7 @@ def _rename(
 ) -> list[SSAValue]:
     """Elements picked in another order; whole registers where the order keeps them whole."""
     element = ptx.scalar_type(fragments[0].type)
-    per = max(1, 32 // ptx.bits(element))
+    per = 1 if is_predicate(element) else max(1, 32 // ptx.bits(element))
     firsts = permutation[::per]
     whole = len(permutation) % per == 0 and all(
         first % per == 0 and permutation[i * per + j] == first + j
@@ -72,21 +87,18 @@ def _through_shared(
     machine: str,
 ) -> list[SSAValue]:
     """Store, barrier, load: right for every pair of layouts."""
-    if len(source.shape) != 2:
-        raise FragirError("four products at once can only be renamed within a lane")
-    rows, cols = source.shape
+    *leading, rows, cols = (1, *source.shape) if len(source.shape) == 1 else source.shape
     bits = ptx.bits(source.element_type)
     # one chunk of padding a row keeps the lanes of a column apart in the banks
     pitch = cols + 128 // bits
     matrix = SharedMatrix(rows, pitch, bits, 0)
-    pointer = ar.insert(ptx.SharedOp(matrix.bytes), "scratch").pointer
-    memory = LaneMemory(
-        pointer, (rows, pitch), row_major(ar, (rows, pitch)), source.element_type, matrix
-    )
+    pointer = ar.insert(ptx.SharedOp(prod(leading) * matrix.bytes), "scratch").pointer
+    memory = stacked(ar, pointer, leading, matrix, source.element_type)
 
     def access(tile: frag.TileType) -> TileAccess:
+        first = [0] * len(memory.shape)
         return TileAccess(
-            ar, hardware, tile, memory, (0, 0), transposed=False, masked=False, target=machine
+            ar, hardware, tile, memory, first, transposed=False, masked=False, target=machine
         )
 
     access(source).store(fragments)

@@ -79,11 +79,21 @@ def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
 
 def shared_memory(ar: Arithmetic, pointer: SSAValue, type_: MemRefType[Attribute]) -> LaneMemory:
     """A memref in #frag.shared at a pointer."""
-    matrix = SharedMatrix.of(type_)
-    shape = type_.get_shape()
-    stack = row_major(ar, (*shape[:-2], 1))[:-1]
+    leading = type_.get_shape()[:-2]
+    return stacked(ar, pointer, leading, SharedMatrix.of(type_), type_.element_type)
+
+
+def stacked(
+    ar: Arithmetic,
+    pointer: SSAValue,
+    leading: Sequence[int],
+    matrix: SharedMatrix,
+    element: Attribute,
+) -> LaneMemory:
+    """Matrices in shared memory, one behind the other."""
+    stack = row_major(ar, (*leading, 1))[:-1]
     strides = (*(ar.mul(stride, matrix.bytes) for stride in stack), matrix.panel_cols, 1)
-    return LaneMemory(pointer, shape, strides, type_.element_type, matrix)
+    return LaneMemory(pointer, (*leading, matrix.rows, matrix.cols), strides, element, matrix)
 
 
 class MemoryPlace:

@@ -36,7 +36,7 @@ def mma(
     """
     types = op.tile_types()
     instruction = op.instruction()
-    steps_k = types[1].rows.data // instruction.shape[2]
+    steps_k = types[1].rows // instruction.shape[2]
     pieces = 1 if metadata is None else 2  # of B
     steps_m, steps_n = len(a) // steps_k, len(b) // (pieces * steps_k)
     a, b = ([_in_container(ar, x) for x in fragments] for fragments in (a, b))
@@ -179,7 +179,7 @@ def wgmma(
     step = instruction.shape[2]
     packed = instruction.operands["a"].shape[1]  # K of A: half of a sparse product's
     groups_m, groups_n = placement.data.warps
-    rows, cols = tile.rows.data // groups_m, tile.cols.data // groups_n
+    rows, cols = tile.rows // groups_m, tile.cols // groups_n
     group = hardware.axis("warp") if hardware.threads > 128 else 0
     group = ar.div(group, 4)
     group_m = ar.rem(group, groups_m) if groups_n > 1 else group

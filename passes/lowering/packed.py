@@ -43,7 +43,7 @@ class PackedAccess:
         along = memory.contiguous()
         rank = len(memory.shape)
         leading = rank - len(tile.shape)
-        if broadcast or along is None or leading > along or (leading and len(tile.shape) != 2):
+        if broadcast or along is None or leading > along:
             raise FragirError(
                 f"a tile of {tile.element_type} is loaded from and stored to memory whose last "
                 "dimensions are the tile's, one of them contiguous"

@@ -168,10 +168,6 @@ def _size(value: SSAValue) -> int:
     return prod(value.type.shape)
 
 
-def _sizes(tile: frag.TileType) -> tuple[int, int, int]:
-    return tile.rows.data, tile.cols.data, tile.products.data
-
-
 def _checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
     """A layout that an operation gave, if it is one that the tile can have."""
     tile = value.type
@@ -181,7 +177,7 @@ def _checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAt
         fail(op, f"{op.name} gives {tile} the layout {layout}, which is none")
     if not isinstance(layout, frag.MmaLayoutAttr):  # that is told at the tile it does not fit
         try:
-            layout.layout(*_sizes(tile))
+            layout.layout(*tile.shape)
         except FragirError as error:
             fail(op, f"{op.name} gives {tile} the layout {layout}: {error}")
     return layout
@@ -194,7 +190,7 @@ def _same(
     if first == second:
         return True
     assert isinstance(value.type, frag.TileType)
-    shape = _sizes(value.type)
+    shape = value.type.shape
     return (first.chunk == second.chunk or not fragments) and first.layout(
         *shape
     ).simplified() == second.layout(*shape).simplified()

@@ -14,6 +14,7 @@ import pytest
 import fragir
 from fragir import Scalar, Tile, f16, f32, f64, index, s8, s32
 from fragir.builder import KernelBuilder
+from fragir.errors import FragirError
 
 Array = npt.NDArray[Any]
 Build = Callable[[KernelBuilder, Tile, Tile], Tile]
@@ -297,3 +298,23 @@ def test_conversion_between_layouts() -> None:
     c = np.zeros((32, 32), np.float32)
     k.compile()(a, b, c, on="emulator")
     assert np.array_equal(c, (a.astype(int) @ b @ b).astype(np.float32))  # small whole numbers
+
+
+@pytest.mark.parametrize("shape", [(192,), (3, 16, 8), (2, 2, 4, 24)])
+def test_tiles_of_any_rank(shape: tuple[int, ...]) -> None:
+    """A whole array as one tile, of one to four dimensions."""
+    with fragir.kernel("k", warps=(2, 1)) as k:
+        x, y = (k.memory(name, f32, shape) for name in "xy")
+        tile = k.load(x, [0] * len(shape), shape=shape)
+        k.store(2 * tile + tile, y, [0] * len(shape))
+    a, b = np.arange(np.prod(shape), dtype=np.float32).reshape(shape), np.zeros(shape, np.float32)
+    k.compile(target="sm_80").launch((1,), (64,), a, b, on="emulator", check=True)
+    assert (b == 3 * a).all()
+
+
+def test_products_take_matrices() -> None:
+    with fragir.kernel("k", warps=(1, 1)) as k:
+        x = k.memory("x", f16, (64,))
+        tile = k.load(x, [0], shape=(64,))
+        with pytest.raises(FragirError, match=r"tile 64 of f16.* is no matrix"):
+            k.mma(tile, tile, tile)

@@ -12,9 +12,9 @@ func.func @f(%x: f32) {
   func.return
 }
 // -----
-// A tile has two dimensions, or three.
+// A tile has one to four dimensions.
 func.func @f(%x: f32) {
-  %0 = frag.fill %x : !frag.tile<64xf32>
+  %0 = frag.fill %x : !frag.tile<2x2x2x2x64xf32>
   func.return
 }
 // -----
@@ -24,8 +24,8 @@ func.func @f(%x: f32) {
   func.return
 }
 // -----
-// 32 lanes do not divide 3x5, and no instruction gives it a layout.
+// 32 lanes do not divide 5x7, and no instruction gives it a layout.
 func.func @f(%x: f32) {
-  %0 = frag.fill %x : !frag.tile<3x5xf32>
+  %0 = frag.fill %x : !frag.tile<5x7xf32>
   func.return
 }

@@ -14,9 +14,10 @@ class ColumnsAttr(ParametrizedAttribute, frag.LayoutAttr):
 
     name = "kit.columns"
 
-    def layout(self, rows: int, cols: int, products: int = 1) -> Layout:
-        if cols % 32 or products != 1:
-            raise FragirError(f"#kit.columns takes a multiple of 32 columns, not {cols}")
+    def layout(self, *shape: int) -> Layout:
+        if len(shape) != 2 or shape[1] % 32:
+            raise FragirError("#kit.columns takes a matrix, and a multiple of 32 columns")
+        rows, cols = shape
         return Layout.parse(
             f"warp [1:(0,0)] lane [32:(0,1)] element [{rows}:(1,0) {cols // 32}:(0,32)]"
         )

@@ -1,0 +1,139 @@
+"""Tiles of one to four dimensions, and of i1: loaded, computed with, converted and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import f32
+
+import fragir
+from fragir.dialects import frag
+from fragir.errors import FragirError
+from fragir.layout import Axis, Layout, Mode
+from fragir.layout.modes import default_dims
+from fragir.passes.placing.default import FOUR, default_layout
+
+WARPS = (1, 2, 3, 4)
+
+
+def dims(rank: int) -> tuple[str, ...]:
+    return FOUR if rank == 4 else default_dims(rank)
+
+
+@st.composite
+def layouts(draw: st.DrawFn, shape: Sequence[int], warps: int) -> Layout | None:
+    """A layout of all elements over so many warps, with digits of every dimension anywhere; lanes
+    that find nothing left hold copies. None: the compiler's choice."""
+    if draw(st.booleans()):
+        return None
+    left, steps = list(shape), [1] * len(shape)
+    axes: dict[str, list[Mode]] = {"element": [], "lane": [], "warp": []}
+    rooms = {"lane": 32, "warp": warps}
+    while any(n > 1 for n in left):
+        dim = draw(st.sampled_from([d for d, n in enumerate(left) if n > 1]))
+        factor = next(p for p in range(2, left[dim] + 1) if left[dim] % p == 0)
+        fitting = [name for name, room in rooms.items() if room % factor == 0]
+        axis = draw(st.sampled_from(["element", *fitting]))
+        stride = tuple(steps[dim] * (d == dim) for d in range(len(shape)))
+        axes[axis].append(Mode(factor, stride))
+        if axis != "element":
+            rooms[axis] //= factor
+        left[dim] //= factor
+        steps[dim] *= factor
+    for name, room in rooms.items():
+        if room > 1:
+            axes[name].append(Mode(room, (0,) * len(shape)))
+    order = ("warp", "lane", "element")
+    return Layout(tuple(Axis(n, tuple(axes[n])) for n in order), dims(len(shape)))
+
+
+SHAPES = (
+    (96,), (256,), (7,), (64, 6), (16, 24), (2, 8, 32), (3, 4, 24), (2, 2, 4, 16), (2, 1, 3, 32),
+)  # fmt: skip
+
+
+def tile(shape: Sequence[int], element: str, layout: Layout | None) -> str:
+    size = "x".join(map(str, shape))
+    return f"!frag.tile<{size}x{element}" + (f', #frag.layout<"{layout}">>' if layout else ">")
+
+
+def program(
+    shape: Sequence[int], memory: Sequence[int], warps: int, first: Layout | None,
+    second: Layout | None, at: Sequence[int], masked: bool,
+) -> str:  # fmt: skip
+    """y = x > 0 ? x : 3 x, the mask made in one layout and used in another, carried by a loop."""
+    buffer = f"memref<{'x'.join(map(str, memory))}xf32>"
+    value, mask = tile(shape, "f32", first), tile(shape, "i1", first)
+    other, moved = tile(shape, "f32", second), tile(shape, "i1", second)
+    index, how = ", ".join(map(str, at)), " masked" if masked else ""
+    return f"""
+    func.func @k(%x: {buffer}, %y: {buffer}) attributes {{frag.warps = array<i64: {warps}, 1>}} {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c3 = arith.constant 3 : index
+      %a = frag.load %x[{index}]{how} : {buffer} -> {value}
+      %p = frag.map %a : {value} -> {mask} {{
+      ^bb0(%v: f32):
+        %zero = arith.constant 0.0 : f32
+        %q = arith.cmpf ogt, %v, %zero : f32
+        frag.yield %q : i1
+      }}
+      %b = frag.convert %a : {value} -> {other}
+      %start = frag.convert %p : {mask} -> {moved}
+      %r, %end = scf.for %i = %c0 to %c3 step %c1 iter_args(%s = %b, %m = %start)
+          -> ({other}, {moved}) {{
+        %n = frag.map %s, %m, %b : {other}, {moved}, {other} -> {other} {{
+        ^bb0(%v: f32, %q: i1, %w: f32):
+          %sum = arith.addf %v, %w : f32
+          %k = arith.select %q, %v, %sum : f32
+          frag.yield %k : f32
+        }}
+        %same = frag.map %m : {moved} -> {moved} {{
+        ^bb0(%q: i1):
+          %true = arith.constant true
+          %t = arith.andi %q, %true : i1
+          frag.yield %t : i1
+        }}
+        scf.yield %n, %same : {other}, {moved}
+      }}
+      frag.store %r, %y[{index}]{how} : {other}, {buffer}
+      func.return
+    }}
+    """
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_rank(data: st.DataObject) -> None:
+    shape = data.draw(st.sampled_from(SHAPES))
+    warps = data.draw(st.sampled_from(WARPS))
+    first, second = (data.draw(layouts(shape, warps)) for _ in range(2))
+    masked = data.draw(st.booleans())
+    extra = data.draw(st.integers(0, 1))  # leading dimensions of the memory
+    memory = [2] * extra + [n + data.draw(st.integers(-n + 1 if masked else 0, 3)) for n in shape]
+    at = [1] * extra + [
+        data.draw(st.integers(0, max(0, m - n))) for m, n in zip(memory[extra:], shape, strict=True)
+    ]
+    text = program(shape, memory, warps, first, second, at, masked)
+    if None in (first, second) and prod(shape) >= 32 * warps:
+        try:
+            default_layout(frag.TileType(shape, f32), 32 * warps)
+        except FragirError:
+            with pytest.raises(FragirError, match="threads do not divide"):
+                fragir.compile(text, target="sm_80")
+            return
+    kernel = fragir.compile(text, target="sm_80")
+    x = np.random.default_rng(prod(memory)).integers(-9, 9, memory).astype(np.float32)
+    y = np.full_like(x, 77)
+    report = kernel.launch((1,), (32 * warps,), x, y, on="emulator", check=True)
+    assert report.findings == []
+    inside = tuple(slice(i, i + n) for i, n in zip(at, [1] * extra + list(shape), strict=True))
+    wanted: npt.NDArray[np.float32] = np.full_like(x, 77)
+    wanted[inside] = np.where(x[inside] > 0, x[inside], 4 * x[inside])
+    assert (y == wanted).all()
