@@ -87,7 +87,7 @@ def check_access(
         raise VerifyException(f"{op.name}: a {wanted}-dimensional tile needs as many of {memory}")
     if is_predicate(tile.element_type):
         raise VerifyException(
-            f"{op.name}: memory holds no i1; make it i8 in frag.map (arith.extui, arith.cmpi)"
+            f"{op.name}: memory holds no i1; store i8 (frag.cast), load i8 and compare in frag.map"
         )
     if memory.element_type != tile.element_type:
         raise VerifyException(
@@ -315,7 +315,10 @@ class ConvertOp(IRDLOperation, DimensionsInterface):
 
 @op_definition
 class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsInterface):
-    """The same tile with elements of another type, rounded to nearest even; layout unchanged."""
+    """The same tile with elements of another type, rounded to nearest even; layout unchanged.
+
+    Of i1, true becomes 1 and false 0.
+    """
 
     name = "frag.cast"
     _L: ClassVar = VarConstraint("L", AnyAttr())
@@ -337,6 +340,8 @@ class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsIn
 
     def verify_(self) -> None:
         _check_shapes(self.name, self.source, self.result)
+        if is_predicate(_element(self.result)) and not is_predicate(_element(self.source)):
+            raise VerifyException("frag.cast gives no i1; compare in frag.map (arith.cmpf, cmpi)")
 
 
 @op_definition

@@ -12,7 +12,7 @@ from fragir.isa.elements import FLOAT8
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.text import KernelText
-from fragir.ptx.spelling import vector
+from fragir.ptx.spelling import float_literal, vector
 
 HALVES = ("f16", "bf16")
 _INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (8, 16, 32, 64)}
@@ -37,6 +37,10 @@ class Convert:
             raise FragirError(
                 f"{first} is not converted to {second}", hint="convert before the kernel"
             )
+        elif first == "pred":
+            self._from_predicate(source, result, second, rule in ("signed", "from_signed"))
+        elif second == "pred":
+            self._to_predicate(source, result, first)
         elif first in FLOATS and second in FLOATS:
             self._float(source, result, first, second)
         elif first in FLOATS:
@@ -214,18 +218,42 @@ class Convert:
             w.emit(f"cvt.rzi.{second}.{kind}", target, name)
         self._pack(result, integers, _INTEGER_BITS[second])
 
+    def _from_predicate(self, source: SSAValue, result: SSAValue, second: str, sign: bool) -> None:
+        """1 or 0; one bit with a sign is -1 or 0."""
+        w = self.writer
+        one, conditions = -1 if sign else 1, w.in_registers(source)
+        if second in FLOATS:
+            kind = "f64" if second == "f64" else "f32"
+            texts = tuple(float_literal(x, kind) for x in (one, 0))
+            narrow = second not in ("f32", "f64", "tf32")
+        else:
+            bits = max(32, _INTEGER_BITS[second])
+            kind, texts, narrow = f"b{bits}", (str(one), "0"), _INTEGER_BITS[second] < 32
+        targets = w.define(result)
+        if narrow:
+            targets = [w.registers.fresh(32, "f" if kind == "f32" else None) for _ in conditions]
+        for target, condition in zip(targets, conditions, strict=True):
+            w.emit(f"selp.{kind}", target, *texts, condition)
+        if narrow and second in FLOATS:
+            self.from_f32(result, list(targets), second)
+        elif narrow:
+            self._pack(result, list(targets), _INTEGER_BITS[second])
+
+    def _to_predicate(self, source: SSAValue, result: SSAValue, first: str) -> None:
+        """The lowest bit of an integer."""
+        w = self.writer
+        if first in FLOATS:
+            raise FragirError(f"{first} is not converted to i1", hint="compare: arith.cmpf")
+        wide = _INTEGER_BITS[first] == 64
+        names = list(w.in_registers(source)) if wide else self._widened(source, first)
+        bits = 64 if wide else 32
+        for target, name in zip(w.define(result), names, strict=True):
+            low = w.registers.fresh(bits)
+            w.emit(f"and.b{bits}", low, name, "1")
+            w.emit(f"setp.ne.u{bits}", target, low, "0")
+
     def _integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
-        if first == "pred":
-            conditions = w.in_registers(source)
-            width = ptx.register_bits(result.type)
-            if _INTEGER_BITS[second] < 32:
-                raise FragirError("a predicate is extended to i32 or i64")
-            for target, condition in zip(w.define(result), conditions, strict=True):
-                # one bit with a sign is 0 or -1
-                one = "-1" if second.startswith("s") else "1"
-                w.emit(f"selp.b{width}", target, one, "0", condition)
-            return
         names = self._widened(source, first)
         from_bits, to_bits = _INTEGER_BITS[first], _INTEGER_BITS[second]
         kind = first if from_bits >= 32 else f"{first[0]}32"

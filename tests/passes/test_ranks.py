@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -137,3 +138,75 @@ def test_any_rank(data: st.DataObject) -> None:
     wanted: npt.NDArray[np.float32] = np.full_like(x, 77)
     wanted[inside] = np.where(x[inside] > 0, x[inside], 4 * x[inside])
     assert (y == wanted).all()
+
+
+#: How a truth value becomes a number: the operation, the type, and what true is.
+NUMBERS = [
+    ("arith.extui", "i32", 1),
+    ("arith.extui", "i8", 1),
+    ("arith.extsi", "i32", -1),
+    ("arith.extsi", "i8", -1),
+    ("arith.uitofp", "f32", 1),
+    ("arith.uitofp", "bf16", 1),
+    ("arith.uitofp", "f64", 1),
+    ("arith.sitofp", "f16", -1),
+    ("arith.sitofp", "f64", -1),
+    *(("frag.cast", t, 1) for t in ("f16", "tf32", "f64", "f8E4M3FN", "si8", "ui8", "i32")),
+]
+#: Type -> how its bits are read here.
+READ: dict[str, Any] = {
+    **{"i32": np.int32, "i8": np.int8, "si8": np.int8, "ui8": np.uint8, "f8E4M3FN": np.uint8},
+    **{"f16": np.float16, "bf16": np.uint16, "tf32": np.float32, "f32": np.float32},
+    "f64": np.float64,
+}
+PATTERNS = {"bf16": 0x3F80, "f8E4M3FN": 0x38}
+
+
+@pytest.mark.parametrize(("how", "type_", "true"), NUMBERS)
+def test_truth_values_as_numbers(how: str, type_: str, true: int) -> None:
+    if how == "frag.cast":
+        made = f"%b = frag.cast %p : !frag.tile<96xi1> -> !frag.tile<96x{type_}>"
+    else:
+        made = f"""%b = frag.map %p : !frag.tile<96xi1> -> !frag.tile<96x{type_}> {{
+        ^bb0(%t: i1):
+          %r = {how} %t : i1 to {type_}
+          frag.yield %r : {type_}
+        }}"""
+    text = f"""
+    func.func @k(%x: memref<96xf32>, %y: memref<96x{type_}>) {{
+      %a = frag.load %x[0] : memref<96xf32> -> !frag.tile<96xf32>
+      %p = frag.map %a : !frag.tile<96xf32> -> !frag.tile<96xi1> {{
+      ^bb0(%v: f32):
+        %zero = arith.constant 0.0 : f32
+        %q = arith.cmpf ogt, %v, %zero : f32
+        frag.yield %q : i1
+      }}
+      {made}
+      frag.store %b, %y[0] : !frag.tile<96x{type_}>, memref<96x{type_}>
+      func.return
+    }}
+    """
+    x = np.random.default_rng(3).integers(-2, 3, 96).astype(np.float32)
+    y = np.full(96, 7, READ[type_])
+    fragir.compile(text, target="sm_90a").launch((1,), (32,), x, y, on="emulator", check=True)
+    assert (y == np.where(x > 0, PATTERNS.get(type_, true), 0)).all()
+
+
+def test_the_lowest_bit_is_a_truth_value() -> None:
+    text = """
+    func.func @k(%x: memref<64xi32>, %y: memref<64xi32>) {
+      %a = frag.load %x[0] : memref<64xi32> -> !frag.tile<64xi32>
+      %b = frag.map %a : !frag.tile<64xi32> -> !frag.tile<64xi32> {
+      ^bb0(%v: i32):
+        %p = arith.trunci %v : i32 to i1
+        %ten = arith.constant 10 : i32
+        %r = arith.select %p, %ten, %v : i32
+        frag.yield %r : i32
+      }
+      frag.store %b, %y[0] : !frag.tile<64xi32>, memref<64xi32>
+      func.return
+    }
+    """
+    x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    fragir.compile(text, target="sm_80").launch((1,), (32,), x, y, on="emulator", check=True)
+    assert (y == np.where(x & 1, 10, x)).all()
