@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_DIMENSIONS = 4
 
 
-def sizes_of(extents: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+def _numbers(extents: ArrayAttr[IntAttr]) -> tuple[int, ...]:
     """The numbers of a list of sizes."""
     return tuple(size.data for size in extents)
 
@@ -48,7 +48,7 @@ class ProductShape(AttrConstraint[ArrayAttr[IntAttr]]):
     sizes: tuple[IntConstraint, IntConstraint, IntConstraint]
 
     def verify(self, attr: Attribute, constraint_context: VerificationContext) -> None:
-        extents = sizes_of(cast("ArrayAttr[IntAttr]", attr))
+        extents = _numbers(cast("ArrayAttr[IntAttr]", attr))
         if len(extents) not in (2, 3):
             raise VerifyException(f"a product takes matrices, not {len(extents)} dimensions")
         for extent, size in zip((*extents, 1), self.sizes, strict=False):
@@ -88,7 +88,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of every dimension."""
-        return sizes_of(self.extents)
+        return _numbers(self.extents)
 
     @property
     def rows(self) -> int:
