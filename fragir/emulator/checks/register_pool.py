@@ -68,7 +68,7 @@ class RegisterPool(Hooks):
     @classmethod
     def concerns(cls, program: Program) -> bool:
         """Whether a program has a setmaxnreg."""
-        return any(program.opcode(p.ins).registers for p in program.code)
+        return any(row.registers for row, _ in program.rows())
 
     def on_wave(self) -> None:
         self.held[...] = self.start

@@ -32,7 +32,7 @@ class TensorMaps(Hooks):
     @classmethod
     def concerns(cls, program: Program) -> bool:
         """Whether a kernel changes tensor maps at all."""
-        return any(program.opcode(p.ins).tensor_map == "changes" for p in program.code)
+        return any(row.tensor_map == "changes" for row, _ in program.rows())
 
     def on_wave(self) -> None:
         self.acquired.clear()

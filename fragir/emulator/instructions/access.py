@@ -9,8 +9,6 @@ import numpy as np
 from fragir.emulator.instructions.rules import HINT, L1, SCOPE, apart, needs, width
 from fragir.emulator.machine.lanes import Mask, Row, Step, is_slice
 from fragir.emulator.numbers.types import UINT, count_of, kind_of, width_of
-from fragir.emulator.program.dataflow import registers
-from fragir.emulator.program.entities import Register
 from fragir.emulator.program.opcode import Opcode, Rule
 from fragir.ptx.tree import Sink
 
@@ -50,13 +48,9 @@ def _elements(d: Decoder, ins: Instruction, operand: Operand, count: int) -> tup
     elements = d.vector(operand)
     if len(elements) != count:
         raise d.error(ins, f"{ins.mnemonic} moves {count} elements, not {len(elements)}")
-    if count > 1 and len({r.width for e in elements for r in _registers(d, e)}) > 1:
+    if count > 1 and len({r.width for e in elements for r in d.registers(e)}) > 1:
         raise d.error(ins, f"{ins.mnemonic} moves registers of one width")
     return elements
-
-
-def _registers(d: Decoder, operand: Operand) -> list[Register]:
-    return registers(d.program, d.placed, operand)
 
 
 def load(d: Decoder, ins: Instruction) -> Step:

@@ -18,6 +18,7 @@ from fragir.emulator.machine.state import Clock
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.rounding import encode, quantize
 from fragir.emulator.numbers.types import UINT, dtype_of, layout_of, width_of
+from fragir.emulator.program.dataflow import registers
 from fragir.emulator.program.entities import Placed, Register, Scope, Symbol
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.program import Program
@@ -320,6 +321,10 @@ class Decoder:
         if not isinstance(found, Register):
             raise self.error(ins, f"{ins.mnemonic} needs a register here")
         return found
+
+    def registers(self, operand: tree.Operand) -> list[Register]:
+        """All registers that an operand names, in their order."""
+        return registers(self.program, self.placed, operand)
 
     def halves(
         self, ins: tree.Instruction, operand: tree.Operand, source: bool = False

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from fragir.emulator.instructions.register_rows import operation, whole_warps
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.program.dataflow import registers
 from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores import Wgmma
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 def registers_of(d: Decoder, operands: Any) -> npt.NDArray[np.intp]:
     """The rows of the 32-bit file that operands name."""
-    named = (r for operand in operands for r in registers(d.program, d.placed, operand))
+    named = (r for operand in operands for r in d.registers(operand))
     return np.array(sorted({r.index for r in named if r.width == 32}), np.intp)
 
 

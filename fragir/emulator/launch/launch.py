@@ -206,7 +206,7 @@ class Launch:
         total = grid[0] * grid[1] * grid[2]
         self.total = total
         self.wave = min(max(resident // (warps * size), 1) * size, total)
-        if any(program.opcode(p.ins).takes_cluster for p in program.code):
+        if any(row.takes_cluster for row, _ in program.rows()):
             # Half of the clusters wait, so that there is something to cancel.
             self.wave = min(self.wave, (total // size + 1) // 2 * size)
         if cooperative is None:

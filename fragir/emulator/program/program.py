@@ -6,7 +6,7 @@ place, labels become positions. Functions that the kernel can reach follow it in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from fragir.emulator.numbers.types import DTYPES
@@ -85,12 +85,17 @@ class Program:
                         self._meet(symbol.variable.initializer, self.root, takes=True)
         self._reach = self._call_graph()
 
+    def rows(self) -> Iterator[tuple[Opcode, tuple[str, ...]]]:
+        """The row and the words of every instruction. ValueError as in `Opcodes.of`."""
+        for placed in self.code:
+            yield self.opcode(placed.ins), placed.ins.opcode
+
     @cached_property
     def frames(self) -> bool:
         """Whether lanes need a stack: for recursion, or for alloca."""
         if any(n in to for n, to in self._reach.items()):
             return True
-        return any(self.opcode(placed.ins).stack for placed in self.code)
+        return any(row.stack for row, _ in self.rows())
 
     # -- who calls whom ------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.program.dataflow import Roles, registers
+from fragir.emulator.program.dataflow import Roles
 from fragir.emulator.program.flow import split_call
 from fragir.emulator.program.program import Program
 from fragir.ptx import tree
@@ -118,7 +118,7 @@ class Definedness(Hooks):
         calls = Calls(PlaneDecoder(d, self.plane))
         checks: list[Step] = []
         if d.program.routine(name.text) is None and calls.extern(name) is None:
-            called = registers(d.program, d.placed, name)
+            called = d.registers(name)
             checks = self.uses.checks(ins, called, "the function that is called")
         return [*checks, calls.begin(ins)]
 

@@ -28,7 +28,7 @@ class LostUpdates:
     def __init__(self, program: Program, clocks: Clocks) -> None:
         self.program, self.clocks = program, clocks
         self._from: dict[int, set[Any]] = {}
-        self.loads = any(program.opcode(p.ins).access == "load" for p in program.code)
+        self.loads = any(row.access == "load" for row, _ in program.rows())
 
     @cached_property
     def _flow(self) -> Dataflow:

@@ -73,12 +73,11 @@ class Races(Hooks):
         kinds = proxies(program)
         blocks = machine.grid[0] * machine.grid[1] * machine.grid[2]
         reach = levels(program, blocks=blocks, cluster=machine.cluster_size)
-        rows = [(p.ins.opcode, program.opcode(p.ins)) for p in program.code]
         strong_writes = any(
             (row.access in ("store", "atomic") or row.bits == "store later")
             and strength(row, words)
             and "global" not in words
-            for words, row in rows
+            for row, words in program.rows()
         )
         self.by_memory = bool(reach)  # whether plain memory is used to synchronise
         self.clocks = clocks = Clocks(machine, kinds, reach)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +47,7 @@ def levels(program: Program, *, blocks: int, cluster: int) -> tuple[int, ...]:
     """
     widest = BLOCK if blocks == 1 else CLUSTER if blocks == cluster else DEVICE
     found: set[int] = set()
-    for row, words in _code(program):
+    for row, words in program.rows():
         if orders(row, words):
             level = scope_of(words)
             found.add(min(level if cluster > 1 or level != CLUSTER else BLOCK, widest))
@@ -56,17 +56,17 @@ def levels(program: Program, *, blocks: int, cluster: int) -> tuple[int, ...]:
 
 def strengths(program: Program, limit: int) -> npt.NDArray[np.int8]:
     """The strength of every instruction; those from `limit` on count as one, of the device."""
-    found = [strength(row, words) for row, words in _code(program)]
+    found = [strength(row, words) for row, words in program.rows()]
     return np.array([*found[:limit], DEVICE], np.int8)
 
 
 def proxies(program: Program) -> int:
     """How many kinds of fences of the asynchronous proxy are told apart: see `Clocks`."""
-    if not any(row.by_proxy for row, _ in _code(program)):
+    if not any(row.by_proxy for row, _ in program.rows()):
         return 0
     partial = any(
         row.fence == "asynchronous" and fenced_spaces(words) != (True, True)
-        for row, words in _code(program)
+        for row, words in program.rows()
     )
     return 2 if partial else 1
 
@@ -76,8 +76,3 @@ def fenced_spaces(words: Sequence[str]) -> tuple[bool, bool]:
     shared = any("shared" in w for w in words)
     everything = not shared and "global" not in words
     return shared or everything, "global" in words or everything
-
-
-def _code(program: Program) -> Iterator[tuple[Opcode, Sequence[str]]]:
-    for placed in program.code:
-        yield program.opcode(placed.ins), placed.ins.opcode

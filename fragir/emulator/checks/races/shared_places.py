@@ -103,8 +103,7 @@ class SharedPlaces:
 def unit_of(program: Program) -> int:
     """Bytes of the smallest access to shared memory."""
     unit = CHUNK
-    for placed in program.code:
-        words, row = placed.ins.opcode, program.opcode(placed.ins)
+    for row, words in program.rows():
         if row.bits == "fill":
             unit = min(unit, 8)
         elif (row.access and not row.together) or row.bits == "store later":
