@@ -34,12 +34,11 @@ from fragir.layout.combine import appended, merged, reordered, split
 from fragir.layout.composition import compose
 from fragir.layout.inversion import inverse
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesced
 
 Kind = Literal["identity", "registers", "warp", "block"]
 
 AXES = ("warp", "lane", "element")
-WARP = 32
 
 
 class Slot(NamedTuple):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fragir.layout.modes import Axis, Condition, LayoutError, Point
+from fragir.layout.modes import WARP, Axis, Condition, LayoutError, Point
 
-WARP = 32
 _THREAD_NAMES = tuple(f"thread{'_' * n}" for n in range(8))
 """What the thread of a warpgroup is called; the first that means nothing else."""
 

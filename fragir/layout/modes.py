@@ -17,6 +17,9 @@ Point: TypeAlias = tuple[int, ...]
 LARGEST_TABLE = 1 << 20
 """Slots that are looked at one by one, as for a table; what is larger is an error at once."""
 
+WARP = 32
+"""Lanes of a warp."""
+
 DEFAULT_DIMS: dict[int, tuple[str, ...]] = {
     1: ("index",),
     2: ("row", "col"),

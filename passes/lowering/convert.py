@@ -13,6 +13,7 @@ from fragir.dialects.elements import is_predicate
 from fragir.layout.conversion import plan
 from fragir.passes.lowering.access import TileAccess, split
 from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.elementwise import cast_op
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import stacked
 from fragir.passes.lowering.shared import SharedMatrix
@@ -39,17 +40,10 @@ def convert(
     if not is_predicate(source.element_type):
         return _through_shared(ar, hardware, source, target, fragments, machine)
     # memory holds no predicates: numbers of a register each
-    numbers = [_number(ar, fragment) for fragment in fragments]
+    numbers = [cast_op(ar, fragment, source.element_type, i32) for fragment in fragments]
     source, target = source.with_element(i32), target.with_element(i32)
     moved = _through_shared(ar, hardware, source, target, numbers, machine)
     return [ar.insert(ptx.CompareOp("ne", part, ar.zero(part.type))).result for part in moved]
-
-
-def _number(ar: Arithmetic, predicates: SSAValue) -> SSAValue:
-    """1 or 0 for every element of a vector of i1."""
-    count = ptx.length(predicates.type)
-    one = ar.splat(ar.value(1), count)
-    return ar.insert(ptx.SelectOp(predicates, one, ar.zero(one.type))).result
 
 
 def _rename(

@@ -23,6 +23,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import FragmentwiseInterface
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
+from fragir.layout.modes import WARP
 from fragir.passes.limits import allocate
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
@@ -31,7 +32,7 @@ from fragir.passes.lowering.memory import LaneMemory
 from fragir.passes.lowering.state import LoweringState, fragments_of
 
 OpT = TypeVar("OpT", bound=Operation)
-WARP = 32
+REGISTER = 32  # bits
 
 
 class Lanes:
@@ -229,11 +230,11 @@ class Lanes:
         if not 0 < mask < WARP:
             raise FragirError(f"lanes are exchanged by a mask of 1 to {WARP - 1}, not {mask}")
         bits = ptx.bits(value.type)
-        if bits >= WARP or is_vector(value.type):
+        if bits >= REGISTER or is_vector(value.type):
             return self.insert(ptx.ShuffleXorOp(value, mask)).result
         if bits < 8:
             raise FragirError(f"{value.type} is not exchanged between lanes; widen it before")
-        vector = self.insert(ptx.PackOp([value] * (WARP // bits))).result
+        vector = self.insert(ptx.PackOp([value] * (REGISTER // bits))).result
         moved = self.insert(ptx.ShuffleXorOp(vector, mask)).result
         return self.insert(ptx.UnpackOp(moved)).scalars[0]
 
