@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fragir.layout.modes import Point
 
@@ -55,3 +55,104 @@ def solve(reduced: dict[int, tuple[int, int]], wanted: int) -> int | None:
         wanted ^= found[0]
         inputs ^= found[1]
     return inputs
+
+
+class Span:
+    """A space of vectors, each with the combination of given vectors that makes it.
+
+    `add` puts a vector in and says whether it was new; `solve` gives the combination that makes a
+    vector, or None. Combinations are the caller's bits, added up without carry.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, vectors: Iterable[int] = ()) -> None:
+        self._rows: dict[int, tuple[int, int]] = {}
+        for index, vector in enumerate(vectors):
+            self.add(vector, 1 << index)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, vector: int) -> bool:
+        return not self._reduced(vector, 0)[0]
+
+    def __iter__(self) -> Iterator[int]:
+        """A basis of the space."""
+        return (vector for vector, _ in self._rows.values())
+
+    def copy(self) -> Span:
+        """The same space, to be added to."""
+        other = Span()
+        other._rows = dict(self._rows)
+        return other
+
+    def add(self, vector: int, combination: int = 0) -> bool:
+        """Whether the vector was new; then the space holds it from now on."""
+        vector, combination = self._reduced(vector, combination)
+        if vector:
+            self._rows[vector.bit_length()] = vector, combination
+        return bool(vector)
+
+    def solve(self, vector: int) -> int | None:
+        """The combination that makes the vector; None if it lies outside."""
+        vector, combination = self._reduced(vector, 0)
+        return None if vector else combination
+
+    def rest(self, vector: int) -> int:
+        """The vector modulo the space: the same number for all vectors of a coset."""
+        for top in sorted(self._rows, reverse=True):
+            if vector >> (top - 1) & 1:
+                vector ^= self._rows[top][0]
+        return vector
+
+    def _reduced(self, vector: int, combination: int) -> tuple[int, int]:
+        rows = self._rows
+        while vector:
+            row = rows.get(vector.bit_length())
+            if row is None:
+                break
+            vector ^= row[0]
+            combination ^= row[1]
+        return vector, combination
+
+
+def image(columns: Sequence[int], vector: int) -> int:
+    """What a matrix, given by its columns, makes of a vector."""
+    result = index = 0
+    while vector:
+        if vector & 1:
+            result ^= columns[index]
+        vector >>= 1
+        index += 1
+    return result
+
+
+def rank(columns: Iterable[int]) -> int:
+    """The dimension of the space that the columns span."""
+    return len(Span(columns))
+
+
+def independent(columns: Iterable[int]) -> list[int]:
+    """The columns that are no combination of those before them."""
+    span = Span()
+    return [column for column in columns if span.add(column)]
+
+
+def kernel(columns: Sequence[int]) -> list[int]:
+    """A basis of the vectors that a matrix maps to zero; each owns its highest bit."""
+    span, found = Span(), list[int]()
+    for index, column in enumerate(columns):
+        combination = span.solve(column)
+        if combination is None:
+            span.add(column, 1 << index)
+        else:
+            found.append(combination | 1 << index)
+    return found
+
+
+def inverted(columns: Sequence[int]) -> list[int] | None:
+    """The columns of the inverse matrix; None where there is none."""
+    span = Span(columns)
+    found = [span.solve(1 << index) for index in range(len(columns))]
+    return None if None in found else [column for column in found if column is not None]
