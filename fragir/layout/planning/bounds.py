@@ -56,7 +56,8 @@ def moves_of(pair: Pair) -> Moves:
     for column in source.lane:
         reach_lane.add(column)
     threads = [a ^ b for a, b in zip(source.lane, target.lane, strict=True)]
-    warps = [a ^ b for a, b in zip(_warps(pair, source.warp), _warps(pair, target.warp), strict=True)]
+    sides = (_warps(pair, source.warp), _warps(pair, target.warp))
+    warps = [a ^ b for a, b in zip(*sides, strict=True)]
     if any(c not in reach_lane for c in (*target.element, *target.lane, *warps)):
         return Moves("warps", words, 0, False)
     reps = local.copy()
