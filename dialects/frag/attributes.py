@@ -9,6 +9,12 @@ A tile's layout says which lane holds which element in which register. Two forms
   warpgroup (4 warps, 64 rows) instead of the warp.
 * `#frag.layout<warp [...] lane [...] element [...]>`: any layout, written out.
 
+The dimensions of a product may be counted in another order, alike in the operands that share them:
+`#frag.mma<m16n8k32.e4m3, a, k = "2:1 2:8 4:2">` says which k of the tile stands where the
+instruction has its k = 0, 1, 2, ... (a layout's modes; beyond them it repeats). D is the same for
+any order of K in A and B; rows of A may be in the order of C's rows, columns of B in that of C's
+columns.
+
 The name of the instruction is its shape and type of A: `m16n8k16.f16`, `m8n8k16.u8`,
 `m64n128k16.bf16`. `m8n8k4.f16` has four products a warp and needs more words: `.row` or `.col` for
 A and B, and for C and D the accumulator's type (`m8n8k4.f32`).
@@ -38,12 +44,24 @@ from fragir.ptx.machines import grid_problem
 SWIZZLES = (0, 32, 64, 128)  # bytes; 0: none. TMA and wgmma know these (PTX ISA 9.2, 5.5.7)
 
 
+#: Which dimensions of the product an operand's rows and columns are.
+DIMENSIONS = {"a": "mk", "b": "kn", "c": "mn"}
+
+#: Dimensions of a product that are counted in another order than the instruction's.
+Orders = tuple[tuple[str, Layout], ...]
+
+
 class MmaFragment(NamedTuple):
-    """An operand of an instruction, spread over warps (wgmma: warpgroups)."""
+    """An operand of an instruction, spread over warps (wgmma: warpgroups).
+
+    `orders` are bijections, one dimension to itself: from the instruction's m, n or k to the
+    tile's.
+    """
 
     instruction: str
     operand: str
     warps: tuple[int, int] = (1, 1)
+    orders: Orders = ()
 
     @property
     def mnk(self) -> tuple[int, int, int]:
@@ -71,7 +89,16 @@ def _tile_layout(fragment: MmaFragment, shape: tuple[int, ...]) -> Layout:
     instruction = fragment_instruction(fragment.instruction, fragment.operand)
     if shape[2:] == (1,):
         shape = shape[:2]
-    return tile_layout(instruction, fragment.operand, shape, fragment.warps)
+    layout = tile_layout(instruction, fragment.operand, shape, fragment.warps)
+    if not fragment.orders:
+        return layout
+    if len(shape) != 2:
+        raise FragirError(f"{fragment.instruction} counts its dimensions in one order only")
+    from fragir.layout.reorder import in_order  # few programs need it
+
+    for name, order in fragment.orders:
+        layout = in_order(layout, DIMENSIONS[fragment.operand].index(name), order)
+    return layout
 
 
 class LayoutAttr(Attribute, abc.ABC):
@@ -98,6 +125,13 @@ class MmaLayoutAttr(Data[MmaFragment], LayoutAttr):
             self.data.resolve()
         except FragirError as error:
             raise VerifyException(str(error)) from error
+        for name, order in self.data.orders:
+            if name not in DIMENSIONS[self.data.operand]:
+                raise VerifyException(f"operand {self.data.operand} has no dimension {name}")
+            if not order.is_bijection():
+                raise VerifyException(
+                    f'{name} = "{_modes(order)}" does not name every {name} of its extent once'
+                )
 
     def layout(self, *shape: int) -> Layout:
         """The layout of a tile; FragirError where the shape does not fit."""
@@ -116,22 +150,44 @@ class MmaLayoutAttr(Data[MmaFragment], LayoutAttr):
             name = parser.parse_identifier(" like m16n8k16.f16")
             parser.parse_punctuation(",")
             operand = parser.parse_identifier(": a, b or c")
-            warps = [1, 1]
-            if parser.parse_optional_punctuation(","):
-                parser.parse_keyword("warps")
+            warps, orders = (1, 1), list[tuple[str, Layout]]()
+            while parser.parse_optional_punctuation(","):
+                word = parser.parse_identifier(": warps, m, n or k")
                 parser.parse_punctuation("=")
-                warps = parser.parse_comma_separated_list(
-                    parser.Delimiter.SQUARE, parser.parse_integer
-                )
-                if len(warps) != 2 or min(warps) < 1:
-                    parser.raise_error("warps takes two positive numbers: rows, columns")
-        return MmaFragment(name, operand, (warps[0], warps[1]))
+                if word == "warps":
+                    warps = _parse_warps(parser)
+                elif word in ("m", "n", "k") and all(word != name for name, _ in orders):
+                    orders.append((word, _parse_order(parser, word)))
+                else:
+                    parser.raise_error(f"write warps, m, n or k, each once, not {word}")
+        return MmaFragment(name, operand, warps, tuple(sorted(orders)))
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"{self.data.instruction}, {self.data.operand}")
             if self.data.warps != (1, 1):
                 printer.print_string(f", warps = [{self.data.warps[0]}, {self.data.warps[1]}]")
+            for name, order in self.data.orders:
+                printer.print_string(f', {name} = "{_modes(order)}"')
+
+
+def _parse_warps(parser: AttrParser) -> tuple[int, int]:
+    warps = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+    if len(warps) != 2 or min(warps) < 1:
+        parser.raise_error("warps takes two positive numbers: rows, columns")
+    return warps[0], warps[1]
+
+
+def _parse_order(parser: AttrParser, dimension: str) -> Layout:
+    modes = parser.parse_str_literal("modes such as 2:1 2:8 4:2")
+    try:
+        return Layout.parse(f"{dimension} [{modes}] dims ({dimension})")
+    except FragirError as error:
+        parser.raise_error(str(error))
+
+
+def _modes(order: Layout) -> str:
+    return " ".join(map(str, order.axes[0].modes))
 
 
 @irdl_attr_definition

@@ -6,11 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from fragir.dialects.frag.attributes import ExplicitLayoutAttr, MmaFragment, MmaLayoutAttr
+from fragir.dialects.frag.attributes import (
+    DIMENSIONS,
+    ExplicitLayoutAttr,
+    MmaFragment,
+    MmaLayoutAttr,
+)
 from fragir.dialects.frag.lane_selected import selected_tile
 from fragir.dialects.frag.types import TileType
 from fragir.dialects.interfaces import LayoutDemand
+from fragir.errors import FragirError
 from fragir.isa import Instruction
+from fragir.layout import Layout
 
 Warps = tuple[int, int]
 
@@ -18,10 +25,36 @@ Warps = tuple[int, int]
 def fragments(
     operands: Iterable[tuple[SSAValue, str, str]], words: Iterable[str], warps: Warps
 ) -> Iterator[LayoutDemand]:
-    """(value, short name of the instruction, its operand) as demands; `words` name the values."""
+    """(value, short name of the instruction, its operand) as demands; `words` name the values.
+
+    Where one of them is placed with a dimension in another order, all that share it have to be.
+    """
+    operands = list(operands)
+    orders = orders_of(value for value, _, _ in operands)
     for (value, name, operand), word in zip(operands, words, strict=True):
-        layout = MmaLayoutAttr(MmaFragment(name, operand, warps))
+        own = tuple((d, order) for d, order in orders.items() if d in DIMENSIONS[operand])
+        layout = MmaLayoutAttr(MmaFragment(name, operand, warps, own))
         yield LayoutDemand(value, layout, f"operand {word}")
+
+
+def orders_of(values: Iterable[SSAValue]) -> dict[str, Layout]:
+    """The orders that placed operands have their dimensions in, sorted by name."""
+    found: dict[str, Layout] = {}
+    for value in values:
+        placement = value.type.placement if isinstance(value.type, TileType) else None
+        if isinstance(placement, MmaLayoutAttr):
+            for name, order in placement.data.orders:
+                found.setdefault(name, order)
+    return dict(sorted(found.items()))
+
+
+def check_in_order(values: Iterable[SSAValue], why: str) -> None:
+    """FragirError where a placed operand has a dimension in another order, and `why`."""
+    for name, order in orders_of(values).items():
+        raise FragirError(
+            f"{name} is in the order {order.axes[0]}, but {why}",
+            hint=f"leave `{name} = ...` out of the layouts, and frag.convert what has it",
+        )
 
 
 def selected(instruction: Instruction, operand: str, value: SSAValue, warps: Warps) -> LayoutDemand:

@@ -252,6 +252,9 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     def verify_(self) -> None:
         try:
             self.instruction_name()
+            if self.scales:
+                tiles = (self.a, self.b, self.c, self.d)
+                demands.check_in_order(tiles, "scales are for blocks of K as it is")
         except FragirError as error:
             raise VerifyException(f"frag.mma: {error}") from error
 
@@ -397,6 +400,8 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         first, second = self.elements()
         try:
             check_wgmma(first, second, c, k, self.how(), negated)
+            tiles = (v for v in (self.a, self.c, self.d) if isinstance(v.type, TileType))
+            demands.check_in_order(tiles, "B lies in memory as it is")
             if self.metadata is not None:
                 metadata = self.metadata.type
                 assert isinstance(metadata, TileType)

@@ -240,6 +240,8 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             )
         try:
             instruction = self.instruction()
+            tiles = (self.a, self.b, self.c, self.d)
+            demands.check_in_order(tiles, "metadata are for rows and K as they are")
         except FragirError as error:
             raise VerifyException(f"frag.mma_sparse: {error}") from error
         check_metadata(self.name, instruction, metadata, a.rows, b.rows)

@@ -41,6 +41,8 @@ from .parts import subtile as subtile
 from .products import blocked_product as blocked_product
 from .products import logical_product as logical_product
 from .products import raked_product as raked_product
+from .reorder import free_order as free_order
+from .reorder import in_order as in_order
 from .shared import SharedLayout as SharedLayout
 from .shared import Swizzle as Swizzle
 from .shared import conflicts as conflicts
