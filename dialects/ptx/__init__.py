@@ -11,6 +11,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from fragir.dialects.ptx.memory import (
+    BarrierOp,
     CpAsyncOp,
     LdmatrixOp,
     LoadOp,
@@ -28,6 +29,7 @@ from fragir.dialects.ptx.registers import (
     CvtOp,
     MovmatrixOp,
     PackOp,
+    PermuteOp,
     SelectOp,
     ShuffleOp,
     ShuffleXorOp,
@@ -56,6 +58,7 @@ from fragir.dialects.ptx.types import (
 Ptx = Dialect(
     "ptx",
     [
+        BarrierOp,
         BitcastOp,
         CompareOp,
         ConcatOp,
@@ -70,6 +73,7 @@ Ptx = Dialect(
         MovmatrixOp,
         OffsetOp,
         PackOp,
+        PermuteOp,
         SelectOp,
         SharedOp,
         ShuffleOp,
@@ -91,6 +95,7 @@ Ptx = Dialect(
 __all__ = [
     "GLOBAL",
     "SHARED",
+    "BarrierOp",
     "BitcastOp",
     "CompareOp",
     "ConcatOp",
@@ -105,6 +110,7 @@ __all__ = [
     "MovmatrixOp",
     "OffsetOp",
     "PackOp",
+    "PermuteOp",
     "PointerType",
     "Ptx",
     "Scales",

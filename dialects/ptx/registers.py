@@ -36,7 +36,15 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.ptx.types import bits, i64_attr, length, scalar_type, vector_type
+from fragir.dialects.ptx.types import (
+    bits,
+    i64_attr,
+    length,
+    register_bits,
+    registers,
+    scalar_type,
+    vector_type,
+)
 
 SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
 
@@ -197,7 +205,11 @@ class UnpackOp(IRDLOperation):
 
 @op_definition
 class BitcastOp(IRDLOperation):
-    """The same registers, read as another type of the same size."""
+    """The same registers, read as another type that fills as many.
+
+    What a vector leaves of its last register is not said. A 64-bit register becomes two of 32
+    bits, the low half first, and back (`mov.b64`, which takes no time).
+    """
 
     name = "ptx.bitcast"
     source = operand_def(AnyAttr())
@@ -210,7 +222,7 @@ class BitcastOp(IRDLOperation):
 
     def verify_(self) -> None:
         source, result = self.source.type, self.result.type
-        if length(source) * bits(source) != length(result) * bits(result):
+        if registers(source) * register_bits(source) != registers(result) * register_bits(result):
             raise VerifyException(f"ptx.bitcast: {source} and {result} differ in size")
 
 
@@ -368,6 +380,32 @@ class ShuffleXorOp(IRDLOperation):
             or bits(self.value.type) * length(self.value.type) % 32
         ):
             raise VerifyException("ptx.shuffle_xor moves whole 32-bit registers")
+
+
+@op_definition
+class PermuteOp(IRDLOperation):
+    """`prmt.b32`: each byte of a register is the one of (lhs, rhs) that a nibble names.
+
+    Nibble i of the selector is the place of byte i among the eight bytes, those of `lhs` first;
+    the selector may differ from lane to lane. Of vectors, every pair of registers is permuted.
+    PTX ISA 9.2, section 9.7.9.7.
+    """
+
+    name = "ptx.permute"
+    _T: ClassVar = VarConstraint("T", AnyAttr())
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    selector = operand_def(IndexType)
+    result = result_def(_T)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs `,` $selector attr-dict `:` type($lhs)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue, selector: SSAValue):
+        super().__init__(operands=[lhs, rhs, selector], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        if bits(self.lhs.type) * length(self.lhs.type) % 32 or register_bits(self.lhs.type) != 32:
+            raise VerifyException("ptx.permute takes whole 32-bit registers")
 
 
 @op_definition

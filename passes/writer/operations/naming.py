@@ -30,9 +30,18 @@ def concat(w: KernelText, op: ptx.ConcatOp) -> None:
 @WRITERS.attach(ptx.BitcastOp)
 def bitcast(w: KernelText, op: ptx.BitcastOp) -> None:
     names = w.in_registers(op.source)
-    if ptx.register_bits(op.source.type) != ptx.register_bits(op.result.type):
+    widths = ptx.register_bits(op.source.type), ptx.register_bits(op.result.type)
+    if widths == (64, 32):
+        halves = w.define(op.result)
+        for i, name in enumerate(names):
+            w.emit("mov.b64", vector(halves[2 * i : 2 * i + 2]), name)
+    elif widths == (32, 64):
+        for i, whole in enumerate(w.define(op.result)):
+            w.emit("mov.b64", whole, vector(names[2 * i : 2 * i + 2]))
+    elif widths[0] == widths[1]:
+        w.alias(op.result, names)
+    else:
         raise FragirError(f"no free bitcast from {op.source.type} to {op.result.type}")
-    w.alias(op.result, names)
 
 
 @WRITERS.attach(ptx.SplatOp)
@@ -121,6 +130,16 @@ def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
         for half in halves:
             w.emit("shfl.sync.bfly.b32", half, half, mask, "31", "-1")
         w.emit("mov.b64", result, vector(halves))
+
+
+@WRITERS.attach(ptx.PermuteOp)
+def permute(w: KernelText, op: ptx.PermuteOp) -> None:
+    selector = w.one(op.selector)
+    if not selector.startswith("%"):
+        selector = f"0x{int(selector):04X}"
+    first, second = w.in_registers(op.lhs), w.in_registers(op.rhs)
+    for result, *operands in zip(w.define(op.result), first, second, strict=True):
+        w.emit("prmt.b32", result, *operands, selector)
 
 
 @WRITERS.attach(ptx.MovmatrixOp)
