@@ -222,6 +222,12 @@ class Arithmetic:
             self.assume_divisor(result, self.divisor(x) // y)
         return result
 
+    def shift_right(self, x: Value, y: Value) -> Value:
+        """The 32 bits of x moved down by y places, 0 <= y < 32, zeros behind."""
+        if isinstance(x, int) and isinstance(y, int):
+            return (x & (1 << 32) - 1) >> y
+        return x if y == 0 else self._binary(arith.ShRUIOp, x, y, None)
+
     def quotient(self, x: Value, y: int) -> Value:
         """x / y for a power of two that divides x, which may be negative."""
         if isinstance(x, int) or y == 1:

@@ -1,0 +1,229 @@
+"""Numbers that differ from thread to thread, computed once at the top of a kernel.
+
+A `Linear` number adds up columns, without carry, for the bits of the thread's number that are set.
+Bits that move by the same distance are taken together: `(thread & mask) << shift`. A pattern of
+several bits that hangs on one bit, as in selectors of prmt, is a product: `(thread >> k & 1) * c`.
+A `Table` becomes a mask of lanes for every bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from fragir.layout.f2 import image
+from fragir.layout.planning.program import Lanewise, Linear, Table
+from fragir.layout.planning.registers import LANE_BITS
+from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
+from fragir.passes.lowering.lanes import Hardware
+
+LANES = 1 << LANE_BITS
+
+
+class Pattern(NamedTuple):
+    """`(sum of thread >> k for k in bits) & mask, times factor`."""
+
+    bits: tuple[int, ...]
+    mask: int
+    factor: int
+
+
+class Terms(NamedTuple):
+    """A sum without carry: `(thread & mask) << shift` for each (shift, mask), and patterns."""
+
+    shifts: tuple[tuple[int, int], ...]
+    patterns: tuple[Pattern, ...]
+
+    @property
+    def cost(self) -> int:
+        """Instructions, about: one to shift, one to mask and add, one to multiply."""
+        shifts = sum(1 + (shift != 0) for shift, _ in self.shifts)
+        return shifts + sum(len(p.bits) + (p.bits != (0,)) + 2 for p in self.patterns)
+
+
+def number(ar: Arithmetic, hardware: Hardware, given: Lanewise) -> Value:
+    """The number of this thread, as an index."""
+    given = _simple(given)
+    if isinstance(given, Table):
+        return _from_table(ar, hardware, given)
+    return ar.xor(linear(ar, hardware, given.lane, given.warp), given.start)
+
+
+def linear(
+    ar: Arithmetic, hardware: Hardware, lane: Sequence[int], warp: Sequence[int] = ()
+) -> Value:
+    """The sum of the columns of this thread's set bits."""
+    result: Value = 0
+    thread = hardware.thread
+    terms = _terms(_columns(hardware, lane, warp))
+    for shift, mask in terms.shifts:
+        result = ar.xor(result, ar.and_(_shifted(ar, thread, shift), _moved(mask, shift)))
+    for pattern in terms.patterns:
+        bits = ar.and_(_parity(ar, thread, pattern.bits), pattern.mask)
+        result = ar.xor(result, ar.mul(bits, pattern.factor))
+    return result
+
+
+def predicate(ar: Arithmetic, hardware: Hardware, given: Lanewise, value: int) -> Predicate:
+    """Whether the number of this thread is `value`."""
+    given = _simple(given)
+    if isinstance(given, Table):
+        chosen = Table(tuple(tuple(int(x == value) for x in row) for row in given.values))
+        simple = _simple(chosen)
+        if isinstance(simple, Linear):
+            return predicate(ar, hardware, simple, 1)
+        return ar.compare("ne", _from_table(ar, hardware, chosen), 0)
+    columns = _columns(hardware, given.lane, given.warp)
+    wanted = given.start ^ value
+    moved = {column for column in columns if column}
+    if len(moved) > 1:
+        return ar.compare("eq", linear(ar, hardware, given.lane, given.warp), wanted)
+    if not moved or wanted not in (0, *moved):
+        return wanted == 0 and not moved
+    bits = tuple(k for k, column in enumerate(columns) if column)
+    if len(bits) == 1:
+        test = ar.and_(hardware.thread, 1 << bits[0])
+    else:
+        test = ar.and_(_parity(ar, hardware.thread, bits), 1)
+    return ar.compare("ne" if wanted else "eq", test, 0)
+
+
+def _columns(hardware: Hardware, lane: Sequence[int], warp: Sequence[int]) -> tuple[int, ...]:
+    """The columns by the bits of the thread's number in its block."""
+    if hardware.threads <= LANES:
+        return tuple(lane)
+    return (*lane, *(0 for _ in range(LANE_BITS - len(lane))), *warp)
+
+
+@lru_cache(maxsize=1024)
+def _terms(columns: tuple[int, ...]) -> Terms:
+    """The cheapest terms found: all by shifts, then one pattern after the other where it pays."""
+    chosen: tuple[Pattern, ...] = ()
+    best = Terms(_by_shift(columns), chosen)
+    for pattern in _patterns(columns):
+        left = list(columns)
+        for k in pattern.bits:
+            for i in range(pattern.mask.bit_length()):
+                left[k + i] = 0
+        trial = Terms(_by_shift(left), (*chosen, pattern))
+        if trial.cost < best.cost:
+            best, chosen, columns = trial, trial.patterns, tuple(left)
+    return best
+
+
+def _by_shift(columns: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    masks: dict[int, int] = {}
+    for k, column in enumerate(columns):
+        for j in range(column.bit_length()):
+            if column >> j & 1:
+                masks[j - k] = masks.get(j - k, 0) | 1 << k
+    return tuple(sorted(masks.items()))
+
+
+def _patterns(columns: Sequence[int]) -> list[Pattern]:
+    """Patterns of several bits: neighbouring columns that are one pattern further on each, and
+    equal columns of bits that lie apart.
+    """
+    found: list[Pattern] = []
+    taken: set[int] = set()
+    for k, column in enumerate(columns):
+        if k in taken or column.bit_count() < 2:
+            continue
+        length = 1
+        while k + length < len(columns) and columns[k + length] == column << length:
+            product = column * ((2 << length) - 1)
+            if product.bit_count() != column.bit_count() * (length + 1):
+                break
+            length += 1
+        if length > 1:
+            taken.update(range(k, k + length))
+            found.append(Pattern((k,), (1 << length) - 1, column))
+        else:
+            equal = [i for i, other in enumerate(columns) if other == column and i not in taken]
+            taken.update(equal)
+            found.append(Pattern(tuple(equal), 1, column))
+    return found
+
+
+def _shifted(ar: Arithmetic, value: Value, shift: int) -> Value:
+    return ar.mul(value, 1 << shift) if shift >= 0 else ar.div(value, 1 << -shift)
+
+
+def _moved(mask: int, shift: int) -> int:
+    return mask << shift if shift >= 0 else mask >> -shift
+
+
+def _parity(ar: Arithmetic, value: Value, bits: Sequence[int]) -> Value:
+    """A value whose lowest bit is the parity of some bits of another."""
+    result: Value = 0
+    for k in bits:
+        result = ar.xor(result, ar.div(value, 1 << k))
+    return result
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _simple(given: Lanewise) -> Lanewise:
+    """A table as a linear number where it is one."""
+    if isinstance(given, Linear):
+        return given
+    rows = given.values
+    if len(rows) & (len(rows) - 1):
+        return given
+    start = rows[0][0]
+    lane = tuple(rows[0][1 << k] ^ start for k in range(LANE_BITS))
+    warp = tuple(rows[1 << k][0] ^ start for k in range(len(rows).bit_length() - 1))
+    for w, row in enumerate(rows):
+        offset = start ^ image(warp, w)
+        if any(value != offset ^ image(lane, number) for number, value in enumerate(row)):
+            return given
+    return Linear(start, lane, warp)
+
+
+def _from_table(ar: Arithmetic, hardware: Hardware, table: Table) -> Value:
+    """The bits of a table's number, each from a mask of lanes."""
+    result: Value = 0
+    most = max(value for row in table.values for value in row)
+    for place in range(most.bit_length()):
+        masks = tuple(
+            sum((value >> place & 1) << lane for lane, value in enumerate(row))
+            for row in table.values
+        )
+        mask = _of_warp(ar, hardware, masks)
+        bit = ar.and_(ar.shift_right(mask, hardware.axis("lane")), 1)
+        result = ar.xor(result, ar.mul(bit, 1 << place))
+    return result
+
+
+def _of_warp(ar: Arithmetic, hardware: Hardware, masks: Sequence[int]) -> Value:
+    """The mask of this thread's warp: a sum without carry over the sets of its bits.
+
+    A block of more warps than there are masks begins anew.
+    """
+    if hardware.threads <= LANES or len(set(masks)) == 1:
+        return _signed(masks[0])
+    count = len(masks)
+    width = ((count if count & (count - 1) == 0 else hardware.threads // LANES) - 1).bit_length()
+    sums = [masks[w % count] for w in range(1 << width)]
+    for k in range(width):  # the coefficients of the products of bits (Moebius transform)
+        for w in range(len(sums)):
+            if w >> k & 1:
+                sums[w] ^= sums[w ^ 1 << k]
+    warp, result = hardware.axis("warp"), _signed(sums[0])
+    for subset in range(1, len(sums)):
+        if not sums[subset]:
+            continue
+        product: Value = 1
+        for k in range(width):
+            if subset >> k & 1:
+                product = ar.mul(product, ar.and_(ar.div(warp, 1 << k), 1))
+        result = ar.xor(result, ar.mul(product, _signed(sums[subset])))
+    return result
+
+
+def _signed(mask: int) -> int:
+    """A mask as a number of 32 bits with a sign."""
+    return mask - (1 << 32) if mask >> 31 else mask
