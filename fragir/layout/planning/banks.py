@@ -1,0 +1,114 @@
+"""Where points of a tile stand in shared memory, so that accesses meet no bank twice.
+
+An address map is linear over F2: address = A point. Its low bits count what one access holds
+together (the vector of a lane, or the 16 bytes of a matrix row), the bits up to a line of 128 bytes
+choose the bank, and what lies above is the *segment*: two words of one bank differ in it. The lanes
+that are served together span, with their vectors, a space P of points; a pass is lost for every
+pair of them that differs in the segment alone, so P takes 2^dim(P n Seg) passes, where Seg is the
+space of the points whose address lies above a line.
+
+Two spaces of no more dimensions than a line has always have a common complement
+(`common_complement`). So a store and a load that hold the same vector together never conflict:
+take Seg as a complement of both. The second condition is alignment: the low address bits must
+vanish on the columns of lanes and warps. Let f be those bits as functionals; then everything takes
+place in their kernel K, and P n K is what must miss Seg. Address bits inside of a word of 4 bytes
+are no matter of banks: with elements of less than a word all this is meant modulo those bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fragir.layout.f2 import Span, image, independent, inverted, kernel
+
+LINE_BYTES = 128  # 32 banks of 4 bytes
+
+
+def common_complement(first: Sequence[int], second: Sequence[int], dims: int) -> list[int]:
+    """A space that meets both given ones in zero only, as large as there is one.
+
+    The given vectors lie in `dims` dimensions. Let I be what both spaces share, a_i and b_i what
+    completes I to each. The sums a_i + b_i with a complement of both spaces together meet neither:
+    a sum that lies in the first space has its b part there, hence in I, hence is zero. The
+    dimension is `dims` less that of the larger space.
+    """
+    firsts, seconds = independent(first), independent(second)
+    mask = (1 << len(firsts)) - 1
+    shared = Span(image(firsts, k & mask) for k in kernel(firsts + seconds))
+    rests: list[list[int]] = []
+    for vectors in (firsts, seconds):
+        span = shared.copy()
+        rests.append(sorted(vector for vector in vectors if span.add(vector)))
+    found = [a ^ b for a, b in zip(*rests, strict=False)]
+    together = Span(firsts + seconds)
+    return found + [unit for unit in (1 << i for i in range(dims)) if together.add(unit)]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one kind of access of one side touches, as points.
+
+    `low` is what each access holds together, lowest address bit first; `served` the columns of
+    the lanes that are served in one pass; `fixed` those that may not move inside of `low`.
+    """
+
+    low: tuple[int, ...]
+    served: tuple[int, ...]
+    fixed: tuple[int, ...]
+
+
+def address_columns(wide: Reach, narrow: Reach, dims: int, unit: int) -> list[int] | None:
+    """The address of every unit point, in elements of `unit` bytes (1, 2 or 4), for two accesses.
+
+    `wide` holds at least what `narrow` does, in the same order. None where no map aligns both.
+    Bank conflicts are the fewest there can be: none where the low bits of `wide` have full rank
+    on what `narrow` serves in one pass, else 2^missing.
+    """
+    low = wide.low
+    width = len(low)
+    mask = (1 << width) - 1
+    numbers = Span()
+    for index, vector in enumerate(low):
+        numbers.add(vector, 1 << index)
+    if len(numbers) < width:
+        return None
+    units = [1 << index for index in range(dims)]
+    for vector in (*wide.fixed, *units):
+        numbers.add(vector)
+    place = [(numbers.solve(unit) or 0) & mask for unit in units]  # f
+    if any(image(place, vector) for side in (wide, narrow) for vector in side.fixed):
+        return None
+    inside = Span()  # K, with coordinates of its own
+    basis: list[int] = []
+    for index, bit in enumerate(units):
+        vector = bit ^ image(low, place[index])
+        if inside.add(vector, 1 << len(basis)):
+            basis.append(vector)
+    # bits inside of a word are no matter of banks; those beyond the vector are the first of K
+    word = (4 // unit).bit_length() - 1
+    within = min(word, width)
+    more = min(word - within, len(basis))
+    served: list[list[int]] = []
+    for side in (wide, narrow):
+        columns = independent((*side.low, *side.served))
+        met = (image(columns, k) for k in kernel([image(place, c) >> within for c in columns]))
+        inner = (inside.solve(v ^ image(low, image(place, v))) or 0 for v in met)
+        served.append(independent(vector >> more for vector in inner))
+    rest = dims - width - more
+    most = max(0, (LINE_BYTES // unit).bit_length() - 1 - width - more)
+    first, second = (vectors[:most] for vectors in served)
+    segment = common_complement(first, second, rest)[: max(0, rest - most)]
+    span = Span(segment)
+    banks = [v for v in (*served[0], *served[1], *units[:rest]) if span.add(v)]
+    lifted = (image(basis[more:], vector) for vector in (*banks, *segment))
+    return inverted([*low, *basis[:more], *lifted])
+
+
+def passes_of(addresses: Sequence[int], element: int) -> int:
+    """Passes over the banks for lanes whose vectors span such addresses, in elements of so many
+    bytes. Lanes that want one word share it.
+    """
+    scaled = [address * element for address in addresses]
+    words = independent(address // 4 for address in scaled)
+    return 1 << len(kernel([word % (LINE_BYTES // 4) for word in words]))

@@ -1,0 +1,332 @@
+"""Conversions through shared memory: store, wait, load, without bank conflicts.
+
+The tile is stored to scratch memory and loaded from there. `shared_plan` chooses the instructions
+of both sides (plain accesses of up to 16 bytes, `stmatrix`, `ldmatrix`), and where each point
+stands, so that no bank is met twice (see `banks`), as few warps as can be wait for each other (see
+`sync`), and the whole costs least.
+
+>>> from fragir.layout.planning.registers import Registers
+>>> rows = Registers((1, 2, 64), (4, 8, 16, 32, 128))
+>>> cols = Registers((128, 64, 32), (16, 8, 4, 2, 1))
+>>> plan = shared_plan(rows, cols, 32)
+>>> plan.counts
+{'st.64': 4, 'ld.64': 4, 'bar.warp.sync': 1}
+>>> plan.passes, plan.scratch, plan.stores[1].address
+((8, 8), 1024, Linear(start=192, lane=(8, 16, 32, 64, 512), warp=()))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from fragir.layout.f2 import Span, image
+from fragir.layout.planning.access import (
+    SharedAccess,
+    SharedSide,
+    Way,
+    common_order,
+    registers_beside,
+    ways,
+)
+from fragir.layout.planning.banks import address_columns, passes_of
+from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
+from fragir.layout.planning.gather import Byte, gathered
+from fragir.layout.planning.program import Linear, Program
+from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.sync import Exchange, Meeting, exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Two ways with an address map that suits both; `passes` of store and load."""
+
+    store: Way
+    load: Way
+    address: tuple[int, ...]
+    passes: tuple[int, int]
+    cost: float
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    """A conversion through shared memory.
+
+    A thread makes the words that `before` says, stores them, waits (`meeting`), loads, and makes
+    its fragment as `after` says. With more than one of `rounds` this happens in turns on the same
+    memory: `turns` has the stores and the loads of each, with a second wait between turns.
+    `scratch` is in bytes, for all groups of warps together; addresses know the group. `passes` are
+    what the stores and the loads of one warp take.
+    """
+
+    source: Registers
+    target: Registers
+    bits: int
+    meeting: Meeting
+    scratch: int
+    rounds: int
+    passes: tuple[int, int]
+    costs: Costs
+    moved: Exchange = field(repr=False)
+    choice: Choice = field(repr=False)
+
+    @property
+    def stores(self) -> tuple[SharedAccess, ...]:
+        """What every thread stores, of all rounds."""
+        return self._stored[1]
+
+    @property
+    def before(self) -> Program:
+        """The words that are stored, of the fragment's words."""
+        return self._stored[0]
+
+    @property
+    def loads(self) -> tuple[SharedAccess, ...]:
+        """What every thread loads, of all rounds."""
+        return self._loaded[1]
+
+    @property
+    def after(self) -> Program:
+        """The target's fragment of the words loaded; its inputs are numbered as loads say."""
+        return self._loaded[0]
+
+    @property
+    def turns(self) -> tuple[tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]], ...]:
+        """The stores and the loads of each round."""
+        sides: list[list[tuple[SharedAccess, ...]]] = []
+        for accesses in (self.stores, self.loads):
+            each = len(accesses) // self.rounds
+            sides.append([accesses[i : i + each] for i in range(0, len(accesses), each)])
+        return tuple(zip(*sides, strict=True))
+
+    @cached_property
+    def cost(self) -> float:
+        """The price of one warp's conversion, in half cycles."""
+        costs = self.costs
+        permutes = len(self.before.steps) + len(self.after.steps)
+        issued = permutes + len(self.stores) + len(self.loads)
+        waits = 2 * self.rounds - 1
+        return (
+            sum(self.passes) * costs.wavefront
+            + permutes * costs.move
+            + issued * costs.issue
+            + 2 * costs.formula
+            + waits * costs.barrier(self.meeting.reach)
+        )
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Instructions of one thread by name; lane formulas are not among them."""
+        found: dict[str, int] = {}
+        for name in (access.name for access in self.stores + self.loads):
+            found[name] = found.get(name, 0) + 1
+        permutes = len(self.before.steps) + len(self.after.steps)
+        if permutes:
+            found["prmt"] = permutes
+        barrier = "bar.warp.sync" if self.meeting.reach == "warp" else "bar.sync"
+        return {**found, barrier: 2 * self.rounds - 1}
+
+    @cached_property
+    def _stored(self) -> tuple[Program, tuple[SharedAccess, ...]]:
+        side, way = self.moved.source, self.choice.store
+        kind = "stmatrix" if way.matrices else "st"
+        accesses, held = _accesses(self, side, way)
+        count = _words(len(self.source.element), self.bits)
+        bytes_: list[list[Byte | None]] = [
+            _padded([byte for slot in word for byte in _bytes(slot, side)]) for word in held
+        ]
+        before = gathered(count, bytes_)
+        numbers = iter(before.outputs)
+        return before, tuple(
+            SharedAccess(
+                kind,
+                way.size,
+                tuple(next(numbers) for _ in range(words)),
+                address,
+                way.matrices,
+                way.trans,
+            )
+            for address, words in accesses
+        )
+
+    @cached_property
+    def _loaded(self) -> tuple[Program, tuple[SharedAccess, ...]]:
+        side, way = self.moved.target, self.choice.load
+        kind = "ldmatrix" if way.matrices else "ld"
+        accesses, held = _accesses(self, side, way)
+        where: dict[int, list[Byte]] = {}
+        for number, word in enumerate(held):
+            for place, slot in enumerate(word):
+                first = place * side.unit
+                where[slot] = [(number, first + byte) for byte in range(side.unit)]
+        elements = _elements(self.target.element, self.bits)
+        per = 1 << side.inside
+        after = gathered(
+            len(held),
+            (
+                _padded([byte for slot in elements[i : i + per] for byte in where[slot]])
+                for i in range(0, len(elements), per)
+            ),
+        )
+        numbers = iter(range(len(held)))
+        return after, tuple(
+            SharedAccess(
+                kind,
+                way.size,
+                tuple(next(numbers) for _ in range(words)),
+                address,
+                way.matrices,
+                way.trans,
+            )
+            for address, words in accesses
+        )
+
+
+@lru_cache(maxsize=512)
+def shared_plan(
+    source: Registers,
+    target: Registers,
+    bits: int,
+    features: Features = FEATURES,
+    costs: Costs = COSTS,
+) -> SharedPlan:
+    """The cheapest conversion of elements of `bits` (8, 16, 32 or 64) through shared memory.
+
+    LayoutError where the target has points that the source lacks.
+    """
+    moved = exchange(source, target, bits)
+    choice = _cheapest(moved, features, costs)
+    scratch = (moved.source.unit << moved.dims) * moved.meeting.groups
+    return SharedPlan(
+        source, target, bits, moved.meeting, scratch, 1, choice.passes, costs, moved, choice
+    )
+
+
+def _cheapest(moved: Exchange, features: Features, costs: Costs) -> Choice:
+    """The cheapest two ways; those that cannot be cheaper than what is found are not tried."""
+    source, target = moved.source, moved.target
+    orders = common_order(source, target)
+    stores = ways(source, target, features.stmatrix, orders[0])
+    loads = ways(target, source, features.ldmatrix, orders[1])
+
+    def least(way: Way) -> float:
+        work = way.permutes * (costs.move + costs.issue) + way.count * costs.issue
+        return work + way.passes * costs.wavefront
+
+    firsts = [(least(way), i, way) for i, way in enumerate(stores)]
+    seconds = [(least(way), i, way) for i, way in enumerate(loads)]
+    pairs = sorted((a[0] + b[0], a[1], b[1]) for a in firsts for b in seconds)
+    best: Choice | None = None
+    for hoped, i, j in pairs:
+        if best is not None and best.cost <= hoped:
+            break
+        choice = _mapped(moved, stores[i], loads[j], hoped, costs)
+        if choice is not None and (best is None or choice.cost < best.cost):
+            best = choice
+    assert best is not None, "single elements always work"
+    return best
+
+
+def _mapped(moved: Exchange, store: Way, load: Way, hoped: float, costs: Costs) -> Choice | None:
+    """Two ways with their addresses; None where they hold other points together."""
+    unit = moved.source.unit
+    wide, narrow = store.reach, load.reach
+    if len(wide.low) < len(narrow.low):
+        wide, narrow = narrow, wide
+    if wide.low[: len(narrow.low)] != narrow.low:
+        return None
+    address = address_columns(wide, narrow, moved.dims, unit)
+    if address is None:
+        return None
+    lost = [
+        passes_of([image(address, c) for c in (*way.reach.low, *way.reach.served)], unit)
+        for way in (store, load)
+    ]
+    passes = store.passes * lost[0], load.passes * lost[1]
+    more = sum(passes) - store.passes - load.passes
+    return Choice(store, load, tuple(address), passes, hoped + more * costs.wavefront)
+
+
+def _accesses(
+    plan: SharedPlan, side: SharedSide, way: Way
+) -> tuple[list[tuple[Linear, int]], list[tuple[int, ...]]]:
+    """A side's accesses as addresses with their numbers of words; the slots of all words."""
+    address = plan.choice.address
+    unit = side.unit
+
+    def bytes_(column: int) -> int:
+        return image(address, column) * unit
+
+    size = unit << plan.moved.dims
+    group = plan.meeting.number.warp
+    warp = tuple(
+        bytes_(column) | number * size for column, number in zip(side.warp, group, strict=True)
+    )
+    slots = Span()
+    for column, slot in zip(side.element, side.slots, strict=True):
+        slots.add(column, slot)
+    if way.matrices:
+        return _matrix_accesses(side, way, slots, bytes_, warp)
+    lane = tuple(map(bytes_, side.lane))
+    held = _sums([(bytes_(c), s) for c, s in zip(side.element, side.slots, strict=True)])
+    held.sort()
+    width, per = 1 << len(way.reach.low), 1 << side.inside
+    accesses: list[tuple[Linear, int]] = []
+    words: list[tuple[int, ...]] = []
+    for first in range(0, len(held), width):
+        vector = [slot for _, slot in held[first : first + width]]
+        chunks = [tuple(vector[i : i + per]) for i in range(0, width, per)]
+        words += chunks
+        accesses.append((Linear(held[first][0], lane, warp), len(chunks)))
+    return accesses, words
+
+
+def _matrix_accesses(
+    side: SharedSide, way: Way, slots: Span, bytes_: Callable[[int], int], warp: tuple[int, ...]
+) -> tuple[list[tuple[Linear, int]], list[tuple[int, ...]]]:
+    rest = registers_beside(way, side)
+    together = way.matrices.bit_length() - 1
+    lane = tuple(map(bytes_, (*way.rows, *rest[:together]))) + (0,) * (2 - together)
+    inside = [slot for _, slot in _sums([(0, slots.solve(c) or 0) for c in way.word])]
+    words = _sums([(bytes_(c), slots.solve(c) or 0) for c in rest])
+    accesses = [(Linear(start, lane, warp), way.matrices) for start, _ in words[:: way.matrices]]
+    return accesses, [tuple(slot ^ part for part in inside) for _, slot in words]
+
+
+def _sums(columns: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The sums of all sets of pairs, the first pair's bit the lowest of the index."""
+    found = [(0, 0)]
+    for a, b in columns:
+        found += [(x ^ a, y ^ b) for x, y in found]
+    return found
+
+
+def _bytes(slot: int, side: SharedSide) -> list[Byte]:
+    """The bytes of an element of a fragment."""
+    place = (slot & ((1 << side.inside) - 1)) * side.unit
+    return [(slot >> side.inside, place + byte) for byte in range(side.unit)]
+
+
+def _padded(bytes_: list[Byte]) -> list[Byte | None]:
+    return [*bytes_, *[None] * (4 - len(bytes_))]
+
+
+def _elements(element: Sequence[int], bits: int) -> list[int]:
+    """For every element of a fragment the first one that holds the same point."""
+    columns = [column << 1 for column in element] if bits == 64 else list(element)
+    if bits == 64:
+        columns.insert(0, 1)
+    span, found = Span(), [0]
+    for index, column in enumerate(columns):
+        same = span.solve(column)
+        if same is None:
+            same = 1 << index
+            span.add(column, same)
+        found += [slot ^ same for slot in found]
+    return found
+
+
+def _words(element_bits: int, bits: int) -> int:
+    """32-bit words of a fragment."""
+    return max(1, (bits << element_bits) // 32)

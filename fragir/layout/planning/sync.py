@@ -1,0 +1,140 @@
+"""Which warps exchange data through shared memory, and so must wait for each other.
+
+A warp needs the points of its target that its own registers do not hold from other warps. Modulo
+what one warp holds (registers and lanes), those are combinations of the source's warp columns: the
+warp bits of these combinations span a space U, the least that works. Warps that differ by a vector
+of U form a group: it shares scratch memory of its own and one barrier. With U = 0 a warp is alone,
+and waits for its own lanes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fragir.layout.f2 import Span, image
+from fragir.layout.modes import LayoutError
+from fragir.layout.planning.access import SharedSide
+from fragir.layout.planning.program import Linear
+from fragir.layout.planning.registers import Registers
+
+Reaches = Literal["warp", "group", "block"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """The warps that exchange data.
+
+    `warps` wait together; `number` says which of the `groups` of so many a warp belongs to.
+    """
+
+    warps: int
+    groups: int
+    number: Linear
+
+    @property
+    def reach(self) -> Reaches:
+        """Who waits for whom."""
+        return "warp" if self.warps == 1 else "block" if self.groups == 1 else "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Two layouts in coordinates of what one group of warps holds (`dims` bits)."""
+
+    source: SharedSide
+    target: SharedSide
+    dims: int
+    meeting: Meeting
+    copies: int
+    """Lane bits (a mask) that must be zero in the lanes that store; the others hold the same."""
+
+
+def exchange(source: Registers, target: Registers, bits: int) -> Exchange:
+    """What moves between which warps. LayoutError where the target has points the source lacks."""
+    if bits == 64:  # a value is two words: one more register, which both sides keep
+        source, target = _halved(source), _halved(target)
+        bits = 32
+    unit, inside = bits // 8, {8: 2, 16: 1}.get(bits, 0)
+    count = max(len(source.warp), len(target.warp))
+    warps = [side.warp + (0,) * (count - len(side.warp)) for side in (source, target)]
+    together = _together(source, target, warps)
+    # the warp of each group whose number the group has, and where the group's points start
+    first = [together.rest(1 << k) for k in range(count)]
+    start = [image(warps[0], warp) for warp in first]
+    own = [image(warps[0], warp ^ 1 << k) for k, warp in enumerate(first)]
+    theirs = [column ^ begin for column, begin in zip(warps[1], start, strict=True)]
+    element, slots = _needed(source)
+    places = Span()
+    for column in sorted({*element, *source.lane, *own} - {0}):
+        places.add(column, 1 << len(places))
+
+    def placed(columns: Sequence[int]) -> tuple[int, ...]:
+        found = [places.solve(column) for column in columns]
+        if None in found:
+            raise LayoutError("The target has points of the tile that the source has not.")
+        return tuple(place for place in found if place is not None)
+
+    span = Span()
+    kept = [(c, 1 << i) for i, c in enumerate(target.element) if span.add(c)]
+    return Exchange(
+        SharedSide(placed(element), slots, placed(source.lane), placed(own), inside, unit),
+        SharedSide(
+            placed([column for column, _ in kept]),
+            tuple(slot for _, slot in kept),
+            placed(target.lane),
+            placed(theirs),
+            inside,
+            unit,
+        ),
+        len(places),
+        _meeting(together, first),
+        _copies(source.lane),
+    )
+
+
+def _halved(side: Registers) -> Registers:
+    element, lane, warp = (
+        tuple(column << 1 for column in columns) for columns in (side.element, side.lane, side.warp)
+    )
+    return Registers((1, *element), lane, warp)
+
+
+def _together(source: Registers, target: Registers, warps: Sequence[Sequence[int]]) -> Span:
+    """The space U of warp numbers; see above."""
+    held = Span()
+    for column in source.element + source.lane:
+        held.add(column)
+    for k, column in enumerate(warps[0]):
+        held.add(column, 1 << k)
+    needed = target.element + target.lane
+    needed += tuple(a ^ b for a, b in zip(*warps, strict=True))
+    others = [held.solve(column) for column in needed]
+    if None in others:
+        raise LayoutError("The target has points of the tile that the source has not.")
+    return Span(warp for warp in others if warp)
+
+
+def _needed(source: Registers) -> tuple[list[int], tuple[int, ...]]:
+    """The registers worth storing: those whose points no other register and no lane has."""
+    span = Span(source.lane)
+    kept = [(c, 1 << i) for i, c in enumerate(source.element) if span.add(c)]
+    return [column for column, _ in kept], tuple(slot for _, slot in kept)
+
+
+def _copies(lane: Sequence[int]) -> int:
+    """Lane bits whose columns others make: the highest ones, of which half warps are free."""
+    span, mask = Span(), 0
+    for k, column in enumerate(lane):
+        if not span.add(column):
+            mask |= 1 << k
+    return mask
+
+
+def _meeting(together: Span, first: Sequence[int]) -> Meeting:
+    numbers = Span()
+    for warp in sorted(set(first) - {0}):
+        numbers.add(warp, 1 << len(numbers))
+    number = Linear(0, (), tuple(numbers.solve(warp) or 0 for warp in first))
+    return Meeting(1 << len(together), 1 << len(numbers), number)
