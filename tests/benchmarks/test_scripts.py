@@ -7,13 +7,17 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from fragir.errors import FragirError
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
     "compile": {"product", "compiler", "cpu_min", "wall_median", "ratio"},
     "statements": {"statements", "instructions", "in_loops", "registers", "spills"},
+    "conversions": {"case", "bits", "fragir_data", "fragir_all", "fragir_ptx_sha256"},
     "emulator": {"size", "cpu", "mma_rate", "lane_rate", "error"},
     "ptx_reader": {"file", "bytes", "cold", "warm", "lark", "write"},
 }
@@ -57,13 +61,18 @@ def test_compile_counts_its_stages() -> None:
     assert 0 < total <= report["tables"][0]["rows"][0]["wall_min"]
 
 
-def test_statements_are_counted() -> None:
-    """Against a count by hand: 3 directives, 6 instructions, of which 3 in the loop."""
+def script(name: str) -> Any:
+    """A benchmark as a module."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
-        counts = import_module("statements").counts
+        return import_module(name)
     finally:
         sys.path.pop(0)
+
+
+def test_statements_are_counted() -> None:
+    """Against a count by hand: 3 directives, 6 instructions, of which 3 in the loop."""
+    counts = script("statements").counts
     text = """
 .version 7.0
 .target sm_80
@@ -94,3 +103,54 @@ def test_a_page_without_its_markers_is_refused(tmp_path: Path) -> None:
     assert found.returncode == 1
     assert "<!-- ptx-reader -->" in found.stderr
     assert page.read_text() == "nothing here\n"
+
+
+SASS = """
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+        /*0010*/                   LDG.E.STRONG.SYS R16, desc[UR6][R2.64] ;
+        /*0020*/              @!P0 SEL R12, R4, R5.reuse, !P0 ;
+        /*0030*/                   SEL R12, R12, 0x3276, !P0 ;
+        /*0040*/                   FSEL R4, R4, R5, P0 ;
+        /*0050*/                   SHFL.IDX PT, R12, R12, R14, 0x1f ;
+        /*0060*/                   STSM.16.MT88.4 [R20+UR4], R16 ;
+        /*0070*/                   STS.U8 [R0+UR4+0x800], R12 ;
+        /*0080*/                   NOP ;
+        /*0090*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*00a0*/                   LDSM.16.M88 R12, [R21+UR4] ;
+        /*00b0*/                   LDS.128 R16, [R22+UR4] ;
+        /*00c0*/                   STG.E.STRONG.SYS desc[UR6][R2.64], R12 ;
+        /*00d0*/                   EXIT ;
+        /*00e0*/                   BRA `(.L_x_0);
+        /*00f0*/                   NOP;
+"""
+
+
+def test_machine_instructions_are_counted() -> None:
+    """Against a count by hand: the select of a number is no data, padding is no barrier."""
+    conversions = script("conversions")
+    found = conversions.difference(conversions.counted(SASS), conversions.Counts(other=2))
+    assert found == {
+        **{"SHFL": 1, "SEL": 2, "PRMT": 0, "MOVM": 0, "STS": 1, "LDS": 1, "STSM": 1, "LDSM": 1},
+        **{"data": 7, "sync": 2, "other": 1, "all": 10, "bytes": 16 + 1 + 4 + 16},
+    }
+    assert conversions.shown(found) == "1 SHFL, 2 SEL, 1 STS, 1 LDS, 1 STSM, 1 LDSM"
+    with pytest.raises(FragirError, match="branches"):
+        conversions.counted("\n/*0000*/ BRA `(.L_x_1);" + SASS)
+
+
+def test_conversions_are_compared() -> None:
+    conversions = script("conversions")
+    rows = [
+        conversions.compared(
+            {"case": name, "fragir_all": 9, "triton_all": 9 - more, "fragir_data": 4}
+            | ({"triton_data": 6} if name != "c" else {"triton_data": 4})
+        )
+        for name, more in (("a", -3), ("b", 2), ("c", 0))
+    ]
+    rows.append(conversions.compared({"case": "d", "fragir_text": "refused", "triton_all": 3}))
+    every, data = conversions.verdicts(rows)
+    assert [every[key] for key in ("fewer", "equal", "more", "where")] == [1, 1, 1, ["b"]]
+    assert [data[key] for key in ("fewer", "equal", "more", "where")] == [2, 1, 0, []]
+    summary, listing = conversions.tables(rows, "sm_90a", True)
+    assert summary.note == "More: b."
+    assert "| a |  | 4 |  |  | 9 |  | 6 |  |  | 12 | -3 |" in listing.markdown()
