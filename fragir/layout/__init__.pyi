@@ -34,6 +34,7 @@ from .modes import Axis as Axis
 from .modes import Condition as Condition
 from .modes import LayoutError as LayoutError
 from .modes import Mode as Mode
+from .modes import XorMode as XorMode
 from .modes import axis as axis
 from .parts import Part as Part
 from .parts import restrict as restrict

@@ -89,9 +89,27 @@ lane [4:(0,1) 8:(1,0)]
 >>> long == long.simplified(), long.equivalent(long.simplified())
 (False, True)
 
-Limits: strides are not negative, and a layout is a sum of digits times strides, without exclusive
-or. Swizzled shared memory is a layout followed by a `Swizzle` (`fragir.layout.shared`), maps over
-bits are `fragir.layout.linear`. What cannot be said as a layout is an error that names the mode.
+Exclusive or
+------------
+A mode `size:^column` of 2^k values flips bits: bit i of its digit those of column << i. The point
+is (offset + sum of the added digits) ^ (columns of the others). So every map that is linear over
+bits is a layout, and swizzled shared memory too; here the 128-byte swizzle of TMA:
+
+>>> swizzled = Layout.parse("row [8:^144] col [64:2] dims (byte)")
+>>> swizzled(row=3, col=8) == (3 * 128 + (16 ^ 3 * 16),)
+True
+
+A function has many such texts, but one simplified form, with as much added as can be:
+
+>>> other = Layout.parse("row [2:144 4:^288] col [8:2 8:^16] dims (byte)")
+>>> print(other.simplified())
+row [8:^144] col [64:2] dims (byte)
+
+A mode that is exclusive-ored is an `XorMode`, which has no `stride`: what only knows sums refuses
+it by name. What all else computes with is the layout's `kernel` (`fragir.layout.exclusive`).
+
+Limits: strides are not negative, and xored digits are bits, so their sizes are powers of two. What
+cannot be said as a layout is an error that names the mode.
 """
 
 from __future__ import annotations
@@ -100,7 +118,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from fragir.layout.modes import (
     DEFAULT_DIMS,
@@ -111,19 +129,29 @@ from fragir.layout.modes import (
     check_parts,
     coalesced,
     default_dims,
+    flip,
+    needed,
 )
-from fragir.layout.slots import all_hold, covers_box, each_slot, slot_array
+from fragir.layout.slots import (
+    Nested,
+    all_hold,
+    copies,
+    covers_box,
+    each_slot,
+    nested,
+    slot_array,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Nested: TypeAlias = "list[Nested] | Point | None"
+    from fragir.layout.exclusive import LayoutKernel
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A map from hardware coordinates to matrix coordinates; the module's docstring explains it.
+    """A map from hardware coordinates to matrix coordinates, as explained above.
 
     `axes` keep the order they are given in. An empty `offset` means zeros. `where` limits which
     slots hold anything; all its conditions must hold. Raises LayoutError for a malformed layout.
@@ -133,9 +161,12 @@ class Layout:
     dims: tuple[str, ...] = DEFAULT_DIMS[2]
     offset: Point = ()
     where: tuple[Condition, ...] = ()
+    exclusive: ClassVar[bool] = False
+    """Whether a mode is combined by exclusive or."""
 
     def __post_init__(self) -> None:
-        check_parts(self.axes, self.dims, self.offset, self.where)
+        if check_parts(self.axes, self.dims, self.offset, self.where):
+            object.__setattr__(self, "exclusive", True)
         if self.offset and not any(self.offset):
             object.__setattr__(self, "offset", ())
 
@@ -173,11 +204,20 @@ class Layout:
         return self.axis(axis).size
 
     @cached_property
+    def kernel(self) -> LayoutKernel:
+        """Its bits that are linear, with their columns, and the digits that must be added."""
+        from fragir.layout.exclusive import kernel_of
+
+        return kernel_of(self.axes, self.origin)
+
+    @cached_property
     def shape(self) -> Point:
         """Per dimension one more than the largest coordinate, the offset included.
 
         The predicate is not considered.
         """
+        if self.exclusive:
+            return tuple(most + 1 for most in self.kernel.bounds[1])
         shape = [start + 1 for start in self.origin]
         for axis in self.axes:
             for mode in axis.modes:
@@ -198,6 +238,7 @@ class Layout:
             if name not in names:
                 self.axis(name)
         point = list(self.origin)
+        flips = [0] * len(point) if self.exclusive else None
         for axis in self.axes:
             rest = coordinate = coordinates.get(axis.name, -1)
             if axis.name not in coordinates:
@@ -206,7 +247,9 @@ class Layout:
                 continue
             for mode in axis.modes:
                 rest, digit = divmod(rest, mode.size)
-                if digit:
+                if digit and flips is not None and mode.xor:
+                    flip(flips, digit, mode.step)
+                elif digit:
                     for dim, stride in enumerate(mode.stride):
                         point[dim] += digit * stride
             if rest:
@@ -216,6 +259,8 @@ class Layout:
         for condition in self.where:
             if not condition(coordinates.get(condition.axis, 0)):
                 return None
+        if flips is not None:
+            return tuple(p ^ f for p, f in zip(point, flips, strict=True))
         return tuple(point)
 
     def slots(self) -> Iterator[tuple[Point, Point | None]]:
@@ -231,14 +276,7 @@ class Layout:
         >>> Layout.parse("lane [2:(1,0)] element [2:(0,1)]").table()
         [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
         """
-        points = (point for _, point in self.slots())
-
-        def nest(axes: tuple[Axis, ...]) -> Nested:
-            if not axes:
-                return next(points)
-            return [nest(axes[1:]) for _ in range(axes[0].size)]
-
-        return nest(self.axes)
+        return nested((point for _, point in self.slots()), tuple(self.sizes.values()))
 
     def array(self) -> NDArray[np.int64]:
         """The table as an array of shape (sizes of the axes..., rank); -1 where nothing is held."""
@@ -263,8 +301,10 @@ class Layout:
         """Whether every slot holds something and every point of the tile is held exactly once.
 
         The tile is `shape` from the coordinate zero, or, if no shape is given, what lies between
-        the layout's offset and its `shape`.
+        the layout's offset (its least coordinates, under exclusive or) and its `shape`.
         """
+        if self.exclusive:
+            return all_hold(self.axes, self.where) and self.kernel.covers(shape)
         start = self.origin if shape is None else (0,) * self.rank
         end = self.shape if shape is None else shape
         extents = [e - s for s, e in zip(start, end, strict=True)]
@@ -277,28 +317,14 @@ class Layout:
 
         Raises LayoutError if elements differ in this, naming two of them.
         """
-        counts = {len(slots): point for point, slots in self.holders.items()}
-        if len(counts) > 1:
-            (few, a), (many, b) = min(counts.items()), max(counts.items())
-            raise LayoutError(f"Element {a} is held {few} times, but element {b} {many} times.")
-        return next(iter(counts), 0)
+        return copies(self.holders)
 
     # Writing the same function differently
 
     def simplified(self) -> Layout:
         """The shortest layout that is the same function; the axes and their order stay."""
-        axes = tuple(Axis(a.name, coalesced(a.modes)) for a in self.axes)
-        where = tuple(
-            sorted(
-                {
-                    condition
-                    for condition in self.where
-                    if not all(map(condition, range(self.size(condition.axis))))
-                },
-                key=str,
-            )
-        )
-        return Layout(axes, self.dims, self.offset, where)
+        axes = self._canonical
+        return Layout(axes, self.dims, self.offset, needed(self.where, self.sizes))
 
     def equivalent(self, other: Layout) -> bool:
         """Whether both are the same function. Axes of size one and the order of axes do not count.
@@ -317,10 +343,15 @@ class Layout:
         names = tuple(mine)
         return self._function(names) == other._function(names)
 
+    @property
+    def _canonical(self) -> tuple[Axis, ...]:
+        if self.exclusive:
+            return self.kernel.canonical(self.axes)
+        return tuple(Axis(a.name, coalesced(a.modes)) for a in self.axes)
+
     @cached_property
     def _essence(self) -> dict[str, Axis]:
-        axes = (Axis(a.name, coalesced(a.modes)) for a in self.axes)
-        return {axis.name: axis for axis in axes if axis.modes}
+        return {axis.name: axis for axis in self._canonical if axis.modes}
 
     def _function(self, names: tuple[str, ...]) -> dict[Point, Point | None]:
         at = [self.names.index(name) for name in names]
@@ -382,6 +413,6 @@ def layout(
 ) -> Layout:
     """A layout from its axes; without `dims` the number of strides decides as in `Layout.parse`."""
     if dims is None:
-        rank = next((len(m.stride) for a in axes for m in a.modes), len(offset) or 2)
+        rank = next((len(m.step) for a in axes for m in a.modes), len(offset) or 2)
         dims = default_dims(rank)
     return Layout(axes, dims, offset, tuple(where))

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Never, TypeAlias, cast
 
 from fragir.errors import FragirError
 
@@ -37,11 +37,77 @@ class Mode:
 
     size: int
     stride: Point
+    xor: ClassVar[bool] = False  # whether the digit is exclusive-ored: then it is an XorMode
+
+    @property
+    def step(self) -> Point:
+        """The stride, or the column of an `XorMode`: where the digit 1 moves the point."""
+        return self.stride
+
+    def moving(self, size: int, step: Point) -> Mode:
+        """A digit of the same kind, added or exclusive-ored, with another size and step."""
+        return Mode(size, step)
 
     def __str__(self) -> str:
-        if len(self.stride) == 1:
-            return f"{self.size}:{self.stride[0]}"
-        return f"{self.size}:({','.join(map(str, self.stride))})"
+        return _mode_text(self.size, "", self.stride)
+
+
+class XorMode(Mode):
+    """A digit of `size` = 2^k values whose bit i is exclusive-ored: point ^= column << i.
+
+    It has no stride: asking for one is a LayoutError, so that what knows sums only fails instead
+    of giving a wrong layout.
+    """
+
+    __slots__ = ("column",)
+    xor: ClassVar[bool] = True
+    column: Point
+
+    def __init__(self, size: int, column: Point) -> None:
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "column", column)
+
+    @property
+    def step(self) -> Point:
+        """The column: where the digit 1 moves the point."""
+        return self.column
+
+    def moving(self, size: int, step: Point) -> XorMode:
+        """A digit of the same kind with another size and column."""
+        return XorMode(size, step)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Never:  # of a slot that is never set: stride
+            if name != "stride":
+                raise AttributeError(f"XorMode has no attribute {name}")
+            raise LayoutError(
+                f"Mode {self} is combined by exclusive or and has no stride; what was asked is "
+                "only done with modes that are added."
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, XorMode) and self.size == other.size and self.column == other.column
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.size, self.column, True))
+
+    def __repr__(self) -> str:
+        return f"XorMode(size={self.size!r}, column={self.column!r})"
+
+    def __str__(self) -> str:
+        return _mode_text(self.size, "^", self.column)
+
+    def __reduce__(self) -> tuple[type[XorMode], tuple[int, Point]]:
+        return XorMode, (self.size, self.column)
+
+
+def _mode_text(size: int, kind: str, step: Point) -> str:
+    if len(step) == 1:
+        return f"{size}:{kind}{step[0]}"
+    return f"{size}:{kind}({','.join(map(str, step))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +168,20 @@ class Condition:
         return f"{self.axis}/{self.divisor}%{self.modulus}=={self.value}"
 
 
-def axis(name: str, *modes: tuple[int, Point]) -> Axis:
-    """An axis from (size, strides) pairs: `axis("lane", (4, (0, 2)), (8, (1, 0)))`."""
-    return Axis(name, tuple(Mode(size, stride) for size, stride in modes))
+def flip(point: list[int], digit: int, column: Point) -> None:
+    """Exclusive or of a point with a digit's columns, in place."""
+    bit = 0
+    while digit:
+        if digit & 1:
+            for dim, step in enumerate(column):
+                point[dim] ^= step << bit
+        digit >>= 1
+        bit += 1
+
+
+def axis(name: str, *modes: tuple[int, Point] | Mode) -> Axis:
+    """An axis from modes or (size, strides) pairs: `axis("lane", (4, (0, 2)), (8, (1, 0)))`."""
+    return Axis(name, tuple(mode if isinstance(mode, Mode) else Mode(*mode) for mode in modes))
 
 
 def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
@@ -113,13 +190,32 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
     for mode in modes:
         if mode.size == 1:
             continue
+        if mode.xor and not any(mode.step):
+            mode = Mode(mode.size, mode.step)  # a digit that moves nothing is written in one way
         if merged:
             last = merged[-1]
+            if mode.xor or last.xor:
+                if not _runs_on(last, mode):
+                    merged.append(mode)
+                else:
+                    merged[-1] = last.moving(last.size * mode.size, last.step)
+                continue
             if all(s * last.size == t for s, t in zip(last.stride, mode.stride, strict=True)):
                 merged[-1] = Mode(last.size * mode.size, last.stride)
                 continue
         merged.append(mode)
     return tuple(merged)
+
+
+def _runs_on(last: Mode, mode: Mode) -> bool:
+    """Whether a mode is of the kind of the one before it and begins where that one ends."""
+    return last.xor == mode.xor and tuple(s * last.size for s in last.step) == mode.step
+
+
+def needed(where: Iterable[Condition], sizes: Mapping[str, int]) -> tuple[Condition, ...]:
+    """The conditions that do not always hold, each once, sorted."""
+    refusing = {c for c in where if not all(map(c, range(sizes[c.axis])))}
+    return tuple(sorted(refusing, key=str))
 
 
 def default_dims(rank: int) -> tuple[str, ...]:
@@ -134,8 +230,9 @@ def check_parts(
     dims: tuple[str, ...],
     offset: Point,
     where: tuple[Condition, ...],
-) -> None:
-    """LayoutError unless these are the parts of a layout."""
+) -> bool:
+    """LayoutError unless these are the parts of a layout; whether a mode is exclusive-ored."""
+    exclusive = False
     if not all(isinstance(axis, Axis) for axis in _given(axes)):
         raise LayoutError(f"The axes of a layout are a tuple of Axis, not {axes!r}.")
     rank = len(dims)
@@ -149,12 +246,22 @@ def check_parts(
         for mode in axis.modes:
             if mode.size < 1:
                 raise LayoutError(f"Mode {mode} of axis {axis.name} has no positive size.")
-            if len(mode.stride) != rank:
+            if mode.xor:
+                exclusive = True
+                stride = mode.step
+                if mode.size & (mode.size - 1):
+                    raise LayoutError(
+                        f"Mode {mode} of axis {axis.name} is exclusive-ored bit by bit; its size "
+                        "must be a power of two."
+                    )
+            else:
+                stride = mode.stride
+            if len(stride) != rank:
                 raise LayoutError(
-                    f"Mode {mode} of axis {axis.name} has {len(mode.stride)} strides, but the "
+                    f"Mode {mode} of axis {axis.name} has {len(stride)} strides, but the "
                     f"layout has the {rank} dimensions {', '.join(dims)}."
                 )
-            if min(mode.stride, default=0) < 0:
+            if stride and min(stride) < 0:
                 raise LayoutError(f"Mode {mode} of axis {axis.name} has a negative stride.")
     if offset:
         if len(offset) != rank or min(offset) < 0:
@@ -164,6 +271,7 @@ def check_parts(
             raise LayoutError(f"Condition {condition} names no axis of the layout.")
         if condition.divisor < 1 or not 0 <= condition.value < condition.modulus:
             raise LayoutError(f"Condition {condition} can never hold.")
+    return exclusive
 
 
 def _given(value: object) -> tuple[object, ...]:

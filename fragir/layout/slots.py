@@ -6,15 +6,18 @@ A slot is one coordinate for each axis. The functions take a layout's parts: its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from fragir.layout.modes import LARGEST_TABLE, Axis, Condition, LayoutError, Point
+from fragir.layout.f2 import xor
+from fragir.layout.modes import LARGEST_TABLE, Axis, Condition, LayoutError, Mode, Point
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+Nested: TypeAlias = "list[Nested] | Point | None"
 
 
 def check_slots(axes: Sequence[Axis]) -> None:
@@ -31,6 +34,8 @@ def each_slot(
 ) -> Iterator[tuple[Point, Point | None]]:
     """Every slot and what it holds, the last axis fastest; LayoutError beyond `LARGEST_TABLE`."""
     check_slots(axes)
+    if any(mode.xor for axis in axes for mode in axis.modes):
+        return _each_exclusive_slot(axes, origin, where)
     done: list[tuple[Point, Point | None]] = [((), origin)]
     for axis in axes:
         conditions = [c for c in where if c.axis == axis.name]
@@ -46,6 +51,37 @@ def each_slot(
     return iter(done)
 
 
+def _each_exclusive_slot(
+    axes: Sequence[Axis], origin: Point, where: Sequence[Condition]
+) -> Iterator[tuple[Point, Point | None]]:
+    """`each_slot` where modes are exclusive-ored: their columns come after all sums."""
+    rank = len(origin)
+    still = (0,) * rank
+    added = [
+        Axis(a.name, tuple(Mode(m.size, still) if m.xor else m for m in a.modes)) for a in axes
+    ]
+    flips = [_flips(axis, rank) if any(m.xor for m in axis.modes) else None for axis in axes]
+    for slot, point in each_slot(added, origin, where):
+        if point is not None:
+            for table, index in zip(flips, slot, strict=True):
+                if table is not None:
+                    point = xor(point, table[index])
+        yield slot, point
+
+
+def _flips(axis: Axis, rank: int) -> list[Point]:
+    """What the xored digits flip for every coordinate of an axis."""
+    points: list[Point] = [(0,) * rank]
+    for mode in axis.modes:
+        if not mode.xor:
+            points *= mode.size
+            continue
+        for bit in range(mode.size.bit_length() - 1):
+            column = tuple(step << bit for step in mode.step)
+            points += [xor(point, column) for point in points]
+    return points
+
+
 def slot_array(
     axes: Sequence[Axis], origin: Point, where: Sequence[Condition]
 ) -> NDArray[np.int64]:
@@ -53,13 +89,62 @@ def slot_array(
     import numpy as np
 
     check_slots(axes)
-    points, held = np.array(origin, np.int64), np.array(True)
+    rank = len(origin)
+    points: NDArray[np.int64] = np.array(origin, np.int64)
     for axis in axes:
-        conditions = [c for c in where if c.axis == axis.name]
-        steps = np.array(list(axis.points(len(origin))), np.int64).reshape(-1, len(origin))
-        kept = np.array([all(c(i) for c in conditions) for i in range(axis.size)], np.bool_)
-        points, held = points[..., None, :] + steps, held[..., None] & kept
-    return np.where(held[..., None], points, -1)
+        points = points[..., None, :] + _step_array(axis, rank)
+    for number, axis in enumerate(axes):
+        if any(mode.xor for mode in axis.modes):
+            points ^= _flip_array(axis, rank).reshape(
+                axis.size, *[1] * (len(axes) - number - 1), rank
+            )
+    for condition in where:
+        number = next(i for i, axis in enumerate(axes) if axis.name == condition.axis)
+        refused = np.array([not condition(x) for x in range(axes[number].size)], np.bool_)
+        points[(slice(None),) * number + (refused,)] = -1
+    return points
+
+
+def _step_array(axis: Axis, rank: int) -> NDArray[np.int64]:
+    """The sums of added digits for every coordinate of an axis; shape (size, rank)."""
+    import numpy as np
+
+    steps = np.zeros((1, rank), np.int64)
+    for mode in axis.modes:
+        digits = np.arange(mode.size)[:, None, None]
+        stride = np.zeros(rank, np.int64) if mode.xor else np.array(mode.step, np.int64)
+        steps = (digits * stride + steps).reshape(-1, rank)
+    return steps
+
+
+def _flip_array(axis: Axis, rank: int) -> NDArray[np.int64]:
+    """What the xored digits flip for every coordinate of an axis; shape (size, rank)."""
+    import numpy as np
+
+    flips = np.zeros((1, rank), np.int64)
+    for mode in axis.modes:
+        if mode.xor:
+            for bit in range(mode.size.bit_length() - 1):
+                flips = np.concatenate([flips, flips ^ (np.array(mode.step, np.int64) << bit)])
+        else:
+            flips = np.tile(flips, (mode.size, 1))
+    return flips
+
+
+def nested(points: Iterator[Point | None], sizes: Sequence[int]) -> Nested:
+    """What the slots hold, in order, as lists in lists of these lengths."""
+    if not sizes:
+        return next(points)
+    return [nested(points, sizes[1:]) for _ in range(sizes[0])]
+
+
+def copies(holders: Mapping[Point, Sequence[Point]]) -> int:
+    """How many slots hold each point; LayoutError if points differ in this."""
+    counts = {len(slots): point for point, slots in holders.items()}
+    if len(counts) > 1:
+        (few, a), (many, b) = min(counts.items()), max(counts.items())
+        raise LayoutError(f"Element {a} is held {few} times, but element {b} {many} times.")
+    return next(iter(counts), 0)
 
 
 def all_hold(axes: Sequence[Axis], where: Sequence[Condition]) -> bool:

@@ -2,7 +2,7 @@
 
 layout    = axis* ["offset" numbers] ["where" condition ("and" condition)*] ["dims" (names)]
 axis      = name "[" mode* "]"
-mode      = size ":" numbers
+mode      = size ":" ["^"] numbers
 numbers   = n | "(" n ("," n)* ")"
 condition = name ["/" n] "%" n "==" n
 """
@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from fragir.layout.modes import DEFAULT_DIMS, Axis, Condition, LayoutError, Mode, Point
+from fragir.layout.modes import DEFAULT_DIMS, Axis, Condition, LayoutError, Mode, Point, XorMode
 
 _NUMBERS = r"(?:\(\s*\d+(?:\s*,\s*\d+)*\s*\)|\d+)"
-_MODE = re.compile(rf"\s*(\d+)\s*:\s*({_NUMBERS})")
+_MODE = re.compile(rf"\s*(\d+)\s*:\s*(\^\s*)?({_NUMBERS})")
 _AXIS = re.compile(r"\s*([A-Za-z_]\w*)\s*\[")
 _OFFSET = re.compile(rf"\s*offset\s*({_NUMBERS})")
 _DIMS = re.compile(r"\s*dims\s*\(\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*\)")
@@ -82,7 +82,8 @@ def parts_of(text: str) -> Parts:
     while match := take(_AXIS):
         modes: list[Mode] = []
         while mode := take(_MODE):
-            modes.append(Mode(_number(mode[1]), _numbers(mode[2])))
+            kind = XorMode if mode[2] else Mode
+            modes.append(kind(_number(mode[1]), _numbers(mode[3])))
         expect(_CLOSE, "a mode such as 4:(0,2), or ]")
         axes.append(Axis(match[1], tuple(modes)))
     offset: Point = ()
