@@ -49,4 +49,6 @@ from .shared import Swizzle as Swizzle
 from .shared import conflicts as conflicts
 from .shared import swizzle_of as swizzle_of
 from .shared import wavefronts as wavefronts
+from .swizzled import swizzled as swizzled
+from .swizzled import swizzled_elements as swizzled_elements
 from .synthesis import from_function as from_function
