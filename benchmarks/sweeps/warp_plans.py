@@ -1,0 +1,156 @@
+"""Random conversions inside of warps, planned and run lane by lane: every element arrives.
+
+Layouts are random maps over F2: permutations of bits, permutations with some bits added, any
+invertible map, replicated on either side, with warps that move within themselves. The number of
+shuffles is held against what is counted from the tables of both layouts.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fragir.layout.f2 import image, rank
+from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.simulate import filled, simulated, unpacked
+from fragir.layout.planning.warp import WarpPlan, warp_plan
+from fragir.sweeps import Plan, Result, Sweep, Task
+from fragir.sweeps.attempt import attempt
+
+KINDS = ("permutation", "sparse", "full", "replicated")
+BITS = (8, 16, 32, 64)
+
+
+def drawn(
+    rng: random.Random, kind: str, bits: int, most: int = 6
+) -> tuple[Registers, Registers, int]:
+    """Two layouts of one tile with up to `most` bits of elements, such that no warp gives any."""
+    elements, warps = rng.randint(0, most), rng.choice((0, 0, 1, 2))
+    count = elements + 5
+    columns = [1 << bit for bit in range(count + warps)]
+    if kind == "full":
+        columns = _invertible(rng, count + warps)
+    inner, outer = columns[:count], columns[count:]
+    target = list(inner)
+    rng.shuffle(target)
+    target_warps = list(outer)
+    if kind == "full":
+        target = [image(inner, vector) for vector in _invertible(rng, count)]
+    elif kind == "sparse":
+        for _ in range(rng.randint(1, 4)):
+            i, j = rng.sample(range(count), 2)
+            target[i] ^= target[j]
+    if kind in ("sparse", "full"):
+        target_warps = [
+            column ^ (image(inner, rng.getrandbits(count)) if rng.random() < 0.5 else 0)
+            for column in outer
+        ]
+    source = list(inner)
+    if kind == "replicated":
+        lost = sum(1 << bit for bit in rng.sample(range(count), rng.randint(1, 3)))
+        source, target = ([c & ~lost for c in side] for side in (source, target))
+        if rng.random() < 0.5:
+            rng.shuffle(target)
+        if rng.random() < 0.3:  # a copy of other registers
+            target.insert(rng.randint(0, elements), rng.choice(target))
+    first = Registers(tuple(source[:elements]), tuple(source[elements:]), tuple(outer))
+    cut = len(target) - 5
+    return first, Registers(tuple(target[:cut]), tuple(target[cut:]), tuple(target_warps)), bits
+
+
+def _invertible(rng: random.Random, count: int) -> list[int]:
+    while True:
+        columns = [rng.getrandbits(count) for _ in range(count)]
+        if rank(columns) == count:
+            return columns
+
+
+def points(side: Registers) -> list[list[int]]:
+    """The point of every thread's elements."""
+    threads = product(range(1 << len(side.warp)), range(32))
+    return [
+        [
+            image(side.warp, warp) ^ image(side.lane, lane) ^ image(side.element, element)
+            for element in range(1 << len(side.element))
+        ]
+        for warp, lane in threads
+    ]
+
+
+def lost(source: Registers, target: Registers, bits: int, plan: WarpPlan) -> int:
+    """How many of the target's slots do not hold their element after the program has run."""
+    return lost_points(points(source), points(target), bits, plan.program)
+
+
+def lost_points(
+    held: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]], bits: int, program: Any
+) -> int:
+    """The same for tables of points, -1 being nothing."""
+    found = unpacked(simulated(program, filled(held, bits)), bits)
+    expected: NDArray[np.int64] = np.array(wanted, dtype=np.int64).T
+    wrong = np.zeros(expected.shape, dtype=bool)
+    for part in range(found.shape[1]):
+        share = expected >> part * bits & (1 << min(bits, 62)) - 1
+        wrong |= (found[: len(expected), part] != share) & (expected >= 0)
+    return int(wrong.sum())
+
+
+def least_shuffles(source: Registers, target: Registers, bits: int) -> tuple[int, int]:
+    """(words that the busiest lane lacks, lanes that it has to read), from the tables.
+
+    Whatever the program: a shuffle brings a lane one word. The second number holds for one hop.
+    """
+    held, wanted = points(source), points(target)
+    lack = lanes = 0
+    for thread, mine in enumerate(wanted):
+        away = set(mine) - set(held[thread])
+        lack = max(lack, -(-len(away) * bits // 32))
+        warp = thread // 32 * 32
+        lanes = max(lanes, _covering(away, [set(one) for one in held[warp : warp + 32]]))
+    return lack, lanes
+
+
+def _covering(away: set[int], givers: list[set[int]]) -> int:
+    """How many of the lanes hold all that is away; lanes hold the same or nothing in common."""
+    classes = {frozenset(giver & away) for giver in givers if giver & away}
+    return len(classes)
+
+
+def fault(kind: str, bits: int, rng: random.Random) -> None:
+    """Raise where a plan is wrong, or not as short as it says."""
+    source, target, _ = drawn(rng, kind, bits)
+    plan = warp_plan(source, target, bits)
+    assert plan is not None, f"no plan for {source} -> {target}"
+    what = f"{bits} bit, {source} -> {target}: {plan.counts}"
+    assert not lost(source, target, bits, plan), what
+    lack, lanes = least_shuffles(source, target, bits)
+    assert plan.bound == lack, f"{what}: bound {plan.bound}, {lack} counted"
+    moved = plan.counts.get("shfl", 0) + plan.counts.get("movmatrix", 0)
+    assert moved >= lack, f"{what}: {lack} counted"
+    one_hop = plan.counts.get("shfl", 0) if "movmatrix" not in plan.counts else 0
+    assert one_hop <= max(lack, lanes), f"{what}: {lack} words, {lanes} lanes counted"
+
+
+def tasks(plan: Plan) -> Sequence[Any]:
+    return list(product(KINDS, BITS)) * (plan.count or 4)
+
+
+def run(task: Task) -> Result:
+    """A batch of conversions of one kind."""
+    kind, bits = task.what
+    findings: list[str] = []
+    for number in range(task.parameters["batch"]):
+        rng = random.Random(f"{task.seed}/{task.index}/{number}")
+        trial = attempt(partial(fault, kind, bits, rng), seconds=30.0)
+        if trial.finding is not None or trial.error is not None:
+            findings.append(f"conversion {number}: {trial.finding or trial.error}")
+    return {"conversions": task.parameters["batch"], "findings": findings}
+
+
+SWEEP = Sweep(tasks, run, {"batch": 100}, seconds=600.0)

@@ -1,0 +1,400 @@
+"""One hop: words prepared in their lanes, one shuffle each, and taken apart where they arrive.
+
+A target's lane d reads lanes M_LL d + V (`pull`), a share of its words from each. A matrix X from
+lanes to V makes C = M_LL + X invertible; step t in V is the shuffle in which lane d reads lane
+C d + t. The elements of one step are those of N = ker M_LE; a subspace of N with as many elements
+as fit travels in one word, the others take one shuffle each. So the number of shuffles is the
+number of words of a lane, less those that it reads from itself. Which word a step carries is linear
+in step and lane on both sides (`LocalMap`): it is prepared before and taken apart after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from fragir.layout.f2 import Span, image, kernel, rank
+from fragir.layout.planning.building import OWN, Builder
+from fragir.layout.planning.local import LocalMap, choose, steps
+from fragir.layout.planning.program import Linear, Program
+from fragir.layout.planning.pull import Pull, element_of, lane_of, senders, spread
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One hop of a conversion: which lane reads which (C, X), and what a word carries."""
+
+    pull: Pull
+    inside: int
+    """2^inside elements are a word."""
+    lane: tuple[int, ...]
+    """The slots read by the bits of the lane (of other copies than the pull's, perhaps)."""
+    within: tuple[int, ...]
+    """X: the part of V that each bit of the lane reads from in step zero."""
+    packed: tuple[int, ...]
+    """The elements, as sums of the target's kept bits, that travel in one word."""
+    beside: tuple[int, ...]
+    """Those that travel in further words of the same step."""
+
+    @property
+    def mixed(self) -> int:
+        """m: 2^m lanes are read by each."""
+        return len(self.pull.others)
+
+    @cached_property
+    def reached(self) -> tuple[int, ...]:
+        """C: the lane that a lane reads from in step zero."""
+        return tuple(lane_of(s) ^ x for s, x in zip(self.lane, self.within, strict=True))
+
+    @cached_property
+    def warps(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What the warp's bits add to X and to C."""
+        lanes = self.pull.lanes
+        moved = [lane_of(slot) for slot in self.pull.warp]
+        inner = tuple(lane if lane in lanes else 0 for lane in moved)
+        return inner, tuple(a ^ b for a, b in zip(moved, inner, strict=True))
+
+    @cached_property
+    def keeps(self) -> bool:
+        """Whether step zero is the own lane, and needs no shuffle."""
+        return self.reached == OWN and not any(self.warps[1])
+
+    @property
+    def shuffles(self) -> int:
+        """Words sent."""
+        sent = 1 << self.mixed + len(self.beside)
+        return sent - (sent >> self.mixed if self.keeps else 0)
+
+    # --- what is sent, and what of it is read
+
+    @cached_property
+    def before(self) -> LocalMap:
+        """The source's element in each unit of the word (step, place) that a lane sends."""
+        others = self.pull.others
+        back = _back(self.reached)
+        inner, outer = self.warps
+
+        def sent(lane: int) -> int:
+            """What a lane adds by being the sender."""
+            return self._wanted(0, image(back, lane))
+
+        step = [
+            self._wanted(1 << bit, image(back, lane_of(self.pull.element[bit]))) for bit in others
+        ]
+        warp = [
+            element_of(slot) ^ self._step_of(part) ^ sent(moved)
+            for slot, part, moved in zip(self.pull.warp, inner, outer, strict=True)
+        ]
+        return LocalMap(
+            self.inside,
+            (*step, *(self._wanted(vector, 0) for vector in self.beside)),
+            tuple(self._wanted(vector, 0) for vector in self.packed),
+            tuple(sent(lane) for lane in OWN),
+            tuple(warp),
+        )
+
+    @cached_property
+    def after(self) -> LocalMap:
+        """The received word (step, place) and its unit for each element of the target."""
+        placed = self._coordinates
+        words = self.mixed + len(self.beside)
+        low, b = (1 << words) - 1, self.inside
+
+        def at(coordinates: int) -> int:
+            return (coordinates & low) << b | coordinates >> words
+
+        inner = self.pull.lanes
+        whole = [at(placed.solve(kept) or 0) for kept in self.pull.whole]
+        lane = tuple(at(inner.solve(part) or 0) for part in self.within)
+        warp = tuple(at(inner.solve(part) or 0) for part in self.warps[0])
+        return LocalMap(b, tuple(whole[b:]), tuple(whole[:b]), lane, warp)
+
+    @cached_property
+    def wanted(self) -> LocalMap:
+        """The source's element for each element of the target, whatever lane it is in."""
+        b = self.inside
+        whole = [self._wanted(kept, 0) for kept in self.pull.whole]
+        lane, warp = (tuple(map(element_of, side)) for side in (self.lane, self.pull.warp))
+        return LocalMap(b, tuple(whole[b:]), tuple(whole[:b]), lane, warp)
+
+    def _wanted(self, kept: int, lane: int) -> int:
+        """The source's element of a reader's element in a step: it lies at `kept` + X lane."""
+        part = image(self.within, lane)
+        return (
+            image([element_of(slot) for slot in self.pull.element], kept)
+            ^ self._step_of(part)
+            ^ image([element_of(slot) for slot in self.lane], lane)
+        )
+
+    def _step_of(self, part: int) -> int:
+        """The source's element that a part of V adds."""
+        steps_of = self.pull.lanes.solve(part) or 0
+        others = [element_of(self.pull.element[bit]) for bit in self.pull.others]
+        return image(others, steps_of)
+
+    @cached_property
+    def _coordinates(self) -> Span:
+        """Combinations of the target's kept bits as step, place and unit."""
+        vectors = [1 << bit for bit in self.pull.others]
+        return Span([*vectors, *self.beside, *self.packed])
+
+    # --- the program
+
+    def program(self, inputs: int) -> Program:
+        """The instructions, for so many words of the source."""
+        builder = Builder(inputs)
+        before, after = self.before, self.after
+        renamed = _in_place(before) if after.choices else None
+        if renamed is not None:
+            own = self._own_words() if before.choices else None
+            if own is not None:
+                return self._merged(builder, renamed, own)
+            before, after = renamed, _placed(after, self.wanted)
+        words = before.emit(builder, lambda word: word)
+        kept = (1 << self.mixed) - 1 if self.keeps else -1
+        received = [
+            self._shuffled(builder, word, index) if index & kept or not self.keeps else word
+            for index, word in enumerate(words)
+        ]
+        return builder.program(after.emit(builder, received.__getitem__))
+
+    def _shuffled(self, builder: Builder, word: int, index: int) -> int:
+        lanes = [lane_of(self.pull.element[bit]) for bit in self.pull.others]
+        step = image(lanes, index & (1 << self.mixed) - 1)
+        return builder.shuffle(word, Linear(step, self.reached, self.warps[1]))
+
+    def _own_words(self) -> list[int] | None:
+        """The one word of the source that each output takes where it reads its own lane.
+
+        None where that depends on the thread or the unit, or where there are more than two lanes.
+        """
+        after, wanted, b = self.after, self.wanted, self.inside
+        if self.mixed != 1 or not self.keeps or after.choices != 1:
+            return None
+        ways = set[int]()
+        for step, element in zip(
+            after.unit + after.threads, wanted.unit + wanted.threads, strict=True
+        ):
+            if step >> b & 1:
+                ways.add(element >> b)
+            elif element >> b:
+                return None
+        if len(ways) != 1:
+            return None
+        (way,) = ways
+        return [
+            image(wanted.word, word) >> b ^ (way if image(after.word, word) >> b & 1 else 0)
+            for word in range(1 << len(wanted.word))
+        ]
+
+    def _merged(self, builder: Builder, before: LocalMap, own: Sequence[int]) -> Program:
+        """Own words are taken from the source where they are, others as they arrive."""
+        b, after, wanted = self.inside, self.after, self.wanted
+        sent = LocalMap(
+            b, before.word[1:], before.unit, before.lane, before.warp, before.start ^ before.word[0]
+        ).emit(builder, lambda word: word)
+        received = [self._shuffled(builder, word, 1) for word in sent]
+        way = next(c >> b for c in after.unit + after.threads if c >> b)
+        mask = (1 << b) - 1
+        columns = [
+            [(step >> b & 1) << b | element & mask for step, element in zip(*sides, strict=True)]
+            for sides in (
+                (after.unit, wanted.unit),
+                (after.lane, wanted.lane),
+                (after.warp, wanted.warp),
+            )
+        ]
+        columns[0] += [1 << bit for bit in range(len(after.unit), b)]
+        outputs = list[int]()
+        for output, mine in enumerate(own):
+            index = image(after.word, output) >> b
+            start = (index & 1) << b | image(wanted.word, output) & mask
+            index = index if index & 1 else index ^ way
+            outputs.append(choose(builder, b, mine, received[index >> 1], start, 0, columns))
+        return builder.program(outputs)
+
+
+def exchange(pull: Pull, inside: int) -> Exchange | None:
+    """The cheapest hop; None where no C can be made invertible."""
+    best: tuple[int, Exchange] | None = None
+    elements = [element_of(slot) for slot in pull.element]
+    for lane, within in _ways(pull):
+        bare = Exchange(pull, inside, lane, within, (), ())
+        spans = _Spans(bare, elements)
+        for packed in _packings(pull, elements, inside):
+            price = spans.price(packed)
+            if best is None or price < best[0]:
+                best = price, Exchange(pull, inside, lane, within, packed, ())
+    if best is None:
+        return None
+    found = best[1]
+    packed, beside = _bases(_together(pull), found.packed, inside)
+    return Exchange(pull, inside, found.lane, found.within, packed, beside)
+
+
+def _ways(pull: Pull) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Slots of lanes, and X, such that every lane's step zero is readable."""
+    lane, lanes = pull.lane, pull.lanes
+    moved = [lane_of(slot) for slot in lane]
+    if pull.own:
+        yield lane, tuple(a ^ b for a, b in zip(moved, OWN, strict=True))
+        if all(lane_of(slot) in lanes for slot in pull.warp):
+            return
+    elif not any(element_of(image(lane, same)) for same in kernel(moved)):
+        # lanes that read one lane want the same of it
+        yield lane, (0,) * len(lane)
+    within = senders(moved, lanes)
+    if within is None:
+        lane = spread(pull)
+        within = senders([lane_of(slot) for slot in lane], lanes)
+    if within is not None:
+        yield lane, tuple(within)
+
+
+def _together(pull: Pull) -> list[int]:
+    """N: the elements, as sums of kept bits, that a lane reads from one lane."""
+    lanes = pull.lanes
+    found: list[int] = []
+    for bit, slot in enumerate(pull.element):
+        if bit not in pull.others:
+            step = lanes.solve(lane_of(slot)) or 0
+            found.append(1 << bit | image([1 << other for other in pull.others], step))
+    return found
+
+
+def _packings(pull: Pull, elements: Sequence[int], inside: int) -> Iterator[tuple[int, ...]]:
+    """Bases of spaces of elements that could travel in one word."""
+    together = _together(pull)
+    size = min(inside, len(together))
+    if not size:
+        yield ()
+        return
+    units = [kept for kept in pull.whole[:inside] if kept]
+    near_target = _meeting(together, units)
+    words = [image(elements, vector) >> inside for vector in together]
+    near_source = [image(together, vector) for vector in kernel(words)]
+    vectors = list(dict.fromkeys([*near_target, *near_source, *together]))
+    seen = set[frozenset[int]]()
+    for packed in combinations(vectors, size):
+        span = Span(packed)
+        if len(span) == size:
+            key = frozenset(image(packed, sum_) for sum_ in range(1, 1 << size))
+            if key not in seen:
+                seen.add(key)
+                yield packed
+
+
+def _meeting(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    """A basis of what two spaces have in common."""
+    mask = (1 << len(first)) - 1
+    return [image(first, vector & mask) for vector in kernel([*first, *second])]
+
+
+def _bases(
+    together: Sequence[int], packed: Sequence[int], inside: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bases of what travels in a word and beside it, with as many plain bits as can be.
+
+    Units of the target stay in their order where whole words of it travel.
+    """
+    low = (1 << inside) - 1
+    reduced = Span(packed)
+    plain = sorted(vector for vector in (1 << bit for bit in range(inside)) if vector in reduced)
+    span = Span(plain)
+    base = [*plain, *(vector for vector in packed if span.add(vector))]
+    beside = list[int]()
+    for vector in together:
+        if span.add(vector):
+            if len(plain) == len(base):
+                vector &= ~(low & sum(plain))
+            beside.append(vector)
+    return tuple(base), tuple(beside)
+
+
+class _Spans:
+    """What the price of a hop hangs on, less the words' contents."""
+
+    def __init__(self, bare: Exchange, elements: Sequence[int]) -> None:
+        pull, b = bare.pull, bare.inside
+        self._bare, self._elements = bare, elements
+        before = bare.before
+        self._sent = Span(c >> b for c in before.threads)
+        parts = [pull.lanes.solve(part) or 0 for part in (*bare.within, *bare.warps[0])]
+        others = [1 << bit for bit in pull.others]
+        self._read = Span(
+            [kept for kept in pull.whole[:b] if kept] + [image(others, p) for p in parts]
+        )
+        self._own = bare.keeps
+        self._words = max(0, len(pull.element) - b)
+        self._source = rank(c >> b for c in (*elements, *map(element_of, (*bare.lane, *pull.warp))))
+
+    def price(self, packed: Sequence[int]) -> int:
+        """Steps before and after, where a shuffle is two."""
+        bare, b = self._bare, self._bare.inside
+        m, size = bare.mixed, len(packed)
+        beside = len(self._elements) - m - size
+        sent = self._sent.copy()
+        for vector in packed:
+            sent.add(image(self._elements, vector) >> b)
+        read = self._read.copy()
+        for vector in packed:
+            read.add(vector)
+        k_before, k_after = len(sent), len(read) - size
+        arriving = m + beside
+        own = self._own and m == 1 and k_after == 1 and k_before == 1
+        before = steps(k_before, arriving, self._source)
+        if own:
+            before >>= 1
+        after = steps(k_after, self._words, arriving)
+        shuffles = (1 << arriving) - (1 << beside if self._own else 0)
+        return 2 * shuffles + before + after
+
+
+def _back(columns: Sequence[int]) -> list[int]:
+    """An inverse matrix; where there is none, one of the vectors that can be reached."""
+    span = Span(columns)
+    for bit in range(len(columns)):
+        span.add(1 << bit)
+    return [span.solve(1 << bit) or 0 for bit in range(len(columns))]
+
+
+def _in_place(before: LocalMap) -> LocalMap | None:
+    """The same words with every unit where it is in the source; None where two fall together."""
+    b, mask = before.inside, (1 << before.inside) - 1
+    units = [c & mask for c in before.unit]
+    words = [c >> b for c in before.unit]
+    place = Span()
+    single = all(place.add(unit, 1 << bit) for bit, unit in enumerate(units))
+    if not single and any(words):
+        return None
+    for bit in range(b):
+        place.add(1 << bit)
+
+    def moved(column: int) -> int:
+        return (column >> b ^ image(words, place.solve(column & mask) or 0)) << b
+
+    return LocalMap(
+        b,
+        tuple(map(moved, before.word)),
+        tuple(moved(1 << bit) | 1 << bit for bit in range(b)),
+        tuple(map(moved, before.lane)),
+        tuple(map(moved, before.warp)),
+    )
+
+
+def _placed(after: LocalMap, wanted: LocalMap) -> LocalMap:
+    """What arrives, with units where they were in the source."""
+    b, mask = after.inside, (1 << after.inside) - 1
+
+    def both(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+        return tuple(a & ~mask | c & mask for a, c in zip(first, second, strict=True))
+
+    return LocalMap(
+        b,
+        both(after.word, wanted.word),
+        both(after.unit, wanted.unit),
+        both(after.lane, wanted.lane),
+        both(after.warp, wanted.warp),
+    )

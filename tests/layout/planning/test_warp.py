@@ -1,0 +1,113 @@
+"""Plans inside of warps, run lane by lane: all arrives, with as few shuffles as can be."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.sweeps import warp_plans
+from fragir.layout import Layout
+from fragir.layout.planning.building import repeated
+from fragir.layout.planning.program import Program
+from fragir.layout.planning.registers import Registers, pair_of
+from fragir.layout.planning.warp import WarpPlan, warp_plan
+from fragir.sweeps import Task
+
+ACC_8 = "warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 8:(0,8)]"
+A_8 = "warp [4:(16,0)] lane [4:(0,4) 8:(1,0)] element [4:(0,1) 2:(8,0) 2:(0,16) 2:(0,32)]"
+ACC_32 = "warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 8:(0,8)]"
+A_32 = "warp [4:(16,0)] lane [4:(0,1) 8:(1,0)] element [2:(8,0) 16:(0,4)]"
+ACC_16 = "lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 2:(0,8)]"
+A_16 = ACC_16
+B_16 = "lane [4:(2,0) 8:(0,1)] element [2:(1,0) 2:(8,0) 2:(0,8)]"
+VECTOR = "lane [4:(0,0) 8:(1,0)] element [4:(8,0)]"
+ROW_A_LANE = "lane [32:(1,0)]"
+
+
+def planned(source: str, target: str, bits: int) -> WarpPlan:
+    pair = pair_of(Layout.parse(source), Layout.parse(target), bits)
+    assert pair is not None
+    plan = warp_plan(pair.source, pair.target, bits)
+    assert plan is not None
+    assert not warp_plans.lost(pair.source, pair.target, bits, plan)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "bits", "counts"),
+    [
+        (ACC_16, A_16, 16, {}),
+        (ACC_8, A_8, 8, {"shfl": 8, "selp": 8, "prmt": 8}),
+        (ACC_32, A_32, 32, {"shfl": 32, "selp": 64}),
+        (ACC_16, B_16, 16, {"shfl": 4, "prmt": 8}),
+        (VECTOR, ROW_A_LANE, 32, {"shfl": 1, "selp": 3}),
+        (ROW_A_LANE, VECTOR, 32, {"shfl": 4}),
+    ],
+    ids=["acc-a-f16", "acc-a-fp8", "acc-a-tf32", "acc-b-f16", "spread", "gather"],
+)
+def test_the_conversions_of_kernels(
+    source: str, target: str, bits: int, counts: dict[str, int]
+) -> None:
+    assert planned(source, target, bits).counts == counts
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(warp_plans.KINDS), st.sampled_from(warp_plans.BITS), st.integers(0, 1 << 30))
+def test_random_maps_arrive_with_the_least_shuffles(kind: str, bits: int, seed: int) -> None:
+    warp_plans.fault(kind, bits, random.Random(seed))
+
+
+def test_the_sweep() -> None:
+    result = warp_plans.run(Task(0, ("full", 16), 1, {"batch": 10}))
+    assert result == {"conversions": 10, "findings": []}
+
+
+def test_data_that_cross_warps_have_no_plan() -> None:
+    source = Registers((1,), (2, 4, 8, 16, 32), (64,))
+    target = Registers((64,), (2, 4, 8, 16, 32), (1,))
+    assert warp_plan(source, target, 32) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (Registers((1, 2, 4), (8, 16, 32, 64, 128)), "nothing"),
+        (Registers((1, 4, 2), (8, 16, 32, 64, 128)), "registers"),
+        (Registers((2, 1, 4), (8, 16, 32, 64, 128)), "bytes"),
+        (Registers((1, 2, 4), (8, 16, 32, 64, 129)), "bytes"),
+        (Registers((1, 2, 8), (4, 16, 32, 64, 128)), "lanes"),
+    ],
+)
+def test_what_is_moved(target: Registers, kind: str) -> None:
+    plan = warp_plan(Registers((1, 2, 4), (8, 16, 32, 64, 128)), target, 16)
+    assert plan is not None
+    assert plan.kind == kind
+    assert (plan.cost == 0) == (kind in ("nothing", "registers"))
+
+
+def test_a_program_for_several_groups_of_words_has_the_same_numbers() -> None:
+    plan = planned(ACC_16, B_16, 16)
+    sources, targets = ((0, 2, 4, 6), (1, 3, 5, 7)), ((4, 5, 6, 7), (0, 1, 2, 3))
+    twice = repeated(plan.program, sources, targets)
+    assert twice.counts == {name: 2 * count for name, count in plan.counts.items()}
+    assert _numbers(twice) == _numbers(plan.program)
+    side = pair_of(Layout.parse(ACC_16), Layout.parse(B_16), 16)
+    assert side is not None
+    held, wanted = (warp_plans.points(one) for one in (side.source, side.target))
+    apart = 1 << 9  # the second group's points
+    given = [_interleaved(row, [point + apart for point in row]) for row in held]
+    expected = [[point + apart for point in row] + list(row) for row in wanted]
+    assert not warp_plans.lost_points(given, expected, 16, twice)
+
+
+def _interleaved(first: list[int], second: list[int]) -> list[int]:
+    """Words of two halves from both in turn."""
+    words = [row[place : place + 2] for place in range(0, len(first), 2) for row in (first, second)]
+    return [point for word in words for point in word]
+
+
+def _numbers(program: Program) -> set[object]:
+    return {getattr(step, "selector", getattr(step, "lane", None)) for step in program.steps}
