@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from fragir.layout.f2 import image, independent, rank
 from fragir.layout.planning.access import SharedAccess
-from fragir.layout.planning.costs import COSTS, FEATURES, Features
+from fragir.layout.planning.costs import COSTS, Features
 from fragir.layout.planning.program import Linear, Permute, Program
 from fragir.layout.planning.registers import Registers
 from fragir.layout.planning.shared import SharedPlan, shared_plan
@@ -29,6 +29,7 @@ Bytes = npt.NDArray[np.int64]
 
 LANES = np.arange(32)
 NOTHING = -1
+SCRATCH = (48 * 1024, 48 * 1024, 4096, 1024)
 
 
 @dataclass
@@ -194,7 +195,10 @@ def _least(access: SharedAccess, wide: int) -> int:
     free = (128 // max(4, wide)).bit_length() - 1
     shared = rank(column % 4 for column in spanned) if wide < 4 else 0
     lost = max(0, len(spanned) - inside - shared - free)
-    return access.matrices << lost if access.matrices else (32 // lanes) << lost
+    if access.matrices:
+        return access.matrices << lost
+    active = LANES if access.unless is None else LANES[everywhere(access.unless, 1)[0] == 0]
+    return len(set((active // lanes).tolist())) << lost
 
 
 def random_pair(rng: random.Random) -> tuple[Registers, Registers, int]:
@@ -276,22 +280,23 @@ def tasks(plan: Plan) -> Sequence[Any]:
 def run(task: Task) -> Result:
     rng = task.random()
     findings: list[str] = []
-    free = 0
+    free = rounds = 0
     batch = task.parameters["batch"]
     for _ in range(batch):
         source, target, bits = random_pair(rng)
-        features = rng.choice([FEATURES, Features(stmatrix=True), Features(ldmatrix=False)])
+        features = Features(rng.random() < 0.7, rng.random() < 0.5, scratch=rng.choice(SCRATCH))
         plan, found = checked(source, target, bits, features)
         pair = f"{text(source)} -> {text(target)}, {bits} bits, {features}"
         findings += [f"{fault}: {pair}" for fault in found]
         free += plan.passes == ideal(plan)
-    return {"findings": findings, "plans": batch, "without_conflicts": free}
+        rounds += plan.rounds > 1
+    return {"findings": findings, "plans": batch, "without_conflicts": free, "in_rounds": rounds}
 
 
 def ideal(plan: SharedPlan) -> tuple[int, int]:
     """The passes of the plan's accesses if no bank were met twice."""
     first, second = (
-        sum(access.matrices or max(1, access.size // 4) for access in accesses)
+        sum(_least(access, _held(access)) for access in accesses)
         for accesses in (plan.stores, plan.loads)
     )
     return first, second

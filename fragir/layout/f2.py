@@ -89,10 +89,16 @@ class Span:
 
     def add(self, vector: int, combination: int = 0) -> bool:
         """Whether the vector was new; then the space holds it from now on."""
-        vector, combination = self._reduced(vector, combination)
-        if vector:
-            self._rows[vector.bit_length()] = vector, combination
-        return bool(vector)
+        rows = self._rows
+        while vector:
+            top = vector.bit_length()
+            row = rows.get(top)
+            if row is None:
+                rows[top] = vector, combination
+                return True
+            vector ^= row[0]
+            combination ^= row[1]
+        return False
 
     def solve(self, vector: int) -> int | None:
         """The combination that makes the vector; None if it lies outside."""

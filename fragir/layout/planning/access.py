@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from fragir.layout.f2 import Span, independent
 from fragir.layout.planning.banks import Reach
 from fragir.layout.planning.program import Linear
 
-WORD_BYTES = 4
+MATRICES: dict[str, Literal["stmatrix", "ldmatrix"]] = {"st": "stmatrix", "ld": "ldmatrix"}
 MOST_BYTES = 16  # of a lane in one access, and of a row of a matrix
 
 
@@ -66,9 +67,11 @@ class Way:
     matrices: int = 0
     trans: bool = False
     rows: tuple[int, ...] = ()
+    spared: int = 0
+    """Lanes with one of these bits take no part."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SharedSide:
     """One layout in the coordinates of the scratch memory.
 
@@ -83,19 +86,32 @@ class SharedSide:
     inside: int
     unit: int
     """Bytes of an element."""
+    copies: int = 0
+    """Lanes with one of these bits hold what others hold, and need not store it."""
 
     @property
     def whole(self) -> bool:
         """Whether the registers fill a word."""
         return len(self.element) >= self.inside
 
+    @cached_property
+    def numbers(self) -> Span:
+        """Makes points of the bits of an element's number."""
+        span = Span()
+        for column, slots in zip(self.element, self.slots, strict=True):
+            span.add(column, slots)
+        return span
+
 
 def ways(side: SharedSide, other: SharedSide, matrix: bool, order: Sequence[int]) -> list[Way]:
     """The ways to move a side; `order` are its registers, those to hold together first."""
-    found = [way for vector in _vectors(side, other, order) for way in _plain_ways(side, vector)]
+    most = min((MOST_BYTES // side.unit).bit_length() - 1, len(side.element))
+    vectors = _vectors(side, other, order)
+    held = dict.fromkeys(v[:count] for count in range(most, -1, -1) for v in vectors)
+    found = [_plain_way(side, low) for low in held]
     if matrix and side.whole:
         found += _matrix_ways(side, order)
-    return [way for way in found if len(Span(way.reach.low)) == len(way.reach.low)]
+    return found
 
 
 def common_order(source: SharedSide, target: SharedSide) -> tuple[list[int], list[int]]:
@@ -132,27 +148,23 @@ def _vectors(side: SharedSide, other: SharedSide, order: Sequence[int]) -> list[
     return list(dict.fromkeys(found))
 
 
-def _plain_ways(side: SharedSide, vector: Sequence[int]) -> list[Way]:
-    found: list[Way] = []
-    fixed = side.lane + side.warp
-    most = min((MOST_BYTES // side.unit).bit_length() - 1, len(vector))
-    for held in range(most, -1, -1):
-        low = tuple(vector[:held])
-        size = side.unit << held
-        served = 3 if size == 16 else 4 if size == 8 else 5
-        count = 1 << (len(side.element) - held)
-        word = low[: side.inside]
-        found.append(
-            Way(
-                Reach(low, side.lane[:served], fixed),
-                size,
-                word,
-                count,
-                count * max(1, size // 4),
-                _permutes(side, word, count),
-            )
-        )
-    return found
+def _plain_way(side: SharedSide, low: tuple[int, ...]) -> Way:
+    size = side.unit << len(low)
+    served = 3 if size == 16 else 4 if size == 8 else 5
+    count = 1 << (len(side.element) - len(low))
+    word = low[: side.inside]
+    # lanes with copies are worth a condition where it spares whole groups that are served at once
+    groups = max(1, size // 4)
+    left = groups >> (side.copies >> served).bit_count()
+    return Way(
+        Reach(low, side.lane[:served], side.lane + side.warp),
+        size,
+        word,
+        count,
+        count * left,
+        _permutes(side, word, count),
+        spared=side.copies if left < groups else 0,
+    )
 
 
 def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
@@ -181,6 +193,7 @@ def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
                 rows,
             )
             for trans, low, rows in shapes
+            if len(Span(low)) == len(low)
         ]
     return found
 
@@ -202,10 +215,7 @@ def _permutes(side: SharedSide, word: Sequence[int], count: int) -> int:
     """
     if not side.inside:
         return 0
-    numbers = Span()
-    for column, slots in zip(side.element, side.slots, strict=True):
-        numbers.add(column, slots)
-    places = [numbers.solve(column) or 0 for column in word]
+    places = [side.numbers.solve(column) or 0 for column in word]
     ordered = places == [1 << i for i in range(len(places))]
     fragment = 1 << max(0, len(side.element) - side.inside)
     if len(word) < side.inside and side.whole:

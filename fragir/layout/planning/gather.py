@@ -6,94 +6,100 @@ from collections.abc import Iterable, Sequence
 
 from fragir.layout.planning.program import Linear, Permute, Program, Step
 
-Byte = tuple[int, int]
-"""A byte of a word: the word's number and its place, the lowest 0."""
-
-Wanted = Sequence[Byte | None]
-"""The bytes of a word, lowest first; None where any will do."""
+Bytes = tuple[int, ...]
+"""The bytes of a word, lowest first, as 4 * number of their word + place in it; fewer than four
+where the others do not matter."""
 
 
-def gathered(inputs: int, wanted: Iterable[Wanted]) -> Program:
-    """The program whose outputs are the words wanted, of the bytes of its inputs.
+def gathered(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> Program:
+    """The program whose outputs are the words wanted, of elements of its inputs.
+
+    Elements have `unit` bytes (1, 2 or 4) and are numbered through all inputs, lowest first; a
+    word with less of them than it could hold has them lowest.
 
     A word that is an input costs nothing, one of two words a permute. One of three or four is made
     of halves of two words each; two halves of the same two words are made by one permute, so that
     a transposition of 4 by 4 bytes takes 8.
     """
-    words = [tuple(bytes_) for bytes_ in wanted]
+    per = 4 // unit
+    words = list(wanted)
+    if per == 1:
+        return Program(inputs, (), tuple(word[0] for word in words))
     steps: list[Step] = []
-    made: dict[tuple[Byte | None, ...], int] = {}
+    made: dict[Bytes, int] = {}
 
-    def permute(bytes_: tuple[Byte | None, ...]) -> int:
+    def permute(bytes_: Bytes) -> int:
         """The number of a word of bytes that come of two words at most."""
-        used = list(dict.fromkeys(byte[0] for byte in bytes_ if byte))
-        first = used[0] if used else 0
-        if all(byte is None or byte == (first, place) for place, byte in enumerate(bytes_)):
-            return first
+        first = bytes_[0] & ~3
+        if all(byte == first + place for place, byte in enumerate(bytes_)):
+            return first >> 2
         if bytes_ not in made:
-            a, b = first, used[-1]
-            nibbles = [
-                place if byte is None else byte[1] + 4 * (byte[0] != a)
-                for place, byte in enumerate(bytes_)
-            ]
-            selector = sum(nibble << 4 * place for place, nibble in enumerate(nibbles))
-            steps.append(Permute(a, b, Linear(selector)))
+            other = next((byte for byte in bytes_ if byte & ~3 != first), first)
+            selector = 0
+            for place, byte in enumerate(bytes_):
+                selector |= (byte & 3 | (byte & ~3 != first) << 2) << 4 * place
+            steps.append(Permute(first >> 2, other >> 2, Linear(selector)))
             made[bytes_] = inputs + len(steps) - 1
         return made[bytes_]
 
-    halves = _halves(words)
-    where: dict[tuple[Byte, ...], tuple[tuple[Byte | None, ...], int]] = {}
-    for group in halves:
-        row: tuple[Byte | None, ...] = tuple(byte for half in group for byte in half)
-        for half in group:
-            where[half] = row, row.index(half[0])
+    halves: dict[Bytes, Bytes] | None = None
     outputs: list[int] = []
-    for bytes_ in words:
+    for word in words:
+        first = word[0]
+        if first % per == 0 and all(e == first + place for place, e in enumerate(word)):
+            outputs.append(first // per)
+            continue
+        bytes_ = _bytes(word, unit)
         parts = _parts(bytes_)
-        if len(parts) == 1:
+        if not parts:
             outputs.append(permute(bytes_))
             continue
-        moved: dict[Byte, Byte] = {}
+        if halves is None:
+            halves = _halves(_bytes(other, unit) for other in words)
+        moved = {byte: byte for byte in bytes_}
         for half in parts:
-            if len({word for word, _ in half}) == 1:
-                moved.update((byte, byte) for byte in half)
-                continue
-            row, start = where[half]
-            word = permute(row)
-            moved.update((byte, (word, start + place)) for place, byte in enumerate(half))
-        outputs.append(permute(tuple(byte and moved[byte] for byte in bytes_)))
+            row = halves.get(half)
+            if row is not None:
+                number = permute(row)
+                moved.update((byte, 4 * number + row.index(byte)) for byte in half)
+        outputs.append(permute(tuple(moved[byte] for byte in bytes_)))
     return Program(inputs, tuple(steps), tuple(outputs))
 
 
-def _parts(bytes_: Wanted) -> list[tuple[Byte, ...]]:
-    """The bytes by the words they come of: all of them, or two halves of two words each."""
-    present = list(dict.fromkeys(byte for byte in bytes_ if byte))
-    used = sorted({word for word, _ in present})
+def _bytes(word: Sequence[int], unit: int) -> Bytes:
+    return tuple(element * unit + byte for element in word for byte in range(unit))
+
+
+def _parts(bytes_: Bytes) -> Sequence[Bytes]:
+    """Two halves of the bytes, of two words each; nothing where two words are all."""
+    used = sorted({byte >> 2 for byte in bytes_})
     if len(used) <= 2:
-        return [tuple(present)]
-    return [tuple(b for b in present if b[0] in pair) for pair in (used[:2], used[2:])]
+        return ()
+    present = dict.fromkeys(bytes_)
+    return [tuple(b for b in present if b >> 2 in pair) for pair in (used[:2], used[2:])]
 
 
-def _halves(words: Iterable[Wanted]) -> list[list[tuple[Byte, ...]]]:
-    """The halves that need a permute, those of the same two words in twos."""
-    found: dict[tuple[int, ...], list[tuple[Byte, ...]]] = {}
-    for bytes_ in words:
-        parts = _parts(bytes_)
-        if len(parts) == 1:
-            continue
-        for half in parts:
-            used = tuple(sorted({word for word, _ in half}))
-            group = found.setdefault(used, [])
-            if len(used) == 2 and half not in group:
-                group.append(half)
-    groups: list[list[tuple[Byte, ...]]] = []
-    for group in found.values():
+def _halves(words: Iterable[Bytes]) -> dict[Bytes, Bytes]:
+    """For every half of a word that needs a permute of its own the bytes that this makes.
+
+    Two halves of the same two words share one.
+    """
+    groups: dict[tuple[int, ...], list[Bytes]] = {}
+    for half in dict.fromkeys(half for bytes_ in words for half in _parts(bytes_)):
+        used = tuple(sorted({byte >> 2 for byte in half}))
+        if len(used) == 2:
+            groups.setdefault(used, []).append(half)
+    rows: dict[Bytes, Bytes] = {}
+    for group in groups.values():
+        open_: list[Bytes] = []
         for half in group:
-            last = groups[-1] if groups else []
-            fits = sum(map(len, last)) + len(half) <= 4
-            same = last and {w for w, _ in last[0]} == {w for w, _ in half}
-            if fits and same:
-                last.append(half)
-            else:
-                groups.append([half])
-    return groups
+            open_.append(half)
+            full = sum(map(len, open_)) > 2 or half is group[-1]
+            if full and sum(map(len, open_)) <= 4:
+                row = tuple(byte for part in open_ for byte in part)
+                rows.update(dict.fromkeys(open_, row))
+                open_ = []
+            elif full:
+                rows.update((part, part) for part in open_)
+                open_ = []
+    return rows

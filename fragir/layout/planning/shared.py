@@ -17,12 +17,14 @@ stands, so that no bank is met twice (see `banks`), as few warps as can be wait 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from fragir.layout.f2 import Span, image
 from fragir.layout.planning.access import (
+    MATRICES,
     SharedAccess,
     SharedSide,
     Way,
@@ -32,9 +34,10 @@ from fragir.layout.planning.access import (
 )
 from fragir.layout.planning.banks import address_columns, passes_of
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.gather import Byte, gathered
+from fragir.layout.planning.gather import gathered
 from fragir.layout.planning.program import Linear, Program
 from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.rounds import in_rounds
 from fragir.layout.planning.sync import Exchange, Meeting, exchange
 
 
@@ -111,7 +114,7 @@ class SharedPlan:
             sum(self.passes) * costs.wavefront
             + permutes * costs.move
             + issued * costs.issue
-            + 2 * costs.formula
+            + (2 + bool(self.choice.store.spared)) * costs.formula
             + waits * costs.barrier(self.meeting.reach)
         )
 
@@ -130,56 +133,53 @@ class SharedPlan:
     @cached_property
     def _stored(self) -> tuple[Program, tuple[SharedAccess, ...]]:
         side, way = self.moved.source, self.choice.store
-        kind = "stmatrix" if way.matrices else "st"
-        accesses, held = _accesses(self, side, way)
-        count = _words(len(self.source.element), self.bits)
-        bytes_: list[list[Byte | None]] = [
-            _padded([byte for slot in word for byte in _bytes(slot, side)]) for word in held
+        addresses, held = _accesses(self, side, way)
+        held = [
+            tuple(start ^ slot for slot in word) for start, _ in self.moved.starts for word in held
         ]
-        before = gathered(count, bytes_)
-        numbers = iter(before.outputs)
-        return before, tuple(
-            SharedAccess(
-                kind,
-                way.size,
-                tuple(next(numbers) for _ in range(words)),
-                address,
-                way.matrices,
-                way.trans,
-            )
-            for address, words in accesses
-        )
+        before = gathered(_words(len(self.source.element), self.bits), held, side.unit)
+        spared = tuple(way.spared & 1 << k for k in range(len(side.lane)))
+        unless = Linear(0, spared) if way.spared else None
+        return before, self._made(way, "st", addresses, before.outputs, unless)
 
     @cached_property
     def _loaded(self) -> tuple[Program, tuple[SharedAccess, ...]]:
         side, way = self.moved.target, self.choice.load
-        kind = "ldmatrix" if way.matrices else "ld"
-        accesses, held = _accesses(self, side, way)
-        where: dict[int, list[Byte]] = {}
-        for number, word in enumerate(held):
-            for place, slot in enumerate(word):
-                first = place * side.unit
-                where[slot] = [(number, first + byte) for byte in range(side.unit)]
-        elements = _elements(self.target.element, self.bits)
+        addresses, held = _accesses(self, side, way)
         per = 1 << side.inside
-        after = gathered(
-            len(held),
-            (
-                _padded([byte for slot in elements[i : i + per] for byte in where[slot]])
-                for i in range(0, len(elements), per)
-            ),
-        )
-        numbers = iter(range(len(held)))
-        return after, tuple(
+        where: dict[int, int] = {}
+        for turn, (_, start) in enumerate(self.moved.starts):
+            for number, word in enumerate(held, turn * len(held)):
+                for place, slot in enumerate(word):
+                    where[start ^ slot] = number * per + place
+        elements = [where[slot] for slot in _elements(self.target.element, self.bits)]
+        wanted = (elements[i : i + per] for i in range(0, len(elements), per))
+        words = range(len(held) * self.rounds)
+        return gathered(len(words), wanted, side.unit), self._made(way, "ld", addresses, words)
+
+    def _made(
+        self,
+        way: Way,
+        kind: Literal["st", "ld"],
+        addresses: Sequence[Linear],
+        words: Sequence[int],
+        unless: Linear | None = None,
+    ) -> tuple[SharedAccess, ...]:
+        """The accesses of all rounds, which take or give those words in their order."""
+        name = MATRICES[kind] if way.matrices else kind
+        each = max(1, way.size // 4)
+        many = [address for _ in self.moved.starts for address in addresses]
+        return tuple(
             SharedAccess(
-                kind,
+                name,
                 way.size,
-                tuple(next(numbers) for _ in range(words)),
+                tuple(words[i * each : (i + 1) * each]),
                 address,
                 way.matrices,
                 way.trans,
+                unless,
             )
-            for address, words in accesses
+            for i, address in enumerate(many)
         )
 
 
@@ -196,10 +196,15 @@ def shared_plan(
     LayoutError where the target has points that the source lacks.
     """
     moved = exchange(source, target, bits)
+    groups, unit = moved.meeting.groups, moved.source.unit
+    most = features.scratch // groups
+    if unit << moved.dims > most:
+        moved = in_rounds(moved, moved.dims - (most // unit).bit_length() + 1)
     choice = _cheapest(moved, features, costs)
-    scratch = (moved.source.unit << moved.dims) * moved.meeting.groups
+    scratch, rounds = (unit << moved.dims) * groups, len(moved.starts)
+    passes = rounds * choice.passes[0], rounds * choice.passes[1]
     return SharedPlan(
-        source, target, bits, moved.meeting, scratch, 1, choice.passes, costs, moved, choice
+        source, target, bits, moved.meeting, scratch, rounds, passes, costs, moved, choice
     )
 
 
@@ -212,7 +217,7 @@ def _cheapest(moved: Exchange, features: Features, costs: Costs) -> Choice:
 
     def least(way: Way) -> float:
         work = way.permutes * (costs.move + costs.issue) + way.count * costs.issue
-        return work + way.passes * costs.wavefront
+        return work + way.passes * costs.wavefront + bool(way.spared) * costs.formula
 
     firsts = [(least(way), i, way) for i, way in enumerate(stores)]
     seconds = [(least(way), i, way) for i, way in enumerate(loads)]
@@ -250,48 +255,33 @@ def _mapped(moved: Exchange, store: Way, load: Way, hoped: float, costs: Costs) 
 
 def _accesses(
     plan: SharedPlan, side: SharedSide, way: Way
-) -> tuple[list[tuple[Linear, int]], list[tuple[int, ...]]]:
-    """A side's accesses as addresses with their numbers of words; the slots of all words."""
-    address = plan.choice.address
-    unit = side.unit
+) -> tuple[list[Linear], list[tuple[int, ...]]]:
+    """The addresses of a side's accesses, and the elements of their words, of one round."""
+    address, unit = plan.choice.address, side.unit
 
-    def bytes_(column: int) -> int:
-        return image(address, column) * unit
+    def bytes_(columns: Iterable[int]) -> list[int]:
+        return [image(address, column) * unit for column in columns]
 
     size = unit << plan.moved.dims
     group = plan.meeting.number.warp
-    warp = tuple(
-        bytes_(column) | number * size for column, number in zip(side.warp, group, strict=True)
-    )
-    slots = Span()
-    for column, slot in zip(side.element, side.slots, strict=True):
-        slots.add(column, slot)
+    warp = tuple(at | i * size for at, i in zip(bytes_(side.warp), group, strict=True))
     if way.matrices:
-        return _matrix_accesses(side, way, slots, bytes_, warp)
-    lane = tuple(map(bytes_, side.lane))
-    held = _sums([(bytes_(c), s) for c, s in zip(side.element, side.slots, strict=True)])
-    held.sort()
-    width, per = 1 << len(way.reach.low), 1 << side.inside
-    accesses: list[tuple[Linear, int]] = []
-    words: list[tuple[int, ...]] = []
-    for first in range(0, len(held), width):
-        vector = [slot for _, slot in held[first : first + width]]
-        chunks = [tuple(vector[i : i + per]) for i in range(0, width, per)]
-        words += chunks
-        accesses.append((Linear(held[first][0], lane, warp), len(chunks)))
-    return accesses, words
-
-
-def _matrix_accesses(
-    side: SharedSide, way: Way, slots: Span, bytes_: Callable[[int], int], warp: tuple[int, ...]
-) -> tuple[list[tuple[Linear, int]], list[tuple[int, ...]]]:
-    rest = registers_beside(way, side)
-    together = way.matrices.bit_length() - 1
-    lane = tuple(map(bytes_, (*way.rows, *rest[:together]))) + (0,) * (2 - together)
-    inside = [slot for _, slot in _sums([(0, slots.solve(c) or 0) for c in way.word])]
-    words = _sums([(bytes_(c), slots.solve(c) or 0) for c in rest])
-    accesses = [(Linear(start, lane, warp), way.matrices) for start, _ in words[:: way.matrices]]
-    return accesses, [tuple(slot ^ part for part in inside) for _, slot in words]
+        slots, rest = side.numbers, registers_beside(way, side)
+        together = way.matrices.bit_length() - 1
+        lane = (*bytes_((*way.rows, *rest[:together])), *(0,) * (2 - together))
+        inside = _sums([(0, slots.solve(c) or 0) for c in way.word])
+        words = _sums([(at, slots.solve(c) or 0) for at, c in zip(bytes_(rest), rest, strict=True)])
+        starts = [at for at, _ in words[:: way.matrices]]
+        held = [tuple(slot ^ part for _, part in inside) for _, slot in words]
+    else:
+        lane = tuple(bytes_(side.lane))
+        width = 1 << len(way.reach.low)
+        per = min(width, 1 << side.inside)
+        single = sorted(_sums(list(zip(bytes_(side.element), side.slots, strict=True))))
+        starts = [at for at, _ in single[::width]]
+        order = [slot for _, slot in single]
+        held = [tuple(order[i : i + per]) for i in range(0, len(order), per)]
+    return [Linear(start, lane, warp) for start in starts], held
 
 
 def _sums(columns: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -300,16 +290,6 @@ def _sums(columns: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     for a, b in columns:
         found += [(x ^ a, y ^ b) for x, y in found]
     return found
-
-
-def _bytes(slot: int, side: SharedSide) -> list[Byte]:
-    """The bytes of an element of a fragment."""
-    place = (slot & ((1 << side.inside) - 1)) * side.unit
-    return [(slot >> side.inside, place + byte) for byte in range(side.unit)]
-
-
-def _padded(bytes_: list[Byte]) -> list[Byte | None]:
-    return [*bytes_, *[None] * (4 - len(bytes_))]
 
 
 def _elements(element: Sequence[int], bits: int) -> list[int]:

@@ -47,8 +47,8 @@ class Exchange:
     target: SharedSide
     dims: int
     meeting: Meeting
-    copies: int
-    """Lane bits (a mask) that must be zero in the lanes that store; the others hold the same."""
+    starts: tuple[tuple[int, int], ...] = ((0, 0),)
+    """For every round the elements of source and target where it begins (see `rounds`)."""
 
 
 def exchange(source: Registers, target: Registers, bits: int) -> Exchange:
@@ -79,7 +79,15 @@ def exchange(source: Registers, target: Registers, bits: int) -> Exchange:
     span = Span()
     kept = [(c, 1 << i) for i, c in enumerate(target.element) if span.add(c)]
     return Exchange(
-        SharedSide(placed(element), slots, placed(source.lane), placed(own), inside, unit),
+        SharedSide(
+            placed(element),
+            slots,
+            placed(source.lane),
+            placed(own),
+            inside,
+            unit,
+            _copies(source.lane),
+        ),
         SharedSide(
             placed([column for column, _ in kept]),
             tuple(slot for _, slot in kept),
@@ -90,7 +98,6 @@ def exchange(source: Registers, target: Registers, bits: int) -> Exchange:
         ),
         len(places),
         _meeting(together, first),
-        _copies(source.lane),
     )
 
 
@@ -124,7 +131,7 @@ def _needed(source: Registers) -> tuple[list[int], tuple[int, ...]]:
 
 
 def _copies(lane: Sequence[int]) -> int:
-    """Lane bits whose columns others make: the highest ones, of which half warps are free."""
+    """The bits of lanes whose columns lower ones make, as a mask."""
     span, mask = Span(), 0
     for k, column in enumerate(lane):
         if not span.add(column):
