@@ -207,7 +207,9 @@ def random_pair(rng: random.Random) -> tuple[Registers, Registers, int]:
     elements = rng.randint(0, 5 if bits == 64 else 6)
     warps = rng.randint(0, 3)
     dims = elements + 5 + warps
-    kind = rng.choice(["bits", "bits", "sums", "copies", "few warps"])
+    kind = rng.choice(["bits", "sums", "copies", "few warps", "fragments", "fragments"])
+    if kind == "fragments" and elements > 1:
+        return _fragment(rng, dims, elements, bits), _fragment(rng, dims, elements, bits), bits
     first = [1 << i for i in range(dims)]
     second = rng.sample(first, dims)
     if kind == "sums":
@@ -223,6 +225,22 @@ def random_pair(rng: random.Random) -> tuple[Registers, Registers, int]:
         if rng.random() < 0.5:  # copies that are sums of others
             sides = [_mixed(side, rng) for side in sides]
     return sides[0], sides[1], bits
+
+
+def _fragment(rng: random.Random, dims: int, elements: int, bits: int) -> Registers:
+    """Layouts as products and memory have them: rows and columns of a matrix are the two halves."""
+    ways = [[1 << i for i in range(dims // 2)], [1 << i for i in range(dims // 2, dims)]]
+    along, across = ways if rng.random() < 0.5 else ways[::-1]
+    word = {8: 2, 16: 1}.get(bits, 0)
+    if rng.random() < 0.6:  # an operand: words along a row, four lanes a row
+        element, lane = along[:word], [*along[word : word + 2], *across[:3]]
+    else:  # 16 bytes of a row in a lane
+        element, lane = along[: (128 // bits).bit_length() - 1][:elements], []
+    rest = [1 << i for i in range(dims) if 1 << i not in (*element, *lane)]
+    rng.shuffle(rest)
+    lane += [rest.pop() for _ in range(5 - len(lane))]
+    element += [rest.pop() for _ in range(elements - len(element))]
+    return _side([*element, *lane, *rest], elements)
 
 
 def _side(columns: Sequence[int], elements: int) -> Registers:

@@ -60,7 +60,7 @@ class SharedPlan:
     its fragment as `after` says. With more than one of `rounds` this happens in turns on the same
     memory: `turns` has the stores and the loads of each, with a second wait between turns.
     `scratch` is in bytes, for all groups of warps together; addresses know the group. `passes` are
-    what the stores and the loads of one warp take.
+    what the stores and the loads of one warp take (of one that stores, where others hold the same).
     """
 
     source: Registers
@@ -110,11 +110,13 @@ class SharedPlan:
         permutes = len(self.before.steps) + len(self.after.steps)
         issued = permutes + len(self.stores) + len(self.loads)
         waits = 2 * self.rounds - 1
+        stored = self.passes[0] / (1 << self.moved.copies if self.moved.spared else 1)
+        formulas = 2 + bool(self.choice.store.spared or self.moved.spared)
         return (
-            sum(self.passes) * costs.wavefront
+            (stored + self.passes[1]) * costs.wavefront
             + permutes * costs.move
             + issued * costs.issue
-            + (2 + bool(self.choice.store.spared)) * costs.formula
+            + formulas * costs.formula
             + waits * costs.barrier(self.meeting.reach)
         )
 
@@ -138,8 +140,9 @@ class SharedPlan:
             tuple(start ^ slot for slot in word) for start, _ in self.moved.starts for word in held
         ]
         before = gathered(_words(len(self.source.element), self.bits), held, side.unit)
-        spared = tuple(way.spared & 1 << k for k in range(len(side.lane)))
-        unless = Linear(0, spared) if way.spared else None
+        lanes = tuple(way.spared & 1 << k for k in range(len(side.lane)))
+        warps = tuple(part << len(lanes) for part in self.moved.spared)
+        unless = Linear(0, lanes, warps) if any(lanes + warps) else None
         return before, self._made(way, "st", addresses, before.outputs, unless)
 
     @cached_property
@@ -195,7 +198,22 @@ def shared_plan(
 
     LayoutError where the target has points that the source lacks.
     """
-    moved = exchange(source, target, bits)
+    plan = _planned(source, target, bits, exchange(source, target, bits), features, costs)
+    if plan.meeting.reach == "warp" or not plan.moved.copies:
+        return plan
+    joined = exchange(source, target, bits, joined=True)
+    other = _planned(source, target, bits, joined, features, costs)
+    return min(plan, other, key=lambda plan: (plan.scratch > features.scratch, plan.cost))
+
+
+def _planned(
+    source: Registers,
+    target: Registers,
+    bits: int,
+    moved: Exchange,
+    features: Features,
+    costs: Costs,
+) -> SharedPlan:
     groups, unit = moved.meeting.groups, moved.source.unit
     most = features.scratch // groups
     if unit << moved.dims > most:

@@ -5,6 +5,10 @@ what one warp holds (registers and lanes), those are combinations of the source'
 warp bits of these combinations span a space U, the least that works. Warps that differ by a vector
 of U form a group: it shares scratch memory of its own and one barrier. With U = 0 a warp is alone,
 and waits for its own lanes only.
+
+Warps may hold the same points: the combinations of warp columns that one warp holds itself span a
+space C, which meets U in zero. Then groups may be joined to those of U + C: fewer warps store
+(those without a part in C), but more of them wait for each other.
 """
 
 from __future__ import annotations
@@ -49,17 +53,31 @@ class Exchange:
     meeting: Meeting
     starts: tuple[tuple[int, int], ...] = ((0, 0),)
     """For every round the elements of source and target where it begins (see `rounds`)."""
+    copies: int = 0
+    """The dimension of C: of 2^copies warps that hold the same points one could store."""
+    spared: tuple[int, ...] = ()
+    """For joined groups the columns of a number that is zero in the warps that store."""
 
 
-def exchange(source: Registers, target: Registers, bits: int) -> Exchange:
-    """What moves between which warps. LayoutError where the target has points the source lacks."""
+def exchange(source: Registers, target: Registers, bits: int, joined: bool = False) -> Exchange:
+    """What moves between which warps; groups with the same points `joined` or each for itself.
+
+    LayoutError where the target has points that the source lacks.
+    """
     if bits == 64:  # a value is two words: one more register, which both sides keep
         source, target = _halved(source), _halved(target)
         bits = 32
     unit, inside = bits // 8, {8: 2, 16: 1}.get(bits, 0)
     count = max(len(source.warp), len(target.warp))
     warps = [side.warp + (0,) * (count - len(side.warp)) for side in (source, target)]
-    together = _together(source, target, warps)
+    together, same = _together(source, target, warps)
+    parts = Span()  # of a warp's number, in C
+    for warp in together:
+        parts.add(warp)
+    if joined:
+        for index, warp in enumerate(same):
+            together.add(warp)
+            parts.add(warp, 1 << index)
     # the warp of each group whose number the group has, and where the group's points start
     first = [together.rest(1 << k) for k in range(count)]
     start = [image(warps[0], warp) for warp in first]
@@ -98,6 +116,8 @@ def exchange(source: Registers, target: Registers, bits: int) -> Exchange:
         ),
         len(places),
         _meeting(together, first),
+        copies=len(same),
+        spared=tuple(parts.solve(w ^ 1 << k) or 0 for k, w in enumerate(first)) if joined else (),
     )
 
 
@@ -108,19 +128,23 @@ def _halved(side: Registers) -> Registers:
     return Registers((1, *element), lane, warp)
 
 
-def _together(source: Registers, target: Registers, warps: Sequence[Sequence[int]]) -> Span:
-    """The space U of warp numbers; see above."""
+def _together(
+    source: Registers, target: Registers, warps: Sequence[Sequence[int]]
+) -> tuple[Span, list[int]]:
+    """The space U of warp numbers, and a basis of C; see above."""
     held = Span()
     for column in source.element + source.lane:
         held.add(column)
+    same: list[int] = []
     for k, column in enumerate(warps[0]):
-        held.add(column, 1 << k)
+        if not held.add(column, 1 << k):
+            same.append((held.solve(column) or 0) | 1 << k)
     needed = target.element + target.lane
     needed += tuple(a ^ b for a, b in zip(*warps, strict=True))
     others = [held.solve(column) for column in needed]
     if None in others:
         raise LayoutError("The target has points of the tile that the source has not.")
-    return Span(warp for warp in others if warp)
+    return Span(warp for warp in others if warp), same
 
 
 def _needed(source: Registers) -> tuple[list[int], tuple[int, ...]]:
