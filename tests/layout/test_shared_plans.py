@@ -6,11 +6,15 @@ import random
 
 import pytest
 
+from benchmarks.conversion_cases import CASES, Case
 from benchmarks.sweeps import shared_plans as sweep
 from fragir.layout import LayoutError
 from fragir.layout.f2 import rank
 from fragir.layout.planning.banks import common_complement
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.costs import Features
+from fragir.layout.planning.gather import gathered
+from fragir.layout.planning.program import Linear
+from fragir.layout.planning.registers import Registers, pair_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.sweeps import Task
 
@@ -20,6 +24,85 @@ def test_random_pairs(seed: int) -> None:
     """`fragir sweep shared-plans` runs many more."""
     result = sweep.run(Task(0, None, seed, {"batch": 40}))
     assert result["findings"] == []
+
+
+# Four words of 8 different lanes: a store of one word a lane would need selects first.
+VECTORS = {"row vector to row a lane, f32": (4, 1), "row a lane to row vector, f32": (1, 4)}
+
+
+@pytest.mark.parametrize("stmatrix", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_operands(case: Case, stmatrix: bool) -> None:
+    """Every byte goes over the banks once on each side: 128 of them in a pass."""
+    pair = pair_of(case.source, case.target, case.bits)
+    assert pair is not None
+    plan, found = sweep.checked(pair.source, pair.target, pair.bits, Features(stmatrix=stmatrix))
+    assert found == []
+    moved = [
+        max(1, (pair.bits // 8 << rank((*side.element, *side.lane))) // 128)
+        for side in (pair.source, pair.target)
+    ]
+    assert plan.passes == VECTORS.get(case.name, tuple(moved))
+
+
+def test_no_bank_is_met_twice() -> None:
+    """Of layouts over F2 whose vectors are of one width none has a conflict, of others few."""
+    rng = random.Random(7)
+    others = 0
+    for _ in range(150):
+        source, target, bits = sweep.random_pair(rng)
+        plan = shared_plan(source, target, bits)
+        widths = {access.size for access in plan.stores + plan.loads if not access.matrices}
+        same = len(widths) == 1 and not any(a.matrices for a in plan.stores + plan.loads)
+        conflicts = plan.passes != sweep.ideal(plan)
+        assert not (same and conflicts)
+        others += conflicts
+    assert others < 5
+
+
+@pytest.mark.parametrize("scratch", [32768, 16384, 4096])
+def test_rounds(scratch: int) -> None:
+    """The scratch memory halves with every register of both sides that is taken in turns."""
+    source = Registers((1, 2, 32, 64, 256, 512, 1024), (4, 8, 16, 128, 2048))
+    target = Registers((64, 32, 1, 2, 256, 512, 1024), (2048, 16, 128, 8, 4))
+    features = Features(scratch=scratch)
+    plan, found = sweep.checked(source, target, 32, features)
+    assert found == []
+    assert plan.scratch <= scratch
+    assert plan.rounds * plan.scratch == 4 * 4096
+    assert plan.counts["bar.warp.sync"] == 2 * plan.rounds - 1
+    assert plan.passes == (128, 128)
+
+
+def test_warps_that_hold_the_same_store_once() -> None:
+    """Two of four warps store 16 passes each, and all wait."""
+    source = Registers((1, 2, 32, 64, 128, 256), (4, 8, 16, 512, 1024), (2048, 0))
+    target = Registers((1, 2, 32, 64, 128, 2048), (4, 8, 16, 512, 1024), (256, 0))
+    plan, found = sweep.checked(source, target, 32, Features())
+    assert found == []
+    assert plan.meeting.reach == "block"
+    assert plan.stores[0].unless is not None
+    assert plan.stores[0].unless.warp == (0, 32)
+    few = shared_plan(
+        Registers((1,), source.lane, (2048, 0)), Registers((2048,), source.lane, (1, 0)), 32
+    )
+    assert few.meeting.reach == "group"
+    assert (few.meeting.warps, few.meeting.groups) == (2, 2)
+
+
+def test_lanes_that_hold_the_same_store_once() -> None:
+    """Of 16-byte vectors in eight different lanes only those eight are stored: one pass."""
+    source = Registers((1, 2), (4, 8, 16, 0, 0))
+    target = Registers((16, 8), (1, 2, 4, 0, 0))
+    plan, found = sweep.checked(source, target, 32, Features())
+    assert found == []
+    assert plan.stores[0].unless == Linear(0, (0, 0, 0, 8, 16))
+    assert plan.passes[0] == len(plan.stores)
+
+
+def test_bytes_are_transposed_by_eight_permutes() -> None:
+    program = gathered(4, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]], 1)
+    assert program.counts == {"prmt": 8}
 
 
 @pytest.mark.parametrize("seed", range(50))
