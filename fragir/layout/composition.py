@@ -63,6 +63,10 @@ def compose(outer: Layout, inner: Layout) -> Layout:
                 f"{axis.name} has the size {axis.size}."
             )
     _check_predicate(outer, inner)
+    if outer.exclusive or inner.exclusive:
+        from fragir.layout.fitting import composed
+
+        return composed(outer, inner)
     try:
         return _by_digits(outer, inner)
     except LayoutError:

@@ -189,7 +189,9 @@ class LayoutKernel:
                 mode: Mode = XorMode(2, self.point(bit.column))
             else:
                 mode = Mode(2, self.point(stride))
-                if stride:
+                if stride == bit.column != 0:  # it meets nothing
+                    clusters.append(Cluster(stride, frozenset((0, stride)), ()))
+                elif stride:
                     clusters = with_digit(clusters, Forced(bit.axis, bit.place, 2, stride))
             digits[bit.axis].append((bit.place, mode))
         return tuple(

@@ -1,0 +1,273 @@
+"""Layouts with exclusive or: what they compute, their one simplified form, their algebra."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fragir.layout import Axis, Layout, LayoutError, Mode, XorMode, compose, layout, swizzled
+
+Point = tuple[int, ...]
+quick = settings(deadline=None, max_examples=60)
+
+
+def mode(size: int, step: Point, xor: bool) -> Mode:
+    return XorMode(size, step) if xor and not size & (size - 1) else Mode(size, step)
+
+
+@st.composite
+def layouts(
+    draw: st.DrawFn,
+    names: tuple[str, ...] = ("a", "b"),
+    dims: tuple[str, ...] = ("row", "col"),
+    most: int = 3,
+    offsets: bool = True,
+) -> Layout:
+    """Any digits, added or exclusive-ored."""
+    step = st.tuples(*[st.sampled_from((0, 1, 2, 3, 4, 6, 8, 12))] * len(dims))
+    size = st.sampled_from((2, 2, 2, 4, 3, 6))
+    one = st.builds(mode, size, step, st.booleans())
+    axes = tuple(Axis(name, tuple(draw(st.lists(one, max_size=most)))) for name in names)
+    offset = draw(st.tuples(*[st.integers(0, 3)] * len(dims))) if offsets else ()
+    return Layout(axes, dims, offset)
+
+
+def value(text: str, **at: int) -> Point:
+    """What a text means, straight from its definition."""
+    parsed = Layout.parse(text)
+    point, flips = list(parsed.origin), [0] * parsed.rank
+    for axis in parsed.axes:
+        rest = at[axis.name]
+        for one in axis.modes:
+            rest, digit = divmod(rest, one.size)
+            for dim, step in enumerate(one.step):
+                if not one.xor:
+                    point[dim] += digit * step
+                for bit in range(8) if one.xor else ():
+                    flips[dim] ^= (digit >> bit & 1) * (step << bit)
+    return tuple(p ^ f for p, f in zip(point, flips, strict=True))
+
+
+# The value
+
+
+def test_text_and_parts_are_one_value() -> None:
+    text = "row [8:^(144,1) 3:(1024,0)] col [64:(2,0)] offset (1,1)"
+    parts = layout(
+        Axis("row", (XorMode(8, (144, 1)), Mode(3, (1024, 0)))),
+        Axis("col", (Mode(64, (2, 0)),)),
+        offset=(1, 1),
+    )
+    assert Layout.parse(text) == parts
+    assert str(parts) == text
+    assert Layout.parse("row [ 8 : ^ ( 144 , 1 ) 3:(1024,0)] col[64:(2,0)] offset (1,1)") == parts
+    assert parts != Layout.parse(text.replace("^", ""))
+    assert hash(parts) == hash(Layout.parse(text))
+    assert parts.exclusive
+    assert not Layout.parse("row [8:144]").exclusive
+    for copied in (copy.deepcopy(parts), pickle.loads(pickle.dumps(parts))):
+        assert copied == parts
+        assert copied.exclusive
+
+
+def test_a_xored_mode_has_no_stride() -> None:
+    one = XorMode(8, (144,))
+    assert (one.column, one.step, one.xor) == ((144,), (144,), True)
+    assert one != Mode(8, (144,))
+    with pytest.raises(LayoutError, match=r"Mode 8:\^144 is combined by exclusive or"):
+        _ = one.stride
+    with pytest.raises(AttributeError):
+        getattr(one, "strides")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a [3:^1]", r"Mode 3:\^1 of axis a is exclusive-ored bit by bit; its size"),
+        ("a [0:^1]", "no positive size"),
+        ("a [2:^(1,2)] b [2:1]", "strides, but the layout has"),
+        ("a [2:^^1]", "Expected a mode"),
+        ("a [2^1]", "Expected a mode"),
+    ],
+)
+def test_what_is_no_layout(text: str, message: str) -> None:
+    with pytest.raises(LayoutError, match=message):
+        Layout.parse(text)
+
+
+@given(layouts(most=2))
+@quick
+def test_all_ways_to_ask_agree(one: Layout) -> None:
+    table = one.array()
+    shape = np.array(one.shape)
+    assert (table.reshape(-1, 2).max(axis=0) + 1 == shape).all()
+    for slot, point in one.slots():
+        at = dict(zip(one.names, slot, strict=True))
+        assert point == one(**at) == tuple(table[slot]) == value(str(one), **at)
+    counts = {len(slots) for slots in one.holders.values()}
+    if len(counts) == 1:
+        assert one.replication() == counts.pop()
+    for box in (None, one.shape):
+        start = one.origin if not one.exclusive else tuple(table.reshape(-1, 2).min(axis=0))
+        low = (0, 0) if box else start
+        wanted = set(product(*(range(a, b) for a, b in zip(low, one.shape, strict=True))))
+        assert one.is_bijection(box) == (
+            set(one.holders) == wanted and len(wanted) == table.size // 2
+        )
+
+
+def test_a_predicate_leaves_slots_out() -> None:
+    some = Layout.parse("a [4:^3] b [2:1] where a%2==1")
+    assert some(a=1, b=0) == (3,)
+    assert some(a=2, b=0) is None
+    assert (some.array() == -1).sum() == 4
+    assert some.equivalent(Layout.parse("a [2:^3 2:^6] b [2:1] where a/1%2==1"))
+    assert not some.is_bijection()
+
+
+# The one simplified form
+
+
+def texts(chain: tuple[tuple[int, ...], ...], steps: range, offset: int) -> Iterator[Layout]:
+    """All layouts of one dimension whose axes have digits of these sizes."""
+    sizes = [size for axis in chain for size in axis]
+    kinds = [(False, True) if size == 2 else (False,) for size in sizes]
+    for columns in product(steps, repeat=len(sizes)):
+        for xored in product(*kinds):
+            digits = iter(map(mode, sizes, ((column,) for column in columns), xored))
+            axes = tuple(
+                Axis("abc"[n], tuple(next(digits) for _ in axis)) for n, axis in enumerate(chain)
+            )
+            yield Layout(axes, ("index",), (offset,))
+
+
+@pytest.mark.parametrize(
+    "sizes", [((2,), (2,)), ((2, 2),), ((2,), (2, 2)), ((3,), (2,)), ((2, 3),)]
+)
+def test_a_function_has_one_simplified_form(sizes: tuple[tuple[int, ...], ...]) -> None:
+    """Exhaustively on small shapes; benchmarks/sweeps/layout_forms.py has larger ones."""
+    forms: defaultdict[bytes, set[str]] = defaultdict(set)
+    for chain in product(*(sorted(set(permutations(axis))) for axis in sizes)):
+        for offset in (0, 1, 2):
+            for one in texts(chain, range(4), offset):
+                simple = one.simplified()
+                table = one.array()
+                assert (simple.array() == table).all()
+                assert simple.simplified() == simple
+                if not one.exclusive:
+                    assert not simple.exclusive
+                forms[table.tobytes()].add(str(simple))
+    assert {len(found) for found in forms.values()} == {1}
+
+
+@given(layouts(), st.data())
+@quick
+def test_equivalent_is_the_same_function(one: Layout, data: st.DataObject) -> None:
+    axes: list[Axis] = []
+    for axis in one.axes:  # digits cut, and some added instead of xored or the other way round
+        modes: list[Mode] = []
+        for m in axis.modes:
+            if m.size == 4 and data.draw(st.booleans()):
+                modes += [m.moving(2, m.step), m.moving(2, tuple(2 * s for s in m.step))]
+            else:
+                modes.append(m)
+        turned = [mode(m.size, m.step, m.xor != data.draw(st.booleans())) for m in modes]
+        axes.append(Axis(axis.name, tuple(turned)))
+    other = Layout(tuple(reversed(axes)), one.dims, one.offset)
+    same = bool((one.array() == np.moveaxis(other.array(), 0, 1)).all())
+    assert one.equivalent(other) == same
+    if same:
+        assert one.simplified().axis("a") == other.simplified().axis("a")
+    assert (one.simplified().array() == one.array()).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "simple"),
+    [
+        ("a [2:^1] b [2:1]", "a [2:1] b [2:^1]"),
+        ("a [2:^3] offset 1", "a [2:1] offset (1)"),
+        ("a [8:^1] b [4:^8]", "a [8:1] b [4:8]"),
+        (
+            "row [2:144 2:288 2:576 8:1024] col [8:2 8:^16] dims (byte)",
+            "row [8:^144 8:1024] col [64:2] dims (byte)",
+        ),
+        ("a [4:^0] b [2:^1]", "a [4:0] b [2:1]"),
+        ("a [2:^2 3:4] b [2:^2]", "a [6:2] b [2:^2]"),
+    ],
+)
+def test_simplified(text: str, simple: str) -> None:
+    assert str(Layout.parse(text).simplified()) == simple
+
+
+def test_columns_of_any_layout() -> None:
+    kernel = Layout.parse("row [8:^144 3:1024] col [64:2]").kernel
+    assert kernel.columns("col") == ((2,), (4,), (8,), (16,), (32,), (64,))
+    with pytest.raises(LayoutError, match="digit of size 3 at place 8 of axis row"):
+        kernel.columns("row")
+    assert not kernel.is_linear
+    assert Layout.parse("row [4:(0,1) 2:^(3,1)]").kernel.columns("row") == ((0, 1), (0, 2), (3, 1))
+    carrying = Layout.parse("a [2:1] b [2:1] c [2:4]").kernel
+    assert [(digit.axis, digit.size) for digit in carrying.forced] == [("a", 2), ("b", 2)]
+    assert carrying.columns("c") == ((4,),)
+
+
+# Composition
+
+
+def grown(one: Layout, sizes: dict[str, int]) -> Layout:
+    """The layout with a xored digit on top of each axis, so that it has these sizes at least."""
+    axes: list[Axis] = []
+    for axis in one.axes:
+        more = 1 << (-(-sizes[axis.name] // axis.size) - 1).bit_length()
+        axes.append(Axis(axis.name, (*axis.modes, XorMode(2 * more, (5,) * one.rank))))
+    return Layout(tuple(axes), one.dims, one.offset)
+
+
+@given(layouts(("x", "y"), ("byte",), 2), layouts(("a", "b"), ("y", "x"), 2))
+@settings(deadline=None, max_examples=120)
+def test_compose_is_exact_or_refuses(outer: Layout, inner: Layout) -> None:
+    outer = grown(outer, dict(zip(inner.dims, inner.shape, strict=True)))
+    points = inner.array()
+    wanted = outer.array()[points[..., 1], points[..., 0]]
+    try:
+        got = compose(outer, inner)
+    except LayoutError:
+        if inner.kernel.forced or outer.kernel.forced:
+            return
+        raise  # columns distribute, always
+    assert (got.array() == wanted).all()
+    assert got == got.simplified()
+
+
+@pytest.mark.parametrize(
+    ("columns", "where"),
+    [
+        (64, "warp [4:2048] lane [4:4 8:^144] element [2:2 2:1024 8:16] dims (byte)"),
+        (40, "warp [4:2048] lane [4:4 8:^144] element [2:2 2:1024 5:16] dims (byte)"),
+        (24, "warp [4:2048] lane [4:4 4:^144 2:576] element [2:2 2:1024 3:16] dims (byte)"),
+    ],
+)
+def test_accumulators_of_wgmma_in_swizzled_memory(columns: int, where: str) -> None:
+    d = Layout.parse(
+        f"warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) {columns // 8}:(0,8)]"
+    )
+    got = compose(swizzled((64, 64), 16, 128), d)
+    assert str(got) == where
+    points = d.array()
+    assert (
+        got.array() == swizzled((64, 64), 16, 128).array()[points[..., 0], points[..., 1]]
+    ).all()
+
+
+def test_compose_names_the_mode_that_does_not_fit() -> None:
+    pitch = Layout.parse("row [8:80] col [64:1] dims (byte)")
+    with pytest.raises(LayoutError, match=r"Mode 8:80 of axis row does not fit the outer"):
+        compose(Layout.parse("byte [16:1 8:16 8:^144] dims (bank)"), pitch)
