@@ -102,7 +102,9 @@ def fragir_module(case: Case, convert: bool) -> builtin.ModuleOp:
         tile = conversion.results[0]
     block.add_op(UseOp.create(operands=[tile, block.args[0]]))
     block.add_op(func.ReturnOp())
-    return builtin.ModuleOp([func.FuncOp("conversion", ([word], []), Region(block))])
+    kernel = func.FuncOp("conversion", ([word], []), Region(block))
+    kernel.attributes["frag.warps"] = builtin.DenseArrayBase.from_list(builtin.i64, [case.warps, 1])
+    return builtin.ModuleOp([kernel])
 
 
 def fragir_ptx(case: Case, target: str, convert: bool = True) -> str:

@@ -4,7 +4,8 @@
 
 Both compilers get the same kernels (conversion_kernels.py), with the conversion and without it, and
 the same ptxas assembles them, at its default -O3. What the one has more than the other is the
-conversion, for one thread: address arithmetic, barriers and rounds included. No GPU is needed.
+conversion, for one thread: address arithmetic, barriers and rounds included. The emulator counts
+the passes over the banks of shared memory that all warps take. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
 from conversion_cases import CASES, Case
 from conversion_kernels import fragir_ptx, triton_module
 from neighbours import TRITON_CONVERSIONS, Worker, worker
 from report import Column, Report, Row, Table, arguments, command, machine, present, status
 from rich.console import Console
 
+from fragir.emulator import run
 from fragir.errors import FragirError
 from fragir.toolchain import ptxas, sass
 from fragir.toolchain.find import NVDISASM, PTXAS, find
@@ -32,6 +35,7 @@ from fragir.toolchain.find import NVDISASM, PTXAS, find
 DATA = ("SHFL", "SEL", "PRMT", "MOVM", "STS", "LDS", "STSM", "LDSM")
 SYNC = ("BAR", "WARPSYNC", "MEMBAR", "FENCE", "NOP")
 """Barriers; `bar.warp.sync` of a whole warp becomes a NOP that only orders."""
+SCRATCH = 64 << 10  # bytes of dynamic shared memory: more than any of the kernels takes
 NET = (*DATA, "sync", "other", "bytes")
 
 _LINE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*);", re.MULTILINE)
@@ -93,6 +97,18 @@ def difference(with_it: Counts, without: Counts) -> dict[str, int]:
     return net
 
 
+def passes(text: str, warps: int) -> dict[str, int]:
+    """Passes over the banks of shared memory that all warps take together, and those needed.
+
+    As the emulator counts them, which runs the PTX.
+    """
+    parameters = text.partition(".entry")[2].partition(")")[0].count(".param")
+    arguments = [np.zeros(1, np.uint64), None, None][:parameters]
+    report = run(text, block=(32 * warps,), arguments=arguments, shared=SCRATCH, check=True)
+    found = report.statistics.conflicts
+    return {name: found[name] for name in ("passes", "passes_needed")}
+
+
 def shown(net: Row) -> str:
     """The data instructions as text: `8 SHFL, 8 SEL`."""
     return ", ".join(f"{net[name]} {name}" for name in DATA if net[name]) or "none"
@@ -117,7 +133,7 @@ def measured(case: Case, compiled: Compiled, target: str) -> Row:
                 result |= {"registers": entry.registers, "spills": entry.spill_stores}
     except FragirError as error:
         return {"refused": str(error), "text": "refused"}
-    net = difference(*counts)
+    net = difference(*counts) | passes(texts[0], case.warps)
     digest = hashlib.sha256(texts[0].encode()).hexdigest()
     return result | net | {"text": shown(net), "ptx_sha256": digest}
 
@@ -178,10 +194,12 @@ def tables(rows: list[Row], target: str, with_triton: bool) -> list[Table]:
             Column(f"{name}_sync", "barriers", "d"),
             Column(f"{name}_other", "other", "d"),
             Column(f"{name}_all", "all", "d"),
+            Column(f"{name}_passes", "passes", "d"),
         ]
     if with_triton:
         columns.append(Column("more", "fragir - triton", "+d"))
-    listing = Table(f"Conversions for {target}: SASS instructions of one thread", columns, rows)
+    title = f"Conversions for {target}: SASS instructions of one thread, passes of all warps"
+    listing = Table(title, columns, rows)
     if not with_triton:
         return [listing]
     found = verdicts(rows)

@@ -153,4 +153,4 @@ def test_conversions_are_compared() -> None:
     assert [data[key] for key in ("fewer", "equal", "more", "where")] == [2, 1, 0, []]
     summary, listing = conversions.tables(rows, "sm_90a", True)
     assert summary.note == "More: b."
-    assert "| a |  | 4 |  |  | 9 |  | 6 |  |  | 12 | -3 |" in listing.markdown()
+    assert "| a |  | 4 |  |  | 9 |  |  | 6 |  |  | 12 |  | -3 |" in listing.markdown()
