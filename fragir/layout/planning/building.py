@@ -16,9 +16,6 @@ from fragir.layout.planning.program import (
     Transpose,
 )
 
-KEEP = 0x3210
-"""The selector that takes the first word as it is."""
-
 
 class Builder:
     """Steps as they are asked for; what was made before is not made again.
@@ -28,37 +25,51 @@ class Builder:
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
-        self._steps: dict[Step, int] = {}
+        self._steps: list[Step] = []
+        self._made: dict[tuple[int, int, int], int] = {}
+        self._numbers: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Linear] = {}
+
+    def number(self, start: int, lane: tuple[int, ...], warp: tuple[int, ...]) -> Linear:
+        """A number of every thread; the same object for the same number."""
+        key = (start, lane, warp)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = Linear(start, lane, warp)
+        return found
 
     def permute(self, a: int, b: int, selector: Linear) -> int:
         """Bytes of two words, as `prmt` takes them."""
-        if selector.constant:
-            if selector.start == KEEP:
-                return a
-            if selector.start == KEEP ^ 0x4444:
-                return b
-        return self.step(Permute(a, b, selector))
+        key = (a, b, id(selector))
+        return self._made.get(key) or self._step(key, Permute(a, b, selector))
 
     def select(self, a: int, b: int, number: Linear) -> int:
         """`b` where the number is one, `a` where it is zero."""
-        if number.start:
-            a, b, number = b, a, replace(number, start=0)
-        return a if a == b or number.constant else self.step(Select(a, b, number))
+        if a == b:
+            return a
+        key = (a, b, id(number))
+        return self._made.get(key) or self._step(key, Select(a, b, number))
 
     def shuffle(self, a: int, lane: Linear) -> int:
         """The word of another lane."""
-        butterfly = lane.lane == OWN and not any(lane.warp)
-        if butterfly and not lane.start:
-            return a
-        return self.step(Shuffle(a, lane, lane.start if butterfly else None))
+        key = (a, -1, id(lane))
+        found = self._made.get(key)
+        if found is None:
+            butterfly = lane.lane == OWN and not any(lane.warp)
+            if butterfly and not lane.start:
+                return a
+            found = self._step(key, Shuffle(a, lane, lane.start if butterfly else None))
+        return found
 
     def transpose(self, a: int) -> int:
         """The word after the warp's matrix of halves is transposed."""
-        return self.step(Transpose(a))
+        key = (a, -2, 0)
+        return self._made.get(key) or self._step(key, Transpose(a))
 
-    def step(self, step: Step) -> int:
-        """The word that a step makes."""
-        return self._steps.setdefault(step, self.inputs + len(self._steps))
+    def _step(self, key: tuple[int, int, int], step: Step) -> int:
+        """The word that a step makes; numbers in keys stay alive in `_numbers` or the step."""
+        word = self._made[key] = self.inputs + len(self._steps)
+        self._steps.append(step)
+        return word
 
     def program(self, outputs: Iterable[int]) -> Program:
         """What was asked for, less what no output needs."""
@@ -139,6 +150,8 @@ def _needed(program: Program) -> Program:
     for number in reversed(range(len(program.steps))):
         if program.inputs + number in used:
             used.update(takes(program.steps[number]))
+    if all(number in used for number in range(program.inputs, program.inputs + len(program.steps))):
+        return program
     words = list(range(program.inputs))
     steps: list[Step] = []
     for number, step in enumerate(program.steps, program.inputs):

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 
 from fragir.layout.f2 import Span, image, kernel, rank
 from fragir.layout.planning.building import OWN, Builder
-from fragir.layout.planning.local import LocalMap, choose, steps
-from fragir.layout.planning.program import Linear, Program
+from fragir.layout.planning.costs import Costs
+from fragir.layout.planning.local import Chooser, LocalMap, steps
+from fragir.layout.planning.program import Program
 from fragir.layout.planning.pull import Pull, element_of, lane_of, senders, spread
 
 
@@ -37,6 +38,8 @@ class Exchange:
     """The elements, as sums of the target's kept bits, that travel in one word."""
     beside: tuple[int, ...]
     """Those that travel in further words of the same step."""
+    steps: int = 0
+    """Steps before and after, as they are reckoned before the program is made."""
 
     @property
     def mixed(self) -> int:
@@ -163,7 +166,7 @@ class Exchange:
     def _shuffled(self, builder: Builder, word: int, index: int) -> int:
         lanes = [lane_of(self.pull.element[bit]) for bit in self.pull.others]
         step = image(lanes, index & (1 << self.mixed) - 1)
-        return builder.shuffle(word, Linear(step, self.reached, self.warps[1]))
+        return builder.shuffle(word, builder.number(step, self.reached, self.warps[1]))
 
     def _own_words(self) -> list[int] | None:
         """The one word of the source that each output takes where it reads its own lane.
@@ -207,31 +210,33 @@ class Exchange:
             )
         ]
         columns[0] += [1 << bit for bit in range(len(after.unit), b)]
+        choose = Chooser(builder, b, *columns)
         outputs = list[int]()
         for output, mine in enumerate(own):
             index = image(after.word, output) >> b
             start = (index & 1) << b | image(wanted.word, output) & mask
             index = index if index & 1 else index ^ way
-            outputs.append(choose(builder, b, mine, received[index >> 1], start, 0, columns))
+            outputs.append(choose(mine, received[index >> 1], start, 0))
         return builder.program(outputs)
 
 
-def exchange(pull: Pull, inside: int) -> Exchange | None:
-    """The cheapest hop; None where no C can be made invertible."""
-    best: tuple[int, Exchange] | None = None
+def exchange(pull: Pull, inside: int, costs: Costs, most: int = 64) -> Exchange | None:
+    """The cheapest hop, of `most` ways to fill words; None where no C can be made invertible."""
+    best: tuple[float, int, Exchange] | None = None
     elements = [element_of(slot) for slot in pull.element]
     for lane, within in _ways(pull):
         bare = Exchange(pull, inside, lane, within, (), ())
         spans = _Spans(bare, elements)
-        for packed in _packings(pull, elements, inside):
-            price = spans.price(packed)
+        for packed in islice(_packings(pull, elements, inside), most):
+            shuffles, steps = spans.counts(packed)
+            price = shuffles * (costs.shuffle + costs.issue) + steps * (costs.move + costs.issue)
             if best is None or price < best[0]:
-                best = price, Exchange(pull, inside, lane, within, packed, ())
+                best = price, steps, Exchange(pull, inside, lane, within, packed, ())
     if best is None:
         return None
-    found = best[1]
+    _, steps, found = best
     packed, beside = _bases(_together(pull), found.packed, inside)
-    return Exchange(pull, inside, found.lane, found.within, packed, beside)
+    return Exchange(pull, inside, found.lane, found.within, packed, beside, steps)
 
 
 def _ways(pull: Pull) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -330,8 +335,8 @@ class _Spans:
         self._words = max(0, len(pull.element) - b)
         self._source = rank(c >> b for c in (*elements, *map(element_of, (*bare.lane, *pull.warp))))
 
-    def price(self, packed: Sequence[int]) -> int:
-        """Steps before and after, where a shuffle is two."""
+    def counts(self, packed: Sequence[int]) -> tuple[int, int]:
+        """Shuffles, and steps before and after."""
         bare, b = self._bare, self._bare.inside
         m, size = bare.mixed, len(packed)
         beside = len(self._elements) - m - size
@@ -349,7 +354,7 @@ class _Spans:
             before >>= 1
         after = steps(k_after, self._words, arriving)
         shuffles = (1 << arriving) - (1 << beside if self._own else 0)
-        return 2 * shuffles + before + after
+        return shuffles, before + after
 
 
 def _back(columns: Sequence[int]) -> list[int]:

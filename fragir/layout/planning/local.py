@@ -47,6 +47,18 @@ class LocalMap:
         """k: how many independent bits choose the input word."""
         return rank(c >> self.inside for c in self.unit + self.threads)
 
+    @property
+    def steps(self) -> int:
+        """How many steps it takes, where no two outputs are the same."""
+        b, mask = self.inside, (1 << self.inside) - 1
+        if k := self.choices:
+            reach = rank(c >> b for c in (*self.word, *self.unit, *self.threads))
+            return steps(k, len(self.word), reach)
+        units = [column & mask for column in self.unit]
+        stays = units == [1 << bit for bit in range(len(units))] and not self.start & mask
+        stays = stays and not any(column & mask for column in (*self.word, *self.threads))
+        return 0 if stays else 1 << len(self.word)
+
     def emit(self, builder: Builder, inputs: Callable[[int], int]) -> list[int]:
         """The outputs, of the input words that `inputs` says."""
         return _Emission(self, builder, inputs).outputs()
@@ -70,7 +82,7 @@ class _Emission:
     def __init__(self, local: LocalMap, builder: Builder, inputs: Callable[[int], int]) -> None:
         b = local.inside
         self._b, self._mask = b, (1 << b) - 1
-        self._builder, self._inputs = builder, inputs
+        self._inputs = inputs
         unused = (1 << bit for bit in range(len(local.unit), b))
         self._map = local = replace(local, unit=(*local.unit, *unused))
         self._shift, self._apart = self._shifted()
@@ -80,7 +92,6 @@ class _Emission:
         ]
         self._word = [0 if bit in self._apart else w for bit, w in enumerate(words)]
         self._directions = self._ordered()
-        self._k = len(self._directions)
         self._coordinates = Span(self._directions)
         self._back = Span()
         for bit, word in enumerate(self._word):
@@ -88,6 +99,8 @@ class _Emission:
                 self._back.add(word, 1 << bit)
         for direction in self._directions:
             self._back.add(direction)
+        layers = range(1, len(self._directions) + 1) or range(1)
+        self._layers = {layer: Chooser(builder, b, *self._columns(layer)) for layer in layers}
 
     def outputs(self) -> list[int]:
         """All output words; those of bits that change no word of the inputs apart."""
@@ -135,101 +148,117 @@ class _Emission:
         return [way for way in ways if span.add(way)] + meeting
 
     def _output(self, base: int, output: int, made: dict[tuple[int, int], int]) -> int:
-        word, shift = image(self._word, output), image(self._shift, output)
-        return self._layer(base, self._k, word, shift, made, output)
+        word = image(self._word, output)
+        last = len(self._directions)
+        if last:
+            return self._layer(base, last, word, image(self._shift, output), made)
+        unit = (base ^ image(self._map.word, output)) & self._mask
+        one = self._inputs(word ^ base >> self._b)
+        return self._layers[0](one, one, unit, 0)
 
     def _layer(
-        self,
-        base: int,
-        layer: int,
-        word: int,
-        shift: int,
-        made: dict[tuple[int, int], int],
-        output: int = 0,
+        self, base: int, layer: int, word: int, shift: int, made: dict[tuple[int, int], int]
     ) -> int:
-        """The word of a layer: `word` is its place, `shift` renames the units of an output."""
-        if not self._k:
-            unit = (base ^ image(self._map.word, output)) & self._mask
-            columns = (self._map.unit, self._map.lane, self._map.warp)
-            one = self._inputs(word ^ base >> self._b)
-            return self._choose(one, one, unit, 0, [[c & self._mask for c in s] for s in columns])
+        """A word of a layer: `word` is its place, `shift` renames the units of an output."""
         if layer == 0:
             return self._inputs(word ^ base >> self._b)
-        key = (layer, word)
-        last = layer == self._k
-        if not last and key in made:
-            return made[key]
+        last = layer == len(self._directions)
+        if not last and (layer, word) in made:
+            return made[layer, word]
         one = self._layer(base, layer - 1, word, 0, made)
         other = self._layer(base, layer - 1, word ^ self._directions[layer - 1], 0, made)
-        start = 0
-        if layer == 1:
-            start = base & self._mask ^ self._place(word)
-        found = self._choose(one, other, start, shift, self._columns(layer))
+        start = base & self._mask ^ self._place(word) if layer == 1 else 0
+        found = self._layers[layer](one, other, start, shift)
         if not last:
-            made[key] = found
+            made[layer, word] = found
         return found
 
     def _place(self, word: int) -> int:
         """The unit that the output of a word starts at."""
-        output = self._back.solve(word)
-        assert output is not None
+        output = self._back.solve(word) or 0
         shift = image(self._shift, output)
         return (image(self._map.word, output) ^ image(self._map.unit, shift)) & self._mask
 
-    def _columns(self, layer: int) -> list[list[int]]:
+    def _columns(self, layer: int) -> list[tuple[int, ...]]:
         """What units, lanes and warps change in a layer: which word (high bit), which unit."""
-        found: list[list[int]] = []
+        found: list[tuple[int, ...]] = []
         for side in (self._map.unit, self._map.lane, self._map.warp):
             columns: list[int] = []
             for bit, column in enumerate(side):
                 ways = self._coordinates.solve(column >> self._b) or 0
-                chosen = (ways >> layer - 1 & 1) << self._b
-                if layer == 1:
+                chosen = (ways >> layer - 1 & 1) << self._b if layer else 0
+                if layer <= 1:
                     chosen |= column & self._mask ^ self._place(image(self._directions, ways & ~1))
                 elif side is self._map.unit:
                     chosen |= 1 << bit
                 columns.append(chosen)
-            found.append(columns)
+            found.append(tuple(columns))
         return found
 
-    def _choose(
-        self, one: int, other: int, start: int, shift: int, columns: Sequence[Sequence[int]]
-    ) -> int:
-        """A word whose unit y, in every thread, is a unit of one of two words.
 
-        Units are numbers of `inside` bits with the choice of the word above them.
-        """
-        return choose(self._builder, self._b, one, other, start, shift, columns)
+class Chooser:
+    """Words made of units of two words: unit y is `start` + what y + shift and the thread add.
 
-
-def choose(
-    builder: Builder,
-    inside: int,
-    one: int,
-    other: int,
-    start: int,
-    shift: int,
-    columns: Sequence[Sequence[int]],
-) -> int:
-    """A word of units of two words: unit y is `start` + the columns of y + shift and of the thread.
-
-    A unit is a number of `inside` bits, with the bit above them saying which word.
+    A unit is a number of `inside` bits, with the bit above them saying which of the two words.
     """
-    of_unit, of_lane, of_warp = columns
-    top, mask = 1 << inside, (1 << inside) - 1
-    start ^= image(of_unit, shift)
-    if start & top:
-        one, other, start = other, one, start ^ top
-    stays = not start and all(column == 1 << bit for bit, column in enumerate(of_unit))
-    if stays and not any(column & mask for column in (*of_lane, *of_warp)):
-        lane, warp = (tuple(c >> inside for c in side) for side in (of_lane, of_warp))
-        return builder.select(one, other, Linear(0, lane, warp))
-    width = 2 - inside
-    selector = 0
-    for byte in range(4):
-        unit = start ^ image(of_unit, byte >> width)
-        selector |= (unit << width | byte & (1 << width) - 1) << 4 * byte
-    lane, warp = (tuple((c << width) * 0x1111 for c in side) for side in (of_lane, of_warp))
-    if not any(column & top for column in (*of_unit, *of_lane, *of_warp)):
-        other = one
-    return builder.permute(one, other, Linear(selector, lane, warp))
+
+    def __init__(
+        self,
+        builder: Builder,
+        inside: int,
+        unit: Sequence[int],
+        lane: Sequence[int],
+        warp: Sequence[int],
+    ) -> None:
+        self._builder, self._inside = builder, inside
+        top, mask = 1 << inside, (1 << inside) - 1
+        self._units = [image(unit, y) for y in range(top)]
+        threads = (*lane, *warp)
+        self._stays = self._units == list(range(top)) and not any(c & mask for c in threads)
+        self._one = not any(column & top for column in (*unit, *threads))
+        self._same = not any(threads)
+        self._width = 2 - inside
+        shift = inside if self._stays else 0
+        factor = 1 if self._stays else 0x1111 << self._width
+        self._lane = tuple((column >> shift) * factor for column in lane)
+        self._warp = tuple((column >> shift) * factor for column in warp)
+        self._known: dict[tuple[int, int], tuple[bool, Linear | None]] = {}
+
+    def __call__(self, one: int, other: int, start: int, shift: int) -> int:
+        """The word that is made."""
+        known = self._known.get((start, shift))
+        if known is None:
+            known = self._known[start, shift] = self._number(start, shift)
+        swap, number = known
+        if swap:
+            one, other = other, one
+        if number is None:
+            return one
+        if self._stays and not (start ^ self._units[shift]) & ~(1 << self._inside):
+            return self._builder.select(one, other, number)
+        return self._builder.permute(one, one if self._one else other, number)
+
+    def _number(self, start: int, shift: int) -> tuple[bool, Linear | None]:
+        """Whether the words change places, and the selector; None where it takes the first."""
+        b, width = self._inside, self._width
+        start ^= self._units[shift]
+        swap = bool(start >> b)
+        start &= (1 << b) - 1
+        if self._stays and not start:
+            number = None if self._same else self._builder.number(0, self._lane, self._warp)
+            return swap, number
+        selector = 0
+        for byte in range(4):
+            unit = start ^ self._units[byte >> width]
+            selector |= (unit << width | byte & (1 << width) - 1) << 4 * byte
+        if self._same and selector == KEEP:
+            return swap, None
+        lane, warp = self._lane, self._warp
+        if self._stays:
+            factor = 0x1111 << width + b
+            lane, warp = (tuple(column * factor for column in side) for side in (lane, warp))
+        return swap, self._builder.number(selector, lane, warp)
+
+
+KEEP = 0x3210
+"""The selector that takes the first word as it is."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from fragir.layout.f2 import Span, image, kernel
 from fragir.layout.planning.registers import LANE_BITS, Registers
@@ -29,7 +30,7 @@ def element_of(slot: int) -> int:
     return slot & ELEMENTS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pull:
     """The slot of the source for each bit of the target.
 
@@ -47,9 +48,9 @@ class Pull:
     own: bool
     source: Registers
 
-    @property
+    @cached_property
     def lanes(self) -> Span:
-        """V: the lanes that a lane reads, as sums of `others`."""
+        """V: the lanes that a lane reads, as sums of `others`; to be copied, not changed."""
         span = Span()
         for index, bit in enumerate(self.others):
             span.add(lane_of(self.element[bit]), 1 << index)

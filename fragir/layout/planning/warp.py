@@ -1,7 +1,8 @@
-"""Conversions inside of a warp: by renaming, byte permutes, selects and shuffles.
+"""Conversions inside of a warp: by renaming, byte permutes, selects, shuffles and `movmatrix`.
 
-Any linear map is done in one hop with as many shuffles as the lower bound says (`bounds`), where
-every lane has a word at least for each lane that it reads from.
+Any linear map is done in one hop (`exchange`) with as many shuffles as the lower bound says
+(`bounds`), where every lane has a word at least for each lane that it reads from. Where it has not,
+several hops (`hops`), and `movmatrix` for what it is the transposition of, may be cheaper.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from functools import cached_property
 from typing import Literal
 
 from fragir.layout.planning.bounds import moves_of
-from fragir.layout.planning.building import Builder, lanewise
-from fragir.layout.planning.costs import COSTS, Costs
-from fragir.layout.planning.exchange import Exchange, exchange
-from fragir.layout.planning.local import LocalMap
+from fragir.layout.planning.building import lanewise
+from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
+from fragir.layout.planning.hops import Route, direct, several
+from fragir.layout.planning.movmatrix import transposed
 from fragir.layout.planning.program import Program
-from fragir.layout.planning.pull import Pull, element_of, lane_of, pull_of
 from fragir.layout.planning.registers import Pair, Registers, words_of
 
 Kind = Literal["nothing", "registers", "bytes", "lanes"]
@@ -26,8 +26,9 @@ Kind = Literal["nothing", "registers", "bytes", "lanes"]
 class WarpPlan:
     """A conversion inside of each warp.
 
-    `bound` is the least number of shuffles that any program has. Counts and cost are those of the
-    program, which is made when it is asked for.
+    `bound` is the least number of shuffles that any program of shuffles has. Counts and cost are
+    those of the program, which is made when it is asked for; `reckoned` is what its instructions
+    were thought to cost when ways were compared.
     """
 
     source: Registers
@@ -35,21 +36,22 @@ class WarpPlan:
     bits: int
     bound: int
     costs: Costs
-    _hop: Exchange | LocalMap = field(repr=False)
+    route: Route = field(repr=False)
 
     @cached_property
     def program(self) -> Program:
         """The instructions of one thread."""
-        inputs = words_of(1 << len(self.source.element), self.bits)
-        if isinstance(self._hop, Exchange):
-            return self._hop.program(inputs)
-        builder = Builder(inputs)
-        return builder.program(self._hop.emit(builder, lambda word: word))
+        return self.route.program(words_of(1 << len(self.source.element), self.bits))
 
     @property
     def counts(self) -> dict[str, int]:
         """Instructions of one thread by name."""
         return self.program.counts
+
+    @property
+    def reckoned(self) -> float:
+        """The price without the program, close to `cost` and quickly known."""
+        return self.route.price + (self.costs.formula if self.route.price else 0)
 
     @cached_property
     def cost(self) -> float:
@@ -68,22 +70,29 @@ class WarpPlan:
 
 
 def warp_plan(
-    source: Registers, target: Registers, bits: int, costs: Costs = COSTS
+    source: Registers,
+    target: Registers,
+    bits: int,
+    costs: Costs = COSTS,
+    features: Features = FEATURES,
 ) -> WarpPlan | None:
     """How the target's registers are made of the source's; None where data cross warps.
 
-    Elements have 8, 16, 32 or 64 bits.
+    Elements have 8, 16, 32 or 64 bits. Of one hop, several hops and `movmatrix` the cheapest.
     """
-    words = (tuple(range(words_of(1 << len(s.element), bits))) for s in (source, target))
-    pair = Pair(source, target, bits, (next(words),), (next(words),))
-    bound = moves_of(pair).shuffles
+    words = [tuple(range(words_of(1 << len(s.element), bits))) for s in (source, target)]
+    moves = moves_of(Pair(source, target, bits, (words[0],), (words[1],)))
+    if moves.reach == "warps":
+        return None
     inside = {8: 2, 16: 1}.get(bits, 0)
     sides = (source, target) if bits < 64 else (doubled(source), doubled(target))
-    pull = pull_of(*sides)
-    if pull is None:
-        return None
-    hop = _local(pull, inside) or exchange(pull, inside)
-    return None if hop is None else WarpPlan(source, target, bits, bound, costs, hop)
+    ways = [direct(*sides, inside, costs)]
+    if moves.mixed and moves.words < 1 << moves.mixed:
+        ways.append(several(*sides, inside, costs))
+    if moves.reach == "lanes" and features.movmatrix:
+        ways.append(transposed(*sides, inside, costs))
+    found = min((way for way in ways if way), key=lambda way: way.price, default=None)
+    return found and WarpPlan(source, target, bits, moves.shuffles, costs, found)
 
 
 def price(program: Program, costs: Costs = COSTS) -> float:
@@ -108,17 +117,3 @@ def doubled(side: Registers) -> Registers:
         tuple(column << 1 for column in columns) for columns in (side.element, side.lane, side.warp)
     )
     return Registers((1, *element), lane, warp)
-
-
-def _local(pull: Pull, inside: int) -> LocalMap | None:
-    """What is done without another lane; None where one is needed."""
-    if pull.others or not pull.own or any(map(lane_of, pull.warp)):
-        return None
-    elements = [element_of(slot) for slot in pull.element]
-    whole = [0] * len(pull.whole)
-    for bit, kept in enumerate(pull.whole):
-        for index, element in enumerate(elements):
-            if kept >> index & 1:
-                whole[bit] ^= element
-    lane, warp = (tuple(map(element_of, side)) for side in (pull.lane, pull.warp))
-    return LocalMap(inside, tuple(whole[inside:]), tuple(whole[:inside]), lane, warp)

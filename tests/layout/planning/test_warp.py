@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
 from fragir.layout.planning.building import repeated
+from fragir.layout.planning.costs import COSTS, FEATURES, Features
+from fragir.layout.planning.hops import direct
+from fragir.layout.planning.movmatrix import turned
 from fragir.layout.planning.program import Program
 from fragir.layout.planning.registers import Registers, pair_of
-from fragir.layout.planning.warp import WarpPlan, warp_plan
+from fragir.layout.planning.warp import WarpPlan, price, warp_plan
 from fragir.sweeps import Task
 
 ACC_8 = "warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 8:(0,8)]"
@@ -27,10 +30,10 @@ VECTOR = "lane [4:(0,0) 8:(1,0)] element [4:(8,0)]"
 ROW_A_LANE = "lane [32:(1,0)]"
 
 
-def planned(source: str, target: str, bits: int) -> WarpPlan:
+def planned(source: str, target: str, bits: int, features: Features = FEATURES) -> WarpPlan:
     pair = pair_of(Layout.parse(source), Layout.parse(target), bits)
     assert pair is not None
-    plan = warp_plan(pair.source, pair.target, bits)
+    plan = warp_plan(pair.source, pair.target, bits, features=features)
     assert plan is not None
     assert not warp_plans.lost(pair.source, pair.target, bits, plan)
     return plan
@@ -42,7 +45,7 @@ def planned(source: str, target: str, bits: int) -> WarpPlan:
         (ACC_16, A_16, 16, {}),
         (ACC_8, A_8, 8, {"shfl": 8, "selp": 8, "prmt": 8}),
         (ACC_32, A_32, 32, {"shfl": 32, "selp": 64}),
-        (ACC_16, B_16, 16, {"shfl": 4, "prmt": 8}),
+        (ACC_16, B_16, 16, {"movmatrix": 4}),
         (VECTOR, ROW_A_LANE, 32, {"shfl": 1, "selp": 3}),
         (ROW_A_LANE, VECTOR, 32, {"shfl": 4}),
     ],
@@ -52,6 +55,42 @@ def test_the_conversions_of_kernels(
     source: str, target: str, bits: int, counts: dict[str, int]
 ) -> None:
     assert planned(source, target, bits).counts == counts
+
+
+def test_without_movmatrix_a_transposition_is_shuffled() -> None:
+    plan = planned(ACC_16, B_16, 16, Features(movmatrix=False))
+    assert plan.counts == {"shfl": 4, "prmt": 8}
+
+
+@pytest.mark.parametrize(
+    ("bits", "target", "once", "hops"),
+    [
+        (8, Registers((4, 8), (1, 2, 16, 32, 64)), 3, 2),
+        (8, Registers((4, 8), (2, 1, 16, 32, 64)), 3, 2),
+        (8, Registers((4, 8), (16, 32, 64, 1, 2)), 4, 3),
+        (8, Registers((5, 9), (1, 2, 16, 32, 64)), 3, 2),
+    ],
+)
+def test_words_that_would_be_partly_filled_go_by_several_hops(
+    bits: int, target: Registers, once: int, hops: int
+) -> None:
+    source = Registers((1, 2), (4, 8, 16, 32, 64))
+    single = direct(source, target, 2, COSTS)
+    assert single is not None
+    assert single.program(1).counts["shfl"] == once
+    plan = warp_plan(source, target, bits, features=Features(movmatrix=False))
+    assert plan is not None
+    assert plan.counts["shfl"] == hops
+    assert plan.cost < price(single.program(1))
+    assert not warp_plans.lost(source, target, bits, plan)
+
+
+def test_pairs_of_bytes_are_transposed_like_halves() -> None:
+    source = Registers((1, 2, 4), (8, 16, 32, 64, 128))
+    plan = warp_plan(source, turned(source, 1), 8)
+    assert plan is not None
+    assert plan.counts == {"movmatrix": 2}
+    assert not warp_plans.lost(source, plan.target, 8, plan)
 
 
 @settings(deadline=None, max_examples=60)
