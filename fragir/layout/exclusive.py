@@ -205,46 +205,41 @@ def kernel_of(axes: tuple[Axis, ...], origin: Point) -> LayoutKernel:
     """The kernel of a layout of these parts."""
     width = _width(axes, origin)
     start = pack(origin, width)
-    bits, added = list[Bit](), list[Forced]()
+    chain = list[Bit | Forced]()
     for axis in axes:
         place = 1
         for mode in coalesced(axis.modes):
             size, step = mode.size, pack(mode.step, width)
             while not size & 1:
                 if mode.xor or not step:
-                    bits.append(Bit(axis.name, place, step))
+                    chain.append(Bit(axis.name, place, step))
                 else:
-                    added.append(Forced(axis.name, place, 2, step))
+                    chain.append(Forced(axis.name, place, 2, step))
                 size, step, place = size >> 1, step << 1, place << 1
             if size > 1:
-                added.append(Forced(axis.name, place, size, step))
+                chain.append(Forced(axis.name, place, size, step))
                 place *= size
-    linear, forced = _divided(start, added)
-    clusters = clusters_of(start, forced)
-    return LayoutKernel(len(origin), width, start, bits + linear, forced, clusters)
+    chain = _with_linear(start, chain)
+    forced = [digit for digit in chain if isinstance(digit, Forced)]
+    bits = [bit for bit in chain if isinstance(bit, Bit)]
+    return LayoutKernel(len(origin), width, start, bits, forced, clusters_of(start, forced))
 
 
-def _divided(start: int, added: list[Forced]) -> tuple[list[Bit], list[Forced]]:
-    """Added digits as linear bits and those that are forced."""
-    bits, forced = list[Bit](), list[Forced]()
-    if _are_apart(start, added):
-        for digit in added:
-            if digit.size == 2:
-                bits.append(Bit(digit.axis, digit.place, digit.stride))
-            else:
-                forced.append(digit)
-        return bits, forced
-    clusters = clusters_of(start, added)
-    for digit in added:
-        column = None
-        if digit.size == 2:
-            cluster = next(c for c in clusters if digit in c.digits)
-            column = _column(start, digit, cluster)
-        if column is None:
-            forced.append(digit)
-        else:
-            bits.append(Bit(digit.axis, digit.place, column))
-    return bits, forced
+def _with_linear(start: int, chain: list[Bit | Forced]) -> list[Bit | Forced]:
+    """The digits with those that are added and linear as bits."""
+    added = [digit for digit in chain if isinstance(digit, Forced)]
+    apart = _are_apart(start, added)
+    clusters = [] if apart else clusters_of(start, added)
+    found = list[Bit | Forced]()
+    for digit in chain:
+        if isinstance(digit, Forced) and digit.size == 2:
+            column: int | None = digit.stride
+            if not apart:
+                column = _column(start, digit, next(c for c in clusters if digit in c.digits))
+            if column is not None:
+                digit = Bit(digit.axis, digit.place, column)
+        found.append(digit)
+    return found
 
 
 def _are_apart(start: int, digits: Iterable[Forced]) -> bool:

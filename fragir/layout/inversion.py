@@ -16,16 +16,22 @@ R(L(x)) = x. It is asked only for points that are held; where there are gaps it 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from fragir.layout.arguments import takes
 from fragir.layout.digits import Digit, along, digits_of, unit
+from fragir.layout.exclusive import Bit
+from fragir.layout.f2 import Span
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode
+from fragir.layout.modes import Axis, LayoutError, Mode, XorMode
 
 
 @takes(Layout)
 def inverse(layout: Layout) -> Layout:
     """The two-sided inverse of a bijection. Raises LayoutError naming the mode in the way."""
     _refuse_replication(layout, "No inverse")
+    if layout.exclusive and not layout.kernel.is_injective:
+        raise LayoutError(f"No inverse: {_dependent(layout)} holds what others hold too.")
     return right_inverse(layout)
 
 
@@ -36,6 +42,8 @@ def right_inverse(layout: Layout) -> Layout:
     Raises LayoutError naming the mode before which a gap is left or that overlaps another.
     """
     _refuse_offset(layout)
+    if layout.exclusive:
+        return _by_bits(layout, gaps=False)
     return _build(layout, digits_of(layout, "No right inverse"), gaps=False)
 
 
@@ -49,6 +57,10 @@ def left_inverse(layout: Layout) -> Layout:
     """
     _refuse_offset(layout)
     _refuse_replication(layout, "No left inverse")
+    if layout.exclusive:
+        if not layout.kernel.is_injective:
+            raise LayoutError(f"No left inverse: {_dependent(layout)} holds what others hold too.")
+        return _by_bits(layout, gaps=True)
     return _build(layout, digits_of(layout, "No left inverse"), gaps=True)
 
 
@@ -77,6 +89,106 @@ def _build(layout: Layout, digits: list[Digit], gaps: bool) -> Layout:
     return Layout(tuple(axes), names)
 
 
+def _by_bits(layout: Layout, gaps: bool) -> Layout:
+    """The inverse where modes are exclusive-ored: of the linear bits and of the sums apart.
+
+    They must not meet in any bit of the point. Then its bits that columns reach are solved over F2,
+    and each digit that is added is read off at its stride.
+    """
+    what = "No left inverse" if gaps else "No right inverse"
+    kernel, names = layout.kernel, layout.names
+    reached = summed = 0
+    for bit in kernel.bits:
+        reached |= bit.column
+    for cluster in kernel.clusters:
+        summed |= cluster.mask
+    if reached & summed:
+        digit = next(d for c in kernel.clusters if c.mask & reached for d in c.digits)
+        raise LayoutError(f"{what}: {digit} meets bits that are exclusive-ored.")
+    span = Span(bit.column for bit in kernel.bits)
+    pieces: list[list[tuple[int, Mode]]] = [[] for _ in layout.dims]
+    used = list[Bit]()  # above odd digits
+    for place in range(kernel.rank * kernel.width):
+        if reached >> place & 1:
+            dim = kernel.rank - 1 - place // kernel.width
+            number = 1 << place % kernel.width
+            chosen = span.solve(1 << place)
+            if chosen is None:
+                if not gaps:
+                    dims = layout.dims[dim]
+                    raise LayoutError(f"{what}: nothing holds {dims} {number} alone.")
+                span.add(1 << place)  # asked together with others only, which then say it
+                chosen = 0
+            bits = [bit for index, bit in enumerate(kernel.bits) if chosen >> index & 1]
+            pieces[dim].append((number, _reader(bits, names, what)))
+            used += [bit for bit in bits if bit.place & (bit.place - 1)]
+    if len(set(used)) < len(used):
+        raise LayoutError(f"{what}: {_odd(used[-1])} is an exclusive or of bits of the point.")
+    for digit in kernel.forced:
+        stride = kernel.point(digit.stride)
+        moved = [dim for dim, step in enumerate(stride) if step]
+        if len(moved) > 1:
+            raise LayoutError(f"{what}: {digit} moves along {layout.dims[moved[0]]} and others.")
+        for dim in moved:
+            back = unit(names.index(digit.axis), len(names), digit.place)
+            pieces[dim].append((stride[dim], Mode(digit.size, back)))
+    axes = [
+        Axis(
+            name, tuple(_in_places(sorted(found, key=lambda p: p[0]), len(names), gaps, what, name))
+        )
+        for name, found in zip(layout.dims, pieces, strict=True)
+    ]
+    return Layout(tuple(axes), names).simplified()
+
+
+def _reader(bits: Sequence[Bit], names: tuple[str, ...], what: str) -> Mode:
+    """The digit of the inverse that sets these bits of the slot."""
+    slot = dict.fromkeys(names, 0)
+    for bit in bits:
+        slot[bit.axis] += bit.place
+    odd = [bit for bit in bits if bit.place & (bit.place - 1)]
+    if not odd:
+        return XorMode(2, tuple(slot.values()))
+    if len(bits) > 1:
+        raise LayoutError(f"{what}: {_odd(odd[0])} changes together with other bits.")
+    return Mode(2, tuple(slot.values()))
+
+
+def _odd(bit: Bit) -> str:
+    return f"bit {bit.place} of axis {bit.axis}, above a digit that is no power of two,"
+
+
+def _in_places(
+    pieces: list[tuple[int, Mode]], rank: int, gaps: bool, what: str, name: str
+) -> Iterator[Mode]:
+    """Digits of an axis at given places, with what moves nothing in the gaps."""
+    covered = 1
+    for place, mode in pieces:
+        if place % covered:
+            raise LayoutError(
+                f"{what}: the digit at {place} overlaps finer ones, which cover {covered} along "
+                f"{name}."
+            )
+        if place > covered:
+            if not gaps:
+                raise LayoutError(
+                    f"{what}: the digit at {place} leaves a gap; finer ones cover {covered} along "
+                    f"{name}."
+                )
+            yield Mode(place // covered, (0,) * rank)
+        yield mode
+        covered = place * mode.size
+
+
+def _dependent(layout: Layout) -> str:
+    """A bit that others move the point as far as; a digit that is added, if there is none."""
+    span = Span()
+    for bit in layout.kernel.bits:
+        if not span.add(bit.column):
+            return f"bit {bit.place} of axis {bit.axis}"
+    return str(layout.kernel.forced[-1])
+
+
 def _refuse_offset(layout: Layout) -> None:
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate has no inverse layout: {layout}.")
@@ -85,5 +197,5 @@ def _refuse_offset(layout: Layout) -> None:
 def _refuse_replication(layout: Layout, what: str) -> None:
     for axis in layout.axes:
         for mode in axis.modes:
-            if mode.size > 1 and not any(mode.stride):
+            if mode.size > 1 and not any(mode.step):
                 raise LayoutError(f"{what}: mode {mode} of axis {axis.name} replicates.")

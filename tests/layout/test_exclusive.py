@@ -10,10 +10,23 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fragir.layout import Axis, Layout, LayoutError, Mode, XorMode, compose, layout, swizzled
+from fragir.layout import (
+    Axis,
+    Layout,
+    LayoutError,
+    Mode,
+    XorMode,
+    compose,
+    identity,
+    inverse,
+    layout,
+    left_inverse,
+    right_inverse,
+    swizzled,
+)
 
 Point = tuple[int, ...]
 quick = settings(deadline=None, max_examples=60)
@@ -271,3 +284,68 @@ def test_compose_names_the_mode_that_does_not_fit() -> None:
     pitch = Layout.parse("row [8:80] col [64:1] dims (byte)")
     with pytest.raises(LayoutError, match=r"Mode 8:80 of axis row does not fit the outer"):
         compose(Layout.parse("byte [16:1 8:16 8:^144] dims (bank)"), pitch)
+
+
+# Inverses
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        (
+            "row [8:^72 8:512] col [64:1]",
+            "index [64:(0,1) 8:^(1,8) 8:(8,0)] dims (row,col)",
+        ),
+        (
+            "row [8:^72 3:512] col [64:1]",
+            "index [64:(0,1) 8:^(1,8) 3:(8,0)] dims (row,col)",
+        ),
+        ("byte [128:1 8:^144 8:1024]", "index [128:1 8:^144 8:1024] dims (byte)"),
+        (
+            "row [3:1] col [2:^6]",
+            "No inverse: the digit of size 3 at place 1 of axis row meets bits",
+        ),
+        ("row [8:^144 3:0] col [64:2]", "No inverse: mode 3:0 of axis row replicates"),
+        ("row [4:^3 2:^5] col [2:^2]", "No inverse: bit 4 of axis row holds what others hold too"),
+        ("row [8:^144]", "No inverse: nothing holds index 16 alone"),
+        ("row [2:^1] offset 4", "offset or predicate"),
+    ],
+)
+def test_inverse(text: str, back: str) -> None:
+    one = Layout.parse(text)
+    if back.startswith(("No inverse", "offset")):
+        with pytest.raises(LayoutError) as refused:
+            inverse(one)
+        wanted = back.removeprefix("No inverse: ")
+        assert wanted in refused.value.message
+        return
+    got = inverse(one)
+    assert str(got) in (back, back.replace(" dims (row,col)", ""))
+    assert compose(got, one).equivalent(identity(one.sizes))
+    sizes = dict(zip(one.dims, one.shape, strict=True))
+    assert compose(one, got).equivalent(identity(sizes))
+
+
+@given(layouts(offsets=False, most=2))
+@settings(deadline=None, max_examples=150)
+def test_inverses_are_exact_or_refused(one: Layout) -> None:
+    assume(one.exclusive)
+    points = [point for _, point in one.slots() if point is not None]
+    try:
+        back = left_inverse(one)
+    except LayoutError:
+        assert len(set(points)) < len(points) or one.kernel.forced
+    else:
+        for slot, point in one.slots():
+            assert point is not None
+            assert back(**dict(zip(one.dims, point, strict=True))) == slot
+    try:
+        back = right_inverse(one)
+    except LayoutError:
+        box = set(product(*map(range, one.shape)))
+        assert set(points) != box or one.kernel.forced
+    else:
+        for point in set(points):
+            slot = back(**dict(zip(one.dims, point, strict=True)))
+            assert slot is not None
+            assert one(**dict(zip(one.names, slot, strict=True))) == point
