@@ -82,3 +82,16 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ptx = PTX.replace("MODULE", ".global .u8 x[1099511627776];").replace("BODY", "")
     with pytest.raises(EmulationError, match=r"no memory for this launch: 10995116277.. bytes"):
         run(ptx, "k")
+
+
+def test_parts_of_vectors_have_two_names() -> None:
+    """x, y, z, w or r, g, b, a, as destination and as source (PTX ISA 9.2, section 5.4.2)."""
+    body = """.reg .v4 .b32 v; .reg .b64 a;
+        mov.b32 v.r, 1; mov.b32 v.g, 2; mov.b32 v.z, 3; mov.b32 v.a, 4;
+        mov.u64 a, x; st.global.v4.b32 [a], {v.x, v.y, v.b, v.w};
+        ld.global.u32 %r1, [a+12]; setp.ne.u32 p, %r1, 4; @p trap;"""
+    ptx = PTX.replace("MODULE", ".global .align 16 .u32 x[4];").replace(
+        "BODY", ".reg .pred p;" + body
+    )
+    run(ptx, "k")
+    assemble(ptx, "sm_90a")

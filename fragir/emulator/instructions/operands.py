@@ -317,7 +317,7 @@ class Decoder:
             if found is None:
                 raise self.program.error(f"{operand.text} is not declared", operand.at)
         elif isinstance(operand, tree.Component):
-            found = self.program.find(self.scope, f"{operand.base.text}.{operand.component}")
+            found = self.program.find(self.scope, operand.part)
         if not isinstance(found, Register):
             raise self.error(ins, f"{ins.mnemonic} needs a register here")
         return found
