@@ -1,0 +1,356 @@
+"""Plans of conversions between register layouts: the cheapest way, as data.
+
+>>> from fragir.layout.layout import Layout
+>>> sums = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 4:(0,8)]")
+>>> operand = Layout.parse("lane [4:(0,4) 8:(1,0)] element [4:(0,1) 2:(8,0) 2:(0,16)]")
+>>> plan = plan_conversion(sums, operand, 8)
+>>> plan.way, plan.counts
+('shuffles', {'shfl': 4, 'selp': 4, 'prmt': 4})
+
+`plan.moves` says how far data travel and what no plan can undercut; `plan.program` is what a thread
+does where its warp is enough, `plan.through` what it does through shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from fragir.layout.conversion import plan as sources_of
+from fragir.layout.layout import Layout
+from fragir.layout.modes import LayoutError
+from fragir.layout.planning.access import SharedAccess
+from fragir.layout.planning.bounds import Moves, least_price, moves_of
+from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
+from fragir.layout.planning.program import Linear, Permute, Program, Select, Step, counted
+from fragir.layout.planning.registers import Pair, Words, pair_of, words_of
+from fragir.layout.planning.shared import SharedPlan, shared_plan
+from fragir.layout.planning.sync import Meeting
+from fragir.layout.planning.warp import warp_plan
+
+Way = Literal["nothing", "registers", "bytes", "shuffles", "shared", "elements"]
+"""How a conversion is done: not at all; other names for words; byte permutes and selects; shuffles;
+through shared memory; element by element through shared memory, where no better plan is known."""
+
+Turn = tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]
+
+
+@dataclass(frozen=True)
+class Through:
+    """A whole fragment's way through shared memory.
+
+    A thread makes the words that `before` says; in each turn it stores, waits for its `meeting`,
+    and loads; `after` makes its fragment of all words loaded, which are its inputs. Turns use the
+    same memory, so there is a second wait between them. `scratch` is in bytes; `passes` are what
+    the stores and the loads of one warp take.
+    """
+
+    before: Program
+    turns: tuple[Turn, ...]
+    after: Program
+    meeting: Meeting
+    scratch: int
+    passes: tuple[int, int]
+
+    @property
+    def barriers(self) -> int:
+        """How often a thread waits; once more before its scratch memory is used again."""
+        return 2 * len(self.turns) - 1
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Instructions of one thread by name."""
+        accesses = [a for turn in self.turns for side in turn for a in side]
+        barrier = "bar.warp.sync" if self.meeting.reach == "warp" else "bar.sync"
+        found: dict[str, int] = {}
+        for name in (access.name for access in accesses):
+            found[name] = found.get(name, 0) + 1
+        for program in (self.before, self.after):
+            for name, count in program.counts.items():
+                found[name] = found.get(name, 0) + count
+        return {**found, barrier: self.barriers}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cheapest known conversion between two layouts of elements of `bits`.
+
+    `moves` is None where the layouts are not said over F2. Of `program`, `through` and
+    `permutation` one is given: `program` takes and gives the fragment's 32-bit words,
+    `permutation` names for every element of the target one of the source, in the same lane.
+    """
+
+    source: Layout
+    target: Layout
+    bits: int
+    way: Way
+    cost: float
+    least: float
+    """What no plan can undercut, by the costs."""
+    moves: Moves | None = None
+    program: Program | None = None
+    through: Through | None = None
+    permutation: tuple[int, ...] | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether it takes no instruction at all."""
+        return self.way in ("nothing", "registers")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Instructions of one thread by name, without lane formulas and moves of names.
+
+        Empty for `elements`, whose accesses depend on the lowering.
+        """
+        if self.program is not None:
+            return self.program.counts
+        return {} if self.through is None else self.through.counts
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of shared memory."""
+        return 0 if self.through is None else self.through.scratch
+
+    @property
+    def least_shuffles(self) -> int:
+        """The number of shuffles that no program inside of a warp can undercut."""
+        if self.moves is None:
+            return 0
+        pair = pair_of(self.source, self.target, self.bits)
+        return self.moves.shuffles * (1 if pair is None else pair.times)
+
+
+@lru_cache(maxsize=512)
+def plan_conversion(
+    source: Layout,
+    target: Layout,
+    bits: int,
+    features: Features = FEATURES,
+    costs: Costs = COSTS,
+) -> Plan:
+    """The cheapest conversion of elements of `bits` from one register layout to another.
+
+    The axes are element, lane and warp; elements of 1 to 4 bits are moved by the byte where both
+    layouts keep the same ones together. Raises LayoutError for different numbers of lanes or warps
+    and for an element that the target wants and the source does not hold, naming it.
+    """
+    pair = pair_of(source, target, bits)
+    if pair is None:
+        return _by_elements(source, target, bits, costs)
+    moves, least = moves_of(pair), least_price(pair, costs)
+    warp = warp_plan(pair.source, pair.target, pair.bits, costs)
+    if warp is not None and warp.kind in ("nothing", "registers", "bytes"):
+        program = assembled(warp.program, pair)
+        way: Way = "registers" if warp.kind == "registers" else warp.kind
+        if way == "nothing" and program.outputs != tuple(range(program.inputs)):
+            way = "registers"
+        cost = 0.0 if not program.steps else program_cost(program, costs)
+        return Plan(source, target, bits, way, cost, least, moves, program)
+    try:
+        shared = shared_plan(pair.source, pair.target, pair.bits, features, costs)
+    except LayoutError:
+        sources_of(source, target)  # names the element that is missing
+        raise
+    through = _through(shared, pair, features)
+    cost = through_cost(through, costs)
+    if warp is not None:
+        program = assembled(warp.program, pair)
+        shuffled = program_cost(program, costs)
+        if shuffled <= cost:
+            return Plan(source, target, bits, "shuffles", shuffled, least, moves, program)
+    return Plan(source, target, bits, "shared", cost, least, moves, through=through)
+
+
+@lru_cache(maxsize=4096)
+def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = COSTS) -> float:
+    """What no conversion can undercut, by ranks alone; 0 where it may be free.
+
+    Never more than `plan_conversion(...).cost`.
+    """
+    if source == target:
+        return 0.0
+    pair = pair_of(source, target, bits)
+    return 0.0 if pair is None else least_price(pair, costs)
+
+
+def program_cost(program: Program, costs: Costs = COSTS) -> float:
+    """The price of a program for one warp."""
+    counts = program.counts
+    each = {"shfl": costs.shuffle, "movmatrix": costs.transpose}
+    work = sum(count * each.get(name, costs.move) for name, count in counts.items())
+    formula = costs.formula if any(map(_lanewise, program.steps)) else 0.0
+    return work + costs.issue * sum(counts.values()) + formula
+
+
+def through_cost(through: Through, costs: Costs = COSTS) -> float:
+    """The price for one warp of going through shared memory."""
+    counts = through.counts
+    permutes = sum(len(program.steps) for program in (through.before, through.after))
+    return (
+        sum(through.passes) * costs.wavefront
+        + permutes * costs.move
+        + (sum(counts.values()) - through.barriers) * costs.issue
+        + 2 * costs.formula
+        + through.barriers * costs.barrier(through.meeting.reach)
+    )
+
+
+def _lanewise(step: Step) -> bool:
+    match step:
+        case Permute(selector=number) | Select(number=number):
+            return not number.constant
+        case _:
+            return getattr(step, "flip", 0) is None
+
+
+# --- whole fragments -----------------------------------------------------------------------------
+
+
+def assembled(program: Program, pair: Pair) -> Program:
+    """The program for the whole fragments of a pair: done for each of its times."""
+    inputs = sum(map(len, pair.source_words))
+    if pair.times == 1 and pair.source_words[0] == tuple(range(inputs)):
+        return program if pair.target_words[0] == tuple(range(len(program.outputs))) else (
+            replace(program, outputs=_placed(pair.target_words, [program.outputs]))
+        )
+    # all first steps, then all second ones: what is alike stands together
+    numbers = [list(words) for words in pair.source_words]
+    steps: list[Step] = []
+    for step in program.steps:
+        for known in numbers:
+            steps.append(_renamed(step, known))
+            known.append(inputs + len(steps) - 1)
+    outputs = [[known[word] for word in program.outputs] for known in numbers]
+    return Program(inputs, tuple(steps), _placed(pair.target_words, outputs))
+
+
+def _renamed(step: Step, known: Sequence[int]) -> Step:
+    if isinstance(step, Permute | Select):
+        return replace(step, a=known[step.a], b=known[step.b])
+    return replace(step, a=known[step.a])
+
+
+def _placed(words: Words, values: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The values in the order of the whole fragment's words."""
+    where = {
+        word: value
+        for group, held in zip(words, values, strict=True)
+        for word, value in zip(group, held, strict=True)
+    }
+    return tuple(where[word] for word in range(len(where)))
+
+
+def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
+    """A shared plan for each of the pair's times: side by side in memory, or in turns."""
+    before, after = shared.before, shared.after
+    whole = assembled(replace(before, outputs=tuple(range(_made(before)))), _alone(before, pair))
+    numbers = _numbers(before, pair)
+    loaded = after.inputs
+    turns: list[Turn] = []
+    beside = shared.scratch * pair.times <= features.scratch
+    for stores, loads in shared.turns:
+        groups: list[Turn] = []
+        for time in range(pair.times):
+            offset = time * shared.scratch if beside else 0
+            known = numbers[time]
+            groups.append(
+                (
+                    _moved(stores, offset, lambda word, known=known: known[word]),
+                    _moved(loads, offset, lambda word, time=time: time * loaded + word),
+                )
+            )
+        if beside:
+            turns.append((_joined(g[0] for g in groups), _joined(g[1] for g in groups)))
+        else:
+            turns += groups
+    loads_pair = replace(
+        pair,
+        source_words=tuple(
+            tuple(range(time * loaded, (time + 1) * loaded)) for time in range(pair.times)
+        ),
+    )
+    return Through(
+        whole,
+        tuple(turns),
+        assembled(after, loads_pair),
+        shared.meeting,
+        shared.scratch * (pair.times if beside else 1),
+        (shared.passes[0] * pair.times, shared.passes[1] * pair.times),
+    )
+
+
+def _made(program: Program) -> int:
+    return program.inputs + len(program.steps)
+
+
+def _alone(program: Program, pair: Pair) -> Pair:
+    """The pair with outputs that only name what was made, each time apart."""
+    made = _made(program)
+    return replace(
+        pair,
+        target_words=tuple(tuple(range(t * made, (t + 1) * made)) for t in range(pair.times)),
+    )
+
+
+def _numbers(program: Program, pair: Pair) -> list[list[int]]:
+    """For each time the numbers in the whole program of the words that one program makes."""
+    inputs = sum(map(len, pair.source_words))
+    numbers = [list(words) for words in pair.source_words]
+    made = inputs
+    for _ in program.steps:
+        for known in numbers:
+            known.append(made)
+            made += 1
+    return numbers
+
+
+def _moved(
+    accesses: Iterable[SharedAccess], offset: int, word: Callable[[int], int]
+) -> tuple[SharedAccess, ...]:
+    return tuple(
+        replace(
+            access,
+            address=_shifted(access.address, offset),
+            words=tuple(map(word, access.words)),
+        )
+        for access in accesses
+    )
+
+
+def _shifted(address: Linear, offset: int) -> Linear:
+    return replace(address, start=address.start + offset) if offset else address
+
+
+def _joined(groups: Iterable[tuple[SharedAccess, ...]]) -> tuple[SharedAccess, ...]:
+    return tuple(access for group in groups for access in group)
+
+
+# --- what is not said over F2 --------------------------------------------------------------------
+
+
+def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> Plan:
+    """Renaming where that is enough; else element by element through shared memory."""
+    found = sources_of(source, target)
+    if found.permutation is not None:
+        whole = _whole_words(found.permutation, bits)
+        way: Way = "nothing" if found.kind == "identity" else "registers" if whole else "bytes"
+        words = words_of(len(found.permutation), bits)
+        cost = words * (costs.move + costs.issue) if way == "bytes" else 0.0
+        return Plan(source, target, bits, way, cost, 0.0, permutation=found.permutation)
+    accesses = sum(side.size("element") for side in (source, target) if "element" in side.names)
+    cost = accesses * (costs.wavefront + costs.issue) + 2 * costs.block_barrier
+    return Plan(source, target, bits, "elements", cost, 0.0)
+
+
+def _whole_words(permutation: Sequence[int], bits: int) -> bool:
+    """Whether whole words are renamed, so that no element changes its place in one."""
+    per = max(1, 32 // bits)
+    return all(
+        first % per == 0
+        and tuple(permutation[i : i + per]) == tuple(range(first, first + per))
+        for i, first in ((i, permutation[i]) for i in range(0, len(permutation), per))
+        if first >= 0
+    )
