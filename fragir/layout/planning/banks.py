@@ -77,8 +77,10 @@ def address_columns(wide: Reach, narrow: Reach, dims: int, unit: int) -> list[in
     for vector in (*wide.fixed, *units):
         numbers.add(vector)
     place = [(numbers.solve(unit) or 0) & mask for unit in units]  # f
-    if any(image(place, vector) for side in (wide, narrow) for vector in side.fixed):
-        return None
+    for side in (wide, narrow):
+        held = (1 << len(side.low)) - 1  # what lies above may move in the wider access
+        if any(image(place, vector) & held for vector in side.fixed):
+            return None
     inside = Span()  # K, with coordinates of its own
     basis: list[int] = []
     for index, bit in enumerate(units):

@@ -24,11 +24,11 @@ from fragir.layout.modes import LayoutError
 from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Moves, least_price, moves_of
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.program import Linear, Permute, Program, Select, Step, counted
+from fragir.layout.planning.program import Linear, Permute, Program, Select, Step
 from fragir.layout.planning.registers import Pair, Words, pair_of, words_of
 from fragir.layout.planning.shared import SharedPlan, shared_plan
 from fragir.layout.planning.sync import Meeting
-from fragir.layout.planning.warp import warp_plan
+from fragir.layout.planning.warp import price, warp_plan
 
 Way = Literal["nothing", "registers", "bytes", "shuffles", "shared", "elements"]
 """How a conversion is done: not at all; other names for words; byte permutes and selects; shuffles;
@@ -142,13 +142,11 @@ def plan_conversion(
         return _by_elements(source, target, bits, costs)
     moves, least = moves_of(pair), least_price(pair, costs)
     warp = warp_plan(pair.source, pair.target, pair.bits, costs)
-    if warp is not None and warp.kind in ("nothing", "registers", "bytes"):
+    if warp is not None and warp.kind != "lanes":
         program = assembled(warp.program, pair)
-        way: Way = "registers" if warp.kind == "registers" else warp.kind
-        if way == "nothing" and program.outputs != tuple(range(program.inputs)):
-            way = "registers"
-        cost = 0.0 if not program.steps else program_cost(program, costs)
-        return Plan(source, target, bits, way, cost, least, moves, program)
+        same = program.outputs == tuple(range(program.inputs))
+        way: Way = "bytes" if program.steps else "nothing" if same else "registers"
+        return Plan(source, target, bits, way, price(program, costs), least, moves, program)
     try:
         shared = shared_plan(pair.source, pair.target, pair.bits, features, costs)
     except LayoutError:
@@ -158,7 +156,7 @@ def plan_conversion(
     cost = through_cost(through, costs)
     if warp is not None:
         program = assembled(warp.program, pair)
-        shuffled = program_cost(program, costs)
+        shuffled = price(program, costs)
         if shuffled <= cost:
             return Plan(source, target, bits, "shuffles", shuffled, least, moves, program)
     return Plan(source, target, bits, "shared", cost, least, moves, through=through)
@@ -176,15 +174,6 @@ def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = C
     return 0.0 if pair is None else least_price(pair, costs)
 
 
-def program_cost(program: Program, costs: Costs = COSTS) -> float:
-    """The price of a program for one warp."""
-    counts = program.counts
-    each = {"shfl": costs.shuffle, "movmatrix": costs.transpose}
-    work = sum(count * each.get(name, costs.move) for name, count in counts.items())
-    formula = costs.formula if any(map(_lanewise, program.steps)) else 0.0
-    return work + costs.issue * sum(counts.values()) + formula
-
-
 def through_cost(through: Through, costs: Costs = COSTS) -> float:
     """The price for one warp of going through shared memory."""
     counts = through.counts
@@ -198,14 +187,6 @@ def through_cost(through: Through, costs: Costs = COSTS) -> float:
     )
 
 
-def _lanewise(step: Step) -> bool:
-    match step:
-        case Permute(selector=number) | Select(number=number):
-            return not number.constant
-        case _:
-            return getattr(step, "flip", 0) is None
-
-
 # --- whole fragments -----------------------------------------------------------------------------
 
 
@@ -213,8 +194,10 @@ def assembled(program: Program, pair: Pair) -> Program:
     """The program for the whole fragments of a pair: done for each of its times."""
     inputs = sum(map(len, pair.source_words))
     if pair.times == 1 and pair.source_words[0] == tuple(range(inputs)):
-        return program if pair.target_words[0] == tuple(range(len(program.outputs))) else (
-            replace(program, outputs=_placed(pair.target_words, [program.outputs]))
+        return (
+            program
+            if pair.target_words[0] == tuple(range(len(program.outputs)))
+            else (replace(program, outputs=_placed(pair.target_words, [program.outputs])))
         )
     # all first steps, then all second ones: what is alike stands together
     numbers = [list(words) for words in pair.source_words]
@@ -349,8 +332,7 @@ def _whole_words(permutation: Sequence[int], bits: int) -> bool:
     """Whether whole words are renamed, so that no element changes its place in one."""
     per = max(1, 32 // bits)
     return all(
-        first % per == 0
-        and tuple(permutation[i : i + per]) == tuple(range(first, first + per))
+        first % per == 0 and tuple(permutation[i : i + per]) == tuple(range(first, first + per))
         for i, first in ((i, permutation[i]) for i in range(0, len(permutation), per))
         if first >= 0
     )

@@ -19,11 +19,12 @@ from functools import lru_cache
 from math import log2, prod
 
 from fragir.layout.combine import permuted
+from fragir.layout.exclusive import LayoutKernel
 from fragir.layout.layout import Layout
-from fragir.layout.linear import LinearLayout, to_linear
-from fragir.layout.modes import WARP, Axis, LayoutError, Mode, coalesced
+from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesced
 
 LANE_BITS = 5
+AXES = ("element", "lane", "warp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +77,20 @@ def pair_of(source: Layout, target: Layout, bits: int) -> Pair | None:
     if source.where or source.origin != target.origin or set(source.dims) != set(target.dims):
         return None
     target = permuted(target, source.dims)
-    source, target = (replace(side, where=(), offset=()) for side in (source, target))
+    source, target = (replace(side, where=()) for side in (source, target))
+    if _threads(source) != _threads(target):
+        return None
     try:
-        odd = _odd_digits(source)
-        if odd or _odd_digits(target):
+        if _odd_digits(source) or _odd_digits(target):
+            source, target = (replace(side, offset=()) for side in (source, target))
             return _split_pair(source, target, bits)
         return _pair(*_registers(source, target), bits)
     except LayoutError:
         return None
+
+
+def _threads(layout: Layout) -> int:
+    return prod(layout.size(name) for name in ("lane", "warp") if name in layout.names)
 
 
 def words_of(elements: int, bits: int) -> int:
@@ -108,27 +115,33 @@ def _pair(source: Registers, target: Registers, bits: int) -> Pair | None:
 
 
 def _registers(source: Layout, target: Layout) -> tuple[Registers, Registers]:
-    linear = [to_linear(side) for side in (source, target)]
-    widths = [max(bits) for bits in zip(*(side.bits for side in linear), strict=True)]
-    first, second = (_packed(side, widths) for side in linear)
+    """The columns of both; LayoutError where digits carry, or an axis is none of a register's."""
+    kernels = source.kernel, target.kernel
+    for side in (source, target):
+        for name in side.names:
+            if name not in AXES:
+                raise LayoutError(f"A register layout has no axis {name}.")
+    shapes = zip(source.shape, target.shape, strict=True)
+    widths = [(max(extents) - 1).bit_length() for extents in shapes]
+    first, second = (_packed(kernel, widths) for kernel in kernels)
     return first, second
 
 
-def _packed(linear: LinearLayout, widths: Sequence[int]) -> Registers:
-    columns: dict[str, list[int]] = {"element": [], "lane": [], "warp": []}
-    for name, bases in linear.axes:
-        if name not in columns:
-            raise LayoutError(f"A register layout has no axis {name}.")
-        for basis in bases:
-            packed = 0
-            for value, width in zip(basis, widths, strict=True):
-                packed = packed << width | value
-            columns[name].append(packed)
-    threads = columns["lane"] + columns["warp"]
-    if len(columns["lane"]) < LANE_BITS:
+def _packed(kernel: LayoutKernel, widths: Sequence[int]) -> Registers:
+    element, lane, warp = (
+        [_point(column, widths) for column in kernel.columns(axis)] for axis in AXES
+    )
+    threads = lane + warp
+    if len(lane) < LANE_BITS:
         raise LayoutError(f"A warp has {WARP} lanes.")
-    lane, warp = threads[:LANE_BITS], threads[LANE_BITS:]
-    return Registers(tuple(columns["element"]), tuple(lane), tuple(warp))
+    return Registers(tuple(element), tuple(threads[:LANE_BITS]), tuple(threads[LANE_BITS:]))
+
+
+def _point(column: Point, widths: Sequence[int]) -> int:
+    packed = 0
+    for value, width in zip(column, widths, strict=True):
+        packed = packed << width | value
+    return packed
 
 
 # --- digits of odd size --------------------------------------------------------------------------
