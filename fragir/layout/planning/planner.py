@@ -153,7 +153,8 @@ def plan_conversion(
         sources_of(source, target)  # names the element that is missing
         raise
     through = _through(shared, pair, features)
-    cost = through_cost(through, costs)
+    waits = through.barriers * costs.barrier(through.meeting.reach)
+    cost = shared.work * pair.times + shared.formulas + waits
     if warp is not None:
         program = assembled(warp.program, pair)
         shuffled = price(program, costs)
@@ -172,19 +173,6 @@ def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = C
         return 0.0
     pair = pair_of(source, target, bits)
     return 0.0 if pair is None else least_price(pair, costs)
-
-
-def through_cost(through: Through, costs: Costs = COSTS) -> float:
-    """The price for one warp of going through shared memory."""
-    counts = through.counts
-    permutes = sum(len(program.steps) for program in (through.before, through.after))
-    return (
-        sum(through.passes) * costs.wavefront
-        + permutes * costs.move
-        + (sum(counts.values()) - through.barriers) * costs.issue
-        + 2 * costs.formula
-        + through.barriers * costs.barrier(through.meeting.reach)
-    )
 
 
 # --- whole fragments -----------------------------------------------------------------------------

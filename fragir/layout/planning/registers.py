@@ -76,11 +76,12 @@ def pair_of(source: Layout, target: Layout, bits: int) -> Pair | None:
     """
     if source.where or source.origin != target.origin or set(source.dims) != set(target.dims):
         return None
-    target = permuted(target, source.dims)
-    source, target = (replace(side, where=()) for side in (source, target))
     if _threads(source) != _threads(target):
         return None
+    source, target = (replace(side, where=()) if side.where else side for side in (source, target))
     try:
+        if target.dims != source.dims:
+            target = permuted(target, source.dims)
         if _odd_digits(source) or _odd_digits(target):
             source, target = (replace(side, offset=()) for side in (source, target))
             return _split_pair(source, target, bits)

@@ -106,19 +106,26 @@ class SharedPlan:
     @cached_property
     def cost(self) -> float:
         """The price of one warp's conversion, in half cycles."""
+        waits = (2 * self.rounds - 1) * self.costs.barrier(self.meeting.reach)
+        return self.work + self.formulas + waits
+
+    @cached_property
+    def work(self) -> float:
+        """The price of instructions and passes, without lane formulas and barriers."""
         costs = self.costs
         permutes = len(self.before.steps) + len(self.after.steps)
         issued = permutes + len(self.stores) + len(self.loads)
-        waits = 2 * self.rounds - 1
         stored = self.passes[0] / (1 << self.moved.copies if self.moved.spared else 1)
-        formulas = 2 + bool(self.choice.store.spared or self.moved.spared)
         return (
             (stored + self.passes[1]) * costs.wavefront
             + permutes * costs.move
             + issued * costs.issue
-            + formulas * costs.formula
-            + waits * costs.barrier(self.meeting.reach)
         )
+
+    @property
+    def formulas(self) -> float:
+        """The price of what lanes compute of their own number, once."""
+        return (2 + bool(self.choice.store.spared or self.moved.spared)) * self.costs.formula
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -17,9 +17,11 @@ from tests.properties.draws import layouts
 def fragment(operand: str, type_: str, shape: tuple[int, int], m: int, n: int, k: int) -> Layout:
     """An operand's tile over four warps below each other, or one warpgroup."""
     sums = {"s8": "s32", "f64": "f64"}.get(type_, "f32")
-    family = "wgmma" if m == 64 else "mma"
-    c = {} if family == "wgmma" else {"c": sums}
-    instruction = find(family, shape=f"m{m}n{n}k{k}", a=type_, b=type_, d=sums, **c)
+    shape_name = f"m{m}n{n}k{k}"
+    if m == 64:
+        instruction = find("wgmma", shape=shape_name, a=type_, b=type_, d=sums)
+    else:
+        instruction = find("mma", shape=shape_name, a=type_, b=type_, c=sums, d=sums)
     return tile_layout(instruction, operand, shape, (1 if m == 64 else 4, 1))
 
 
