@@ -13,7 +13,7 @@ import pytest
 import fragir.layout
 
 ROOT = Path(__file__).parents[2]
-MODULES = [m.name for m in pkgutil.iter_modules(fragir.layout.__path__, "fragir.layout.")]
+MODULES = [m.name for m in pkgutil.walk_packages(fragir.layout.__path__, "fragir.layout.")]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -153,11 +153,12 @@ def _plain_way(side: SharedSide, low: tuple[int, ...]) -> Way:
     served = 3 if size == 16 else 4 if size == 8 else 5
     count = 1 << (len(side.element) - len(low))
     word = low[: side.inside]
+    threads = side.lane + side.warp
     # lanes with copies are worth a condition where it spares whole groups that are served at once
     groups = max(1, size // 4)
     left = groups >> (side.copies >> served).bit_count()
     return Way(
-        Reach(low, side.lane[:served], side.lane + side.warp),
+        Reach(low, side.lane[:served], threads, threads),
         size,
         word,
         count,
@@ -175,6 +176,7 @@ def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
         words = 1 << len(rest)
         matrices = min(4, words)
         fixed = (*rest, *side.warp)
+        together = (*rest[:2], 0, 0)[:2]
         permutes = _permutes(side, word, words)
         # one row: the words of four lanes, or the same half of the words of eight
         shapes = [(False, (*word, *side.lane[:2]), side.lane[2:5])]
@@ -182,7 +184,7 @@ def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
             shapes.append((True, (*word[:-1], *side.lane[2:5]), (word[-1], *side.lane[:2])))
         found += [
             Way(
-                Reach(low, rows, (*fixed, *rows)),
+                Reach(low, rows, (*fixed, *rows), (*rows, *together, *side.warp)),
                 4 * matrices,
                 word,
                 words // matrices,

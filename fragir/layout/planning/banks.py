@@ -17,21 +17,26 @@ are no matter of banks: with elements of less than a word all this is meant modu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fragir.layout.f2 import Span, image, independent, inverted, kernel
 
 LINE_BYTES = 128  # 32 banks of 4 bytes
 
+Order: TypeAlias = Callable[[Iterable[int]], list[int]]
 
-def common_complement(first: Sequence[int], second: Sequence[int], dims: int) -> list[int]:
+
+def common_complement(
+    first: Sequence[int], second: Sequence[int], dims: int, order: Order = sorted
+) -> list[int]:
     """A space that meets both given ones in zero only, as large as there is one.
 
     The given vectors lie in `dims` dimensions. Let I be what both spaces share, a_i and b_i what
     completes I to each. The sums a_i + b_i with a complement of both spaces together meet neither:
     a sum that lies in the first space has its b part there, hence in I, hence is zero. The
-    dimension is `dims` less that of the larger space.
+    dimension is `dims` less that of the larger space. Any `order` of the a_i and b_i will do.
     """
     firsts, seconds = independent(first), independent(second)
     mask = (1 << len(firsts)) - 1
@@ -39,10 +44,15 @@ def common_complement(first: Sequence[int], second: Sequence[int], dims: int) ->
     rests: list[list[int]] = []
     for vectors in (firsts, seconds):
         span = shared.copy()
-        rests.append(sorted(vector for vector in vectors if span.add(vector)))
+        rests.append(order(vector for vector in vectors if span.add(vector)))
     found = [a ^ b for a, b in zip(*rests, strict=False)]
     together = Span(firsts + seconds)
     return found + [unit for unit in (1 << i for i in range(dims)) if together.add(unit)]
+
+
+# Orders of what completes the intersection, and whether the segment is sorted then: among these is
+# nearly always one that keeps the bits of a thread's number side by side in its address.
+ARRANGEMENTS: tuple[tuple[Order, bool], ...] = ((sorted, False), (sorted, True), (list, False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +60,25 @@ class Reach:
     """What one kind of access of one side touches, as points.
 
     `low` is what each access holds together, lowest address bit first; `served` the columns of
-    the lanes that are served in one pass; `fixed` those that may not move inside of `low`.
+    the lanes that are served in one pass; `fixed` those that may not move inside of `low`;
+    `threads` what the bits of a thread's number add to its address.
     """
 
     low: tuple[int, ...]
     served: tuple[int, ...]
     fixed: tuple[int, ...]
+    threads: tuple[int, ...]
 
 
-def address_columns(wide: Reach, narrow: Reach, dims: int, unit: int) -> list[int] | None:
+def address_columns(
+    wide: Reach, narrow: Reach, dims: int, unit: int, simple: bool = False
+) -> list[int] | None:
     """The address of every unit point, in elements of `unit` bytes (1, 2 or 4), for two accesses.
 
     `wide` holds at least what `narrow` does, in the same order. None where no map aligns both.
     Bank conflicts are the fewest there can be: none where the low bits of `wide` have full rank
-    on what `narrow` serves in one pass, else 2^missing.
+    on what `narrow` serves in one pass, else 2^missing. Of some maps that are as good in this the
+    first is taken, or with `simple` the one whose addresses are made by the fewest shifts.
     """
     low = wide.low
     width = len(low)
@@ -100,11 +115,33 @@ def address_columns(wide: Reach, narrow: Reach, dims: int, unit: int) -> list[in
     rest = dims - width - more
     most = max(0, (LINE_BYTES // unit).bit_length() - 1 - width - more)
     first, second = (vectors[:most] for vectors in served)
-    segment = common_complement(first, second, rest)[: max(0, rest - most)]
-    span = Span(segment)
-    banks = [v for v in (*served[0], *served[1], *units[:rest]) if span.add(v)]
-    lifted = (image(basis[more:], vector) for vector in (*banks, *segment))
-    return inverted([*low, *basis[:more], *lifted])
+    found: list[list[int]] = []
+    for order, upside in ARRANGEMENTS if simple else ARRANGEMENTS[:1]:
+        segment = common_complement(first, second, rest, order)[: max(0, rest - most)]
+        if upside:
+            segment.sort()
+        span = Span(segment)
+        banks = [v for v in (*served[0], *served[1], *units[:rest]) if span.add(v)]
+        lifted = (image(basis[more:], vector) for vector in (*banks, *segment))
+        columns = inverted([*low, *basis[:more], *lifted])
+        assert columns is not None, "a basis"
+        found.append(columns)
+    if not simple:
+        return found[0]
+    return min(found, key=lambda columns: shifts(columns, wide) + shifts(columns, narrow))
+
+
+def shifts(columns: Sequence[int], side: Reach) -> int:
+    """By how many different distances a thread's bits are shifted to make its address."""
+    made = [image(columns, column) for column in side.threads]
+    return len(
+        {
+            place - bit
+            for bit, column in enumerate(made)
+            for place in range(column.bit_length())
+            if column >> place & 1
+        }
+    )
 
 
 def passes_of(addresses: Sequence[int], element: int) -> int:

@@ -12,13 +12,13 @@ stands, so that no bank is met twice (see `banks`), as few warps as can be wait 
 >>> plan.counts
 {'st.64': 4, 'ld.64': 4, 'bar.warp.sync': 1}
 >>> plan.passes, plan.scratch, plan.stores[1].address
-((8, 8), 1024, Linear(start=192, lane=(8, 16, 32, 64, 512), warp=()))
+((8, 8), 1024, Linear(start=128, lane=(8, 16, 32, 64, 512), warp=()))
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -32,7 +32,7 @@ from fragir.layout.planning.access import (
     registers_beside,
     ways,
 )
-from fragir.layout.planning.banks import address_columns, passes_of
+from fragir.layout.planning.banks import Reach, address_columns, passes_of
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.gather import gathered
 from fragir.layout.planning.program import Linear, Program
@@ -255,15 +255,17 @@ def _cheapest(moved: Exchange, features: Features, costs: Costs) -> Choice:
         if choice is not None and (best is None or choice.cost < best.cost):
             best = choice
     assert best is not None, "single elements always work"
-    return best
+    if best.passes != (best.store.passes, best.load.passes):
+        return best
+    wide, narrow = _by_width(best.store, best.load)
+    address = address_columns(wide, narrow, moved.dims, moved.source.unit, simple=True)
+    return best if address is None else replace(best, address=tuple(address))
 
 
 def _mapped(moved: Exchange, store: Way, load: Way, hoped: float, costs: Costs) -> Choice | None:
     """Two ways with their addresses; None where they hold other points together."""
     unit = moved.source.unit
-    wide, narrow = store.reach, load.reach
-    if len(wide.low) < len(narrow.low):
-        wide, narrow = narrow, wide
+    wide, narrow = _by_width(store, load)
     if wide.low[: len(narrow.low)] != narrow.low:
         return None
     address = address_columns(wide, narrow, moved.dims, unit)
@@ -276,6 +278,13 @@ def _mapped(moved: Exchange, store: Way, load: Way, hoped: float, costs: Costs) 
     passes = store.passes * lost[0], load.passes * lost[1]
     more = sum(passes) - store.passes - load.passes
     return Choice(store, load, tuple(address), passes, hoped + more * costs.wavefront)
+
+
+def _by_width(store: Way, load: Way) -> tuple[Reach, Reach]:
+    """What both ways touch, the wider vector first."""
+    if len(store.reach.low) < len(load.reach.low):
+        return load.reach, store.reach
+    return store.reach, load.reach
 
 
 def _accesses(
