@@ -23,9 +23,10 @@ from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError
 from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Moves, least_price, moves_of
+from fragir.layout.planning.building import repeated
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.program import Linear, Permute, Program, Select, Step
-from fragir.layout.planning.registers import Pair, Words, pair_of, words_of
+from fragir.layout.planning.program import Linear, Program
+from fragir.layout.planning.registers import Pair, pair_of, words_of
 from fragir.layout.planning.shared import SharedPlan, shared_plan
 from fragir.layout.planning.sync import Meeting
 from fragir.layout.planning.warp import price, warp_plan
@@ -41,7 +42,7 @@ Turn = tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]
 class Through:
     """A whole fragment's way through shared memory.
 
-    A thread makes the words that `before` says; in each turn it stores, waits for its `meeting`,
+    A thread makes the words of `before`, which stores name by number; in each turn it stores, waits for its `meeting`,
     and loads; `after` makes its fragment of all words loaded, which are its inputs. Turns use the
     same memory, so there is a second wait between them. `scratch` is in bytes; `passes` are what
     the stores and the loads of one warp take.
@@ -180,44 +181,16 @@ def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = C
 
 def assembled(program: Program, pair: Pair) -> Program:
     """The program for the whole fragments of a pair: done for each of its times."""
-    inputs = sum(map(len, pair.source_words))
-    if pair.times == 1 and pair.source_words[0] == tuple(range(inputs)):
-        return (
-            program
-            if pair.target_words[0] == tuple(range(len(program.outputs)))
-            else (replace(program, outputs=_placed(pair.target_words, [program.outputs])))
-        )
-    # all first steps, then all second ones: what is alike stands together
-    numbers = [list(words) for words in pair.source_words]
-    steps: list[Step] = []
-    for step in program.steps:
-        for known in numbers:
-            steps.append(_renamed(step, known))
-            known.append(inputs + len(steps) - 1)
-    outputs = [[known[word] for word in program.outputs] for known in numbers]
-    return Program(inputs, tuple(steps), _placed(pair.target_words, outputs))
-
-
-def _renamed(step: Step, known: Sequence[int]) -> Step:
-    if isinstance(step, Permute | Select):
-        return replace(step, a=known[step.a], b=known[step.b])
-    return replace(step, a=known[step.a])
-
-
-def _placed(words: Words, values: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The values in the order of the whole fragment's words."""
-    where = {
-        word: value
-        for group, held in zip(words, values, strict=True)
-        for word, value in zip(group, held, strict=True)
-    }
-    return tuple(where[word] for word in range(len(where)))
+    if pair.times > 1:
+        return repeated(program, pair.source_words, pair.target_words)
+    return program
 
 
 def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
     """A shared plan for each of the pair's times: side by side in memory, or in turns."""
     before, after = shared.before, shared.after
-    whole = assembled(replace(before, outputs=tuple(range(_made(before)))), _alone(before, pair))
+    unnamed = [()] * pair.times  # accesses name the words that are made
+    whole = repeated(replace(before, outputs=()), pair.source_words, unnamed)
     numbers = _numbers(before, pair)
     loaded = after.inputs
     turns: list[Turn] = []
@@ -250,19 +223,6 @@ def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
         shared.meeting,
         shared.scratch * (pair.times if beside else 1),
         (shared.passes[0] * pair.times, shared.passes[1] * pair.times),
-    )
-
-
-def _made(program: Program) -> int:
-    return program.inputs + len(program.steps)
-
-
-def _alone(program: Program, pair: Pair) -> Pair:
-    """The pair with outputs that only name what was made, each time apart."""
-    made = _made(program)
-    return replace(
-        pair,
-        target_words=tuple(tuple(range(t * made, (t + 1) * made)) for t in range(pair.times)),
     )
 
 
