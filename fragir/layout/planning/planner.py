@@ -42,10 +42,10 @@ Turn = tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]
 class Through:
     """A whole fragment's way through shared memory.
 
-    A thread makes the words of `before`, which stores name by number; in each turn it stores, waits for its `meeting`,
-    and loads; `after` makes its fragment of all words loaded, which are its inputs. Turns use the
-    same memory, so there is a second wait between them. `scratch` is in bytes; `passes` are what
-    the stores and the loads of one warp take.
+    A thread makes the words of `before`, which stores name by number. In each turn it stores, waits
+    for its `meeting`, and loads; `after` makes its fragment of all words loaded, which are its
+    inputs. Turns use the same memory: a second wait stands between them. `scratch` is in bytes;
+    `passes` are what the stores and the loads of one warp take.
     """
 
     before: Program
