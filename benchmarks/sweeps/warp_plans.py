@@ -2,7 +2,8 @@
 
 Layouts are random maps over F2: permutations of bits, permutations with some bits added, any
 invertible map, replicated on either side, with warps that move within themselves. The number of
-shuffles is held against what is counted from the tables of both layouts.
+shuffles is held against what is counted from the tables of both layouts. Conversions that are no
+maps over F2 are tables of random points.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fragir.layout.f2 import image, rank
+from fragir.layout.planning.colouring import table_plan
 from fragir.layout.planning.registers import Registers
 from fragir.layout.planning.simulate import filled, simulated, unpacked
 from fragir.layout.planning.warp import WarpPlan, warp_plan
@@ -24,6 +26,8 @@ from fragir.sweeps import Plan, Result, Sweep, Task
 from fragir.sweeps.attempt import attempt
 
 KINDS = ("permutation", "sparse", "full", "replicated")
+TABLES = ("single", "copies")
+"""Kinds of conversions between tables of any points: each held once, or with copies."""
 BITS = (8, 16, 32, 64)
 
 
@@ -137,8 +141,56 @@ def fault(kind: str, bits: int, rng: random.Random) -> None:
         assert moved == max(lack, lanes), f"{what}: {lack} words, {lanes} lanes counted"
 
 
+def drawn_tables(
+    rng: random.Random, copies: bool
+) -> tuple[list[list[list[int | None]]], list[list[list[int | None]]]]:
+    """Any points in any slots of some lanes, slots without a point among them."""
+    lanes, elements = rng.randint(1, 32), rng.randint(1, 6)
+    wanted = rng.randint(1, 6)
+    warps = rng.choice((1, 1, 2))
+    source: list[list[list[int | None]]] = []
+    target: list[list[list[int | None]]] = []
+    for warp in range(warps):
+        slots = lanes * elements
+        held: list[int | None] = [warp * 256 + slot for slot in range(slots)]
+        if copies:
+            held = [rng.choice(held[: 1 + slots // 2]) for _ in held]
+        held = [point if rng.random() < 0.9 else None for point in held]
+        rng.shuffle(held)
+        there = [point for point in held if point is not None]
+        asked: list[int | None] = list(there)
+        rng.shuffle(asked)
+        missing = lanes * wanted - len(asked)
+        asked += [rng.choice(there) if copies and there else None for _ in range(missing)]
+        source.append(_rows(held, elements, lanes))
+        target.append(_rows(asked, wanted, lanes))
+    return source, target
+
+
+def _rows(points: Sequence[int | None], count: int, lanes: int) -> list[list[int | None]]:
+    rows = [list(points[lane * count : lane * count + count]) for lane in range(lanes)]
+    return rows + [[None] * count for _ in range(32 - lanes)]
+
+
+def fault_of_tables(kind: str, bits: int, rng: random.Random) -> None:
+    """Raise where a plan of tables is wrong, or has more shuffles than the busiest lane words."""
+    source, target = drawn_tables(rng, kind == "copies")
+    plan = table_plan(source, target, bits)
+    assert plan is not None, f"no plan for {source} -> {target}"
+    flat = [
+        [[-1 if point is None else point for point in lane] for warp in side for lane in warp]
+        for side in (source, target)
+    ]
+    what = f"{bits} bit, {source} -> {target}: {plan.counts}"
+    assert not lost_points(flat[0], flat[1], bits, plan.program), what
+    shuffles = plan.counts.get("shfl", 0)
+    assert shuffles >= plan.bound, what
+    if kind == "single" and bits >= 32:
+        assert shuffles == plan.bound, f"{what}: bound {plan.bound}"
+
+
 def tasks(plan: Plan) -> Sequence[Any]:
-    return list(product(KINDS, BITS)) * (plan.count or 4)
+    return list(product((*KINDS, *TABLES), BITS)) * (plan.count or 4)
 
 
 def run(task: Task) -> Result:
@@ -147,7 +199,8 @@ def run(task: Task) -> Result:
     findings: list[str] = []
     for number in range(task.parameters["batch"]):
         rng = random.Random(f"{task.seed}/{task.index}/{number}")
-        trial = attempt(partial(fault, kind, bits, rng), seconds=30.0)
+        judge = fault if kind in KINDS else fault_of_tables
+        trial = attempt(partial(judge, kind, bits, rng), seconds=30.0)
         if trial.finding is not None or trial.error is not None:
             findings.append(f"conversion {number}: {trial.finding or trial.error}")
     return {"conversions": task.parameters["batch"], "findings": findings}

@@ -28,6 +28,7 @@ class Builder:
         self._steps: list[Step] = []
         self._made: dict[tuple[int, int, int], int] = {}
         self._numbers: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Linear] = {}
+        self._known: dict[Lanewise, Lanewise] = {}
 
     def number(self, start: int, lane: tuple[int, ...], warp: tuple[int, ...]) -> Linear:
         """A number of every thread; the same object for the same number."""
@@ -37,27 +38,31 @@ class Builder:
             found = self._numbers[key] = Linear(start, lane, warp)
         return found
 
-    def permute(self, a: int, b: int, selector: Linear) -> int:
+    def known(self, number: Lanewise) -> Lanewise:
+        """The same object for the same number, however it was made."""
+        return self._known.setdefault(number, number)
+
+    def permute(self, a: int, b: int, selector: Lanewise) -> int:
         """Bytes of two words, as `prmt` takes them."""
         key = (a, b, id(selector))
         return self._made.get(key) or self._step(key, Permute(a, b, selector))
 
-    def select(self, a: int, b: int, number: Linear) -> int:
+    def select(self, a: int, b: int, number: Lanewise) -> int:
         """`b` where the number is one, `a` where it is zero."""
         if a == b:
             return a
         key = (a, b, id(number))
         return self._made.get(key) or self._step(key, Select(a, b, number))
 
-    def shuffle(self, a: int, lane: Linear) -> int:
+    def shuffle(self, a: int, lane: Lanewise) -> int:
         """The word of another lane."""
         key = (a, -1, id(lane))
         found = self._made.get(key)
         if found is None:
-            butterfly = lane.lane == OWN and not any(lane.warp)
-            if butterfly and not lane.start:
+            flip = _flip(lane)
+            if flip == 0:
                 return a
-            found = self._step(key, Shuffle(a, lane, lane.start if butterfly else None))
+            found = self._step(key, Shuffle(a, lane, flip))
         return found
 
     def transpose(self, a: int) -> int:
@@ -74,6 +79,13 @@ class Builder:
     def program(self, outputs: Iterable[int]) -> Program:
         """What was asked for, less what no output needs."""
         return _needed(Program(self.inputs, tuple(self._steps), tuple(outputs)))
+
+
+def _flip(lane: Lanewise) -> int | None:
+    """What a lane reads as its own number ^ something; None where it is no such thing."""
+    if isinstance(lane, Linear) and lane.lane == OWN and not any(lane.warp):
+        return lane.start
+    return None
 
 
 OWN = (1, 2, 4, 8, 16)

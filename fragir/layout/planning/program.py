@@ -19,7 +19,7 @@ from fragir.layout.f2 import image
 @dataclass(frozen=True, slots=True)
 class Linear:
     """A number that every thread has: `start`, with a column added (xor) for each bit of the
-    thread's lane and warp that is set.
+    thread's lane and warp that is set. Bits without a column add nothing.
     """
 
     start: int
@@ -27,6 +27,7 @@ class Linear:
     warp: tuple[int, ...] = ()
 
     def __call__(self, lane: int, warp: int) -> int:
+        lane, warp = lane & (1 << len(self.lane)) - 1, warp & (1 << len(self.warp)) - 1
         return self.start ^ image(self.lane, lane) ^ image(self.warp, warp)
 
     @property
