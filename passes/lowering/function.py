@@ -13,6 +13,7 @@ from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
 from fragir.errors import FragirError
 from fragir.isa.registry import per_table
+from fragir.layout.modes import WARP
 from fragir.passes.lowering import operations as operations  # attaches what is known of each
 from fragir.passes.lowering.arguments import KernelArguments
 from fragir.passes.lowering.arithmetic import Arithmetic
@@ -50,7 +51,7 @@ class FunctionLowering:
             try:
                 for result in op.results:
                     if isinstance(result.type, frag.TileType):
-                        _check_fragment(result.type)
+                        _check_fragment(result.type, self.state.threads)
                 self.lower(op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
@@ -95,7 +96,16 @@ class FunctionLowering:
 
 
 @per_table
-def _check_fragment(tile: frag.TileType) -> None:
-    """FragirError where a lane's share of a tile is more than anything should unroll."""
-    elements = tile.resolve().size("element")
+def _check_fragment(tile: frag.TileType, threads: int) -> None:
+    """FragirError where a lane's share of a tile is more than anything should unroll, or where the
+    block has too few warps to hold the tile.
+    """
+    sizes = tile.resolve().sizes
+    elements = sizes.get("element", 1)
     check_registers(-(-elements * element_bits(tile.element_type) // 32), str(tile))
+    warps, has = sizes.get("warp", 1) * max(1, sizes.get("lane", 1) // WARP), threads // WARP
+    if warps > has:
+        raise FragirError(
+            f"{tile} is spread over {warps} warps, but a block of this function has {has}",
+            hint=f"write frag.warps = array<i64: {warps}, 1> at the function, or another layout",
+        )

@@ -22,6 +22,15 @@ LIMITS = {
 """,
         (2, "131072 registers, a block has 65536"),
     ),
+    "a tile over more warps than the block has": (
+        """func.func @f(%a: memref<64x8xf32>) attributes {frag.warps = array<i64: 2, 1>} {
+  %0 = frag.load %a[0, 0] : memref<64x8xf32>
+    -> !frag.tile<64x8xf32, #frag.layout<"warp [4:(16,0)] lane [] element [16:(1,0) 8:(0,1)]">>
+  func.return
+}
+""",
+        (2, "spread over 4 warps, but a block of this function has 2"),
+    ),
     "a tile of 2^36 elements": (
         """func.func @f(%a: memref<16x4294967296xf32>) {
   %0 = frag.load %a[0, 0] : memref<16x4294967296xf32> -> !frag.tile<16x4294967296xf32>
