@@ -25,6 +25,7 @@ from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Moves, least_price, moves_of
 from fragir.layout.planning.building import repeated
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
+from fragir.layout.planning.padding import PaddedRows, padded_rows
 from fragir.layout.planning.program import Linear, Program
 from fragir.layout.planning.registers import Pair, pair_of, words_of
 from fragir.layout.planning.shared import SharedPlan, shared_plan
@@ -78,9 +79,10 @@ class Through:
 class Plan:
     """The cheapest known conversion between two layouts of elements of `bits`.
 
-    `moves` is None where the layouts are not said over F2. Of `program`, `through` and
-    `permutation` one is given: `program` takes and gives the fragment's 32-bit words,
-    `permutation` names for every element of the target one of the source, in the same lane.
+    `moves` is None where the layouts are not said over F2. Of `program`, `through`, `permutation`
+    and `rows` one is given: `program` takes and gives the fragment's 32-bit words,
+    `permutation` names for every element of the target one of the source, in the same lane, and
+    `rows` is the memory through which single elements go.
     """
 
     source: Layout
@@ -94,6 +96,7 @@ class Plan:
     program: Program | None = None
     through: Through | None = None
     permutation: tuple[int, ...] | None = None
+    rows: PaddedRows | None = None
 
     @property
     def free(self) -> bool:
@@ -113,6 +116,8 @@ class Plan:
     @property
     def scratch(self) -> int:
         """Bytes of shared memory."""
+        if self.rows is not None:
+            return self.rows.scratch
         return 0 if self.through is None else self.through.scratch
 
     @property
@@ -271,9 +276,10 @@ def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> Pla
         words = words_of(len(found.permutation), bits)
         cost = words * (costs.move + costs.issue) if way == "bytes" else 0.0
         return Plan(source, target, bits, way, cost, 0.0, permutation=found.permutation)
-    accesses = sum(side.size("element") for side in (source, target) if "element" in side.names)
-    cost = accesses * (costs.wavefront + costs.issue) + 2 * costs.block_barrier
-    return Plan(source, target, bits, "elements", cost, 0.0)
+    rows = padded_rows(source, target, max(8, bits))
+    work = sum(rows.passes) * costs.wavefront + sum(rows.accesses) * costs.issue
+    cost = work + 2 * costs.formula + costs.block_barrier
+    return Plan(source, target, bits, "elements", cost, 0.0, rows=rows)
 
 
 def _whole_words(permutation: Sequence[int], bits: int) -> bool:
