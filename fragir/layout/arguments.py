@@ -62,3 +62,10 @@ def check_table(layout: Layout) -> None:
         raise LayoutError(
             f"The layout has {slots} slots; at most {LARGEST_TABLE} are looked at one by one."
         )
+
+
+def text_of(value: object, what: str) -> str:
+    """A text; LayoutError otherwise."""
+    if not isinstance(value, str):
+        raise LayoutError(f"{what} is a text, not {kind_of(value)}.")
+    return value

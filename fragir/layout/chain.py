@@ -1,0 +1,150 @@
+"""Chains: layouts after each other whose composition is no layout of digits.
+
+A swizzle over rows of 80 elements, say, carries between the digits that it exchanges:
+
+>>> from fragir.layout.layout import Layout
+>>> from fragir.layout.shared import Swizzle
+>>> padded = Layout.parse("row [8:80] col [80:1] dims (index)")
+>>> chain = Chain((Swizzle(3, 4, 3), padded))
+>>> print(chain)
+Sw<3,4,3> o row [8:80] col [80:1] dims (index)
+>>> chain(row=3, col=7)
+(231,)
+
+A chain evaluates, makes an array and is compared with others. It has no modes, so neither the IR
+nor the planner of conversions takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from fragir.errors import kind_of
+from fragir.layout.layout import Layout
+from fragir.layout.modes import LayoutError, Point
+from fragir.layout.shared import Swizzle
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Link: TypeAlias = Layout | Swizzle
+
+
+@dataclass(frozen=True)
+class Chain:
+    """`parts[0](parts[1](...))`, the last one first asked. A swizzle takes one coordinate.
+
+    Raises LayoutError unless the last part is a layout and each part's dimensions are the axes of
+    the one before it, in any order.
+    """
+
+    parts: tuple[Link, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if not isinstance(cast("object", part), Layout | Swizzle):
+                raise LayoutError(f"A chain is made of layouts and swizzles, not {kind_of(part)}.")
+        if not self.parts or not isinstance(self.parts[-1], Layout):
+            raise LayoutError("A chain ends in a layout, whose axes are its own.")
+        dims, shape = self.parts[-1].dims, self.parts[-1].shape
+        for part in reversed(self.parts[:-1]):
+            if isinstance(part, Swizzle):
+                if len(dims) != 1:
+                    raise LayoutError(f"A swizzle takes one coordinate, not ({', '.join(dims)}).")
+                continue
+            for name, extent in zip(dims, shape, strict=True):
+                if name not in part.names or extent > part.size(name):
+                    raise LayoutError(
+                        f"The dimension {name} of {extent} does not fit the axes of {part}."
+                    )
+            dims, shape = part.dims, part.shape
+
+    @property
+    def inner(self) -> Layout:
+        """The part that is asked first; its axes and sizes are the chain's."""
+        return cast("Layout", self.parts[-1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the axes, in order."""
+        return self.inner.names
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The size of every axis by name, in order."""
+        return self.inner.sizes
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The names of the dimensions."""
+        return next((p.dims for p in self.parts if isinstance(p, Layout)), ())
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @cached_property
+    def shape(self) -> Point:
+        """Per dimension one more than the largest coordinate. Looks at every slot."""
+        held = [point for _, point in self.slots() if point is not None]
+        return tuple(max(x) + 1 for x in zip(*held, strict=True))
+
+    def __call__(self, **coordinates: int) -> Point | None:
+        """The point of this slot; None if it holds nothing. Raises LayoutError as `Layout` does."""
+        return self._outer(self.inner(**coordinates))
+
+    def _outer(self, point: Point | None) -> Point | None:
+        dims = self.inner.dims
+        for part in reversed(self.parts[:-1]):
+            if point is None:
+                return None
+            if isinstance(part, Swizzle):
+                point = (part(point[0]),)
+            else:
+                point = part(**dict(zip(dims, point, strict=True)))
+                dims = part.dims
+        return point
+
+    def slots(self) -> Iterator[tuple[Point, Point | None]]:
+        """Every slot and what it holds, as `Layout.slots`."""
+        return ((slot, self._outer(point)) for slot, point in self.inner.slots())
+
+    def array(self) -> NDArray[np.int64]:
+        """An array of shape (sizes of the axes..., rank); -1 where nothing is held."""
+        import numpy as np
+
+        nothing = (-1,) * self.rank
+        flat = [nothing if point is None else point for _, point in self.slots()]
+        return np.array(flat, np.int64).reshape((*self.sizes.values(), self.rank))
+
+    def equivalent(self, other: Layout | Chain) -> bool:
+        """Whether both are the same function, by looking at every slot."""
+        if self.dims != other.dims:
+            return False
+        mine, others = (
+            {n: size for n, size in one.sizes.items() if size > 1} for one in (self, other)
+        )
+        return mine == others and self.function(tuple(mine)) == function(other, tuple(mine))
+
+    def function(self, names: tuple[str, ...]) -> Mapping[Point, Point | None]:
+        """What every slot holds, its coordinates in this order of the axes."""
+        return function(self, names)
+
+    def __str__(self) -> str:
+        return " o ".join(cute_swizzle(p) if isinstance(p, Swizzle) else str(p) for p in self.parts)
+
+
+def function(one: Layout | Chain, names: tuple[str, ...]) -> Mapping[Point, Point | None]:
+    """What every slot holds, its coordinates in this order of the axes; others are of size one."""
+    at = [one.names.index(name) for name in names]
+    return {tuple(slot[i] for i in at): point for slot, point in one.slots()}
+
+
+def cute_swizzle(swizzle: Swizzle) -> str:
+    """A swizzle in CuTe's notation."""
+    return f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
