@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fragir.errors import kind_of
 from fragir.layout.layout import Layout
-from fragir.layout.modes import LayoutError, Point
+from fragir.layout.composition import compose
+from fragir.layout.modes import Axis, LayoutError, Point, XorMode
 from fragir.layout.shared import Swizzle
 
 if TYPE_CHECKING:
@@ -148,3 +149,40 @@ def function(one: Layout | Chain, names: tuple[str, ...]) -> Mapping[Point, Poin
 def cute_swizzle(swizzle: Swizzle) -> str:
     """A swizzle in CuTe's notation."""
     return f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
+
+
+def chained(*parts: Link) -> Layout | Chain:
+    """The composition of these, outermost first: a layout if it is one of digits, else a chain.
+
+    Raises LayoutError where dimensions and axes do not fit.
+    """
+    chain = Chain(parts)
+    found = chain.inner
+    for number, part in enumerate(reversed(parts[:-1]), 1):
+        try:
+            outer = part if isinstance(part, Layout) else swizzle_layout(part, found)
+            found = compose(outer, found)
+        except LayoutError as error:
+            if any(extent > size for extent, size in _reach(part, found)):
+                raise
+            rest = parts[: len(parts) - number]
+            return Chain((*rest, found.simplified()))
+    return found.simplified()
+
+
+def _reach(part: Link, inner: Layout) -> Iterator[tuple[int, int]]:
+    """How far the inner layout goes and how far the outer one's axes do."""
+    if isinstance(part, Layout):
+        for name, extent in zip(inner.dims, inner.shape, strict=True):
+            yield extent, part.size(name)
+
+
+def swizzle_layout(swizzle: Swizzle, inner: Layout) -> Layout:
+    """The swizzle as a layout from the dimension of `inner` to the same dimension.
+
+    >>> print(swizzle_layout(Swizzle(3, 4, 3), Layout.parse("row [8:128] col [128:1] dims (byte)")))
+    byte [128:1 8:^144] dims (byte)
+    """
+    bits = max(inner.shape[0] - 1, 1).bit_length()
+    columns = (XorMode(2, (swizzle(1 << bit),)) for bit in range(bits))
+    return Layout((Axis(inner.dims[0], tuple(columns)),), inner.dims).simplified()

@@ -1,4 +1,4 @@
-"""CuTe's layouts `shape:stride`: read and printed.
+"""CuTe's layouts: read and printed.
 
 CuTe writes a fragment as a (thread, value) layout: its two top-level modes map the thread and the
 value to one index, the number of the element in the tile counted down the columns (M x N, the row
@@ -10,26 +10,43 @@ lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]
 >>> to_cute(c)
 '((4,8),(2,2)):((32,1),(16,8))'
 
+Strides that are bases (`2@1` moves by two along dimension 1) say the coordinates themselves, so no
+shape is needed:
+
+>>> from_cute("((4,8),(2,2)):((2@1,1@0),(1@1,8@0))") == c
+True
+>>> to_cute(c, basis=True)
+'((4,8),(2,2)):((2@1,1@0),(1@1,8@0))'
+
 Static integers may be written as CuTe prints them, `_4`. A layout that CuTe maps to memory is read
-with one dimension:
+with one dimension, and may have an offset and a swizzle before it:
 
 >>> print(from_cute("(8,(4,2)):(16,(1,4))", dims=("element",), axes=("row", "col")))
 row [8:16] col [8:1] dims (element)
+>>> print(from_cute("Sw<3,4,3> o 0 o (8,128):(128,1)"))
+row [8:^144] col [128:1] dims (index)
+
+What is no layout of digits, such as a swizzle over rows of 80, is a `Chain`, which evaluates and
+compares. In `Sw<3,4,3> o smem_ptr[16b](unset) o ...` the swizzle permutes bytes; it is read as one
+of elements.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 
 from fragir.layout.arguments import names, point, takes
+from fragir.layout.chain import Chain, chained
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, default_dims
+from fragir.layout.shared import Swizzle
+from fragir.layout.texts.cursor import Cursor
+from fragir.layout.texts.cute_tree import Leaf, Term, Tree, cut, leaves, modes, read_terms
 
-Tree = int | tuple["Tree", ...]
+_FRAGMENT = ("lane", "element")
+_INDEX = ("index",)
 
 
 @takes(str)
@@ -37,72 +54,182 @@ def from_cute(
     text: str,
     shape: Point | None = None,
     *,
-    axes: tuple[str, ...] = ("lane", "element"),
-    dims: tuple[str, ...] = ("row", "col"),
-) -> Layout:
+    axes: tuple[str, ...] | None = None,
+    dims: tuple[str, ...] | None = None,
+) -> Layout | Chain:
     """The layout of a CuTe text; every top-level mode is the axis of that place.
 
-    `shape` is the extent of the tile in every dimension, of which the first is counted fastest; it
-    is needed unless there is one dimension. Raises LayoutError for a syntax error, where shape and
-    stride do not match, where there are not as many top-level modes as axes, and where an index
-    lies outside of the tile or a mode runs across its border.
+    `shape` is the extent of the tile in every dimension, of which the first is counted fastest.
+    With it, or with basis strides, the text is a fragment: its axes are lane and element, its
+    dimensions row and col (`default_dims`). Otherwise it is memory: the axes are those (`index` if
+    there is one) and the dimension is `index`; `axes` and `dims` name them otherwise.
+
+    Raises LayoutError with the column for a syntax error, where shape and stride do not match,
+    where there are not as many top-level modes as axes, and where an index lies outside of the tile
+    or a mode runs across its border.
     """
-    axes, dims = names(axes, "the axes"), names(dims, "the dimensions")
+    reader = _Reader(text)
+    axes = None if axes is None else names(axes, "the axes")
     if shape is not None:
+        dims = names(dims, "the dimensions") if dims else default_dims(len(shape))
         shape = point(shape, len(dims), "the shape", 1)
-    left, colon, right = text.partition(":")
-    if not colon:
-        raise LayoutError(f"A CuTe layout is shape:stride, but there is no ':' in {_cut(text)}.")
-    sizes, strides = _parse(left), _parse(right)
-    if len(axes) == 1:
-        sizes, strides = (sizes,), (strides,)
-    if not isinstance(sizes, tuple) or not isinstance(strides, tuple) or len(sizes) != len(axes):
-        raise LayoutError(f"{_cut(text)} does not have {len(axes)} modes: ({', '.join(axes)}).")
-    if len(strides) != len(sizes):
-        raise LayoutError(f"Shape and stride of {_cut(text)} have different numbers of modes.")
-    flat = Layout(
-        tuple(
-            Axis(name, tuple(_modes(size, stride, text)))
-            for name, size, stride in zip(axes, sizes, strides, strict=True)
-        ),
-        ("index",),
-    )
-    if len(dims) == 1 and shape is None:
-        return replace(flat, dims=dims).simplified()
-    if shape is None or len(shape) != len(dims):
-        raise LayoutError(f"A CuTe layout of a tile needs its shape ({', '.join(dims)}).")
-    return compose(counted(shape, dims), flat).simplified()
+    elif dims is not None:
+        dims = names(dims, "the dimensions")
+        if not reader.paths and len(dims) > 1:
+            raise LayoutError(f"A CuTe layout of a tile needs its shape ({', '.join(dims)}).")
+    links = reader.links(axes, dims, shape)
+    return chained(*links)
+
+
+class _Reader:
+    """The parts of a text, and what they say together."""
+
+    def __init__(self, text: str) -> None:
+        self.cursor, self.terms = read_terms(text)
+        self.inner = self.terms[-1]
+        if self.inner.swizzle or self.inner.element_bits or self.inner.offset is not None:
+            raise self.cursor.error("A composition ends in shape:stride.", self.inner.at)
+        outer = next((term for term in self.terms if term.shape != ()), self.inner)
+        self.paths = _paths(outer, self.cursor)
+
+    def links(
+        self, axes: tuple[str, ...] | None, dims: tuple[str, ...] | None, shape: Point | None
+    ) -> list[Layout | Swizzle]:
+        """Layouts and swizzles, outermost first."""
+        memory = shape is None and not self.paths
+        axes = axes or self._axes(memory)
+        if dims is None:
+            dims = _INDEX if memory else default_dims(len(self.paths)) if _flat(self.paths) else None
+        inner_dims = dims if self._one and dims is not None and shape is None else None
+        found: list[Layout | Swizzle] = [self._layout(self.inner, axes, inner_dims)]
+        bits = 8
+        for term in reversed(self.terms[:-1]):
+            last = found[0]
+            if term.offset is not None:
+                if not isinstance(last, Layout) or last.rank != 1:
+                    raise self.cursor.error("An offset is added to one number.", term.at)
+                found[0] = replace(last, offset=(last.origin[0] + term.offset,))
+            elif term.element_bits is not None:
+                bits = term.element_bits
+            elif term.swizzle is not None:
+                found.insert(0, self._swizzle(term, bits))
+            else:
+                one = self._layout(term, _INDEX, None) if _rank(last) == 1 else None
+                outer = one or self._layout(term, _dims(found), None)
+                found.insert(0, outer)
+        if shape is not None:
+            found.insert(0, counted(shape, dims or default_dims(len(shape))))
+        return found
+
+    @property
+    def _one(self) -> bool:
+        return sum(term.shape != () for term in self.terms) == 1
+
+    def _axes(self, memory: bool) -> tuple[str, ...]:
+        count = 1 if isinstance(self.inner.shape, Leaf) else len(self.inner.shape)
+        if not memory:
+            return _FRAGMENT
+        return _INDEX if count == 1 else default_dims(count)
+
+    def _swizzle(self, term: Term, bits: int) -> Swizzle:
+        assert term.swizzle is not None
+        count, base, shift = term.swizzle
+        down = bits.bit_length() - 4  # elements of so many bytes: 2^down
+        if bits & (bits - 1) or down < 0 or base < down:
+            raise self.cursor.error(
+                f"The swizzle moves parts of elements of {bits} bits.", term.at
+            )
+        try:
+            return Swizzle(count, base - down, shift)
+        except LayoutError as error:
+            raise self.cursor.error(error.message, term.at) from error
+
+    def _layout(self, term: Term, axes: tuple[str, ...], dims: tuple[str, ...] | None) -> Layout:
+        """One shape:stride. Integers have the dimension `index` unless it is named."""
+        sizes, strides, cursor = term.shape, term.stride, self.cursor
+        text = cut(cursor.text[term.at :])
+        if len(axes) == 1:
+            sizes, strides = (sizes,), (strides,)
+        if isinstance(sizes, Leaf) or isinstance(strides, Leaf) or len(sizes) != len(axes):
+            raise cursor.error(f"{text} does not have {len(axes)} modes: ({', '.join(axes)}).", term.at)
+        if len(strides) != len(sizes):
+            raise cursor.error(
+                f"Shape and stride of {text} have different numbers of modes.", term.at
+            )
+        paths = _paths(term, cursor)
+        if dims is None:
+            dims = _names(paths)
+        if len(dims) != max(1, len(paths)):
+            raise cursor.error(
+                f"{text} has {max(1, len(paths))} dimensions, not ({', '.join(dims)}).", term.at
+            )
+
+        def mode(size: int, leaf: Leaf) -> Mode:
+            if not paths:
+                return Mode(size, (leaf.value,))
+            return Mode(size, tuple(leaf.value * (leaf.path == path) for path in paths))
+
+        return Layout(
+            tuple(
+                Axis(name, tuple(mode(*pair) for pair in modes(size, stride, cursor, term.at)))
+                for name, size, stride in zip(axes, sizes, strides, strict=True)
+            ),
+            dims,
+        )
+
+
+def _rank(link: Layout | Swizzle) -> int:
+    return link.rank if isinstance(link, Layout) else 1
+
+
+def _dims(links: Sequence[Layout | Swizzle]) -> tuple[str, ...]:
+    return next(link.dims for link in links if isinstance(link, Layout))
+
+
+def _paths(term: Term, cursor: Cursor) -> list[Point]:
+    """The coordinates that basis strides name, in order; none where strides are integers."""
+    given = [leaf for leaf in leaves(term.stride) if leaf.value]
+    paths = sorted({leaf.path for leaf in given if leaf.path})
+    if not paths:
+        return []
+    for leaf in given:
+        inside = next((p for p in paths if p != leaf.path and p[: len(leaf.path)] == leaf.path), None)
+        if inside is not None:
+            raise cursor.error(
+                "One stride is of a coordinate, another of a part of it or of a number.", leaf.at
+            )
+    if _flat(paths):
+        return [(dim,) for dim in range(paths[-1][0] + 1)]
+    return paths
+
+
+def _flat(paths: Sequence[Point]) -> bool:
+    return all(len(path) == 1 for path in paths)
+
+
+def _names(paths: Sequence[Point]) -> tuple[str, ...]:
+    """The dimensions of these coordinates: `row, col`, or `row_0, row_1, col` where they nest."""
+    if not paths:
+        return _INDEX
+    count = max(path[0] for path in paths) + 1
+    if count > 3:
+        raise LayoutError(f"A layout of {count} coordinates needs names for them: dims=(...).")
+    outer = default_dims(count)
+    return tuple("_".join((outer[path[0]], *map(str, path[1:]))) for path in paths)
 
 
 @takes(Layout)
-def to_cute(layout: Layout, shape: Point | None = None) -> str:
+def to_cute(layout: Layout, shape: Point | None = None, *, basis: bool = False) -> str:
     """The layout in CuTe's notation, its points numbered in a tile of this shape.
 
-    The first dimension is counted fastest; without `shape`, the layout's own is taken. Raises
-    LayoutError for an offset or predicate, and for a shape smaller than the layout.
+    The first dimension is counted fastest; without `shape`, the layout's own is taken. With `basis`
+    strides say coordinates (`2@1`). A layout to one number may have an offset and a swizzle, which
+    then stand before it. Raises LayoutError for a predicate, an offset or exclusive or that cannot
+    be said so, and for a shape smaller than the layout.
     """
-    if layout.offset or layout.where:
-        raise LayoutError(f"CuTe's notation has neither offset nor predicate: {layout}.")
-    extents = layout.shape if shape is None else point(shape, layout.rank, "the shape", 1)
-    if len(extents) != layout.rank or any(
-        n < m for n, m in zip(extents, layout.shape, strict=True)
-    ):
-        raise LayoutError(f"The layout of shape {layout.shape} does not fit into {extents}.")
-    place = 1
-    places: list[int] = []
-    for extent in extents:
-        places.append(place)
-        place *= extent
-    sizes: list[Tree] = []
-    strides: list[Tree] = []
-    for axis in layout.axes:
-        modes = axis.modes or (Mode(1, (0,) * layout.rank),)
-        steps = [sum(s * p for s, p in zip(m.stride, places, strict=True)) for m in modes]
-        sizes.append(modes[0].size if len(modes) == 1 else tuple(m.size for m in modes))
-        strides.append(steps[0] if len(modes) == 1 else tuple(steps))
-    if len(sizes) == 1:
-        return f"{_text(sizes[0])}:{_text(strides[0])}"
-    return f"{_text(tuple(sizes))}:{_text(tuple(strides))}"
+    from fragir.layout.texts.cute_writer import cute_text
+
+    return cute_text(layout, shape, basis)
 
 
 def counted(shape: Point, dims: tuple[str, ...] = ("row", "col")) -> Layout:
@@ -118,63 +245,4 @@ def counted(shape: Point, dims: tuple[str, ...] = ("row", "col")) -> Layout:
     return Layout((Axis("index", tuple(modes)),), dims)
 
 
-def _modes(size: Tree, stride: Tree, text: str) -> Iterator[Mode]:
-    """The leaves of a mode in order; nesting says nothing about the function."""
-    if isinstance(size, int) and isinstance(stride, int):
-        yield Mode(size, (stride,))
-    elif isinstance(size, tuple) and isinstance(stride, tuple) and len(size) == len(stride):
-        pairs = zip(size, stride, strict=True)
-        yield from chain.from_iterable(_modes(s, d, text) for s, d in pairs)
-    else:
-        raise LayoutError(f"Shape and stride of {_cut(text)} do not have the same nesting.")
-
-
-def _text(tree: Tree) -> str:
-    return str(tree) if isinstance(tree, int) else f"({','.join(map(_text, tree))})"
-
-
-_TOKEN = re.compile(r"\s*(?:(_?\d{1,100})(?!\d)|([(),]))")
-_DEEPEST = 32
-"""Brackets within brackets; CuTe's own layouts have four or five."""
-
-
-def _parse(text: str) -> Tree:
-    """Nested tuples of integers."""
-    open_: list[list[Tree]] = []
-    done: Tree | None = None
-    position, end = 0, len(text.rstrip())
-    expected = "A number or ("
-    while position < end:
-        match = _TOKEN.match(text, position)
-        if match is None:
-            wrong = text[position:].lstrip()[0]
-            raise LayoutError(f"{wrong!r} is not part of a CuTe layout.")
-        sign, position = match[2], match.end()
-        is_value = sign in (None, "(")
-        if is_value != expected.startswith("A number"):
-            raise LayoutError(f"{expected} is missing in the CuTe layout {_cut(text)}.")
-        if sign == "(":
-            open_.append([])
-            if len(open_) > _DEEPEST:
-                raise LayoutError(f"The CuTe layout has brackets more than {_DEEPEST} deep.")
-            continue
-        if sign == ",":
-            expected = "A number or ("
-            continue
-        value: Tree = tuple(open_.pop()) if sign == ")" else int(match[1].strip("_"))
-        if open_:
-            open_[-1].append(value)
-            expected = "A comma or )"
-        elif text[position:end].strip():
-            raise LayoutError(f"{_cut(text[position:end])} is left over in the CuTe layout.")
-        else:
-            done = value
-    if done is None:
-        raise LayoutError(f"{expected} is missing in the CuTe layout {_cut(text)}.")
-    return done
-
-
-def _cut(text: str) -> str:
-    """A text in a message, cut where it is long."""
-    text = text.strip()
-    return repr(text if len(text) <= 80 else f"{text[:77]}...")
+_ = Tree, compose

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fragir.layout.layout import Layout
-from fragir.layout.linear import LinearLayout, to_layout
-from fragir.layout.modes import DEFAULT_DIMS, LayoutError, Point
+from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode
 
 Bases = Sequence[Point]
 
@@ -21,9 +20,7 @@ def dims_of(rank: int) -> tuple[str, ...]:
 
 
 def from_bases(axes: Iterable[tuple[str, Bases]], dims: tuple[str, ...]) -> Layout:
-    """The layout of these bases, lowest bit first. Axes keep their order."""
-    linear = LinearLayout(tuple((n, tuple(b)) for n, b in axes), dims)
-    try:
-        return to_layout(linear)
-    except LayoutError:
-        return linear  # XXX
+    """The layout of these bases, lowest bit first, simplified. Axes keep their order."""
+    return Layout(
+        tuple(Axis(name, tuple(XorMode(2, basis) for basis in bases)) for name, bases in axes), dims
+    ).simplified()
