@@ -39,7 +39,9 @@ KINDS = {
 def encoding(given: list[Any]) -> Any:
     """The encoding of [kind, fields]; a field may be an encoding itself."""
     kind, fields = given
-    values = (encoding(f) if isinstance(f, list) and f and isinstance(f[0], str) else f for f in fields)
+    values = (
+        encoding(f) if isinstance(f, list) and f and isinstance(f[0], str) else f for f in fields
+    )
     return KINDS[kind](*values)
 
 

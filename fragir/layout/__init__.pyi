@@ -1,3 +1,4 @@
+from .chain import Chain as Chain
 from .combine import appended as appended
 from .combine import concatenated as concatenated
 from .combine import masked as masked
@@ -52,3 +53,9 @@ from .shared import wavefronts as wavefronts
 from .swizzled import swizzled as swizzled
 from .swizzled import swizzled_elements as swizzled_elements
 from .synthesis import from_function as from_function
+from .texts.printed import from_printed as from_printed
+from .texts.printed import to_printed as to_printed
+from .texts.read import read_layout as read_layout
+from .texts.read import write_layout as write_layout
+from .texts.ttg import from_ttg as from_ttg
+from .texts.ttg_writer import to_ttg as to_ttg

@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fragir.errors import kind_of
-from fragir.layout.layout import Layout
 from fragir.layout.composition import compose
+from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Point, XorMode
 from fragir.layout.shared import Swizzle
 
@@ -162,7 +162,7 @@ def chained(*parts: Link) -> Layout | Chain:
         try:
             outer = part if isinstance(part, Layout) else swizzle_layout(part, found)
             found = compose(outer, found)
-        except LayoutError as error:
+        except LayoutError:
             if any(extent > size for extent, size in _reach(part, found)):
                 raise
             rest = parts[: len(parts) - number]

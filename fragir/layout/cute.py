@@ -43,7 +43,7 @@ from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, default_dims
 from fragir.layout.shared import Swizzle
 from fragir.layout.texts.cursor import Cursor
-from fragir.layout.texts.cute_tree import Leaf, Term, Tree, cut, leaves, modes, read_terms
+from fragir.layout.texts.cute_tree import Leaf, Term, cut, leaves, modes, read_terms
 
 _FRAGMENT = ("lane", "element")
 _INDEX = ("index",)
@@ -61,8 +61,9 @@ def from_cute(
 
     `shape` is the extent of the tile in every dimension, of which the first is counted fastest.
     With it, or with basis strides, the text is a fragment: its axes are lane and element, its
-    dimensions row and col (`default_dims`). Otherwise it is memory: the axes are those (`index` if
-    there is one) and the dimension is `index`; `axes` and `dims` name them otherwise.
+    dimensions row and col (`default_dims`). Otherwise it is memory, from row and col (`index` if
+    there is one mode) to `index`. `axes` and `dims` name them otherwise; where only `dims` are
+    named, the axes are lane and element.
 
     Raises LayoutError with the column for a syntax error, where shape and stride do not match,
     where there are not as many top-level modes as axes, and where an index lies outside of the tile
@@ -77,8 +78,10 @@ def from_cute(
         dims = names(dims, "the dimensions")
         if not reader.paths and len(dims) > 1:
             raise LayoutError(f"A CuTe layout of a tile needs its shape ({', '.join(dims)}).")
-    links = reader.links(axes, dims, shape)
-    return chained(*links)
+    inner = chained(*reader.links(axes, dims, shape))
+    if shape is None or isinstance(inner, Chain):
+        return inner
+    return compose(counted(shape, dims or default_dims(len(shape))), inner).simplified()
 
 
 class _Reader:
@@ -89,19 +92,17 @@ class _Reader:
         self.inner = self.terms[-1]
         if self.inner.swizzle or self.inner.element_bits or self.inner.offset is not None:
             raise self.cursor.error("A composition ends in shape:stride.", self.inner.at)
-        outer = next((term for term in self.terms if term.shape != ()), self.inner)
-        self.paths = _paths(outer, self.cursor)
+        self.outer = next((term for term in self.terms if term.shape != ()), self.inner)
+        self.paths = _paths(self.outer, self.cursor)
 
     def links(
         self, axes: tuple[str, ...] | None, dims: tuple[str, ...] | None, shape: Point | None
     ) -> list[Layout | Swizzle]:
         """Layouts and swizzles, outermost first."""
-        memory = shape is None and not self.paths
-        axes = axes or self._axes(memory)
-        if dims is None:
-            dims = _INDEX if memory else default_dims(len(self.paths)) if _flat(self.paths) else None
-        inner_dims = dims if self._one and dims is not None and shape is None else None
-        found: list[Layout | Swizzle] = [self._layout(self.inner, axes, inner_dims)]
+        axes = axes or self._axes(memory=shape is None and not self.paths and dims is None)
+        alone = sum(term.shape != () for term in self.terms) == 1
+        named = dims if shape is None else None
+        found: list[Layout | Swizzle] = [self._layout(self.inner, axes, named if alone else None)]
         bits = 8
         for term in reversed(self.terms[:-1]):
             last = found[0]
@@ -114,16 +115,9 @@ class _Reader:
             elif term.swizzle is not None:
                 found.insert(0, self._swizzle(term, bits))
             else:
-                one = self._layout(term, _INDEX, None) if _rank(last) == 1 else None
-                outer = one or self._layout(term, _dims(found), None)
-                found.insert(0, outer)
-        if shape is not None:
-            found.insert(0, counted(shape, dims or default_dims(len(shape))))
+                inner = _dims(found)
+                found.insert(0, self._layout(term, inner, named if term is self.outer else None))
         return found
-
-    @property
-    def _one(self) -> bool:
-        return sum(term.shape != () for term in self.terms) == 1
 
     def _axes(self, memory: bool) -> tuple[str, ...]:
         count = 1 if isinstance(self.inner.shape, Leaf) else len(self.inner.shape)
@@ -136,9 +130,7 @@ class _Reader:
         count, base, shift = term.swizzle
         down = bits.bit_length() - 4  # elements of so many bytes: 2^down
         if bits & (bits - 1) or down < 0 or base < down:
-            raise self.cursor.error(
-                f"The swizzle moves parts of elements of {bits} bits.", term.at
-            )
+            raise self.cursor.error(f"The swizzle moves parts of elements of {bits} bits.", term.at)
         try:
             return Swizzle(count, base - down, shift)
         except LayoutError as error:
@@ -151,7 +143,9 @@ class _Reader:
         if len(axes) == 1:
             sizes, strides = (sizes,), (strides,)
         if isinstance(sizes, Leaf) or isinstance(strides, Leaf) or len(sizes) != len(axes):
-            raise cursor.error(f"{text} does not have {len(axes)} modes: ({', '.join(axes)}).", term.at)
+            raise cursor.error(
+                f"{text} does not have {len(axes)} modes: ({', '.join(axes)}).", term.at
+            )
         if len(strides) != len(sizes):
             raise cursor.error(
                 f"Shape and stride of {text} have different numbers of modes.", term.at
@@ -178,10 +172,6 @@ class _Reader:
         )
 
 
-def _rank(link: Layout | Swizzle) -> int:
-    return link.rank if isinstance(link, Layout) else 1
-
-
 def _dims(links: Sequence[Layout | Swizzle]) -> tuple[str, ...]:
     return next(link.dims for link in links if isinstance(link, Layout))
 
@@ -193,7 +183,9 @@ def _paths(term: Term, cursor: Cursor) -> list[Point]:
     if not paths:
         return []
     for leaf in given:
-        inside = next((p for p in paths if p != leaf.path and p[: len(leaf.path)] == leaf.path), None)
+        inside = next(
+            (p for p in paths if p != leaf.path and p[: len(leaf.path)] == leaf.path), None
+        )
         if inside is not None:
             raise cursor.error(
                 "One stride is of a coordinate, another of a part of it or of a number.", leaf.at
@@ -243,6 +235,3 @@ def counted(shape: Point, dims: tuple[str, ...] = ("row", "col")) -> Layout:
         for dim, extent in enumerate(shape)
     )
     return Layout((Axis("index", tuple(modes)),), dims)
-
-
-_ = Tree, compose

@@ -1,9 +1,9 @@
 """CuTe's texts as trees: `shape:stride`, basis strides `2@1`, swizzles, parts joined by `o`.
 
-    (8,(4,2)):(16,(1,4))                      integers
-    ((4,8),2):((2@1,1@0),1@1)                 coordinates: E<1>{} is 1@1, E<0,1>{} is 1@1@0
-    Sw<3,4,3> o 0 o (8,64):(64,1)             a swizzle, an offset, a layout; `S<3,4,3>` in CuTe's IR
-    Sw<3,4,3> o smem_ptr[16b](unset) o ...    a swizzle of bytes over elements of 16 bits
+(8,(4,2)):(16,(1,4))                      integers
+((4,8),2):((2@1,1@0),1@1)                 coordinates: E<1>{} is 1@1, E<0,1>{} is 1@1@0
+Sw<3,4,3> o 0 o (8,64):(64,1)             a swizzle, an offset, a layout; `S<3,4,3>` in CuTe's IR
+Sw<3,4,3> o smem_ptr[16b](unset) o ...    a swizzle of bytes over elements of 16 bits
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from fragir.layout.modes import LayoutError, Point
+from fragir.layout.modes import Point
 from fragir.layout.texts.cursor import Cursor
 
 _INTEGER = re.compile(r"_?(\d{1,100})(?!\d)")
 _BASIS = re.compile(r"@(\d{1,9})(?!\d)")
-_SWIZZLE = re.compile(r"Sw?<\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*>")
+SWIZZLE = re.compile(r"Sw?<\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*>")
 _ELEMENT = re.compile(r"smem_ptr(?:_flag)?\[(\d{1,9})b\]\s*\(unset\)")
 _O = re.compile(r"o(?![A-Za-z])")
 _DEEPEST = 32
@@ -74,7 +74,7 @@ def read_terms(text: str) -> tuple[Cursor, list[Term]]:
 def _term(cursor: Cursor) -> Term:
     cursor.skip()
     at = cursor.position
-    if found := cursor.take(_SWIZZLE):
+    if found := cursor.take(SWIZZLE):
         return Term(at, swizzle=(int(found[1]), int(found[2]), int(found[3])))
     if found := cursor.take(_ELEMENT):
         return Term(at, element_bits=int(found[1]))
@@ -84,7 +84,9 @@ def _term(cursor: Cursor) -> Term:
     if not isinstance(shape, Leaf) and not cursor.sign(":"):
         if not cursor.done:
             raise cursor.error(f"{cut(cursor.text[cursor.position :])} is left over.")
-        raise cursor.error(f"A CuTe layout is shape:stride, but there is no ':' after {cut(cursor.text[at:])}.")
+        raise cursor.error(
+            f"A CuTe layout is shape:stride, but there is no ':' after {cut(cursor.text[at:])}."
+        )
     return Term(at, shape=shape, stride=_Trees(cursor).tree())
 
 
@@ -161,4 +163,4 @@ def modes(shape: Tree, stride: Tree, cursor: Cursor, at: int) -> Iterator[tuple[
         yield from modes(size, step, cursor, at)
 
 
-__all__ = ["Leaf", "LayoutError", "Term", "Tree", "cut", "leaves", "modes", "read_terms"]
+__all__ = ["SWIZZLE", "Leaf", "Term", "Tree", "cut", "leaves", "modes", "read_terms"]

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from fragir.layout.chain import Chain
-from fragir.layout.composition import compose
-from fragir.layout.f2 import Span
+from fragir.layout.chain import Chain, chained
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point
-from fragir.layout.texts.bases import dims_of, from_bases
+from fragir.layout.modes import Axis, Mode, Point
+from fragir.layout.texts.bases import dims_of, from_bases, inverse_bases
 from fragir.layout.texts.encoding import Encoding
 
 Columns = dict[int, list[int]]
@@ -37,7 +35,7 @@ def shared(encoding: Encoding, shape: Point) -> Layout | Chain:
         case "nvmma_shared":
             columns = _mma(encoding, shape)
         case "shared_linear":
-            columns = _linear(encoding, shape, "offset")
+            return _linear(encoding, shape)
         case _:
             return _padded(encoding, shape)
     return _layout(columns, shape)
@@ -67,6 +65,11 @@ def _refuse_blocks(encoding: Encoding) -> None:
         raise encoding.error("The shared memory of several blocks is not read, only of one.")
 
 
+def _linear(encoding: Encoding, shape: Point) -> Layout:
+    place = encoding.places.get("offset", encoding.at)
+    return inverse_bases(encoding.bases("offset"), shape, encoding.cursor, place)
+
+
 def _given(encoding: Encoding, key: str) -> Point:
     return encoding.numbers(key) if encoding.has(key) else ()
 
@@ -77,7 +80,8 @@ def _bits(extent: int) -> range:
 
 def _in_order(shape: Point, order: Sequence[int]) -> Columns:
     """Rows behind each other, the dimensions in this order, the fastest first."""
-    place, columns = 1, {dim: [] for dim in range(len(shape))}
+    place = 1
+    columns: Columns = {}
     for dim in order:
         columns[dim] = [place << bit for bit in _bits(shape[dim])]
         place *= shape[dim]
@@ -155,36 +159,12 @@ def _swizzle(columns: Columns, slow: Sequence[int], panel: int, width: int, bits
             row *= 2
 
 
-def _linear(encoding: Encoding, shape: Point, key: str) -> Columns:
-    """The inverse of Triton's bases, which go from the place to the element."""
-    points = encoding.bases(key)
-    sizes = [len(_bits(extent)) for extent in shape]
-    shifts = [sum(sizes[:dim]) for dim in range(len(shape))]
-    span = Span()
-    for number, point in enumerate(points):
-        if len(point) != len(shape) or any(x >= e for x, e in zip(point, shape, strict=False)):
-            raise encoding.error(
-                f"The point {list(point)} is not inside of {'x'.join(map(str, shape))}.", key
-            )
-        packed = sum(x << shift for x, shift in zip(point, shifts, strict=True))
-        span.add(packed, 1 << number)
-    columns: Columns = {}
-    for dim, size in enumerate(sizes):
-        columns[dim] = []
-        for bit in range(size):
-            found = span.solve(1 << shifts[dim] + bit)
-            if found is None:
-                raise encoding.error(f"Nothing holds {1 << bit} along dimension {dim}.", key)
-            columns[dim].append(found)
-    return columns
-
-
 def _padded(encoding: Encoding, shape: Point) -> Layout | Chain:
     """After every so many elements some that hold nothing: `[64:+8]`."""
     if encoding.has("offset"):
-        columns = _linear(encoding, shape, "offset")
+        plain = _linear(encoding, shape)
     else:
-        columns = _in_order(shape, encoding.order(len(shape)))
+        plain = _layout(_in_order(shape, encoding.order(len(shape))), shape)
     modes: list[Mode] = []
     for bit in _bits(prod(shape)):
         extra = 0
@@ -194,8 +174,4 @@ def _padded(encoding: Encoding, shape: Point) -> Layout | Chain:
             extra += (1 << bit) // interval * padding
         modes.append(Mode(2, (extra + (1 << bit),)))
     padded = Layout((Axis("index", tuple(modes)),), _INDEX).simplified()
-    plain = _layout(columns, shape)
-    try:
-        return compose(padded, plain)
-    except LayoutError:
-        return Chain((padded, plain))
+    return chained(padded, plain)

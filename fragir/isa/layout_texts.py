@@ -1,0 +1,42 @@
+"""Layouts by the name of an instruction's operand, beside all other texts of layouts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fragir.errors import FragirError
+from fragir.isa.registry import lookup
+from fragir.isa.tiling import tile_layout
+from fragir.layout.texts.read import read_layout as read_text
+
+if TYPE_CHECKING:
+    from fragir.layout.chain import Chain
+    from fragir.layout.layout import Layout
+
+_OPERAND = re.compile(
+    r"\s*((?:mma|wgmma|ldmatrix|stmatrix|movmatrix|tcgen05)[\w.]*(?:::[\w.]+)*)\s*:\s*([\w-]*)\s*"
+)
+
+
+def read_layout(
+    text: str, shape: tuple[int, ...] | None = None, warps: tuple[int, int] = (1, 1)
+) -> Layout | Chain:
+    """The layout of a text: an operand's (`MNEMONIC:OPERAND`) or any that `fragir.layout` reads.
+
+    An operand's layout is spread over a tile of `shape` (rows, columns) and `warps` (rows,
+    columns; warpgroups of a wgmma) if a shape is given, see `tile_layout`. Raises FragirError.
+
+    >>> print(read_layout("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32:b", (16, 16)))
+    lane [4:(2,0) 8:(0,1)] element [2:(1,0) 2:(8,0) 2:(0,8)]
+    """
+    found = _OPERAND.fullmatch(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance] - what users give
+    if found is None:
+        return read_text(text, shape)
+    instruction, operand = lookup(found[1]), found[2]
+    layout = instruction.operand(operand).layout
+    if layout is None:
+        raise FragirError(
+            f"operand {operand} of {instruction.mnemonic} lies in shared memory, no lane holds it"
+        )
+    return layout if shape is None else tile_layout(instruction, operand, shape, warps)
