@@ -7,7 +7,8 @@ A tile's layout says which lane holds which element in which register. Two forms
   wm x wn equal blocks, one a warp; warp w owns block (w mod wm, w div wm). A is the same in the wn
   warps of one block row, B in the wm warps of one block column. For wgmma the unit is the
   warpgroup (4 warps, 64 rows) instead of the warp.
-* `#frag.layout<warp [...] lane [...] element [...]>`: any layout, written out.
+* `#frag.layout<"warp [...] lane [...] element [...]">`: any layout, written out, in any notation
+  (`read_layout`; a notation that does not say the tile's shape is not enough).
 
 The dimensions of a product may be counted in another order, alike in the operands that share them:
 `#frag.mma<m16n8k32.e4m3, a, k = "2:1 2:8 4:2">` says which k of the tile stands where the
@@ -214,8 +215,10 @@ class ExplicitLayoutAttr(Data[Layout], LayoutAttr):
     def parse_parameter(cls, parser: AttrParser) -> Layout:
         with parser.in_angle_brackets():
             text = parser.parse_str_literal("the layout's text in quotes")
+        from fragir.isa.layout_texts import digit_layout
+
         try:
-            return Layout.parse(text)
+            return digit_layout(text)
         except FragirError as error:
             parser.raise_error(str(error))
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fragir.errors import FragirError
 from fragir.isa.registry import lookup
 from fragir.isa.tiling import tile_layout
+from fragir.layout.layout import Layout
 from fragir.layout.texts.read import read_layout as read_text
 
 if TYPE_CHECKING:
     from fragir.layout.chain import Chain
-    from fragir.layout.layout import Layout
 
 _OPERAND = re.compile(
     r"\s*((?:mma|wgmma|ldmatrix|stmatrix|movmatrix|tcgen05)[\w.]*(?:::[\w.]+)*)\s*:\s*([\w-]*)\s*"
@@ -30,7 +30,7 @@ def read_layout(
     >>> print(read_layout("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32:b", (16, 16)))
     lane [4:(2,0) 8:(0,1)] element [2:(1,0) 2:(8,0) 2:(0,8)]
     """
-    found = _OPERAND.fullmatch(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance] - what users give
+    found = _OPERAND.fullmatch(text) if isinstance(cast("object", text), str) else None
     if found is None:
         return read_text(text, shape)
     instruction, operand = lookup(found[1]), found[2]
@@ -40,3 +40,14 @@ def read_layout(
             f"operand {operand} of {instruction.mnemonic} lies in shared memory, no lane holds it"
         )
     return layout if shape is None else tile_layout(instruction, operand, shape, warps)
+
+
+def digit_layout(text: str) -> Layout:
+    """The layout of a text that says its own shape, for where layouts must be made of digits.
+
+    Raises FragirError also for a chain, naming the mode in the way.
+    """
+    found = read_layout(text)
+    if not isinstance(found, Layout):
+        raise FragirError(f"{found} is no layout of digits: {found.reason}")
+    return found

@@ -4,10 +4,10 @@ A swizzle over rows of 80 elements, say, carries between the digits that it exch
 
 >>> from fragir.layout.layout import Layout
 >>> from fragir.layout.shared import Swizzle
->>> padded = Layout.parse("row [8:80] col [80:1] dims (index)")
+>>> padded = Layout.parse("row [8:80] col [80:1]")
 >>> chain = Chain((Swizzle(3, 4, 3), padded))
 >>> print(chain)
-Sw<3,4,3> o row [8:80] col [80:1] dims (index)
+Sw<3,4,3> o row [8:80] col [80:1]
 >>> chain(row=3, col=7)
 (231,)
 
@@ -94,6 +94,18 @@ class Chain:
         """Per dimension one more than the largest coordinate. Looks at every slot."""
         held = [point for _, point in self.slots() if point is not None]
         return tuple(max(x) + 1 for x in zip(*held, strict=True))
+
+    @cached_property
+    def reason(self) -> str:
+        """Why this is no layout of digits; names the mode."""
+        found = self.inner
+        for part in reversed(self.parts[:-1]):
+            outer = part if isinstance(part, Layout) else swizzle_layout(part, found)
+            try:
+                found = compose(outer, found)
+            except LayoutError as error:
+                return error.message
+        return "it is one, written as a chain"
 
     def __call__(self, **coordinates: int) -> Point | None:
         """The point of this slot; None if it holds nothing. Raises LayoutError as `Layout` does."""

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from fragir import isa
-from fragir.isa.layout_texts import read_layout
+from fragir.errors import FragirError
+from fragir.isa.layout_texts import digit_layout, read_layout
 from fragir.layout import (
     Chain,
     Layout,
@@ -45,8 +46,13 @@ def held(one: Layout, bits: dict[str, int]) -> Point | None:
     return one(**{axis: bits.get(axis, 0) for axis in one.names})
 
 
-@pytest.mark.parametrize("case", TRITON, ids=range(len(TRITON)))
-def test_an_encoding_has_tritons_bases(case: Any) -> None:
+@pytest.mark.parametrize("part", range(5))
+def test_an_encoding_has_tritons_bases(part: int) -> None:
+    for case in TRITON[part::5]:
+        check_bases(case)
+
+
+def check_bases(case: Any) -> None:
     found = from_ttg(case["type"])
     assert isinstance(found, Layout)
     bases, rank = case["bases"], len(case["shape"])
@@ -72,8 +78,13 @@ def test_an_encoding_has_tritons_bases(case: Any) -> None:
         assert held(found, {axis: n for axis, n in at.items() if axis in found.names}) == point
 
 
-@pytest.mark.parametrize("case", TRITON[::5], ids=range(len(TRITON[::5])))
-def test_what_is_written_for_triton_is_read_back(case: Any) -> None:
+@pytest.mark.parametrize("part", range(2))
+def test_what_is_written_for_triton_is_read_back(part: int) -> None:
+    for case in TRITON[part::12]:
+        check_written(case)
+
+
+def check_written(case: Any) -> None:
     found = from_ttg(case["type"])
     assert isinstance(found, Layout)
     shape = tuple(case["shape"])
@@ -84,14 +95,9 @@ def test_what_is_written_for_triton_is_read_back(case: Any) -> None:
 
 
 def _rows(shape: list[int], type_: str) -> list[isa.Instruction]:
-    name = ".m{}n{}k{}.".format(*shape)
-    return [
-        row
-        for row in isa.instructions()
-        if row.mnemonic.startswith("mma.sync")
-        and name in row.mnemonic
-        and row.operands["a"].element == type_
-    ]
+    name = "mma.sync.aligned.m{}n{}k{}.".format(*shape)
+    found = [row for row in isa.instructions() if row.mnemonic.startswith(name)]
+    return [row for row in found if row.operands["a"].element == type_]
 
 
 @pytest.mark.parametrize("trait", TRAITS["mma"], ids=lambda t: "x".join(map(str, t["shape"])))
@@ -99,16 +105,18 @@ def test_an_atom_of_cute_is_the_tables_row(trait: Any) -> None:
     m, n, k = trait["shape"]
     rows = [row for row in _rows([m, n, k], trait["type"]) if row.operands["a"].layout is not None]
     assert rows
+    theirs = (
+        from_cute(trait["a"], (m, k)),
+        from_cute(trait["b"], (n, k), dims=("col", "row")),
+        from_cute(trait["c"], (m, n)),
+    )
     for row in rows:
         a, b, c = (row.operands[name].layout for name in "abc")
         assert a is not None
         assert b is not None
         assert c is not None
-        assert from_cute(trait["a"], (m, k)).equivalent(a)
-        assert from_cute(trait["b"], (n, k), dims=("col", "row")).equivalent(
-            permuted(b, ("col", "row"))
-        )
-        assert from_cute(trait["c"], (m, n)).equivalent(c)
+        ours = (a, permuted(b, ("col", "row")), c)
+        assert all(one.equivalent(own) for one, own in zip(theirs, ours, strict=True))
 
 
 @pytest.mark.parametrize("n", [8, 16, 24, 64, 96, 192, 256])
@@ -128,11 +136,8 @@ def test_an_accumulator_of_wgmma_is_cutes_and_tritons(n: int) -> None:
 
 @pytest.mark.parametrize(("k", "type_"), [(8, "tf32"), (16, "f16"), (32, "e4m3")])
 def test_a_register_operand_of_wgmma_is_cutes(k: int, type_: str) -> None:
-    names = (
-        f"wgmma.mma_async.sync.aligned.m64n32k{k}.f32.{type_}.{type_}",
-        f"wgmma.mma_async.sync.aligned.m64n32k{k}.f32.e4m3.e4m3",
-    )
-    row = isa.lookup(names[0]).operands["a"].layout
+    name = f"wgmma.mma_async.sync.aligned.m64n32k{k}.f32.{type_}.{type_}"
+    row = isa.lookup(name).operands["a"].layout
     assert row is not None
     assert from_cute(TRAITS["wgmma"]["a"][str(k)], (64, k)).equivalent(row)
 
@@ -210,8 +215,10 @@ def test_old_spellings_of_blocks() -> None:
         "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = "
         "[4, 1], order = [1, 0], CGALayout = [[0, 1]]}>"
     )
-    assert from_ttg(old, (64, 64)).equivalent(from_ttg(new, (64, 64)))
-    assert from_ttg(new, (64, 64)).sizes["block"] == 2
+    found = from_ttg(new, (64, 64))
+    assert isinstance(found, Layout)
+    assert from_ttg(old, (64, 64)).equivalent(found)
+    assert found.sizes["block"] == 2
 
 
 # CuTe
@@ -227,10 +234,14 @@ def cute(shape: str, index: int) -> int:
     return total
 
 
-@pytest.mark.parametrize("offset", [0, 8, 192, 64])
-@pytest.mark.parametrize("swizzle", [(3, 4, 3), (3, 3, 3), (2, 4, 3), (1, 4, 3), (2, 0, -3)])
+@pytest.mark.parametrize("swizzle", [(3, 4, 3), (3, 3, 3), (1, 4, 3), (2, 0, -3)])
 @pytest.mark.parametrize("plain", ["(8,64):(64,1)", "(8,80):(80,1)", "(6,24):(24,1)"])
-def test_a_swizzled_layout(plain: str, swizzle: tuple[int, int, int], offset: int) -> None:
+def test_a_swizzled_layout(plain: str, swizzle: tuple[int, int, int]) -> None:
+    for offset in (0, 8, 192):
+        check_swizzled(plain, swizzle, offset)
+
+
+def check_swizzled(plain: str, swizzle: tuple[int, int, int], offset: int) -> None:
     bits, base, shift = swizzle
     found = from_cute(f"Sw<{bits},{base},{shift}> o {offset} o {plain}")
     permute = Swizzle(bits, base, shift)
@@ -244,7 +255,7 @@ def test_a_swizzled_layout(plain: str, swizzle: tuple[int, int, int], offset: in
         assert from_cute(to_cute(found)) == found
     if isinstance(found, Chain):
         again = read_layout(str(found))
-        assert again.equivalent(found)
+        assert found.equivalent(again)
         assert found.array().tolist() == [
             [list(found(row=row, col=col) or ()) for col in range(cols)] for row in range(rows)
         ]
@@ -336,3 +347,11 @@ def test_the_operand_of_a_tile() -> None:
     tile = read_layout(text, (32, 16), (2, 1))
     assert tile.shape == (32, 16)
     assert tile.sizes["warp"] == 2
+
+
+def test_a_chain_says_which_mode_is_in_the_way() -> None:
+    chain = read_layout("cute:Sw<3,4,3> o 0 o (8,80):(80,1)")
+    assert isinstance(chain, Chain)
+    assert "Mode 8:80 of axis row" in chain.reason
+    with pytest.raises(FragirError, match="no layout of digits: Mode 8:80 of axis row"):
+        digit_layout("cute:Sw<3,4,3> o 0 o (8,80):(80,1)")

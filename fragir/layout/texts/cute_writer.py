@@ -104,6 +104,7 @@ def _swizzles(layout: Layout) -> Iterator[Swizzle]:
     for shift in sorted({bit.bit_length() - (bit & -bit).bit_length() for bit in bits}):
         for count in range(1, shift + 1):
             yield Swizzle(count, low, shift)
+            yield Swizzle(count, low, -shift)
 
 
 __all__ = ["cute_text"]
