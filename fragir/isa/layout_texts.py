@@ -12,7 +12,7 @@ from fragir.layout.layout import Layout
 from fragir.layout.texts.read import read_layout as read_text
 
 if TYPE_CHECKING:
-    from fragir.layout.chain import Chain
+    from fragir.layout.chain import LayoutChain
 
 _OPERAND = re.compile(
     r"\s*((?:mma|wgmma|ldmatrix|stmatrix|movmatrix|tcgen05)[\w.]*(?:::[\w.]+)*)\s*:\s*([\w-]*)\s*"
@@ -21,7 +21,7 @@ _OPERAND = re.compile(
 
 def read_layout(
     text: str, shape: tuple[int, ...] | None = None, warps: tuple[int, int] = (1, 1)
-) -> Layout | Chain:
+) -> Layout | LayoutChain:
     """The layout of a text: an operand's (`MNEMONIC:OPERAND`) or any that `fragir.layout` reads.
 
     An operand's layout is spread over a tile of `shape` (rows, columns) and `warps` (rows,

@@ -1,4 +1,4 @@
-from .chain import Chain as Chain
+from .chain import LayoutChain as LayoutChain
 from .combine import appended as appended
 from .combine import concatenated as concatenated
 from .combine import masked as masked
@@ -16,8 +16,6 @@ from .composition import identity as identity
 from .conversion import Conversion as Conversion
 from .conversion import Slot as Slot
 from .conversion import plan as plan
-from .cute import from_cute as from_cute
-from .cute import to_cute as to_cute
 from .division import logical_divide as logical_divide
 from .division import quotient as quotient
 from .division import zipped_divide as zipped_divide
@@ -53,6 +51,8 @@ from .shared import wavefronts as wavefronts
 from .swizzled import swizzled as swizzled
 from .swizzled import swizzled_elements as swizzled_elements
 from .synthesis import from_function as from_function
+from .texts.cute import from_cute as from_cute
+from .texts.cute import to_cute as to_cute
 from .texts.printed import from_printed as from_printed
 from .texts.printed import to_printed as to_printed
 from .texts.read import read_layout as read_layout

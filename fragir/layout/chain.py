@@ -5,7 +5,7 @@ A swizzle over rows of 80 elements, say, carries between the digits that it exch
 >>> from fragir.layout.layout import Layout
 >>> from fragir.layout.shared import Swizzle
 >>> padded = Layout.parse("row [8:80] col [80:1]")
->>> chain = Chain((Swizzle(3, 4, 3), padded))
+>>> chain = LayoutChain((Swizzle(3, 4, 3), padded))
 >>> print(chain)
 Sw<3,4,3> o row [8:80] col [80:1]
 >>> chain(row=3, col=7)
@@ -36,7 +36,7 @@ Link: TypeAlias = Layout | Swizzle
 
 
 @dataclass(frozen=True)
-class Chain:
+class LayoutChain:
     """`parts[0](parts[1](...))`, the last one first asked. A swizzle takes one coordinate.
 
     Raises LayoutError unless the last part is a layout and each part's dimensions are the axes of
@@ -135,7 +135,7 @@ class Chain:
         flat = [nothing if point is None else point for _, point in self.slots()]
         return np.array(flat, np.int64).reshape((*self.sizes.values(), self.rank))
 
-    def equivalent(self, other: Layout | Chain) -> bool:
+    def equivalent(self, other: Layout | LayoutChain) -> bool:
         """Whether both are the same function, by looking at every slot."""
         if self.dims != other.dims:
             return False
@@ -152,7 +152,7 @@ class Chain:
         return " o ".join(cute_swizzle(p) if isinstance(p, Swizzle) else str(p) for p in self.parts)
 
 
-def function(one: Layout | Chain, names: tuple[str, ...]) -> Mapping[Point, Point | None]:
+def function(one: Layout | LayoutChain, names: tuple[str, ...]) -> Mapping[Point, Point | None]:
     """What every slot holds, its coordinates in this order of the axes; others are of size one."""
     at = [one.names.index(name) for name in names]
     return {tuple(slot[i] for i in at): point for slot, point in one.slots()}
@@ -163,12 +163,12 @@ def cute_swizzle(swizzle: Swizzle) -> str:
     return f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
 
 
-def chained(*parts: Link) -> Layout | Chain:
+def chained(*parts: Link) -> Layout | LayoutChain:
     """The composition of these, outermost first: a layout if it is one of digits, else a chain.
 
     Raises LayoutError where dimensions and axes do not fit.
     """
-    chain = Chain(parts)
+    chain = LayoutChain(parts)
     found = chain.inner
     for number, part in enumerate(reversed(parts[:-1]), 1):
         try:
@@ -178,7 +178,7 @@ def chained(*parts: Link) -> Layout | Chain:
             if any(extent > size for extent, size in _reach(part, found)):
                 raise
             rest = parts[: len(parts) - number]
-            return Chain((*rest, found.simplified()))
+            return LayoutChain((*rest, found.simplified()))
     return found.simplified()
 
 

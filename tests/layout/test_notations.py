@@ -17,8 +17,8 @@ from fragir import isa
 from fragir.errors import FragirError
 from fragir.isa.layout_texts import digit_layout, read_layout
 from fragir.layout import (
-    Chain,
     Layout,
+    LayoutChain,
     LayoutError,
     Swizzle,
     from_cute,
@@ -253,7 +253,7 @@ def check_swizzled(plain: str, swizzle: tuple[int, int, int], offset: int) -> No
     if plain == "(8,64):(64,1)" and offset == 0:
         assert isinstance(found, Layout)
         assert from_cute(to_cute(found)) == found
-    if isinstance(found, Chain):
+    if isinstance(found, LayoutChain):
         again = read_layout(str(found))
         assert found.equivalent(again)
         assert found.array().tolist() == [
@@ -351,7 +351,7 @@ def test_the_operand_of_a_tile() -> None:
 
 def test_a_chain_says_which_mode_is_in_the_way() -> None:
     chain = read_layout("cute:Sw<3,4,3> o 0 o (8,80):(80,1)")
-    assert isinstance(chain, Chain)
+    assert isinstance(chain, LayoutChain)
     assert "Mode 8:80 of axis row" in chain.reason
     with pytest.raises(FragirError, match="no layout of digits: Mode 8:80 of axis row"):
         digit_layout("cute:Sw<3,4,3> o 0 o (8,80):(80,1)")

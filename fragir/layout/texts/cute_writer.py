@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from fragir.layout.arguments import point
-from fragir.layout.chain import Chain, chained, cute_swizzle
+from fragir.layout.chain import LayoutChain, chained, cute_swizzle
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Mode, Point
 from fragir.layout.shared import Swizzle
@@ -85,7 +85,9 @@ def _swizzle_before(layout: Layout) -> tuple[Swizzle, Layout] | None:
         return None
     for swizzle in _swizzles(layout):
         inner = chained(swizzle, layout)  # a swizzle is its own inverse
-        if not isinstance(inner, Chain) and not any(m.xor for a in inner.axes for m in a.modes):
+        if not isinstance(inner, LayoutChain) and not any(
+            m.xor for a in inner.axes for m in a.modes
+        ):
             return swizzle, inner
     return None
 

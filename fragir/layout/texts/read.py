@@ -30,7 +30,7 @@ from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Point
 
 if TYPE_CHECKING:
-    from fragir.layout.chain import Chain
+    from fragir.layout.chain import LayoutChain
 
 PREFIXES = ("cute", "f2", "formula", "ttg")
 NOTATIONS = ("layout", "cute", "f2", "formula", "ttg", "linear")
@@ -45,12 +45,12 @@ _O = re.compile(r"\bo\b")
 _SWIZZLE = re.compile(r"swizzle\s*\(")
 
 
-def read_layout(text: str, shape: Point | None = None) -> Layout | Chain:
+def read_layout(text: str, shape: Point | None = None) -> Layout | LayoutChain:
     """The layout of a text in any notation.
 
     `shape` is the tile's or tensor's, which a CuTe fragment with integer strides and Triton's
     encodings need; a layout that says its own shape is held to it. What is no layout of digits (a
-    swizzle over a carrying pitch) is a `Chain`. Raises LayoutError with the column.
+    swizzle over a carrying pitch) is a `LayoutChain`. Raises LayoutError with the column.
     """
     text = text_of(text, "a layout's text")
     if shape is not None:
@@ -73,7 +73,7 @@ def read_layout(text: str, shape: Point | None = None) -> Layout | Chain:
     return found
 
 
-def _own(text: str, _shape: Point | None) -> Layout | Chain:
+def _own(text: str, _shape: Point | None) -> Layout | LayoutChain:
     from fragir.layout.shared import SharedLayout
 
     if _O.search(text):
@@ -86,7 +86,7 @@ def _own(text: str, _shape: Point | None) -> Layout | Chain:
     return chained(shared.swizzle, shared.layout)
 
 
-def _chain(text: str) -> Layout | Chain:
+def _chain(text: str) -> Layout | LayoutChain:
     """`OUTER o INNER` of our own texts and CuTe's swizzles, as a chain prints itself."""
     from fragir.layout.chain import Link, chained
     from fragir.layout.shared import Swizzle
@@ -102,8 +102,8 @@ def _chain(text: str) -> Layout | Chain:
     return chained(*links)
 
 
-def _cute(text: str, shape: Point | None) -> Layout | Chain:
-    from fragir.layout.cute import from_cute
+def _cute(text: str, shape: Point | None) -> Layout | LayoutChain:
+    from fragir.layout.texts.cute import from_cute
 
     if _O.search(text) and "[" in text and "smem_ptr" not in text:  # a chain of our own texts
         return _chain(text)
@@ -124,7 +124,7 @@ def _formula(text: str, _shape: Point | None) -> Layout:
     return from_formula(text)
 
 
-def _ttg(text: str, shape: Point | None) -> Layout | Chain:
+def _ttg(text: str, shape: Point | None) -> Layout | LayoutChain:
     if text.lstrip().startswith("-"):
         from fragir.layout.texts.printed import from_printed
 
@@ -134,7 +134,7 @@ def _ttg(text: str, shape: Point | None) -> Layout | Chain:
     return from_ttg(text, shape)
 
 
-_READERS: dict[str, Callable[[str, Point | None], Layout | Chain]] = {
+_READERS: dict[str, Callable[[str, Point | None], Layout | LayoutChain]] = {
     "cute": _cute,
     "f2": _f2,
     "formula": _formula,
@@ -155,7 +155,7 @@ def write_layout(layout: Layout, notation: str = "layout", shape: Point | None =
         case "layout":
             return str(layout)
         case "cute":
-            from fragir.layout.cute import to_cute
+            from fragir.layout.texts.cute import to_cute
 
             return to_cute(layout, shape, basis=shape is None and layout.rank > 1)
         case "f2":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from fragir.layout.chain import Chain, chained
+from fragir.layout.chain import LayoutChain, chained
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, Mode, Point
 from fragir.layout.texts.bases import dims_of, from_bases, inverse_bases
@@ -23,7 +23,7 @@ _BOX = 256
 """The most elements along a dimension that TMA copies at once."""
 
 
-def shared(encoding: Encoding, shape: Point) -> Layout | Chain:
+def shared(encoding: Encoding, shape: Point) -> Layout | LayoutChain:
     """The layout of a tensor of this shape in memory. Raises LayoutError with the field's place."""
     _refuse_blocks(encoding)
     for extent in shape:
@@ -159,7 +159,7 @@ def _swizzle(columns: Columns, slow: Sequence[int], panel: int, width: int, bits
             row *= 2
 
 
-def _padded(encoding: Encoding, shape: Point) -> Layout | Chain:
+def _padded(encoding: Encoding, shape: Point) -> Layout | LayoutChain:
     """After every so many elements some that hold nothing: `[64:+8]`."""
     if encoding.has("offset"):
         plain = _linear(encoding, shape)

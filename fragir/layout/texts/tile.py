@@ -17,7 +17,7 @@ from fragir.layout.texts.bases import dims_of
 AXES = ("lane", "element", "warp", "block")
 
 
-class Tile:
+class ThreadTile:
     """Digits of the axes, each next one along a dimension moves by what is covered there."""
 
     def __init__(self, rank: int) -> None:

@@ -24,14 +24,14 @@ memory is a layout from row and col to the number of the element (`index`).
 from __future__ import annotations
 
 from fragir.layout.arguments import point, text_of
-from fragir.layout.chain import Chain
+from fragir.layout.chain import LayoutChain
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Point
 from fragir.layout.texts import distributed, shared
 from fragir.layout.texts.encoding import Encoding, read_encoding
 
 
-def from_ttg(text: str, shape: Point | None = None) -> Layout | Chain:
+def from_ttg(text: str, shape: Point | None = None) -> Layout | LayoutChain:
     """The layout that an encoding of Triton's gives a tensor of this shape, of 1 to 4 dimensions.
 
     Raises LayoutError with the column, for a syntax error, a field that is missing or wrong, a

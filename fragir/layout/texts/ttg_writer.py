@@ -101,7 +101,7 @@ def _registers(layout: Layout, shape: Point) -> Iterator[str]:
 
 
 def _mma(shape: Point, warps: int) -> Iterator[str]:
-    for rows in (8, 16):
+    for rows in (16, 8):
         for split in _splits(warps, 2):
             yield _mma_text(2, split, (rows, 8))
     if warps % 4 == 0:

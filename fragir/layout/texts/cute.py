@@ -24,10 +24,10 @@ with one dimension, and may have an offset and a swizzle before it:
 >>> print(from_cute("(8,(4,2)):(16,(1,4))", dims=("element",), axes=("row", "col")))
 row [8:16] col [8:1] dims (element)
 >>> print(from_cute("Sw<3,4,3> o 0 o (8,128):(128,1)"))
-row [8:^144] col [128:1] dims (index)
+row [8:^144] col [128:1]
 
-What is no layout of digits, such as a swizzle over rows of 80, is a `Chain`, which evaluates and
-compares. In `Sw<3,4,3> o smem_ptr[16b](unset) o ...` the swizzle permutes bytes; it is read as one
+What is no layout of digits, such as a swizzle over rows of 80, is a `LayoutChain`, which evaluates
+and compares. In `Sw<3,4,3> o smem_ptr[16b](unset) o ...` the swizzle permutes bytes; it is read as one
 of elements.
 """
 
@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fragir.layout.arguments import names, point, takes
-from fragir.layout.chain import Chain, chained
+from fragir.layout.chain import LayoutChain, chained
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, default_dims
@@ -56,7 +56,7 @@ def from_cute(
     *,
     axes: tuple[str, ...] | None = None,
     dims: tuple[str, ...] | None = None,
-) -> Layout | Chain:
+) -> Layout | LayoutChain:
     """The layout of a CuTe text; every top-level mode is the axis of that place.
 
     `shape` is the extent of the tile in every dimension, of which the first is counted fastest.
@@ -79,7 +79,7 @@ def from_cute(
         if not reader.paths and len(dims) > 1:
             raise LayoutError(f"A CuTe layout of a tile needs its shape ({', '.join(dims)}).")
     inner = chained(*reader.links(axes, dims, shape))
-    if shape is None or isinstance(inner, Chain):
+    if shape is None or isinstance(inner, LayoutChain):
         return inner
     return compose(counted(shape, dims or default_dims(len(shape))), inner).simplified()
 
