@@ -5,7 +5,7 @@
 >>> operand = Layout.parse("lane [4:(0,4) 8:(1,0)] element [4:(0,1) 2:(8,0) 2:(0,16)]")
 >>> plan = plan_conversion(sums, operand, 8)
 >>> plan.way, plan.counts
-('shuffles', {'shfl': 4, 'selp': 4, 'prmt': 4})
+('shuffles', {'selp': 4, 'shfl': 4, 'prmt': 4})
 
 `plan.moves` says how far data travel and what no plan can undercut; `plan.program` is what a thread
 does where its warp is enough, `plan.through` what it does through shared memory.

@@ -27,8 +27,8 @@ row [8:16] col [8:1] dims (element)
 row [8:^144] col [128:1]
 
 What is no layout of digits, such as a swizzle over rows of 80, is a `LayoutChain`, which evaluates
-and compares. In `Sw<3,4,3> o smem_ptr[16b](unset) o ...` the swizzle permutes bytes; it is read as one
-of elements.
+and compares. In `Sw<3,4,3> o smem_ptr[16b](unset) o ...` the swizzle permutes bytes; it is read
+as one of elements.
 """
 
 from __future__ import annotations
