@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import OpTrait
@@ -92,10 +92,31 @@ class Threads(NamedTuple):
     """`frag.warpgroups`: the same of groups of four warps."""
 
 
+class OperandAt(NamedTuple):
+    """One operand of an operation. A value may stand at several, and be wanted differently."""
+
+    op: Operation
+    index: int
+
+    @property
+    def value(self) -> SSAValue:
+        """What stands there."""
+        return self.op.operands[self.index]
+
+
+Tile: TypeAlias = "SSAValue | OperandAt"
+"""A tile of an operation. A value means every operand at which it stands."""
+
+
+def value_of(tile: Tile) -> SSAValue:
+    """The value of a tile."""
+    return tile.value if isinstance(tile, OperandAt) else tile
+
+
 class LayoutDemand(NamedTuple):
     """A layout that an operation dictates, and for which part of it: "operand a"."""
 
-    value: SSAValue
+    value: Tile
     layout: Attribute
     role: str
 
@@ -103,11 +124,14 @@ class LayoutDemand(NamedTuple):
 class Layouts:
     """Relations between the layouts of an operation's tiles; what is not overridden says nothing.
 
+    The first three say what must be: an operand that comes in another layout than its operation
+    takes is converted on the way. The others say what is good: of the layouts that may be, those
+    are chosen in which all operations and conversions of a function cost least (docs/layouts.md).
     Values that are no tiles are passed over.
     """
 
-    def same_layout(self) -> Iterable[Iterable[SSAValue]]:
-        """Groups of values of which each has one layout."""
+    def same_layout(self) -> Iterable[Iterable[Tile]]:
+        """Groups of operands and results of which each has one layout."""
         return ()
 
     def demands(self, threads: Threads) -> Iterable[LayoutDemand]:
@@ -120,8 +144,27 @@ class Layouts:
         """(value, layout) that follow from layouts known by now, in whichever direction.
 
         It is asked again as more becomes known, and must then say nothing else of what it had told.
+        A reduction says its result's layout from its operand's, and nothing the other way round.
         """
         return ()
+
+    def proposals(self, layout: Attribute, threads: Threads) -> Iterable[LayoutDemand]:
+        """Layouts that would suit the operation, where one of its tiles may be had in `layout`."""
+        return ()
+
+    def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
+        """What the operation costs in these layouts: half cycles of an SM for each warp.
+
+        Only differences between layouts count (`fragir.layout.planning.costs`).
+        """
+        return 0.0
+
+    def repeats(self) -> bool:
+        """Whether another one right behind it, of the same operands, gives the same results.
+
+        Then it may be done once in each of two layouts, where that is cheaper than converting.
+        """
+        return False
 
 
 class LayoutInterface(Layouts, Operation, abc.ABC):

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
-from xdsl.utils.exceptions import PassFailedException, VerifyException
+from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
-from fragir.dialects import frag
 from fragir.dialects.interfaces import Threads
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
-from fragir.passes.placing.relations import Demand, Relations, owner_of, tiles_of
+from fragir.passes.placing.placement import set_layout
+from fragir.passes.placing.relations import Relations, tiles_of
+
+if TYPE_CHECKING:
+    from fragir.passes.placing.inference import Inference
 
 
 @dataclass(frozen=True)
 class FragPlacePass(ModulePass):
-    """Infers layouts from what mma and wgmma demand and writes them into the tiles' types.
+    """Infers layouts from what operations demand and writes them into the tiles' types.
 
-    A tile that two operations demand in different layouts is an error that names both: write
-    `frag.convert` between them. A tile that no instruction touches gets rows in order.
+    Where operations demand different layouts of a tile, the function's layouts are chosen so that
+    operations and conversions cost least, and `frag.convert` is inserted. A tile that no
+    instruction touches gets rows in order.
     """
 
     name = "frag-place"
@@ -45,23 +48,22 @@ class FragPlacePass(ModulePass):
                     fail(function, str(error))
 
 
-def place(function: func.FuncOp, target: str) -> None:
-    """Places every tile of one function."""
+def place(function: func.FuncOp, target: str) -> Inference | None:
+    """Places every tile of one function; what was inferred where that was not plain."""
     if not tiles_of(function):
-        return
+        return None
     warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
     threads = Threads(target, warps, groups)
-    relations = Relations(function, threads, threads_of(function))
-    for demand, values in list(relations.solve()):
+    count = threads_of(function)
+    plain = Relations(function, threads, count).solve()
+    for demand, values in plain.placed:
         for value in values:
-            tile = value.type
-            assert isinstance(tile, frag.TileType)
-            if tile.layout != demand.layout:
-                Rewriter.replace_value_with_new_type(value, _placed(value, tile, demand))
+            set_layout(value, demand.layout)
+    if not plain.open:
+        return None
+    from fragir.passes.placing.inference import infer
+    from fragir.passes.placing.rewriting import write
 
-
-def _placed(value: SSAValue, tile: frag.TileType, demand: Demand) -> frag.TileType:
-    try:
-        return tile.with_layout(demand.layout)
-    except VerifyException as error:
-        fail(owner_of(value), f"{tile} cannot have the layout {demand.layout}: {error}")
+    inference = infer(function, plain.open, threads, count)
+    write(inference)
+    return inference

@@ -34,18 +34,11 @@ from fragir.dialects.frag.memory import (
     ViewOp,
     WaitOp,
 )
+from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, YieldOp
 from fragir.dialects.frag.products import MmaOp, WgmmaOp
 from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
 from fragir.dialects.frag.sparse import MmaSparseOp
-from fragir.dialects.frag.tiles import (
-    CastOp,
-    ConvertOp,
-    FillOp,
-    LoadOp,
-    MapOp,
-    StoreOp,
-    YieldOp,
-)
+from fragir.dialects.frag.tiles import LoadOp, StoreOp
 from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared
 
 Frag = Dialect(

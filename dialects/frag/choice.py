@@ -85,8 +85,8 @@ def choose(
 
 def _placed_name(a: TileType, b: TileType) -> str | None:
     first, second = a.placement, b.placement
-    if not isinstance(first, MmaLayoutAttr):
-        return None
+    if not isinstance(first, MmaLayoutAttr) or first.data.operand != "a":
+        return None  # one that is converted to what the instruction takes
     name = first.data.instruction
     if parse_name(name)[2] and isinstance(second, MmaLayoutAttr):
         name += "." + ".".join(parse_name(second.data.instruction)[2])

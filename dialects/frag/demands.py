@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects.frag.attributes import (
     DIMENSIONS,
@@ -14,7 +14,7 @@ from fragir.dialects.frag.attributes import (
 )
 from fragir.dialects.frag.lane_selected import selected_tile
 from fragir.dialects.frag.types import TileType
-from fragir.dialects.interfaces import LayoutDemand
+from fragir.dialects.interfaces import LayoutDemand, OperandAt, Tile, value_of
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.layout import Layout
@@ -23,18 +23,18 @@ Warps = tuple[int, int]
 
 
 def fragments(
-    operands: Iterable[tuple[SSAValue, str, str]], words: Iterable[str], warps: Warps
+    operands: Iterable[tuple[Tile, str, str]], words: Iterable[str], warps: Warps
 ) -> Iterator[LayoutDemand]:
-    """(value, short name of the instruction, its operand) as demands; `words` name the values.
+    """(tile, short name of the instruction, its operand) as demands; `words` name the tiles.
 
     Where one of them is placed with a dimension in another order, all that share it have to be.
     """
     operands = list(operands)
-    orders = orders_of(value for value, _, _ in operands)
-    for (value, name, operand), word in zip(operands, words, strict=True):
+    orders = orders_of(value_of(tile) for tile, _, _ in operands)
+    for (tile, name, operand), word in zip(operands, words, strict=True):
         own = tuple((d, order) for d, order in orders.items() if d in DIMENSIONS[operand])
         layout = MmaLayoutAttr(MmaFragment(name, operand, warps, own))
-        yield LayoutDemand(value, layout, f"operand {word}")
+        yield LayoutDemand(tile, layout, f"operand {word}")
 
 
 def orders_of(values: Iterable[SSAValue]) -> dict[str, Layout]:
@@ -57,9 +57,9 @@ def check_in_order(values: Iterable[SSAValue], why: str) -> None:
         )
 
 
-def selected(instruction: Instruction, operand: str, value: SSAValue, warps: Warps) -> LayoutDemand:
+def selected(instruction: Instruction, operand: str, value: Tile, warps: Warps) -> LayoutDemand:
     """The demand for a tile of metadata (e) or scales (sfa, sfb)."""
-    tile = value.type
+    tile = value_of(value).type
     assert isinstance(tile, TileType)
     layout = selected_tile(instruction, operand, (tile.rows, tile.cols), warps)
     word = "metadata" if operand == "e" else operand
@@ -67,8 +67,9 @@ def selected(instruction: Instruction, operand: str, value: SSAValue, warps: War
 
 
 def scales(
-    instruction: Instruction, values: Sequence[SSAValue], warps: Warps
+    instruction: Instruction, op: Operation, values: Sequence[SSAValue], warps: Warps
 ) -> Iterator[LayoutDemand]:
-    """The demands for the scales of A and B; none without scales."""
-    for name, value in zip(("sfa", "sfb"), values, strict=False):
-        yield selected(instruction, name, value, warps)
+    """The demands for the scales of A and B, an operation's last operands; none without scales."""
+    first = len(op.operands) - len(values)
+    for index, name in enumerate(("sfa", "sfb")[: len(values)], first):
+        yield selected(instruction, name, OperandAt(op, index), warps)

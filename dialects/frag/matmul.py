@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
-from fragir.dialects.frag.tiles import YieldOp, check_elementwise
+from fragir.dialects.frag.pointwise import YieldOp, check_elementwise
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError

@@ -30,6 +30,7 @@ from fragir.dialects.frag import demands
 from fragir.dialects.frag.choice import check_wgmma, choose, wgmma_n
 from fragir.dialects.frag.instructions import instruction_of, operand_name, wgmma
 from fragir.dialects.frag.qualifiers import How
+from fragir.dialects.frag.scales import check_metadata, of_scales, read_scales
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.interfaces import (
     DimensionsInterface,
@@ -37,12 +38,17 @@ from fragir.dialects.interfaces import (
     LayoutInterface,
     MemoryInterface,
     Names,
+    OperandAt,
     Threads,
+    Tile,
     WarpgroupCollective,
 )
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
+
+A, B, C, METADATA = range(4)
+"""The places of a product's first operands."""
 
 
 def word(attribute: StringAttr | None) -> str:
@@ -71,65 +77,14 @@ def tile_types(a: SSAValue, b: SSAValue, c: SSAValue, d: SSAValue) -> TileTypes:
     return cast("TileTypes", types)
 
 
-def of_accumulators(types: TileTypes, c: SSAValue, d: SSAValue) -> Iterable[Sequence[SSAValue]]:
+def of_accumulators(types: TileTypes, c: Tile, d: SSAValue) -> Iterable[Sequence[Tile]]:
     """C and D have one layout where they are of one type."""
     return ((c, d),) if types[2].element_type == types[3].element_type else ()
-
-
-def of_scales(scales: Sequence[SSAValue]) -> Iterable[tuple[SSAValue, Names]]:
-    """Scales of A have its rows, those of B its columns; along K there are fewer."""
-    sides: tuple[Names, Names] = (("m", None), (None, "n"))
-    return zip(scales, sides, strict=False)
 
 
 def turned(names: Names, transposed: UnitAttr | None) -> Names:
     """The names of dimensions as memory has them."""
     return names if transposed is None else names[::-1]
-
-
-def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str, int]:
-    """The type of the scales and how many elements of K each serves; ("", 0) without any.
-
-    FragirError where their shapes or types are not those of an M x N x K product.
-    """
-    if not scales:
-        return "", 0
-    if len(scales) != 2:
-        raise FragirError(
-            f"`scaled` takes two tiles, not {len(scales)}", hint="write `scaled %sfa, %sfb`"
-        )
-    sfa, sfb = (scale.type for scale in scales)
-    assert isinstance(sfa, TileType)
-    assert isinstance(sfb, TileType)
-    blocks = sfa.cols
-    if sfa.element_type != sfb.element_type:
-        raise FragirError(f"the scales of A are {sfa.element}, those of B {sfb.element}")
-    name = {"ue8m0": "ue8m0", "e4m3": "ue4m3"}.get(sfa.element)
-    if name is None:
-        raise FragirError(
-            f"{sfa.element} are no scales",
-            hint="write f8E8M0FNU, or f8E4M3FN, whose sign is dropped",
-        )
-    if sfa.shape != (m, blocks) or sfb.shape != (blocks, n) or k % blocks:
-        raise FragirError(
-            f"SFA is {'x'.join(map(str, sfa.shape))} and SFB {'x'.join(map(str, sfb.shape))} in a "
-            f"product of {m}x{n}x{k}",
-            hint=f"SFA is {m} x blocks, SFB blocks x {n}, and the blocks divide K",
-        )
-    return name, k // blocks
-
-
-def check_metadata(
-    op: str, instruction: isa.Instruction, metadata: TileType, rows: int, k: int
-) -> None:
-    """VerifyException unless the metadata have a nibble for every chunk of every row."""
-    chunk = instruction.operands["e"].chunk
-    wanted = k // chunk
-    if metadata.element != "u4" or metadata.shape != (rows, wanted):
-        raise VerifyException(
-            f"{op}: the metadata are a tile of {rows}x{wanted}xui4, a nibble "
-            f"for every {chunk} elements of K, not {metadata}"
-        )
 
 
 @op_definition
@@ -221,27 +176,27 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         a, b, c, d = (tile.element for tile in self.tile_types())
         return instruction_of(self.instruction_name(target), a, b, c, d, self.how())
 
-    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+    def same_layout(self) -> Iterable[Sequence[Tile]]:
         """C and D, where they are of one type."""
-        return of_accumulators(self.tile_types(), self.c, self.d)
+        return of_accumulators(self.tile_types(), OperandAt(self, C), self.d)
 
     def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
         """The fragments of the instruction that the target has for these tiles."""
         name = self.instruction_name(threads.target)
         _, _, c, d = self.tile_types()
         operands = [
-            (value, operand_name(name, operand, accumulator), operand)
-            for value, operand, accumulator in (
-                (self.a, "a", ""),
-                (self.b, "b", ""),
-                (self.c, "c", c.element),
+            (tile, operand_name(name, operand, accumulator), operand)
+            for tile, operand, accumulator in (
+                (OperandAt(self, A), "a", ""),
+                (OperandAt(self, B), "b", ""),
+                (OperandAt(self, C), "c", c.element),
                 (self.d, "c", d.element),
             )
         ]
         yield from demands.fragments(operands, "abcd", threads.warps)
         if self.scales:
             instruction = self.instruction(threads.target)
-            yield from demands.scales(instruction, self.scales, threads.warps)
+            yield from demands.scales(instruction, self, self.scales, threads.warps)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """M x K, K x N, and of the scales what they share with A and B."""
@@ -346,9 +301,9 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         assert isinstance(d, TileType)
         return wgmma(n, a, b, d.element, self.how())
 
-    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+    def same_layout(self) -> Iterable[Sequence[Tile]]:
         """C and D."""
-        return ((self.c, self.d),)
+        return ((OperandAt(self, C), self.d),)
 
     def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
         """The accumulator's fragments, and those of what A has in registers."""
@@ -363,9 +318,9 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         name = f"m64n{n}k{wgmma_k(element)}.{element}"
         yield from demands.fragments([(self.d, name, "c")], "d", groups)
         if isinstance(a, TileType):
-            yield from demands.fragments([(self.a, name, "a")], "a", groups)
+            yield from demands.fragments([(OperandAt(self, A), name, "a")], "a", groups)
         if self.metadata is not None:
-            yield demands.selected(self.instruction(n), "e", self.metadata, groups)
+            yield demands.selected(self.instruction(n), "e", OperandAt(self, METADATA), groups)
 
     def reads(self) -> list[SSAValue]:
         """B, and A unless it is in registers."""

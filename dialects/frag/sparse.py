@@ -31,24 +31,28 @@ from fragir.dialects.frag.instructions import (
     parse_name,
 )
 from fragir.dialects.frag.products import (
+    METADATA,
+    A,
+    B,
+    C,
     TileTypes,
-    check_metadata,
     flag,
     given,
     of_accumulators,
-    of_scales,
-    read_scales,
     tile_types,
     word,
 )
 from fragir.dialects.frag.qualifiers import How
+from fragir.dialects.frag.scales import check_metadata, of_scales, read_scales
 from fragir.dialects.frag.types import TileType
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
     LayoutInterface,
     Names,
+    OperandAt,
     Threads,
+    Tile,
 )
 from fragir.errors import FragirError
 from fragir.isa.products import SPARSE, multiplied, shapes
@@ -204,19 +208,19 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
         """The instruction this becomes; FragirError where there is none."""
         return choose_sparse(*self.tile_types(), self.how(), word(self.using), target)
 
-    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
+    def same_layout(self) -> Iterable[Sequence[Tile]]:
         """C and D, where they are of one type."""
-        return of_accumulators(self.tile_types(), self.c, self.d)
+        return of_accumulators(self.tile_types(), OperandAt(self, C), self.d)
 
     def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
         """The fragments of the dense instruction of half the K, and what lanes select from."""
         instruction = self.instruction(threads.target)
         name = dense_name(instruction, self.tile_types()[0].element)
-        values = (self.a, self.b, self.c, self.d)
-        operands = [(value, name, role) for value, role in zip(values, "abcc", strict=True)]
+        tiles = (OperandAt(self, A), OperandAt(self, B), OperandAt(self, C), self.d)
+        operands = [(tile, name, role) for tile, role in zip(tiles, "abcc", strict=True)]
         yield from demands.fragments(operands, "abcd", threads.warps)
-        yield demands.selected(instruction, "e", self.metadata, threads.warps)
-        yield from demands.scales(instruction, self.scales, threads.warps)
+        yield demands.selected(instruction, "e", OperandAt(self, METADATA), threads.warps)
+        yield from demands.scales(instruction, self, self.scales, threads.warps)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """Those of the dense product; A and the metadata are packed along K."""

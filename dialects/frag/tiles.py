@@ -1,9 +1,9 @@
-"""Operations on whole tiles: fill, load, store, convert, cast, map."""
+"""Tiles from and to memory: load and store."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -14,41 +14,41 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.utils import DynamicIndexList
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    AnyAttr,
     IRDLOperation,
-    VarConstraint,
     operand_def,
     opt_prop_def,
     prop_def,
-    region_def,
     result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.traits import (
-    IsTerminator,
     MemoryReadEffect,
     MemoryWriteEffect,
-    NoMemoryEffect,
-    Pure,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import is_predicate
+from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     FragmentwiseInterface,
+    LayoutDemand,
     LayoutInterface,
     MemoryInterface,
     Names,
+    Threads,
     made_of,
 )
 from fragir.dialects.narrow import integers, memref_type
+
+if TYPE_CHECKING:
+    from fragir.dialects.frag.access_cost import TileMemory
 
 Index = int | SSAValue | Operation
 
@@ -107,22 +107,9 @@ def check_access(
 
 
 @op_definition
-class FillOp(IRDLOperation, FragmentwiseInterface):
-    """A tile whose elements all have one value."""
-
-    name = "frag.fill"
-    _T: ClassVar = VarConstraint("T", AnyAttr())
-    value = operand_def(_T)
-    tile = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(Pure())
-    assembly_format = "$value attr-dict `:` type($tile)"
-
-    def __init__(self, value: SSAValue | Operation, tile: TileType):
-        super().__init__(operands=[value], result_types=[tile])
-
-
-@op_definition
-class LoadOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsInterface):
+class LoadOp(
+    IRDLOperation, LayoutInterface, FragmentwiseInterface, MemoryInterface, DimensionsInterface
+):
     """Reads a tile from global or shared memory; the indices are those of its first element.
 
     The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
@@ -173,6 +160,18 @@ class LoadOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsIn
         """One index a dimension of the memory, constants as numbers."""
         return join_indices(self.indices, self.static_indices)
 
+    def proposals(self, layout: Attribute, threads: Threads) -> Iterator[LayoutDemand]:
+        """The tile in wide accesses, each warp with the same part of it."""
+        yield from _wide(self, self.tile, layout, threads)
+
+    def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
+        """The accesses of a warp."""
+        return _access_cost(self, self.tile, layouts[self.tile], threads)
+
+    def repeats(self) -> bool:
+        """Always: right behind it memory is as it was."""
+        return True
+
     def reads(self) -> tuple[SSAValue]:
         """The memory."""
         return (self.memory,)
@@ -213,7 +212,9 @@ class LoadOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsIn
 
 
 @op_definition
-class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsInterface):
+class StoreOp(
+    IRDLOperation, LayoutInterface, FragmentwiseInterface, MemoryInterface, DimensionsInterface
+):
     """Writes a tile to global or shared memory; words as in `frag.load`."""
 
     name = "frag.store"
@@ -254,6 +255,14 @@ class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsI
         """One index a dimension of the memory, constants as numbers."""
         return join_indices(self.indices, self.static_indices)
 
+    def proposals(self, layout: Attribute, threads: Threads) -> Iterator[LayoutDemand]:
+        """The tile in wide accesses, each warp with the same part of it."""
+        yield from _wide(self, self.tile, layout, threads)
+
+    def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
+        """The accesses of a warp."""
+        return _access_cost(self, self.tile, layouts[self.tile], threads)
+
     def writes(self) -> tuple[SSAValue]:
         """The memory."""
         return (self.memory,)
@@ -283,131 +292,47 @@ class StoreOp(IRDLOperation, FragmentwiseInterface, MemoryInterface, DimensionsI
         )
 
 
-def _check_shapes(name: str, source: SSAValue, result: SSAValue) -> None:
-    """Whether two tiles have one shape."""
-    shapes = [tile.type.shape for tile in (source, result) if isinstance(tile.type, TileType)]
-    if shapes[0] != shapes[1]:
-        text = " and ".join("x".join(map(str, shape)) for shape in shapes)
-        raise VerifyException(f"{name}: {text} differ in shape")
+def _access_cost(
+    op: LoadOp | StoreOp, tile: SSAValue, layout: Attribute, threads: Threads
+) -> float:
+    """What it costs to load or store a tile in a layout."""
+    from fragir.dialects.frag.access_cost import access_cost
+
+    memory = _memory(op, tile, threads)
+    if memory is None or not isinstance(layout, LayoutAttr):
+        return 0.0
+    return access_cost(layout.layout(*_type(tile).shape), layout.chunk, memory)
 
 
-@op_definition
-class ConvertOp(IRDLOperation, DimensionsInterface):
-    """The same tile in another layout: moves elements between registers, lanes and warps."""
+def _wide(
+    op: LoadOp | StoreOp, tile: SSAValue, layout: Attribute, threads: Threads
+) -> Iterator[LayoutDemand]:
+    """The layout beside a layout in which accesses are wide."""
+    from fragir.dialects.frag.access_cost import rows_beside
 
-    name = "frag.convert"
-    _T: ClassVar = VarConstraint("T", AnyAttr())
-    source = operand_def(TileType.constr(element_type=_T))
-    result = result_def(TileType.constr(element_type=_T))
-    traits = traits_def(NoMemoryEffect())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, source: SSAValue | Operation, result: TileType):
-        super().__init__(operands=[source], result_types=[result])
-
-    def origin(self, names: Names) -> tuple[SSAValue, Names]:
-        """The source, element by element."""
-        return self.source, names
-
-    def verify_(self) -> None:
-        _check_shapes(self.name, self.source, self.result)
+    memory = _memory(op, tile, threads)
+    if memory is not None and isinstance(layout, LayoutAttr):
+        found = rows_beside(layout.layout(*_type(tile).shape), memory)
+        if found is not None:
+            yield LayoutDemand(tile, ExplicitLayoutAttr(found), "wide accesses")
 
 
-@op_definition
-class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsInterface):
-    """The same tile with elements of another type, rounded to nearest even; layout unchanged.
+def _memory(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemory | None:
+    from fragir.dialects.frag.tile_memory import memory_of
 
-    Of i1, true becomes 1 and false 0.
-    """
-
-    name = "frag.cast"
-    _L: ClassVar = VarConstraint("L", AnyAttr())
-    source = operand_def(TileType.constr(layout=_L))
-    result = result_def(TileType.constr(layout=_L))
-    traits = traits_def(Pure())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, source: SSAValue | Operation, result: TileType):
-        super().__init__(operands=[source], result_types=[result])
-
-    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
-        """Source and result."""
-        return ((self.source, self.result),)
-
-    def origin(self, names: Names) -> tuple[SSAValue, Names]:
-        """The source, element by element."""
-        return self.source, names
-
-    def verify_(self) -> None:
-        _check_shapes(self.name, self.source, self.result)
-        if is_predicate(_element(self.result)) and not is_predicate(_element(self.source)):
-            raise VerifyException("frag.cast gives no i1; compare in frag.map (arith.cmpf, cmpi)")
+    if isinstance(op, LoadOp) and op.broadcast is not None:
+        return None
+    return memory_of(
+        op,
+        op.memory,
+        op.all_indices(),
+        _type(tile),
+        transposed=op.transposed is not None,
+        masked=op.masked is not None,
+        target=threads.target,
+    )
 
 
-@op_definition
-class MapOp(IRDLOperation, LayoutInterface, FragmentwiseInterface):
-    """Applies scalar operations to every element: the region gets one element of each tile.
-
-    All tiles have one shape and one layout. Besides its arguments the region may use scalars
-    defined outside.
-    """
-
-    name = "frag.map"
-    tiles = var_operand_def(TileType)
-    body = region_def("single_block")
-    result = result_def(TileType)
-    traits = traits_def(Pure())
-    assembly_format = "$tiles attr-dict `:` type($tiles) `->` type($result) $body"
-
-    def __init__(self, tiles: Sequence[SSAValue | Operation], body: Region, result: TileType):
-        super().__init__(operands=[tiles], regions=[body], result_types=[result])
-
-    def same_layout(self) -> Iterable[Sequence[SSAValue]]:
-        """All tiles."""
-        return ((*self.tiles, self.result),)
-
-    def verify_(self) -> None:
-        wanted = self.result.type
-        for tile in self.tiles:
-            assert isinstance(tile.type, TileType)
-            if tile.type.shape != wanted.shape or tile.type.layout != wanted.layout:
-                raise VerifyException(
-                    f"frag.map: {tile.type} and the result {wanted} differ in shape or layout"
-                )
-        check_elementwise(self.name, self.body.block, [_element(t) for t in self.tiles])
-        last = self.body.block.last_op
-        assert isinstance(last, YieldOp)
-        if last.value.type != wanted.element_type:
-            raise VerifyException(
-                f"frag.map yields {last.value.type}, its result holds {wanted.element_type}"
-            )
-
-
-def _element(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, TileType)
-    return value.type.element_type
-
-
-def check_elementwise(name: str, block: Block, expected: Sequence[Attribute]) -> None:
-    """Whether a region takes scalars of these types and ends in frag.yield."""
-    found = [argument.type for argument in block.args]
-    if found != list(expected):
-        raise VerifyException(
-            f"{name}: the region takes ({', '.join(map(str, found))}), "
-            f"it needs ({', '.join(map(str, expected))})"
-        )
-    if not isinstance(block.last_op, YieldOp):
-        raise VerifyException(f"{name}: the region must end in frag.yield")
-
-
-@op_definition
-class YieldOp(IRDLOperation):
-    """The value of an elementwise region for one element."""
-
-    name = "frag.yield"
-    value = operand_def()
-    traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "$value attr-dict `:` type($value)"
-
-    def __init__(self, value: SSAValue | Operation):
-        super().__init__(operands=[value])
+def _type(tile: SSAValue) -> TileType:
+    assert isinstance(tile.type, TileType)
+    return tile.type

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.interfaces import Tile, value_of
 
 
 class Classes:
@@ -25,9 +26,10 @@ class Classes:
             self._parent[value], value = root, self._parent[value]
         return root
 
-    def unite(self, values: Iterable[SSAValue]) -> None:
+    def unite(self, values: Iterable[Tile]) -> None:
         """All tiles among the values belong together."""
-        tiles = [v for v in values if isinstance(v.type, frag.TileType)]
+        found = [value_of(v) for v in values]
+        tiles = [v for v in found if isinstance(v.type, frag.TileType)]
         for value in tiles:
             self._parent[self.find(value)] = self.find(tiles[0])
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 
-from fragir.dialects.interfaces import LAYOUTS, Layouts
+from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Tile
+
+STARTS = 3
+"""Where the starts of a loop's variables begin among its operands: behind its bounds and step."""
 
 
 @LAYOUTS.attach(scf.ForOp)
@@ -17,9 +20,10 @@ class ForLayouts(Layouts):
     def __init__(self, op: scf.ForOp):
         self.op = op
 
-    def same_layout(self) -> Iterator[tuple[SSAValue, ...]]:
+    def same_layout(self) -> Iterator[tuple[Tile, ...]]:
         op, body = self.op, self.op.body.block
-        return zip(op.iter_args, body.args[1:], _yielded(body), op.results, strict=True)
+        starts = [OperandAt(op, index) for index in range(STARTS, len(op.operands))]
+        return zip(starts, body.args[1:], _yielded(body), op.results, strict=True)
 
 
 @LAYOUTS.attach(scf.IfOp)
@@ -29,11 +33,14 @@ class IfLayouts(Layouts):
     def __init__(self, op: scf.IfOp):
         self.op = op
 
-    def same_layout(self) -> Iterator[tuple[SSAValue, ...]]:
+    def same_layout(self) -> Iterator[tuple[Tile, ...]]:
         for region in self.op.regions:
             if region.blocks:
                 yield from zip(self.op.results, _yielded(region.block), strict=True)
 
 
-def _yielded(block: Block) -> list[SSAValue]:
-    return list(block.last_op.operands) if isinstance(block.last_op, scf.YieldOp) else []
+def _yielded(block: Block) -> list[OperandAt]:
+    last = block.last_op
+    if not isinstance(last, scf.YieldOp):
+        return []
+    return [OperandAt(last, index) for index in range(len(last.operands))]

@@ -1,33 +1,38 @@
-"""From what operations say of their tiles' layouts to one layout for every tile.
+"""From what operations say of their tiles' layouts to one layout for every tile, where it is plain.
 
 Operations unite tiles that share a layout (`same_layout`) and dictate layouts (`demands`); from
 those, others follow (`propagate`) until nothing changes. What is still open then gets rows in
-order, the largest class first, and others may follow from that in turn.
+order, the largest class first, and others may follow from that in turn. A class of tiles of which
+different layouts are wanted is not plain: it is left, with all that hangs on it, to
+`fragir.passes.placing.inference`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from math import prod
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from xdsl.dialects import func
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads
+from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads, value_of
 from fragir.errors import FragirError
 from fragir.passes.placing import control as control  # layouts of scf's operations
 from fragir.passes.placing.classes import Classes
+from fragir.passes.placing.placement import owner_of
 
 CONSEQUENCE = "consequence"
 """The role of a layout that follows from others."""
+WRITTEN = "as written"
+"""The role of a layout that stands in the program."""
 
 
 @contextmanager
-def _asking(op: Operation) -> Generator[None]:
+def asking(op: Operation) -> Generator[None]:
     """What an operation raises when it is asked is about it."""
     try:
         yield
@@ -46,6 +51,13 @@ class Demand(NamedTuple):
     role: str
 
 
+class Plain(NamedTuple):
+    """The classes that have one layout each, and the tiles of those that are wanted in several."""
+
+    placed: list[tuple[Demand, list[SSAValue]]]
+    open: list[SSAValue]
+
+
 class Relations:
     """The tiles of one function, in classes, and the layouts that are known of them."""
 
@@ -53,37 +65,49 @@ class Relations:
         self._function, self._threads, self._count = function, threads, count
         self._classes = Classes()
         self._found: dict[SSAValue, Demand] = {}
+        self._open: set[SSAValue] = set()  # classes of which several layouts are wanted
         for value in tiles_of(function):
             self._classes.find(value)
         self._asked = list(_models(function))
+        self._following = [
+            (op, m) for op, m in self._asked if type(m).propagate is not Layouts.propagate
+        ]
 
-    def solve(self) -> Iterator[tuple[Demand, list[SSAValue]]]:
-        """(layout, the tiles that have it) for every class of tiles."""
+    def solve(self) -> Plain:
+        """The layout of every class of tiles that has one only."""
         for op, model in self._asked:
-            with _asking(op):
+            with asking(op):
                 for group in model.same_layout():
                     self._classes.unite(group)
         for op in self._function.walk():
             self._demand(op)
         self._infer()
+        self._spread()
+        placed: list[tuple[Demand, list[SSAValue]]] = []
+        rest: list[SSAValue] = []
         for root, values in self._classes.members().items():
-            yield self._found[root], values
+            if root in self._open:
+                rest += values
+            else:
+                placed.append((self._found[root], values))
+        return Plain(placed, rest)
 
     def _demand(self, op: Operation) -> None:
         """Takes up what is written in an operation's types, and what the operation dictates."""
         for value in (*op.operands, *op.results):
             if isinstance(value.type, frag.TileType) and value.type.placement is not None:
-                self._require(value, Demand(value.type.placement, op, "as written"))
+                self._require(value, Demand(value.type.placement, op, WRITTEN))
         model = LAYOUTS.of(type(op))
         if model is None:
             return
-        with _asking(op):
+        with asking(op):
             demands = list(model(op).demands(self._threads))
-        for value, layout, role in demands:
-            self._require(value, Demand(_checked(op, value, layout), op, role))
+        for tile, layout, role in demands:
+            value = value_of(tile)
+            self._require(value, Demand(checked(op, value, layout), op, role))
 
     def _require(self, value: SSAValue, demand: Demand) -> bool:
-        """Records a layout; whether it is news. Fails where another is known."""
+        """Records a layout; whether it is news."""
         root = self._classes.find(value)
         other = self._found.get(root)
         if other is None:
@@ -91,36 +115,57 @@ class Relations:
             return True
         # a layout that follows says nothing of fragments: Lanes hides them
         fragments = demand.role != CONSEQUENCE
-        if not _same(other.layout, demand.layout, value, fragments):
-            _conflict(value, other, demand)
+        if not same(other.layout, demand.layout, value, fragments):
+            self._open.add(root)
         return False
 
     def _infer(self) -> None:
         """Follows the operations' relations; what none tells of gets rows in order."""
-        following = [(op, m) for op, m in self._asked if type(m).propagate is not Layouts.propagate]
+        self._spread()
         while True:
-            while any([self._follow(op, model) for op, model in following]):
+            while any([self._follow(op, model) for op, model in self._following]):
                 pass
-            rest = [root for root in self._classes.members() if root not in self._found]
+            members = self._classes.members()
+            rest = [root for root in members if root not in self._found and root not in self._open]
             if not rest:
                 return
             # what is known of one may say what another has: then the largest goes first
-            first = [max(rest, key=_size)] if following else rest
+            first = [max(rest, key=_size)] if self._following else rest
             for root in first:
                 self._found[root] = self._default(root)
 
+    def _spread(self) -> None:
+        """What hangs on an open class by an operation's relations is open too."""
+        while self._open:
+            more = {
+                root
+                for op, _ in self._following
+                for roots in [self._roots(op)]
+                if roots & self._open
+                for root in roots
+            }
+            if more <= self._open:
+                return
+            self._open |= more
+
+    def _roots(self, op: Operation) -> set[SSAValue]:
+        tiles = (v for v in (*op.operands, *op.results) if isinstance(v.type, frag.TileType))
+        return {self._classes.find(v) for v in tiles}
+
     def _follow(self, op: Operation, model: Layouts) -> bool:
         """Whether something new follows from an operation's tiles."""
+        if self._open and self._roots(op) & self._open:
+            return False
         known: dict[SSAValue, Attribute] = {}
         for value in (*op.operands, *op.results):
             if isinstance(value.type, frag.TileType):
                 found = self._found.get(self._classes.find(value))
                 if found is not None:
                     known[value] = found.layout
-        with _asking(op):
+        with asking(op):
             follows = list(model.propagate(known))
         news = [
-            self._require(value, Demand(_checked(op, value, layout), op, CONSEQUENCE))
+            self._require(value, Demand(checked(op, value, layout), op, CONSEQUENCE))
             for value, layout in follows
         ]
         return any(news)
@@ -148,13 +193,6 @@ def tiles_of(function: func.FuncOp) -> list[SSAValue]:
     return [v for v in values if isinstance(v.type, frag.TileType)]
 
 
-def owner_of(value: SSAValue) -> Operation:
-    """The operation that makes a value, or whose region takes it."""
-    owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
-    assert isinstance(owner, Operation)
-    return owner
-
-
 def _models(function: func.FuncOp) -> Iterable[tuple[Operation, Layouts]]:
     """The operations that say something of layouts."""
     for op in function.walk():
@@ -168,7 +206,7 @@ def _size(value: SSAValue) -> int:
     return prod(value.type.shape)
 
 
-def _checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
+def checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
     """A layout that an operation gave, if it is one that the tile can have."""
     tile = value.type
     if not isinstance(tile, frag.TileType):
@@ -183,9 +221,7 @@ def _checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAt
     return layout
 
 
-def _same(
-    first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragments: bool
-) -> bool:
+def same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragments: bool) -> bool:
     """Whether two layouts put every element of a tile in the same place, and fragment if asked."""
     if first == second:
         return True
@@ -194,12 +230,3 @@ def _same(
     return (first.chunk == second.chunk or not fragments) and first.layout(
         *shape
     ).simplified() == second.layout(*shape).simplified()
-
-
-def _conflict(value: SSAValue, first: Demand, second: Demand) -> NoReturn:
-    name = f"%{value.name_hint}" if value.name_hint else f"a tile {value.type}"
-    fail(
-        second.op,
-        f"{name} must have two layouts: {first.layout} ({first.role} of {first.op.name}) and "
-        f"{second.layout} ({second.role} of {second.op.name}); write frag.convert between them",
-    )

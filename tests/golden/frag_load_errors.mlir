@@ -30,12 +30,3 @@ func.func @f(%a: memref<8x4x4xf16>) {
   %0 = frag.load %a[0, 0, 0] transposed : memref<8x4x4xf16> -> !frag.tile<8x4x4xf16>
   func.return
 }
-// -----
-// Two layouts for one tile.
-func.func @f(%a: memref<16x16xf16>, %b: memref<16x8xf16>, %d: memref<16x16xf32>) {
-  %0 = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
-  %z = arith.constant 0.0 : f16
-  %1 = frag.fill %z : !frag.tile<16x16xf16>
-  %2 = frag.mma %0, %0, %1 : !frag.tile<16x16xf16>, !frag.tile<16x16xf16>, !frag.tile<16x16xf16> -> !frag.tile<16x16xf16>
-  func.return
-}

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from xdsl.context import Context
 
 import fragir
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.reorder import free_order, in_order
+from fragir.passes.frag_place import FragPlacePass
 
 # (instruction, types of A and of the sum, type in IR of both, target)
 CHAINS = (
@@ -156,9 +158,20 @@ def test_orders_print_as_they_are_read() -> None:
 
 
 def test_operands_of_a_product_share_their_order() -> None:
+    """One that is placed in another order is converted to it, and the product is the same."""
     text = chain("m16n8k32.s8", "si8", "i32", order_of("m16n8k32.s8"))
-    plain = fragment("m16n8k32.s8", "b")
-    broken = text.replace(fragment("m16n8k32.s8", "b", order_of("m16n8k32.s8")), plain)
-    assert broken != text
-    with pytest.raises(FragirError, match="operand b"):
-        fragir.compile(broken, target="sm_80")
+    ordered, plain = (
+        fragment("m16n8k32.s8", "b", order) for order in (order_of("m16n8k32.s8"), "")
+    )
+    other = text.replace(ordered, plain)
+    assert other != text
+    placed = fragir.parse(other)
+    FragPlacePass("sm_80").apply(Context(), placed)
+    (last,) = [op for op in placed.walk() if isinstance(op, frag.ConvertOp)][-1:]
+    assert plain in str(last.source.type)
+    assert ordered in str(last.result.type)
+    rng = np.random.default_rng(7)
+    a, b, v = (numbers(rng, s, "si8") for s in ((M, K), (K, N), (N, D)))
+    o = np.zeros((M, D), np.int32)
+    fragir.compile(other, target="sm_80")(a, b, v, o, on="emulator")
+    np.testing.assert_array_equal(o, a.astype(int) @ b.astype(int) @ v.astype(int))

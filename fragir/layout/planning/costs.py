@@ -24,6 +24,8 @@ class Costs:
     warp_barrier: float = 8
     group_barrier: float = 30  # a named barrier of some warps
     block_barrier: float = 40
+    sector: float = 2  # 32 bytes of global memory
+    request: float = 2  # for every access to global memory, beside its sectors
 
     def barrier(self, reach: str) -> float:
         """The price of one barrier: of a `warp`, a `group` of warps or the `block`."""

@@ -1,0 +1,215 @@
+"""What loading and storing a tile costs, and the layouts in which it costs little.
+
+The costs are those of `fragir.layout.planning.costs`: half cycles of an SM for the accesses of one
+warp. Global memory is moved by sectors of 32 bytes, however little of one is wanted; shared memory
+by passes over its 32 banks. They count what the lowering emits: as many bytes an access as lie side
+by side in a lane's fragment and in memory, 16 at most, and 8x8 matrices where the layout has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import gcd, prod
+
+from fragir.errors import FragirError
+from fragir.layout import Axis, Layout, Mode
+from fragir.layout.f2 import Span
+from fragir.layout.planning.costs import COSTS, Costs
+from fragir.layout.swizzled import swizzled
+
+SECTOR = 32
+"""Bytes of global memory that are moved together."""
+WIDEST = 16
+"""Bytes of the widest access of a lane."""
+LANE_BITS = 5
+MATRIX = 4
+"""Matrices of 8x8 that ldmatrix and stmatrix move at once."""
+
+
+@dataclass(frozen=True)
+class TileMemory:
+    """Where a tile lies: which of its dimensions runs along memory, and how well it is aligned.
+
+    `swizzle` is None in global memory; `shape` is that of the matrix in memory. `together` is how
+    many elements side by side may be accessed at once.
+    """
+
+    along: int
+    bits: int
+    together: int
+    shape: tuple[int, ...] = ()
+    swizzle: int | None = None
+    matrices: bool = False
+    masked: bool = False
+
+
+@lru_cache(maxsize=1024)
+def access_cost(layout: Layout, chunk: int, memory: TileMemory, costs: Costs = COSTS) -> float:
+    """Half cycles for a warp to load or store a tile in a layout."""
+    steps = list(_digits(layout, "element"))
+    elements = prod(size for size, _ in steps)
+    if memory.swizzle is not None:
+        return _shared(layout, elements, chunk, memory, costs)
+    width = _width(steps, chunk, memory)
+    sectors = _sectors(layout, width, memory)
+    # one that is tested for lying inside takes a comparison and its joining
+    tests = 2 * costs.issue if memory.masked else 0.0
+    return elements / width * (sectors * costs.sector + costs.request + costs.issue + tests)
+
+
+def rows_beside(layout: Layout, memory: TileMemory) -> Layout | None:
+    """The same elements in each warp, with as many bytes a lane as memory takes at once.
+
+    Lanes lie side by side along memory as far as a warp's part goes, then along the others. None
+    where a warp's part is no box of bits, or several lanes have the same elements.
+    """
+    threads = list(_digits(layout, "lane"))
+    digits = [*_digits(layout, "element"), *threads[:LANE_BITS]]
+    if memory.swizzle is not None or any(sum(map(bool, step)) != 1 for _, step in digits):
+        return None
+
+    def place(digit: tuple[int, tuple[int, ...]]) -> tuple[bool, int, int]:
+        dim = next(d for d, stride in enumerate(digit[1]) if stride)
+        return dim != memory.along, -dim, digit[1][dim]
+
+    digits.sort(key=place)
+    element: list[Mode] = []
+    lane: list[Mode] = []
+    held = 1
+    for size, step in digits:
+        if size == 2 and step[memory.along] == held and held < memory.together:
+            element.append(Mode(size, step))
+            held *= 2
+        elif size == 2 and len(lane) < LANE_BITS:
+            lane.append(Mode(size, step))
+        else:
+            element.append(Mode(size, step))
+    if len(lane) < LANE_BITS:
+        return None
+    lane += [Mode(size, step) for size, step in threads[LANE_BITS:]]  # those of warps
+    axes = {"lane": lane, "element": element}
+    found = Layout(
+        tuple(
+            Axis(axis.name, tuple(axes[axis.name])) if axis.name in axes else axis
+            for axis in layout.axes
+        ),
+        layout.dims,
+        layout.offset,
+    )
+    return found.simplified()
+
+
+def _digits(layout: Layout, name: str) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The digits of an axis, bits where sizes are powers of two, each with its step."""
+    if name not in layout.names:
+        return
+    for mode in layout.axis(name).modes:
+        size, step = mode.size, mode.step
+        while size % 2 == 0:
+            yield 2, step
+            size, step = size // 2, tuple(2 * s for s in step)
+        if size > 1:
+            yield size, step
+
+
+def _width(steps: list[tuple[int, tuple[int, ...]]], chunk: int, memory: TileMemory) -> int:
+    """Elements of one access: neighbours in the fragment that are neighbours in memory."""
+    most = min(WIDEST * 8 // memory.bits, memory.together, chunk)
+    width = 1
+    for size, step in steps:
+        ahead = tuple(width * (d == memory.along) for d in range(len(step)))
+        if size != 2 or step != ahead or 2 * width > most:
+            break
+        width *= 2
+    return width if width * memory.bits >= 32 else 1
+
+
+def _sectors(layout: Layout, width: int, memory: TileMemory) -> int:
+    """Sectors that one access of a warp touches, if rows begin at a sector."""
+    rows, ends = 1, [0]
+    for size, step in list(_digits(layout, "lane"))[:LANE_BITS]:
+        if any(stride for d, stride in enumerate(step) if d != memory.along):
+            rows *= size
+        elif step[memory.along]:
+            ends = [end + i * step[memory.along] for i, end in product(range(size), ends)]
+    starts = {end * memory.bits // 8 for end in ends}
+    return rows * len({start // SECTOR for start in starts})
+
+
+# --- shared memory --------------------------------------------------------------------------------
+
+
+def _shared(layout: Layout, elements: int, chunk: int, memory: TileMemory, costs: Costs) -> float:
+    steps = list(_digits(layout, "element"))
+    words = -(-elements * memory.bits // 32)
+    if memory.matrices and _by_matrices(layout, steps, memory):
+        return words * (costs.wavefront + costs.issue / MATRIX)
+    width = _width(steps, chunk, memory)
+    accesses = elements / width
+    return accesses * (_passes(layout, width, memory) * costs.wavefront + costs.issue)
+
+
+def _by_matrices(
+    layout: Layout, steps: list[tuple[int, tuple[int, ...]]], memory: TileMemory
+) -> bool:
+    """Whether the lanes have the words of 8x8 matrices: four of a row beside each other."""
+    if memory.bits not in (8, 16, 32) or len(layout.dims) != 2:
+        return False
+    lane = [mode for mode in layout.axis("lane").modes if mode.size > 1]
+    per = 32 // memory.bits
+    if [mode.size for mode in lane][:2] != [4, 8]:
+        return False
+    along, across = memory.along, 1 - memory.along
+    inside = 1
+    for size, step in steps:
+        if inside < per and size == 2 and step[along] == inside and not step[across]:
+            inside *= 2
+    plain = inside == per and lane[0].step[along] == per and lane[1].step[across] == 1
+    turned = (
+        memory.bits == 16
+        and bool(steps)
+        and steps[0] == (2, tuple(int(d == across) for d in range(2)))
+        and lane[0].step[across] == 2
+        and lane[1].step[along] == 1
+    )
+    return plain or turned
+
+
+def _passes(layout: Layout, width: int, memory: TileMemory) -> int:
+    """Passes over the banks that one access of a warp takes."""
+    assert memory.swizzle is not None
+    try:
+        matrix = swizzled(memory.shape[-2:], max(8, memory.bits), memory.swizzle)
+    except FragirError:
+        return 1
+    bytes_ = max(1, width * memory.bits // 8)
+    served = 5 if bytes_ <= 4 else 4 if bytes_ == 8 else 3
+    columns: list[int] = []
+    for size, step in list(_digits(layout, "lane"))[:LANE_BITS]:
+        if size != 2:
+            return 1
+        row, col = (step[1], step[0]) if memory.along == 0 else (step[-2], step[-1])
+        columns.append(_byte(matrix, row, col))
+    lines, everything = Span(), Span()
+    for column in columns[:served]:
+        lines.add(column & 127 & ~(bytes_ - 1) & ~3)
+        everything.add(column & ~(bytes_ - 1) & ~3)
+    extra = 1 << (len(everything) - len(lines))
+    return extra << max(0, len(columns) - served)
+
+
+def _byte(matrix: Layout, row: int, col: int) -> int:
+    sizes = {axis.name: axis.size for axis in matrix.axes}
+    if row >= sizes["row"] or col >= sizes["col"]:
+        return 0
+    point = matrix(row=row, col=col)
+    return 0 if point is None else point[0]
+
+
+def together(bits: int, multiples: Iterable[int]) -> int:
+    """How many elements side by side may be accessed at once, for pitches and indices that are
+    multiples of these numbers."""
+    return gcd(max(1, WIDEST * 8 // bits), *multiples)

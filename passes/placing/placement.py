@@ -1,0 +1,33 @@
+"""A tile's layout, written into its type."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.diagnostics import fail
+from fragir.dialects import frag
+
+
+def owner_of(value: SSAValue) -> Operation:
+    """The operation that makes a value, or whose region takes it."""
+    owner = value.owner if isinstance(value, OpResult) else value.owner.parent_op()
+    assert isinstance(owner, Operation)
+    return owner
+
+
+def set_layout(value: SSAValue, layout: frag.LayoutAttr) -> None:
+    """Gives a tile its layout. Fails where it cannot have it."""
+    tile = value.type
+    assert isinstance(tile, frag.TileType)
+    if tile.layout == layout:
+        return
+    Rewriter.replace_value_with_new_type(value, placed_type(value, tile, layout))
+
+
+def placed_type(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -> frag.TileType:
+    try:
+        return tile.with_layout(layout)
+    except VerifyException as error:
+        fail(owner_of(value), f"{tile} cannot have the layout {layout}: {error}")

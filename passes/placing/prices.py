@@ -1,0 +1,114 @@
+"""What conversions cost: at least, by ranks alone, and exactly, by a plan.
+
+Inference asks for many conversions and makes few. So a price is a lower bound first, told in
+microseconds; `settle` plans one that is to be made and has its exact price from then on.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from xdsl.ir import Attribute
+
+from fragir.dialects import ptx
+from fragir.dialects.elements import is_predicate
+from fragir.errors import FragirError
+from fragir.isa.registry import per_table
+from fragir.isa.versions import has
+from fragir.layout import Layout
+from fragir.layout.planning.costs import COSTS, Costs, Features
+from fragir.layout.planning.planner import Plan, conversion_bound, plan_conversion
+
+
+class Price(NamedTuple):
+    """Half cycles of an SM for each warp, whether that is exact, what is done for it, and the bytes
+    of shared memory that it takes."""
+
+    cost: float
+    exact: bool
+    words: str = ""
+    scratch: int = 0
+
+
+FREE = Price(0.0, True, "nothing")
+IMPOSSIBLE = Price(inf, True, "impossible")
+
+
+class Prices:
+    """Prices of the conversions of one function."""
+
+    def __init__(self, features: Features, costs: Costs = COSTS):
+        self._features, self._costs = features, costs
+        self._known: dict[tuple[Layout, Layout, int, bool], Price] = {}
+
+    def price(self, source: Layout, target: Layout, element: Attribute) -> Price:
+        """What is known of the price of converting a tile with these elements."""
+        if source == target:
+            return FREE
+        key = source, target, *_moved(element)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._least(source, target, key[2])
+        return known
+
+    def settle(self, source: Layout, target: Layout, element: Attribute) -> bool:
+        """Plans a conversion; whether its price is another than was known."""
+        before = self.price(source, target, element)
+        if before.exact:
+            return False
+        key = source, target, *_moved(element)
+        self._known[key] = self._planned(*key)
+        return self._known[key].cost != before.cost
+
+    def why_not(self, source: Layout, target: Layout, element: Attribute) -> str:
+        """Why there is no conversion."""
+        try:
+            plan_conversion(source, target, _moved(element)[0], self._features, self._costs)
+        except FragirError as error:
+            return error.sentence
+        return "no plan is known"
+
+    def _least(self, source: Layout, target: Layout, bits: int) -> Price:
+        try:
+            return Price(conversion_bound(source, target, bits, self._costs), False)
+        except FragirError:
+            return IMPOSSIBLE
+
+    def _planned(self, source: Layout, target: Layout, bits: int, predicates: bool) -> Price:
+        try:
+            plan = plan_conversion(source, target, bits, self._features, self._costs)
+        except FragirError:
+            return IMPOSSIBLE
+        if not predicates or plan.free:
+            return Price(plan.cost, True, words_of(plan), plan.scratch)
+        # predicates are numbers while they move
+        each = self._costs.move + self._costs.issue
+        numbers = source.size("element") + target.size("element")
+        return Price(plan.cost + numbers * each, True, words_of(plan), plan.scratch)
+
+
+@per_table
+def features_of(target: str) -> Features:
+    """The instructions of conversions that a target has."""
+    matrix = "sync.aligned.m8n8.x1"
+    return Features(
+        ldmatrix=has(f"ldmatrix.{matrix}.shared.b16", target),
+        stmatrix=has(f"stmatrix.{matrix}.shared.b16", target),
+        movmatrix=has("movmatrix.sync.aligned.m8n8.trans.b16", target),
+    )
+
+
+def words_of(plan: Plan) -> str:
+    """What a plan does, in a few words."""
+    if plan.way == "nothing":
+        return "nothing"
+    if plan.way == "registers":
+        return "registers renamed"
+    counts = " + ".join(f"{count} {name}" for name, count in plan.counts.items())
+    return counts or "element by element through shared memory"
+
+
+def _moved(element: Attribute) -> tuple[int, bool]:
+    """Bits of an element on its way, and whether it is a predicate."""
+    return (32, True) if is_predicate(element) else (ptx.bits(element), False)

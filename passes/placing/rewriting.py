@@ -1,0 +1,68 @@
+"""Writes inferred layouts into a function: types of tiles, conversions, what is made again."""
+
+from __future__ import annotations
+
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects import frag
+from fragir.passes.placing.inference import Chosen, Inference
+from fragir.passes.placing.placement import placed_type, set_layout
+from fragir.passes.placing.tables import Move
+
+
+def write(inference: Inference) -> None:
+    """Makes what is to be had in other layouts, then places the tiles."""
+    for chosen in inference.chosen:
+        for move in chosen.moves:
+            _insert(chosen, move)
+    for chosen in inference.chosen:
+        for site, candidate in chosen.layouts.items():
+            for point in site.points:
+                if isinstance(point, SSAValue):
+                    set_layout(point, candidate.layout)
+
+
+def _insert(chosen: Chosen, move: Move) -> None:
+    """Makes a value in another layout and hands it to the operands that want it."""
+    layout, value = move.target.layout, move.value
+    if chosen.tables.made_again(move):
+        made = _again(value, layout)
+    else:
+        tile = value.type
+        assert isinstance(tile, frag.TileType)
+        made = frag.ConvertOp(value, placed_type(value, tile, layout))
+        made.location = move.edges[0].operand.op.location
+        at = _behind(value) if move.at_value else InsertPoint.before(move.edges[0].operand.op)
+        Rewriter.insert_op(made, at)
+    result = made.results[0]
+    result.name_hint = value.name_hint
+    for edge in move.edges:
+        edge.operand.op.operands[edge.operand.index] = result
+
+
+def _behind(value: SSAValue) -> InsertPoint:
+    """Right behind where a value is made."""
+    if isinstance(value, BlockArgument):
+        return InsertPoint.at_start(value.owner)
+    assert isinstance(value.owner, Operation)
+    return InsertPoint.after(value.owner)
+
+
+def _again(value: SSAValue, layout: frag.LayoutAttr) -> Operation:
+    """The operation that makes a value, once more right behind it, in another layout.
+
+    What it is made of is made again too.
+    """
+    assert isinstance(value, OpResult)
+    op: Operation = value.owner
+    other = op.clone()
+    other.location = op.location
+    tile = value.type
+    assert isinstance(tile, frag.TileType)
+    for index, operand in enumerate(op.operands):
+        if isinstance(operand.type, frag.TileType):
+            other.operands[index] = _again(operand, layout).results[0]
+    Rewriter.insert_op(other, InsertPoint.after(op))
+    Rewriter.replace_value_with_new_type(other.results[0], placed_type(value, tile, layout))
+    return other

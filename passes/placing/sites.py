@@ -1,0 +1,198 @@
+"""Where layouts are chosen: operands and results that their operations want alike are one site.
+
+A value has the layout of the site that makes it. Every operand at which an operation cares for the
+layout belongs to a site as well, and between the two lies an edge: where their layouts differ, the
+value is converted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from xdsl.dialects import func
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Threads, Tile, value_of
+from fragir.passes.placing.placement import owner_of
+from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
+
+Point: TypeAlias = "SSAValue | OperandAt"
+"""A value where it is made, or an operand of an operation."""
+
+
+@dataclass(eq=False)
+class Site:
+    """Operands and results that have one layout."""
+
+    number: int
+    shape: tuple[int, ...]
+    owner: Operation
+    points: list[Point] = field(default_factory=list[Point])
+    demands: list[tuple[Point, Demand]] = field(default_factory=list[tuple[Point, Demand]])
+
+
+class Edge(NamedTuple):
+    """A value on its way from where it is made to an operand that cares for its layout."""
+
+    value: SSAValue
+    operand: OperandAt
+    source: Site
+    target: Site
+
+
+class Asked(NamedTuple):
+    """An operation with something to say, and the sites of its tiles."""
+
+    op: Operation
+    model: Layouts
+    tiles: Mapping[SSAValue, Site]
+
+
+class SiteGraph:
+    """The sites, edges and operations of a function that have to do with some of its values."""
+
+    def __init__(self, function: func.FuncOp, values: Collection[SSAValue], threads: Threads):
+        self._values = set(values)
+        self._parent: dict[Point, Point] = {}
+        demands: list[tuple[Point, Demand]] = []
+        talking: list[tuple[Operation, Layouts]] = []
+        for value in values:
+            self._find(value)
+            tile = _tile(value)
+            if tile.placement is not None:
+                demands.append((value, Demand(tile.placement, owner_of(value), WRITTEN)))
+        for op in function.walk():
+            if not any(value in self._values for value in (*op.operands, *_made(op))):
+                continue
+            make = LAYOUTS.of(type(op))
+            if make is None:
+                continue
+            model = make(op)
+            with asking(op):
+                more = _says_more(model) or isinstance(op, frag.ConvertOp)
+                self._relate(op, model, more)
+                said = list(model.demands(threads))
+            for tile, layout, role in said:
+                demand = Demand(checked(op, value_of(tile), layout), op, role)
+                for point in self._points(op, tile):
+                    self._find(point)
+                    demands.append((point, demand))
+            if more:
+                talking.append((op, model))
+        self._sites = self._numbered()
+        for point, demand in demands:
+            self.of(point).demands.append((point, demand))
+        self.all = list(dict.fromkeys(self._sites.values()))
+        self.edges = list(self._edges())
+        self.asked = [Asked(op, model, self._tiles(op)) for op, model in talking]
+
+    def of(self, point: Point) -> Site:
+        """The site of a value where it is made, or of an operand."""
+        return self._sites[self._find(point)]
+
+    # --- building ---------------------------------------------------------------------------------
+
+    def _find(self, point: Point) -> Point:
+        parent = self._parent
+        root = parent.setdefault(point, point)
+        while parent[root] is not root:
+            root = parent[root]
+        while parent[point] is not root:
+            parent[point], point = root, parent[point]
+        return root
+
+    def _unite(self, points: Iterable[Point]) -> None:
+        first = None
+        for point in points:
+            root = self._find(point)
+            first = root if first is None else first
+            self._parent[root] = self._find(first)
+
+    def _points(self, op: Operation, tile: Tile) -> list[Point]:
+        """Where an operation has a tile: as its own result or argument, or as operands."""
+        if isinstance(tile, OperandAt):
+            return [tile] if tile.value in self._values else []
+        if tile not in self._values:
+            return []
+        if _maker(tile) is op:
+            return [tile]
+        return [operand for operand in _operands(op) if operand.value is tile]
+
+    def _relate(self, op: Operation, model: Layouts, more: bool) -> None:
+        for group in model.same_layout():
+            self._unite([point for tile in group for point in self._points(op, tile)])
+        if more:  # it speaks of values
+            for value in dict.fromkeys(op.operands):
+                self._unite(self._points(op, value))
+
+    def _numbered(self) -> dict[Point, Site]:
+        sites: dict[Point, Site] = {}
+        for point in list(self._parent):
+            root = self._find(point)
+            value = value_of(point)
+            if root not in sites:
+                owner = point.op if isinstance(point, OperandAt) else owner_of(point)
+                sites[root] = Site(len(sites), _tile(value).shape, owner)
+            sites[root].points.append(point)
+        return sites
+
+    def _edges(self) -> Iterator[Edge]:
+        for point in list(self._parent):
+            if isinstance(point, OperandAt):
+                source, target = self.of(point.value), self.of(point)
+                if source is not target:
+                    yield Edge(point.value, point, source, target)
+
+    def _tiles(self, op: Operation) -> dict[SSAValue, Site]:
+        found: dict[SSAValue, Site] = {}
+        for value in (*op.operands, *op.results):
+            for point in self._points(op, value)[:1]:
+                found[value] = self.of(point)
+        return found
+
+
+def _tile(value: SSAValue[Attribute]) -> frag.TileType:
+    assert isinstance(value.type, frag.TileType)
+    return value.type
+
+
+def _made(op: Operation) -> Iterator[SSAValue]:
+    """What an operation makes: results, and arguments of its regions."""
+    yield from op.results
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.args
+
+
+def _maker(value: SSAValue) -> Operation:
+    if isinstance(value, BlockArgument):
+        parent = value.owner.parent_op()
+        assert parent is not None
+        return parent
+    return owner_of(value)
+
+
+def _operands(op: Operation) -> Iterator[OperandAt]:
+    """The operands of an operation, and of what its regions end in."""
+    for index in range(len(op.operands)):
+        yield OperandAt(op, index)
+    for region in op.regions:
+        for block in region.blocks:
+            last = block.last_op
+            if last is not None and last.has_trait(IsTerminator):
+                for index in range(len(last.operands)):
+                    yield OperandAt(last, index)
+
+
+def _says_more(model: Layouts) -> bool:
+    """Whether a model relates, proposes or prices layouts."""
+    kind = type(model)
+    return (
+        kind.propagate is not Layouts.propagate
+        or kind.cost is not Layouts.cost
+        or kind.proposals is not Layouts.proposals
+    )

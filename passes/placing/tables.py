@@ -1,0 +1,353 @@
+"""A component's choice of layouts as a problem of least sums (`pbqp`).
+
+A site is a variable, its domain the values. Tables say what operations cost in the layouts of their
+tiles, and what values cost on their way: each times how often that happens. A value that is made
+less often than it is wanted is converted where it is made, once for all operands that want it in
+one layout: a variable of its own says whether there is such a copy. Else it is converted at the
+operand. What is made again cheaper than it is converted (a load, a constant, what is computed of
+such) is made again.
+
+Costs are whole numbers: `UNIT`s of half a cycle, then what decides between equal ones: the rank of
+the layouts' names, then the number of conversions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from math import inf
+from typing import NamedTuple
+
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Threads, value_of
+from fragir.passes.placing.candidates import Candidate, SiteComponent
+from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
+from fragir.passes.placing.prices import Price, Prices
+from fragir.passes.placing.relations import asking, same
+from fragir.passes.placing.sites import Asked, Edge, Site, SiteGraph
+from fragir.passes.placing.trips import Trips
+
+UNIT = 64
+"""Parts of a half cycle: branches are taken every second time."""
+RANKS = 16
+"""Bits for the number of conversions."""
+TIES = 40
+"""Bits for what decides between equal costs."""
+ASSERTED = 1 << 100
+"""What it costs to convert where the program asserts that nothing has to be done."""
+
+
+def weighted(cost: float, trips: Fraction, conversions: int = 0) -> int:
+    """A cost that is paid so often, with conversions for the tie."""
+    if cost == inf:
+        return FORBIDDEN
+    return (round(cost * UNIT * trips) << TIES) + conversions
+
+
+def half_cycles(total: int) -> float:
+    """The cost of a total, without what only decides ties."""
+    return (total >> TIES) / UNIT
+
+
+class Move(NamedTuple):
+    """A value that is had in another layout than it is made in."""
+
+    value: SSAValue
+    source: Candidate
+    target: Candidate
+    edges: tuple[Edge, ...]
+    trips: Fraction
+    at_value: bool
+    """Whether where it is made, else at its operand."""
+
+
+@dataclass
+class Tables:
+    """The problem of one component, and what its variables mean."""
+
+    component: SiteComponent
+    sites: SiteGraph
+    prices: Prices
+    threads: Threads
+    trips: Trips
+    forbidden: frozenset[tuple[OperandAt, frag.LayoutAttr]] = frozenset()
+    """Operands whose values must not be converted, for explanations."""
+    problem: Problem = field(default_factory=Problem)
+    variables: dict[Site, int] = field(default_factory=dict[Site, int])
+
+    def __post_init__(self) -> None:
+        for site in self.component.sites:
+            domain = self.component.domains[site]
+            variable = self.variables[site] = self.problem.variable(len(domain))
+            self.problem.add((variable,), [int(c.rank) << RANKS for c in domain])
+        for asked in self.component.asked:
+            self._operation(asked)
+        for edges in self._values().values():
+            self._value(edges)
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def _operation(self, asked: Asked) -> None:
+        """What an operation costs in its tiles' layouts, and which do not go together."""
+        model = type(asked.model)
+        priced = model.cost is not Layouts.cost
+        related = model.propagate is not Layouts.propagate
+        converted = isinstance(asked.op, frag.ConvertOp)
+        if not priced and not related and not converted:
+            return
+        sites = list(dict.fromkeys(asked.tiles.values()))
+        domains = [self.component.domains[site] for site in sites]
+        if not related and not converted and all(len(domain) == 1 for domain in domains):
+            return  # what it costs is not a matter of choice
+        trips = self.trips.of(asked.op)
+        entries: list[int] = []
+        for chosen in product(*domains):
+            of = dict(zip(sites, chosen, strict=True))
+            layouts = {value: of[site].layout for value, site in asked.tiles.items()}
+            if related and not _consistent(asked, layouts):
+                entries.append(FORBIDDEN)
+                continue
+            entry = 0
+            if priced:
+                entry = weighted(asked.model.cost(layouts, self.threads), trips)
+            if isinstance(asked.op, frag.ConvertOp):
+                entry += self._written(asked.op, asked.tiles, of, trips)
+            entries.append(entry)
+        self.problem.add([self.variables[site] for site in sites], entries)
+
+    def _written(
+        self,
+        op: frag.ConvertOp,
+        tiles: Mapping[SSAValue, Site],
+        of: Mapping[Site, Candidate],
+        trips: Fraction,
+    ) -> int:
+        """The price of a conversion that stands in the program."""
+        source, target = of[tiles[op.source]], of[tiles[op.result]]
+        price = self.prices.price(source.places, target.places, _element(op.result))
+        asserted = ASSERTED if op.assert_free is not None and price.cost else 0
+        return weighted(price.cost, trips) + asserted
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _values(self) -> dict[SSAValue, list[Edge]]:
+        """The edges of the component, by value."""
+        own = set(self.component.sites)
+        found: dict[SSAValue, list[Edge]] = {}
+        for edge in self.sites.edges:
+            if edge.source in own:
+                found.setdefault(edge.value, []).append(edge)
+        return found
+
+    def _value(self, edges: list[Edge]) -> None:
+        """The conversions of one value."""
+        value, source = edges[0].value, edges[0].source
+        making = self.trips.making(value)
+        early, late = self._times(edges, making)
+        for edge, trips in late:
+            self._pair(edge, [(trips, False)] * len(self._domain(edge.target)))
+        targets = list(dict.fromkeys(edge.target for edge in early))
+        wanted = Counter(c.layout for target in targets for c in self._domain(target))
+        shared = [layout for layout, count in wanted.items() if count > 1]
+        by_target = {edge.target: edge for edge in reversed(early)}
+        for target in targets:
+            weights = [(making, c.layout in shared) for c in self._domain(target)]
+            self._pair(by_target[target], weights)
+        for layout in shared:
+            self._copy(value, source, targets, layout, making)
+
+    def _times(
+        self, edges: Iterable[Edge], making: Fraction
+    ) -> tuple[list[Edge], list[tuple[Edge, Fraction]]]:
+        """Edges whose value is converted where it is made, and others with how often."""
+        early: list[Edge] = []
+        late: list[tuple[Edge, Fraction]] = []
+        for edge in edges:
+            trips = self.trips.of(edge.operand.op)
+            if trips >= making:
+                early.append(edge)
+            else:
+                late.append((edge, trips))
+        return early, late
+
+    def _domain(self, site: Site) -> list[Candidate]:
+        return self.component.domains[site]
+
+    def _pair(self, edge: Edge, weights: list[tuple[Fraction, bool]]) -> None:
+        """The table of an edge: how often for each layout wanted, and whether a copy is paid for
+        apart."""
+        entries: list[int] = []
+        for have in self._domain(edge.source):
+            for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
+                if have.layout == want.layout:
+                    entries.append(0)
+                elif (edge.operand, want.layout) in self.forbidden:
+                    entries.append(FORBIDDEN)
+                elif shared:
+                    entries.append(0)
+                else:
+                    entries.append(weighted(self.cost(edge.value, have, want, trips), trips, 1))
+        self._add(edge.source, edge.target, entries)
+
+    def _add(self, source: Site, target: Site, entries: list[int]) -> None:
+        self.problem.add((self.variables[source], self.variables[target]), entries)
+
+    def _copy(
+        self,
+        value: SSAValue,
+        source: Site,
+        targets: Iterable[Site],
+        layout: frag.LayoutAttr,
+        making: Fraction,
+    ) -> None:
+        """A copy of a value in one layout for several operands: there or not."""
+        copy = self.problem.variable(2)
+        own = self.variables[source]
+        wanted = next(c for t in targets for c in self._domain(t) if c.layout == layout)
+        entries: list[int] = []
+        for have in self._domain(source):
+            there = 0
+            if have.layout != layout:
+                there = weighted(self.cost(value, have, wanted, making), making, 1)
+            entries += [0, there]
+        self.problem.add((own, copy), entries)
+        for target in targets:
+            domain = self._domain(target)
+            if all(c.layout != layout for c in domain):
+                continue
+            entries = []
+            for want in domain:
+                entries += [FORBIDDEN if want.layout == layout else 0, 0]
+            self.problem.add((self.variables[target], copy), entries)
+
+    # --- prices -----------------------------------------------------------------------------------
+
+    def cost(self, value: SSAValue, have: Candidate, want: Candidate, trips: Fraction) -> float:
+        """The least of converting a value and making it again."""
+        price = self.prices.price(have.places, want.places, _element(value)).cost
+        again = self.again(value, want)
+        if again is None:
+            return price
+        return min(price, again * float(self.trips.making(value) / trips))
+
+    def again(self, value: SSAValue, want: Candidate) -> float | None:
+        """What it costs to make a value again in a layout; None where that is not to be had."""
+        return again(value, want.layout, self.threads)
+
+    def made_again(self, move: Move) -> bool:
+        """Whether a value is made again instead of being converted."""
+        repeated = self.again(move.value, move.target)
+        return repeated is not None and (
+            repeated * self.trips.making(move.value) < self.price_of(move).cost * move.trips
+        )
+
+    def price_of(self, move: Move) -> Price:
+        """The price of one conversion."""
+        element = _element(move.value)
+        return self.prices.price(move.source.places, move.target.places, element)
+
+    def settle(self, chosen: Mapping[Site, Candidate], moves: Iterable[Move]) -> bool:
+        """Plans what a choice converts; whether that changes a price."""
+        changed = False
+        for move in moves:
+            element = _element(move.value)
+            if not self.made_again(move):
+                changed |= self.prices.settle(move.source.places, move.target.places, element)
+        for op, have, want in self._conversions(chosen):
+            changed |= self.prices.settle(have.places, want.places, _element(op.result))
+        return changed
+
+    def impossible(self, value: SSAValue, have: Candidate, want: Candidate) -> bool:
+        """Whether there is no way from one layout to the other."""
+        self.prices.settle(have.places, want.places, _element(value))
+        return self.cost(value, have, want, Fraction(1)) == inf
+
+    # --- solutions --------------------------------------------------------------------------------
+
+    def chosen(self, solution: Solution) -> dict[Site, Candidate]:
+        """The layout of every site."""
+        return {
+            site: self._domain(site)[solution.choice[variable]]
+            for site, variable in self.variables.items()
+        }
+
+    def moves(self, chosen: Mapping[Site, Candidate]) -> list[Move]:
+        """The conversions of a choice, in the order of their values."""
+        found: list[Move] = []
+        for value, edges in self._values().items():
+            have = chosen[edges[0].source]
+            making = self.trips.making(value)
+            early, late = self._times(edges, making)
+            groups: dict[Attribute, list[Edge]] = {}
+            for edge in early:
+                groups.setdefault(chosen[edge.target].layout, []).append(edge)
+            for group in groups.values():
+                want = chosen[group[0].target]
+                if want.layout != have.layout:
+                    found.append(Move(value, have, want, tuple(group), making, True))
+            for edge, trips in late:
+                want = chosen[edge.target]
+                if want.layout != have.layout:
+                    found.append(Move(value, have, want, (edge,), trips, False))
+        return found
+
+    def written(self, chosen: Mapping[Site, Candidate]) -> list[tuple[frag.ConvertOp, Price]]:
+        """The conversions that stand in the program, with their prices."""
+        return [
+            (op, self.prices.price(have.places, want.places, _element(op.result)))
+            for op, have, want in self._conversions(chosen)
+        ]
+
+    def _conversions(
+        self, chosen: Mapping[Site, Candidate]
+    ) -> list[tuple[frag.ConvertOp, Candidate, Candidate]]:
+        return [
+            (op, chosen[tiles[op.source]], chosen[tiles[op.result]])
+            for op, _, tiles in self.component.asked
+            if isinstance(op, frag.ConvertOp)
+        ]
+
+
+def again(value: SSAValue, layout: frag.LayoutAttr, threads: Threads) -> float | None:
+    """What it costs to make a value again in a layout, with all that it is made of.
+
+    None where an operation on the way may not be repeated or does not have its tiles alike.
+    """
+    if not isinstance(value, OpResult) or len(value.owner.results) != 1:
+        return None
+    op: Operation = value.owner
+    make = LAYOUTS.of(type(op))
+    if make is None:
+        return None
+    model = make(op)
+    if not model.repeats() or list(model.demands(threads)):
+        return None
+    tiles = [v for v in op.operands if isinstance(v.type, frag.TileType)]
+    total = model.cost({v: layout for v in (*tiles, value)}, threads)
+    alike = {value_of(tile) for group in model.same_layout() for tile in group}
+    for tile in dict.fromkeys(tiles):
+        below = again(tile, layout, threads) if tile in alike else None
+        if below is None:
+            return None
+        total += below
+    return total
+
+
+def _consistent(asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> bool:
+    """Whether an operation's relation agrees with a layout for each of its tiles."""
+    with asking(asked.op):
+        return all(
+            value not in layouts
+            or (isinstance(layout, frag.LayoutAttr) and same(layouts[value], layout, value, False))
+            for value, layout in asked.model.propagate(layouts)
+        )
+
+
+def _element(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, frag.TileType)
+    return value.type.element_type

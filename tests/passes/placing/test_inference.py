@@ -1,0 +1,234 @@
+"""Tiles that are wanted in several layouts: what is chosen, and that it computes the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+
+import fragir
+from fragir.dialects import frag
+from fragir.passes.frag_place import FragPlacePass
+
+Arrays = list[npt.NDArray[Any]]
+
+
+def placed(text: str, target: str = "sm_80") -> ModuleOp:
+    module = fragir.parse(text)
+    FragPlacePass(target).apply(Context(), module)
+    module.verify()
+    return module
+
+
+def conversions(module: ModuleOp) -> list[frag.ConvertOp]:
+    return [op for op in module.walk() if isinstance(op, frag.ConvertOp)]
+
+
+def loads(module: ModuleOp) -> list[frag.LoadOp]:
+    return [op for op in module.walk() if isinstance(op, frag.LoadOp)]
+
+
+def drawn(shape: tuple[int, ...], dtype: Any, seed: int) -> npt.NDArray[Any]:
+    """Small whole numbers, mostly zero: sums stay exact in narrow types."""
+    rng = np.random.default_rng(seed)
+    return (rng.integers(-2, 3, shape) * (rng.random(shape) < 0.4)).astype(dtype)
+
+
+def f16_product(a: str, b: str, c: str, shape: str, name: str, using: str = "") -> str:
+    m, n, k = shape.split("x")
+    word = f'using "{using}" ' if using else ""
+    return (
+        f"%{name} = frag.mma %{a}, %{b}, %{c} {word}: !frag.tile<{m}x{k}xf16>, "
+        f"!frag.tile<{k}x{n}xf16>, !frag.tile<{m}x{n}xf32> -> !frag.tile<{m}x{n}xf32>"
+    )
+
+
+# --- operands of several instructions -------------------------------------------------------------
+
+SQUARE = """func.func @f(%a: memref<16x16xf16>, %d: memref<16x16xf32>) {
+  %t = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+  %z = arith.constant 0.0 : f32
+  %c = frag.fill %z : !frag.tile<16x16xf32>
+  %s = frag.mma %t, %t, %c
+    : !frag.tile<16x16xf16>, !frag.tile<16x16xf16>, !frag.tile<16x16xf32> -> !frag.tile<16x16xf32>
+  frag.store %s, %d[0, 0] : !frag.tile<16x16xf32>, memref<16x16xf32>
+  func.return
+}"""
+
+
+def test_a_tile_is_both_operands_of_a_product() -> None:
+    assert len(loads(placed(SQUARE))) + len(conversions(placed(SQUARE))) == 2
+    a, d = drawn((16, 16), np.float16, 1), np.zeros((16, 16), np.float32)
+    fragir.compile(SQUARE)(a, d, on="emulator")
+    np.testing.assert_array_equal(d, a.astype(float) @ a.astype(float))
+
+
+def test_products_of_different_shapes_share_an_operand() -> None:
+    text = f"""func.func @f(%a: memref<32x16xf16>, %b: memref<16x16xf16>, %d: memref<32x16xf32>)
+        attributes {{frag.warps = array<i64: 2, 1>}} {{
+      %ta = frag.load %a[0, 0] : memref<32x16xf16> -> !frag.tile<32x16xf16>
+      %tb = frag.load %b[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+      %z = arith.constant 0.0 : f32
+      %c = frag.fill %z : !frag.tile<32x16xf32>
+      {f16_product("ta", "tb", "c", "32x16x16", "s", "m16n8k8.f16")}
+      {f16_product("ta", "tb", "s", "32x16x16", "t", "m16n8k16.f16")}
+      frag.store %t, %d[0, 0] : !frag.tile<32x16xf32>, memref<32x16xf32>
+      func.return
+    }}"""
+    # two k8 fragments beside each other are a k16 one: registers renamed at most
+    assert all("m16n8k16" in str(op) or "m16n8k8" in str(op) for op in conversions(placed(text)))
+    ptx = fragir.compile(text).ptx
+    assert not any(word in ptx for word in ("shfl", "st.shared", "movmatrix"))
+    a, b = drawn((32, 16), np.float16, 1), drawn((16, 16), np.float16, 2)
+    d = np.zeros((32, 16), np.float32)
+    fragir.compile(text)(a, b, d, on="emulator")
+    np.testing.assert_array_equal(d, 2 * (a.astype(float) @ b.astype(float)))
+
+
+def chain(narrow: str, loop: bool = False) -> str:
+    """O = cast(Q K) V, in a loop over K and V where asked."""
+    n, d = 32, 32
+    body = f"""
+      %k = frag.load %K[0, 0] : memref<{d}x{n}x{narrow}> -> !frag.tile<{d}x{n}x{narrow}>
+      %s = frag.mma %q, %k, %zero : !frag.tile<64x{d}x{narrow}>, !frag.tile<{d}x{n}x{narrow}>,
+        !frag.tile<64x{n}xf32> -> !frag.tile<64x{n}xf32>
+      %p = frag.cast %s : !frag.tile<64x{n}xf32> -> !frag.tile<64x{n}x{narrow}>
+      %v = frag.load %V[0, 0] : memref<{n}x{d}x{narrow}> -> !frag.tile<{n}x{d}x{narrow}>
+      %o = frag.mma %p, %v, ACC : !frag.tile<64x{n}x{narrow}>, !frag.tile<{n}x{d}x{narrow}>,
+        !frag.tile<64x{d}xf32> -> !frag.tile<64x{d}xf32>"""
+    if loop:
+        body = f"""
+      %i0 = arith.constant 0 : index
+      %i1 = arith.constant 1 : index
+      %i4 = arith.constant 4 : index
+      %out = scf.for %i = %i0 to %i4 step %i1 iter_args(%acc = %start)
+          -> (!frag.tile<64x{d}xf32>) {{
+        {body.replace("ACC", "%acc")}
+        scf.yield %o : !frag.tile<64x{d}xf32>
+      }}"""
+    else:
+        body = body.replace("ACC", "%start").replace("%o =", "%out =")
+    return f"""
+    func.func @f(%Q: memref<64x{d}x{narrow}>, %K: memref<{d}x{n}x{narrow}>,
+                 %V: memref<{n}x{d}x{narrow}>, %O: memref<64x{d}xf32>)
+        attributes {{frag.warps = array<i64: 4, 1>}} {{
+      %z = arith.constant 0.0 : f32
+      %zero = frag.fill %z : !frag.tile<64x{n}xf32>
+      %start = frag.fill %z : !frag.tile<64x{d}xf32>
+      %q = frag.load %Q[0, 0] : memref<64x{d}x{narrow}> -> !frag.tile<64x{d}x{narrow}>
+      {body}
+      frag.store %out, %O[0, 0] : !frag.tile<64x{d}xf32>, memref<64x{d}xf32>
+      func.return
+    }}"""
+
+
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize(
+    ("narrow", "target", "dtype"),
+    [("f16", "sm_80", np.float16), ("f8E4M3FN", "sm_89", ml_dtypes.float8_e4m3fn)],
+)
+def test_a_sum_is_the_operand_of_the_next_product(
+    narrow: str, target: str, dtype: Any, loop: bool
+) -> None:
+    text = chain(narrow, loop)
+    ptx = fragir.compile(text, target=target).ptx
+    if narrow == "f16":  # registers renamed
+        assert not any(word in ptx for word in ("shfl", "st.shared", "movmatrix"))
+    moved = conversions(placed(text, target))
+    assert len(moved) == 1
+    # the narrow tile is converted, not the wide one
+    assert narrow in str(moved[0].result.type)
+    q, k, v = (drawn(s, dtype, i) for i, s in enumerate(((64, 32), (32, 32), (32, 32))))
+    o = np.zeros((64, 32), np.float32)
+    fragir.compile(text, target=target)(q, k, v, o, on="emulator")
+    first = (q.astype(np.float32) @ k.astype(np.float32)).astype(dtype).astype(np.float32)
+    np.testing.assert_array_equal(o, (4 if loop else 1) * (first @ v.astype(np.float32)))
+
+
+# --- loops and branches ---------------------------------------------------------------------------
+
+POWERS = """func.func @f(%a: memref<16x16xf16>, %d: memref<16x16xf16>) {
+  %t = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+  %z = arith.constant 0.0 : f32
+  %c = frag.fill %z : !frag.tile<16x16xf32>
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %i2 = arith.constant 2 : index
+  %r = scf.for %i = %i0 to %i2 step %i1 iter_args(%x = %t) -> (!frag.tile<16x16xf16>) {
+    %s = frag.mma %x, %t, %c : !frag.tile<16x16xf16>, !frag.tile<16x16xf16>,
+      !frag.tile<16x16xf32> -> !frag.tile<16x16xf32>
+    %y = frag.cast %s : !frag.tile<16x16xf32> -> !frag.tile<16x16xf16>
+    scf.yield %y : !frag.tile<16x16xf16>
+  }
+  frag.store %r, %d[0, 0] : !frag.tile<16x16xf16>, memref<16x16xf16>
+  func.return
+}"""
+
+
+def test_what_a_loop_carries_is_made_what_is_wanted_of_it() -> None:
+    module = placed(POWERS)
+    (loop,) = [op for op in module.walk() if isinstance(op, scf.ForOp)]
+    # B stands before the loop: nothing but a renaming is left inside
+    inside = [op for op in loop.body.walk() if isinstance(op, frag.ConvertOp)]
+    assert all("m16n8k16.f16, b" not in str(op.result.type) for op in inside)
+    a, d = drawn((16, 16), np.float16, 3), np.zeros((16, 16), np.float16)
+    fragir.compile(POWERS)(a, d, on="emulator")
+    wide = a.astype(np.float64)
+    np.testing.assert_array_equal(d, wide @ wide @ wide)
+
+
+ROWS = '#frag.layout<"warp [4:(16,0)] lane [4:(0,8) 8:(1,0)] element [8:(0,1) 2:(8,0)]">'
+
+
+def test_what_comes_from_outside_is_converted_before_the_loop() -> None:
+    text = chain("f16", loop=True).replace(
+        "%q = frag.load %Q[0, 0] : memref<64x32xf16> -> !frag.tile<64x32xf16>",
+        f"%q0 = frag.load %Q[0, 0] : memref<64x32xf16> -> !frag.tile<64x32xf16, {ROWS}>\n"
+        f"%q = frag.map %q0 : !frag.tile<64x32xf16, {ROWS}> -> !frag.tile<64x32xf16, {ROWS}> {{\n"
+        "^bb0(%x: f16):\n %y = arith.addf %x, %x : f16\n frag.yield %y : f16\n}",
+    )
+    text = text.replace("%zero : !frag.tile<64x32xf16>", f"%zero : !frag.tile<64x32xf16, {ROWS}>")
+    module = placed(text)
+    outside = [op for op in conversions(module) if not isinstance(op.parent_op(), scf.ForOp)]
+    assert [str(op.result.type) for op in outside] == [
+        "!frag.tile<64x32xf16, #frag.mma<m16n8k16.f16, a, warps = [4, 1]>>"
+    ]
+    q, k, v = (drawn(s, np.float16, i) for i, s in enumerate(((64, 32), (32, 32), (32, 32))))
+    o = np.zeros((64, 32), np.float32)
+    fragir.compile(text)(q, k, v, o, on="emulator")
+    np.testing.assert_array_equal(o, 8 * (q.astype(float) @ k.astype(float)) @ v.astype(float))
+
+
+BRANCH = """func.func @f(%a: memref<16x16xf16>, %n: index, %d: memref<16x16xf32>) {
+  %t = frag.load %a[0, 0] : memref<16x16xf16> -> !frag.tile<16x16xf16>
+  %z = arith.constant 0.0 : f32
+  %c = frag.fill %z : !frag.tile<16x16xf32>
+  %i0 = arith.constant 0 : index
+  %yes = arith.cmpi eq, %n, %i0 : index
+  %r = scf.if %yes -> (!frag.tile<16x16xf32>) {
+    %s = frag.mma %t, %t, %c : !frag.tile<16x16xf16>, !frag.tile<16x16xf16>,
+      !frag.tile<16x16xf32> -> !frag.tile<16x16xf32>
+    scf.yield %s : !frag.tile<16x16xf32>
+  } else {
+    %w = frag.cast %t : !frag.tile<16x16xf16> -> !frag.tile<16x16xf32>
+    scf.yield %w : !frag.tile<16x16xf32>
+  }
+  frag.store %r, %d[0, 0] : !frag.tile<16x16xf32>, memref<16x16xf32>
+  func.return
+}"""
+
+
+def test_branches_have_what_they_need() -> None:
+    kernel = fragir.compile(BRANCH)
+    a = drawn((16, 16), np.float16, 5)
+    wide = a.astype(np.float64)
+    for n, wanted in ((0, wide @ wide), (1, wide)):
+        d = np.zeros((16, 16), np.float32)
+        kernel(a, n, d, on="emulator")
+        np.testing.assert_array_equal(d, wanted)
