@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks.conversion_cases import CASES, Case
 from benchmarks.sweeps import shared_plans as sweep
 from fragir.layout import LayoutError
-from fragir.layout.f2 import rank
+from fragir.layout.f2 import image, rank
 from fragir.layout.planning.banks import common_complement
 from fragir.layout.planning.costs import Features
 from fragir.layout.planning.gather import gathered
@@ -24,6 +26,40 @@ def test_random_pairs(seed: int) -> None:
     """`fragir sweep shared-plans` runs many more."""
     result = sweep.run(Task(0, None, seed, {"batch": 40}))
     assert result["findings"] == []
+
+
+@st.composite
+def any_pair(draw: st.DrawFn) -> tuple[Registers, Registers]:
+    """Any columns, dependent or not, and others of what the first ones reach."""
+    dims = draw(st.integers(1, 9))
+    vectors = st.integers(0, (1 << dims) - 1)
+
+    def columns(count: int) -> st.SearchStrategy[tuple[int, ...]]:
+        return st.tuples(*[vectors] * count)
+
+    warps = draw(st.integers(0, 2))
+    source = Registers(
+        draw(columns(draw(st.integers(0, 4)))), draw(columns(5)), draw(columns(warps))
+    )
+    reached = [
+        image(source.columns, draw(st.integers(0, (1 << len(source.columns)) - 1)))
+        for _ in range(draw(st.integers(0, 4)) + 5 + warps)
+    ]
+    elements = len(reached) - 5 - warps
+    lanes = slice(elements, elements + 5)
+    return source, Registers(
+        tuple(reached[:elements]), tuple(reached[lanes]), tuple(reached[elements + 5 :])
+    )
+
+
+@given(any_pair(), st.sampled_from([8, 16, 32, 64]), st.booleans(), st.sampled_from([256, 49152]))
+@settings(deadline=None, max_examples=60)
+def test_any_columns(
+    pair: tuple[Registers, Registers], bits: int, matrix: bool, scratch: int
+) -> None:
+    features = Features(matrix, matrix, scratch=scratch)
+    _, found = sweep.checked(*pair, bits, features)
+    assert found == []
 
 
 # Four words of 8 different lanes: a store of one word a lane would need selects first.
