@@ -16,7 +16,7 @@ from fragir.layout.planning.building import lanewise
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.hops import Route, direct, several
 from fragir.layout.planning.movmatrix import transposed
-from fragir.layout.planning.program import Program
+from fragir.layout.planning.program import Program, Table
 from fragir.layout.planning.registers import Pair, Registers, words_of
 
 Kind = Literal["nothing", "registers", "bytes", "lanes"]
@@ -96,7 +96,7 @@ def warp_plan(
 
 
 def price(program: Program, costs: Costs = COSTS) -> float:
-    """What a program costs; numbers of lanes are computed once."""
+    """What a program costs; linear numbers of lanes are computed together, each table apart."""
     counts = program.counts
     moves = counts.get("prmt", 0) + counts.get("selp", 0)
     total = (
@@ -105,9 +105,10 @@ def price(program: Program, costs: Costs = COSTS) -> float:
         + moves * costs.move
         + sum(counts.values()) * costs.issue
     )
-    numbers = (lanewise(step) for step in program.steps)
-    if any(number is not None and not number.constant for number in numbers):
-        total += costs.formula
+    named = {id(number): number for step in program.steps if (number := lanewise(step))}
+    varying = {number for number in named.values() if not number.constant}
+    tables = sum(isinstance(number, Table) for number in varying)
+    total += costs.formula * (tables + (tables < len(varying)))
     return total
 
 

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
+from fragir.layout.planning.building import repeated
 from fragir.layout.planning.colouring import Edge, Points, coloured, table_plan
+from fragir.layout.planning.costs import COSTS
 from fragir.layout.planning.program import Table
+from fragir.layout.planning.warp import price
 from fragir.sweeps import Task
 
 
@@ -123,3 +126,22 @@ def test_edges_take_as_many_colours_as_the_busiest_end(ends: Sequence[tuple[int,
     for side in (0, 1):
         painted = [(end[side], colour) for end, colour in zip(ends, colours, strict=True)]
         assert len(set(painted)) == len(painted)
+
+
+def test_tables_are_priced_one_by_one() -> None:
+    held = [[[lane] for lane in range(32)]]
+    odd = table_plan(held, [[[lane * 3 % 32] for lane in range(32)]], 32)
+    even = table_plan(held, [[[lane * 4 % 32 + lane // 8] for lane in range(32)]], 32)
+    assert odd is not None
+    assert even is not None
+    both = repeated(odd.program, [(0,), (1,)], [(0,), (1,)])
+    shuffle = COSTS.shuffle + COSTS.issue
+    assert price(even.program) == price(odd.program) == shuffle + COSTS.formula
+    assert price(both) == 2 * shuffle + COSTS.formula
+    more = table_plan([[[lane, 32 + lane] for lane in range(32)]], _mixed(3, 5), 32)
+    assert more is not None
+    assert price(more.program) == 2 * (shuffle + COSTS.formula)
+
+
+def _mixed(first: int, second: int) -> list[list[list[int]]]:
+    return [[[lane * first % 32, 32 + lane * second % 32] for lane in range(32)]]
