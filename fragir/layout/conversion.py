@@ -75,7 +75,7 @@ class Conversion:
     def sources(self) -> Sources:
         """`sources[warp][lane][element]` is where that destination slot is read from, or None."""
         width = _width(self.src)
-        wanted = _points(self.dst, width)
+        wanted = points_of(self.dst, width)
         if self.permutation is not None:
             return _renamed_sources(wanted, self.permutation)
         return _nearest_sources(_holders(self.src, width, _order(self.src, self.dst)), wanted)
@@ -139,7 +139,7 @@ def plan(src: Layout, dst: Layout) -> Conversion:
     if mapping is not None and not _keeps(mapping, "lane"):
         return Conversion(src, dst, "warp", None)
     if permutation is None:
-        holders, wanted = _holders(src, width, order), _points(dst, width)
+        holders, wanted = _holders(src, width, order), points_of(dst, width)
         permutation = _renaming(holders, wanted)
         if permutation is None:
             sources = _nearest_sources(holders, wanted)
@@ -289,7 +289,8 @@ def _holders(layout: Layout, width: int, order: list[int]) -> dict[Point, list[S
     return holders
 
 
-def _points(layout: Layout, width: int) -> list[list[list[Point | None]]]:
+def points_of(layout: Layout, width: int = WARP) -> list[list[list[Point | None]]]:
+    """What a register layout holds, as [warp][lane][element], of warps of `width` lanes."""
     elements = _size(layout, "element")
     table: list[list[list[Point | None]]] = [
         [[None] * elements for _ in range(width)] for _ in range(_threads(layout) // width)

@@ -16,14 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from fragir.layout.combine import permuted
 from fragir.layout.conversion import plan as sources_of
+from fragir.layout.conversion import points_of
 from fragir.layout.layout import Layout
-from fragir.layout.modes import LayoutError
+from fragir.layout.modes import WARP, LayoutError, Point
 from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Moves, least_price, moves_of
-from fragir.layout.planning.building import repeated
+from fragir.layout.planning.building import lanewise, repeated
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.padding import PaddedRows, padded_rows
 from fragir.layout.planning.program import Linear, Program
@@ -32,9 +34,15 @@ from fragir.layout.planning.shared import SharedPlan, shared_plan
 from fragir.layout.planning.sync import Meeting
 from fragir.layout.planning.warp import price, warp_plan
 
+if TYPE_CHECKING:
+    from fragir.layout.planning.colouring import TablePlan
+
 Way = Literal["nothing", "registers", "bytes", "shuffles", "shared", "elements"]
 """How a conversion is done: not at all; other names for words; byte permutes and selects; shuffles;
 through shared memory; element by element through shared memory, where no better plan is known."""
+
+MOST_WORDS = 8
+"""Words of a fragment up to which a conversion from tables is tried: planning takes some ms."""
 
 Turn = tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]
 
@@ -269,17 +277,74 @@ def _joined(groups: Iterable[tuple[SharedAccess, ...]]) -> tuple[SharedAccess, .
 
 def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> Plan:
     """Renaming where that is enough; else element by element through shared memory."""
-    found = sources_of(source, target)
-    if found.permutation is not None:
-        whole = _whole_words(found.permutation, bits)
-        way: Way = "nothing" if found.kind == "identity" else "registers" if whole else "bytes"
-        words = words_of(len(found.permutation), bits)
-        cost = words * (costs.move + costs.issue) if way == "bytes" else 0.0
-        return Plan(source, target, bits, way, cost, 0.0, permutation=found.permutation)
+    inside = True
+    if _lanes(source) >= WARP <= _lanes(target) or _warps(source) != _warps(target):
+        found = sources_of(source, target)
+        if found.permutation is not None:
+            return _renamed(source, target, bits, costs, found.kind, found.permutation)
+        inside = found.kind == "warp"
     rows = padded_rows(source, target, max(8, bits))
     work = sum(rows.passes) * costs.wavefront + sum(rows.accesses) * costs.issue
     cost = work + 2 * costs.formula + costs.block_barrier
+    tables = _by_tables(source, target, bits) if inside else None
+    if tables is not None:
+        program = tables.program
+        # every number that lanes look up is a formula of its own
+        numbers = {lanewise(step) for step in program.steps} - {None}
+        shuffled = price(program, costs) + costs.formula * len(numbers)
+        if shuffled <= cost:
+            return Plan(source, target, bits, "shuffles", shuffled, 0.0, program=program)
     return Plan(source, target, bits, "elements", cost, 0.0, rows=rows)
+
+
+def _renamed(
+    source: Layout,
+    target: Layout,
+    bits: int,
+    costs: Costs,
+    kind: str,
+    permutation: tuple[int, ...],
+) -> Plan:
+    whole = _whole_words(permutation, bits)
+    way: Way = "nothing" if kind == "identity" else "registers" if whole else "bytes"
+    words = words_of(len(permutation), bits)
+    cost = words * (costs.move + costs.issue) if way == "bytes" else 0.0
+    return Plan(source, target, bits, way, cost, 0.0, permutation=permutation)
+
+
+def _lanes(layout: Layout) -> int:
+    return layout.sizes.get("lane", 1)
+
+
+def _warps(layout: Layout) -> int:
+    return layout.sizes.get("warp", 1) * max(1, _lanes(layout) // WARP)
+
+
+def _by_tables(source: Layout, target: Layout, bits: int) -> TablePlan | None:
+    """Shuffles by tables of points; None for fragments of many words, whose selects would be."""
+    sides = source, permuted(target, source.dims)
+    most = max(words_of(side.sizes.get("element", 1), bits) for side in sides)
+    if bits not in (8, 16, 32, 64) or most > MOST_WORDS:
+        return None
+    from fragir.layout.planning.colouring import table_plan  # few programs need it
+
+    numbers: dict[Point, int] = {}
+    first, second = (
+        [
+            [
+                [None if p is None else numbers.setdefault(p, len(numbers)) for p in lane]
+                for lane in _whole_warp(warp)
+            ]
+            for warp in points_of(side, min(WARP, _lanes(side)))
+        ]
+        for side in sides
+    )
+    return table_plan(first, second, bits)
+
+
+def _whole_warp(lanes: list[list[Point | None]]) -> list[list[Point | None]]:
+    """What 32 lanes hold; those beyond the layout's begin anew."""
+    return [lanes[lane % len(lanes)] for lane in range(WARP)]
 
 
 def _whole_words(permutation: Sequence[int], bits: int) -> bool:

@@ -92,6 +92,17 @@ def test_a_predicate_is_no_matter_of_f2() -> None:
     assert plan_conversion(every, some, 32).way == "nothing"
 
 
+def test_layouts_of_other_digits_go_by_tables_or_by_elements() -> None:
+    some = Layout.parse("lane [4:(0,0) 8:(1,0)] element [4:(0,1)] where lane%4==0")
+    every = Layout.parse("lane [4:(0,1) 8:(1,0)] element [1:(0,0)]")
+    plan = plan_conversion(some, every, 32)
+    assert (plan.way, plan.counts["shfl"]) == ("shuffles", 3)
+    sums = Layout.parse("warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 3:(0,8)]")
+    rows = Layout.parse("warp [4:(16,0)] lane [3:(0,8) 8:(1,0)] element [8:(0,1) 2:(8,0)]")
+    assert plan_conversion(sums, rows, 16).way == "elements"
+    assert plan_conversion(rows, sums, 16).way == "elements"
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_no_plan_undercuts_the_bound(data: st.DataObject) -> None:
