@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
+from itertools import zip_longest
 from math import prod
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -16,13 +17,18 @@ R = TypeVar("R")
 
 
 def takes(*kinds: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A function whose first arguments are of these types; LayoutError where they are not."""
+    """A function whose first arguments are of these types; LayoutError where they are not.
+
+    Where it takes a Layout, whatever can be one (it has `as_layout`) is made one.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             for value, kind in zip(args, kinds, strict=False):
                 if not isinstance(value, kind):
+                    if kind is Layout and hasattr(value, "as_layout"):
+                        return cast("Any", checked)(*_made(args, kinds[: len(args)]), **kwargs)
                     article = "an" if kind.__name__[0] in "aeiou" else "a"
                     raise LayoutError(
                         f"{function.__name__} takes {article} {kind.__name__}, "
@@ -33,6 +39,13 @@ def takes(*kinds: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return checked
 
     return decorate
+
+
+def _made(args: Iterable[Any], kinds: tuple[type, ...]) -> Iterator[Any]:
+    """The arguments; those that are to be layouts, and can be, as layouts."""
+    for value, kind in zip_longest(args, kinds):
+        made = kind is Layout and hasattr(value, "as_layout")
+        yield value.as_layout() if made else value
 
 
 def point(value: object, rank: int, what: str, least: int = 0) -> Point:

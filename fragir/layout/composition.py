@@ -34,6 +34,7 @@ from typing import cast
 
 from fragir.errors import kind_of
 from fragir.layout.arguments import takes
+from fragir.layout.fitting import composed
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 from fragir.layout.synthesis import from_function
@@ -64,9 +65,7 @@ def compose(outer: Layout, inner: Layout) -> Layout:
             )
     _check_predicate(outer, inner)
     if outer.exclusive or inner.exclusive:
-        from fragir.layout.fitting import composed
-
-        return composed(outer, inner)
+        return _by_bits(outer, inner)
     try:
         return _by_digits(outer, inner)
     except LayoutError:
@@ -94,6 +93,12 @@ def _function(outer: Layout, inner: Layout) -> Callable[[Point], Point]:
         return tuple(map(sum, zip(outer.origin, *parts, strict=True)))
 
     return function
+
+
+def _by_bits(outer: Layout, inner: Layout) -> Layout:
+    order = [inner.dims.index(name) for name in outer.names]
+    kernel = composed(outer.kernel, inner.kernel, order, inner.axes)
+    return Layout(kernel.canonical, outer.dims, kernel.point(kernel.start), inner.where)
 
 
 def _by_digits(outer: Layout, inner: Layout) -> Layout:

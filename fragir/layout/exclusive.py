@@ -65,19 +65,24 @@ class LayoutKernel:
 
     def __init__(
         self,
+        names: Sequence[str],
         rank: int,
         width: int,
         start: int,
         bits: Sequence[Bit],
         forced: Sequence[Forced],
-        clusters: Sequence[Cluster],
     ) -> None:
+        self.names = tuple(names)
         self.rank = rank
         self.width = width
         self.start = start  # the offset, packed
         self.bits = tuple(bits)
         self.forced = tuple(forced)
-        self.clusters = tuple(clusters)  # of the offset and the forced sums
+
+    @cached_property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of the offset and the forced sums."""
+        return tuple(clusters_of(self.start, self.forced))
 
     def point(self, packed: int) -> Point:
         """The coordinates that `pack` made one number of."""
@@ -171,7 +176,8 @@ class LayoutKernel:
             and len({span.rest(value) for value in self.sums}) == count
         )
 
-    def canonical(self, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    @cached_property
+    def canonical(self) -> tuple[Axis, ...]:
         """The axes with as much added as can be; the same for all layouts of one function.
 
         From the forced sums on, the linear bits are gone through by (how many bits their column
@@ -180,7 +186,7 @@ class LayoutKernel:
         absorbs. The order and what is asked are properties of the function, so the choice is too.
         """
         clusters = list(self.clusters)
-        digits: dict[str, list[tuple[int, Mode]]] = {axis.name: [] for axis in axes}
+        digits: dict[str, list[tuple[int, Mode]]] = {name: [] for name in self.names}
         for digit in self.forced:
             digits[digit.axis].append((digit.place, Mode(digit.size, self.point(digit.stride))))
         for bit in sorted(self.bits, key=_order):
@@ -222,7 +228,7 @@ def kernel_of(axes: tuple[Axis, ...], origin: Point) -> LayoutKernel:
     chain = _with_linear(start, chain)
     forced = [digit for digit in chain if isinstance(digit, Forced)]
     bits = [bit for bit in chain if isinstance(bit, Bit)]
-    return LayoutKernel(len(origin), width, start, bits, forced, clusters_of(start, forced))
+    return LayoutKernel([axis.name for axis in axes], len(origin), width, start, bits, forced)
 
 
 def _with_linear(start: int, chain: list[Bit | Forced]) -> list[Bit | Forced]:

@@ -11,36 +11,71 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fragir.layout.exclusive import Bit, Forced, LayoutKernel, clusters_of
-from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, coalesced
+from fragir.layout.exclusive import Bit, Forced, LayoutKernel
+from fragir.layout.modes import Axis, LayoutError
+
+MOST_SHIFT = 64
+"""Bits of an address; a swizzle beyond them is a mistake."""
+
 
 LARGEST_GRID = 1 << 16
 """Points of the composition that are looked at one by one."""
 
 
-def composed(outer: Layout, inner: Layout) -> Layout:
-    """x -> outer(inner(x)), simplified; `inner` must stay inside of the axes of `outer`.
+def composed(
+    outer: LayoutKernel, inner: LayoutKernel, order: Sequence[int], axes: Sequence[Axis]
+) -> LayoutKernel:
+    """The kernel of x -> outer(inner(x)); `inner` must stay inside of the axes of `outer`.
 
-    The outer layout's predicate is not considered. Raises LayoutError naming the inner mode whose
-    digits are neither sums nor flips.
+    `order` is the dimension of the inner layout for every axis of the outer one, `axes` are those
+    of the inner one. Raises LayoutError naming the mode of which a digit is neither a sum nor a
+    flip in the composition.
     """
-    within, apart = inner.kernel, outer.kernel
-    coordinate = _Coordinates(outer, inner)
-    bits, grid = list[Bit](), [_Digit(d.axis, d.place, d.size, d.stride, 0) for d in within.forced]
-    for bit in within.bits:
-        column = coordinate.column(bit.column)
+    coordinates = _Coordinates(outer, inner, order)
+    bits, grid = list[Bit](), [_Digit(d.axis, d.place, d.size, d.stride, 0) for d in inner.forced]
+    for bit in inner.bits:
+        column = coordinates.column(bit.column)
         if column is None:
             grid.append(_Digit(bit.axis, bit.place, 2, 0, bit.column))
         else:
             bits.append(Bit(bit.axis, bit.place, column))
-    values = list(map(coordinate.value, _points(within.start, grid)))
-    linear, forced = _fitted(values, grid, apart.point, inner)
-    start = values[0]
-    kernel = LayoutKernel(
-        outer.rank, apart.width, start, bits + linear, forced, clusters_of(start, forced)
-    )
-    return Layout(kernel.canonical(inner.axes), outer.dims, apart.point(start), inner.where)
+    values = list(map(coordinates.value, _points(inner.start, grid)))
+    linear, forced = _fitted(values, grid, outer.point, axes)
+    return LayoutKernel(inner.names, outer.rank, outer.width, values[0], bits + linear, forced)
+
+
+def swizzled_kernel(
+    inner: LayoutKernel, axes: Sequence[Axis], swizzle: tuple[int, int, int]
+) -> LayoutKernel:
+    """The kernel of a layout with these axes whose points CuTe's swizzle permutes.
+
+    Raises LayoutError for more than one dimension, and where that is no layout.
+    """
+    if inner.rank != 1:
+        raise LayoutError(f"A swizzle permutes numbers; this layout has {inner.rank} dimensions.")
+    outer = swizzle_kernel(swizzle, inner.width, "index")
+    try:
+        return composed(outer, inner, (0,), axes)
+    except LayoutError as error:
+        error.hint = "a SharedLayout keeps layout and swizzle apart"
+        raise
+
+
+def swizzle_kernel(swizzle: tuple[int, int, int], width: int, name: str) -> LayoutKernel:
+    """CuTe's swizzle of numbers of `width` bits as a layout from them to them.
+
+    Bits from `base` up are changed by those `shift` above; a negative shift changes the upper ones.
+    """
+    bits, base, shift = swizzle
+    if bits < 0 or base < 0 or abs(shift) < bits or max(bits, base, abs(shift)) > MOST_SHIFT:
+        raise LayoutError(f"The swizzle ({bits},{base},{shift}) moves bits onto themselves.")
+    low = base + max(-shift, 0)
+    columns = [1 << place for place in range(width)]
+    for to in range(low, low + bits):
+        if 0 <= to + shift < width:
+            columns[to + shift] |= 1 << to
+    moves = [Bit(name, 1 << place, column) for place, column in enumerate(columns)]
+    return LayoutKernel((name,), 1, max(width, low + bits), 0, moves, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +92,17 @@ class _Digit:
 class _Coordinates:
     """The outer layout as a function of the inner layout's points, both packed."""
 
-    def __init__(self, outer: Layout, inner: Layout) -> None:
-        self.start = outer.kernel.start
-        width = inner.kernel.width
+    def __init__(self, outer: LayoutKernel, inner: LayoutKernel, order: Sequence[int]) -> None:
+        self.start = outer.start
+        width = inner.width
         self.mask = (1 << width) - 1
         self.axes: list[tuple[int, dict[int, int]]] = []  # (where the coordinate is, its bits)
         self.moves: list[Callable[[int], tuple[int, int]]] = []
-        self.known: list[dict[int, tuple[int, int]]] = [{} for _ in outer.axes]
-        for axis in outer.axes:
-            at = (inner.rank - 1 - inner.dims.index(axis.name)) * width
-            columns = {bit.place: bit.column for bit in outer.kernel.bits if bit.axis == axis.name}
-            self.axes.append((at, columns))
-            self.moves.append(_mover(axis, outer.kernel))
+        self.known: list[dict[int, tuple[int, int]]] = [{} for _ in order]
+        for name, dim in zip(outer.names, order, strict=True):
+            columns = {bit.place: bit.column for bit in outer.bits if bit.axis == name}
+            self.axes.append(((inner.rank - 1 - dim) * width, columns))
+            self.moves.append(_mover(name, outer))
 
     def column(self, column: int) -> int | None:
         """What a flip of the inner point flips of the outer one; None if that depends."""
@@ -96,10 +130,10 @@ class _Coordinates:
         return total ^ flips
 
 
-def _mover(axis: Axis, kernel: LayoutKernel) -> Callable[[int], tuple[int, int]]:
+def _mover(axis: str, kernel: LayoutKernel) -> Callable[[int], tuple[int, int]]:
     """From a coordinate of an axis to (what it adds, what it flips)."""
-    digits = [(d.place, d.size, d.stride) for d in kernel.forced if d.axis == axis.name]
-    bits = [(bit.place, bit.column) for bit in kernel.bits if bit.axis == axis.name]
+    digits = [(d.place, d.size, d.stride) for d in kernel.forced if d.axis == axis]
+    bits = [(bit.place, bit.column) for bit in kernel.bits if bit.axis == axis]
 
     def move(coordinate: int) -> tuple[int, int]:
         flips = 0
@@ -131,7 +165,7 @@ def _fitted(
     values: Sequence[int],
     grid: Sequence[_Digit],
     unpacked: Callable[[int], tuple[int, ...]],
-    inner: Layout,
+    axes: Sequence[Axis],
 ) -> tuple[list[Bit], list[Forced]]:
     """The digits of a grid as linear bits or digits that are added, so that they give `values`."""
     bits, forced = list[Bit](), list[Forced]()
@@ -150,8 +184,9 @@ def _fitted(
                 values[index] != value for index, value in zip(where, expected, strict=True)
             ):
                 raise LayoutError(
-                    f"Mode {_mode_at(inner, digit)} of axis {digit.axis} does not fit the outer "
-                    "layout: its digit is neither a sum nor a flip of fixed bits there."
+                    f"{_mode_of(digit, axes)} of axis {digit.axis} does not fit the outer layout: "
+                    "there it is neither a digit that adds up with the others nor one that flips "
+                    "the same bits each time."
                 )
             forced.append(Forced(digit.axis, digit.place, digit.size, stride))
         place *= digit.size
@@ -168,11 +203,11 @@ def _column(values: Sequence[int], place: int) -> int | None:
     return column
 
 
-def _mode_at(layout: Layout, digit: _Digit) -> Mode:
-    """The mode that a digit belongs to."""
+def _mode_of(digit: _Digit, axes: Sequence[Axis]) -> str:
+    """The mode that a digit belongs to, for messages."""
     place = 1
-    for mode in coalesced(layout.axis(digit.axis).modes):
+    for mode in next(axis.modes for axis in axes if axis.name == digit.axis):
         place *= mode.size
         if digit.place < place:
-            return mode
-    raise LayoutError(f"Axis {digit.axis} has no digit at {digit.place}.")
+            return f"Mode {mode}"
+    return f"The digit at {digit.place}"

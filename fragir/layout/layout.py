@@ -346,7 +346,7 @@ class Layout:
     @property
     def _canonical(self) -> tuple[Axis, ...]:
         if self.exclusive:
-            return self.kernel.canonical(self.axes)
+            return self.kernel.canonical
         return tuple(Axis(a.name, coalesced(a.modes)) for a in self.axes)
 
     @cached_property

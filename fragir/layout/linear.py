@@ -13,18 +13,17 @@ True
 >>> print(to_layout(c))
 lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]
 
-But F2 says more: swizzles are linear, and every bijection has an inverse. Here the banks of a
-swizzled row:
+Swizzles are linear too, and every bijection has an inverse. Here the banks of a swizzled row:
 
 >>> swizzled = LinearLayout.parse('f2:{"row": [[5], [10]], "col": [[1], [2]]} dims (bank)')
 >>> swizzled(row=1, col=1), print(inverse(swizzled))
 f2:{"bank": [[0, 1], [0, 2], [1, 1], [2, 2]]}
 ((4,), None)
->>> to_layout(swizzled)
-Traceback (most recent call last):
-...
-fragir.layout.modes.LayoutError: No layout without carries: basis (1,) of axis col shares bits \
-with one before it.
+>>> print(to_layout(swizzled))
+row [4:^5] col [4:1] dims (bank)
+
+A `Layout` with exclusive-ored modes says all of this too, and mixed radix, offset and predicate
+with it; `LinearLayout` is its view as bases. Every function of layouts takes either.
 
 The text form is Triton's notation: `element` is called `register` there.
 """
@@ -32,30 +31,16 @@ The text form is Triton's notation: `element` is called `register` there.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeGuard, cast
+from typing import cast
 
 from fragir.layout.arguments import takes
+from fragir.layout.bases import Bases, axes_of, bases_of, check_bases, dims_of
 from fragir.layout.f2 import eliminate, packed_bits, solve, unpacked_bits, xor
 from fragir.layout.layout import Layout
-from fragir.layout.modes import (
-    DEFAULT_DIMS,
-    Axis,
-    LayoutError,
-    Mode,
-    Point,
-    coalesced,
-    default_dims,
-)
-
-MOST_TEXT = 20_000
-_KEY = re.compile(r'["\']?(?<!\w)(\w++)["\']?\s*+[:=]')
-_F2 = re.compile(r"\s*f2:\s*(\{[^{}]*\})\s*(?:dims\s*\(([\w\s,]*)\)\s*)?")
-
-Bases = tuple[Point, ...]
+from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode, coalesced
 
 
 @dataclass(frozen=True)
@@ -73,12 +58,7 @@ class LinearLayout:
             raise LayoutError(
                 f"The axes of a layout over F2 are ((name, (points...)), ...), not {self.axes!r}."
             )
-        for name, bases in self.axes:
-            for basis in bases:
-                if len(basis) != len(self.dims) or min(basis, default=0) < 0:
-                    raise LayoutError(
-                        f"Basis {basis} of axis {name} is not {len(self.dims)} natural numbers."
-                    )
+        check_bases(self.axes, self.dims)
 
     def __call__(self, **coordinates: int) -> Point:
         """The point at these coordinates; axes left out stand at zero.
@@ -101,6 +81,11 @@ class LinearLayout:
     def names(self) -> tuple[str, ...]:
         """The names of the axes, in order."""
         return tuple(name for name, _ in self.axes)
+
+    def as_layout(self) -> Layout:
+        """The same function as a layout, simplified."""
+        axes = (Axis(name, tuple(XorMode(2, b) for b in bases)) for name, bases in self.axes)
+        return Layout(tuple(axes), self.dims).simplified()
 
     @cached_property
     def bits(self) -> Point:
@@ -136,12 +121,8 @@ class LinearLayout:
 
         Without `dims` the length of the bases decides, as in `Layout.parse`.
         """
-        axes = tuple(
-            ("element" if name == "register" else name, tuple(tuple(basis) for basis in list_))
-            for name, list_ in bases.items()
-        )
-        rank = next((len(basis) for _, list_ in axes for basis in list_), 2)
-        return LinearLayout(axes, tuple(dims) or default_dims(rank))
+        axes = axes_of(bases)
+        return LinearLayout(axes, tuple(dims) or dims_of(axes))
 
     @staticmethod
     def parse(text: str) -> LinearLayout:
@@ -149,19 +130,8 @@ class LinearLayout:
 
         Raises LayoutError.
         """
-        match = _F2.fullmatch(text) if len(text) <= MOST_TEXT else None
-        quoted = "" if match is None else _KEY.sub(r'"\1":', match[1])
-        try:
-            parsed: object = json.loads(quoted)
-        except (ValueError, RecursionError):  # no JSON, a number too long, brackets too deep
-            parsed = None
-        if match is None or not _is_bases(parsed):
-            raise LayoutError(
-                f"Not a layout over F2: {text[:80]}{' ...' if len(text) > 80 else ''}.",
-                hint='write f2:{"register": [[0, 1]], "lane": []}',
-            )
-        dims = tuple(name.strip() for name in match[2].split(",")) if match[2] else ()
-        return LinearLayout.of(parsed, dims)
+        axes, dims = bases_of(text)
+        return LinearLayout(axes, dims)
 
     # As one matrix: a column of output bits for every input bit
 
@@ -190,43 +160,37 @@ def to_linear(layout: Layout) -> LinearLayout:
     """
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate is not linear: {layout}.")
+    if layout.kernel.forced:
+        _refuse_carries(layout)
+    return LinearLayout(
+        tuple((name, layout.kernel.columns(name)) for name in layout.names), layout.dims
+    )
+
+
+def _refuse_carries(layout: Layout) -> None:
+    """LayoutError naming the first mode that is no power of two or moves bits that others move."""
     seen = [0] * layout.rank
-    axes: list[tuple[str, Bases]] = []
     for axis in layout.axes:
-        bases: list[Point] = []
         for mode in coalesced(axis.modes):
             if mode.size & (mode.size - 1):
                 raise LayoutError(f"Mode {mode} of axis {axis.name} is not a power of two.")
-            for bit in range(mode.size.bit_length() - 1):
-                basis = tuple(stride << bit for stride in mode.stride)
+            for bit in range(0 if mode.xor else mode.size.bit_length() - 1):
+                basis = tuple(stride << bit for stride in mode.step)
                 if any(s & b for s, b in zip(seen, basis, strict=True)):
                     raise LayoutError(
                         f"Mode {mode} of axis {axis.name} carries: its bits are moved twice."
                     )
                 seen = [s | b for s, b in zip(seen, basis, strict=True)]
-                bases.append(basis)
-        axes.append((axis.name, tuple(bases)))
-    return LinearLayout(tuple(axes), layout.dims)
 
 
-@takes(LinearLayout)
-def to_layout(linear: LinearLayout) -> Layout:
-    """The same function as modes, simplified.
+@takes(Layout)
+def to_layout(layout: Layout | LinearLayout) -> Layout:
+    """A layout over F2, or what else is the same as one, as modes, simplified.
 
-    Raises LayoutError naming a basis that shares bits with another (a swizzle).
+    Columns that share bits with others are exclusive-ored modes; the others are added.
     """
-    seen = (0,) * len(linear.dims)
-    axes: list[Axis] = []
-    for name, bases in linear.axes:
-        for basis in bases:
-            if any(s & b for s, b in zip(seen, basis, strict=True)):
-                raise LayoutError(
-                    f"No layout without carries: basis {basis} of axis {name} shares bits with one "
-                    "before it."
-                )
-            seen = xor(seen, basis)
-        axes.append(Axis(name, coalesced(Mode(2, basis) for basis in bases)))
-    return Layout(tuple(axes), linear.dims)
+    assert isinstance(layout, Layout)  # takes() has seen to it
+    return layout.simplified()
 
 
 @takes(LinearLayout, LinearLayout)
@@ -343,17 +307,3 @@ def _is_axis(value: object) -> bool:
             )
         case _:
             return False
-
-
-def _is_bases(value: object) -> TypeGuard[dict[str, list[list[int]]]]:
-    if not isinstance(value, dict):
-        return False
-    lists = cast("dict[object, object]", value).values()
-    return all(
-        isinstance(bases, list)
-        and all(
-            isinstance(basis, list) and all(isinstance(n, int) for n in cast("list[object]", basis))
-            for basis in cast("list[object]", bases)
-        )
-        for bases in lists
-    )

@@ -35,6 +35,7 @@ from typing import cast
 
 from fragir.errors import kind_of, whole_number
 from fragir.layout.composition import compose
+from fragir.layout.fitting import swizzle_kernel, swizzled_kernel
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError
 
@@ -68,6 +69,35 @@ class Swizzle:
         moved = (address >> down) << up
         low = self.base + up
         return address ^ (moved & (((1 << self.bits) - 1) << low))
+
+    def layout(self, size: int = 1, dim: str = "byte") -> Layout:
+        """The swizzle of the addresses below `size` from `dim` to itself.
+
+        The size is rounded up to a power of two, and to the period.
+
+        >>> print(Swizzle(3, 4, 3).layout(8192))
+        byte [128:1 8:^144 8:1024] dims (byte)
+        """
+        size = max(whole_number(size, "the size", 1), self.period)
+        kernel = swizzle_kernel(self._numbers, (size - 1).bit_length(), dim)
+        return Layout(kernel.canonical, (dim,))
+
+    def __mul__(self, layout: Layout) -> Layout:
+        """A layout of one dimension followed by the swizzle.
+
+        Raises LayoutError where that is no layout: where sums carry into the bits that are moved.
+
+        >>> print(Swizzle(3, 4, 3) * Layout.parse("row [64:128] col [64:2] dims (byte)"))
+        row [8:^144 8:1024] col [64:2] dims (byte)
+        """
+        if not isinstance(cast("object", layout), Layout):
+            raise LayoutError(f"A swizzle is followed by a Layout, not {kind_of(layout)}.")
+        kernel = swizzled_kernel(layout.kernel, layout.axes, self._numbers)
+        return Layout(kernel.canonical, layout.dims, kernel.point(kernel.start), layout.where)
+
+    @property
+    def _numbers(self) -> tuple[int, int, int]:
+        return self.bits, self.base, self.shift
 
     @property
     def period(self) -> int:
@@ -126,6 +156,13 @@ class SharedLayout:
     def compose(self, inner: Layout) -> SharedLayout:
         """Where each slot's element stands: `inner` maps hardware coordinates to (row, col)."""
         return SharedLayout(compose(self.layout, inner), self.swizzle)
+
+    def as_layout(self) -> Layout:
+        """The same as a layout with exclusive or.
+
+        Raises LayoutError where the swizzle of the plain layout's sums is none.
+        """
+        return self.swizzle * self.layout
 
     def offsets(self) -> list[int]:
         """The offset of every slot, in the order of `Layout.slots`; slots without one left out."""

@@ -1,6 +1,7 @@
 """The text form of layouts; its grammar in a few regular expressions (no Lark: this is hot).
 
 layout    = axis* ["offset" numbers] ["where" condition ("and" condition)*] ["dims" (names)]
+            ["swizzle" "(" bits "," base "," shift ")"]  |  f2:{...} ["dims" (names)]
 axis      = name "[" mode* "]"
 mode      = size ":" ["^"] numbers
 numbers   = n | "(" n ("," n)* ")"
@@ -13,7 +14,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from fragir.layout.modes import DEFAULT_DIMS, Axis, Condition, LayoutError, Mode, Point, XorMode
+from fragir.layout.modes import (
+    DEFAULT_DIMS,
+    Axis,
+    Condition,
+    LayoutError,
+    Mode,
+    Point,
+    XorMode,
+    check_parts,
+    default_dims,
+)
 
 _NUMBERS = r"(?:\(\s*\d+(?:\s*,\s*\d+)*\s*\)|\d+)"
 _MODE = re.compile(rf"\s*(\d+)\s*:\s*(\^\s*)?({_NUMBERS})")
@@ -23,6 +34,7 @@ _DIMS = re.compile(r"\s*dims\s*\(\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*\)"
 _WHERE = re.compile(r"\s*where\b")
 _CONDITION = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:/\s*(\d+))?\s*%\s*(\d+)\s*==\s*(\d+)")
 _AND = re.compile(r"\s*and\b")
+_SWIZZLE = re.compile(r"\s*swizzle\s*\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(-?\d{1,9})\s*\)")
 _CLOSE = re.compile(r"\s*\]")
 MOST_DIGITS = 100
 _WORD = re.compile(r"[\w']+")
@@ -63,6 +75,8 @@ def _tuple(values: Iterable[int | str]) -> str:
 
 def parts_of(text: str) -> Parts:
     """The parts of a layout from its text. Raises LayoutError with the column."""
+    if text.lstrip().startswith("f2:"):
+        return _over_bits(text)
     position = 0
 
     def take(pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -100,9 +114,36 @@ def parts_of(text: str) -> Parts:
                 break
     if match := take(_DIMS):
         dims = tuple(name.strip() for name in match[1].split(","))
+    swizzle = take(_SWIZZLE)
     if text[position:].strip():
         raise _syntax_error(text, position, "an axis such as lane [4:(0,2)], offset, where or dims")
-    return tuple(axes), dims, offset, tuple(where)
+    parts = tuple(axes), dims, offset, tuple(where)
+    if swizzle is None:
+        return parts
+    return _swizzled(parts, (_number(swizzle[1]), _number(swizzle[2]), int(swizzle[3])))
+
+
+def _over_bits(text: str) -> Parts:
+    """The parts of a layout from its bases: exclusive-ored where they share bits."""
+    from fragir.layout.bases import bases_of, check_bases
+    from fragir.layout.exclusive import kernel_of
+
+    bases, dims = bases_of(text)
+    check_bases(bases, dims)
+    axes = tuple(Axis(name, tuple(XorMode(2, basis) for basis in each)) for name, each in bases)
+    return kernel_of(axes, (0,) * len(dims)).canonical, dims, (), ()
+
+
+def _swizzled(parts: Parts, swizzle: tuple[int, int, int]) -> Parts:
+    """The parts of a layout whose points are swizzled, as SharedLayout prints it."""
+    from fragir.layout.exclusive import kernel_of
+    from fragir.layout.fitting import swizzled_kernel
+
+    axes, dims, offset, where = parts
+    rank = next((len(m.step) for a in axes for m in a.modes), len(offset) or len(dims or " "))
+    check_parts(axes, dims or default_dims(rank), offset, where)
+    kernel = swizzled_kernel(kernel_of(axes, offset or (0,) * rank), axes, swizzle)
+    return kernel.canonical, dims or default_dims(rank), kernel.point(kernel.start), where
 
 
 def _syntax_error(text: str, position: int, expected: str) -> LayoutError:
