@@ -185,8 +185,7 @@ def _fitted(
             ):
                 raise LayoutError(
                     f"{_mode_of(digit, axes)} of axis {digit.axis} does not fit the outer layout: "
-                    "there it is neither a digit that adds up with the others nor one that flips "
-                    "the same bits each time."
+                    "its digit is neither a sum nor a flip of fixed bits there."
                 )
             forced.append(Forced(digit.axis, digit.place, digit.size, stride))
         place *= digit.size
