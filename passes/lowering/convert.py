@@ -1,57 +1,142 @@
-"""`frag.convert`: a tile in another layout, by renaming registers where that is enough."""
+"""`frag.convert`: a tile in another layout, as the cheapest plan says.
+
+Where registers have other names only, nothing is written. Inside of a warp words are shuffled,
+selected and permuted (`programs`); else they go through shared memory (`convert_shared`). Layouts
+that no plan knows go there element by element (`convert_elements`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import IntegerType, i1, i32
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
-from fragir.layout.conversion import plan
-from fragir.passes.lowering.access import TileAccess, split
+from fragir.isa.registry import per_table
+from fragir.isa.versions import has
+from fragir.layout.planning.costs import Features
+from fragir.layout.planning.planner import Plan, plan_conversion
+from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.convert_elements import by_elements
+from fragir.passes.lowering.convert_narrow import Narrow
+from fragir.passes.lowering.convert_shared import through_shared
 from fragir.passes.lowering.elementwise import cast_op
-from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import stacked
-from fragir.passes.lowering.shared import SharedMatrix
+from fragir.passes.lowering.programs import ProgramLowering
+from fragir.passes.lowering.state import LoweringState, fragments_of
+from fragir.passes.lowering.words import WORD, fragments_from, words_of
 
 
 def convert(
-    ar: Arithmetic,
-    hardware: Hardware,
+    state: LoweringState,
     source: frag.TileType,
     target: frag.TileType,
     fragments: Sequence[SSAValue],
-    machine: str,
 ) -> list[SSAValue]:
     """The fragments of `target` from those of `source`.
 
-    Within a lane registers are renamed; between lanes and warps the tile goes through shared
-    memory. FragirError where the layouts do not belong to the same threads.
+    FragirError where the layouts do not belong to the same threads.
     """
-    step = plan(source.resolve(), target.resolve())
-    placement = target.placement
-    assert placement is not None
-    if step.permutation is not None:
-        return _rename(ar, fragments, step.permutation, placement.chunk)
-    if not is_predicate(source.element_type):
-        return _through_shared(ar, hardware, source, target, fragments, machine)
-    # memory holds no predicates: numbers of a register each
-    numbers = [cast_op(ar, fragment, source.element_type, i32) for fragment in fragments]
+    ar, bits = state.ar, ptx.bits(source.element_type)
+    if is_predicate(source.element_type):
+        return _predicates(state, source, target, fragments)
+    plan = planned(source, target, bits, state.target)
+    renaming = _renaming(plan)
+    if renaming is not None:
+        return _renamed(ar, fragments, renaming, _chunk(target))
+    if bits < 8 and plan.way == "elements":
+        return _by_bytes(state, source, target, fragments)
+    words = _moved(state, plan, words_of(ar, fragments))
+    if words is None:
+        return by_elements(state, source, target, fragments)
+    return fragments_from(ar, words, target.element_type, _chunk(target), fragments_of(target))
+
+
+def _moved(
+    state: LoweringState, plan: Plan, words: Sequence[SSAValue]
+) -> Sequence[SSAValue] | None:
+    """The words of the target; None where the plan says element by element."""
+    if plan.program is not None:
+        return ProgramLowering(state.ar, state.hardware).run(plan.program, words)
+    return None if plan.through is None else through_shared(state, plan.through, words)
+
+
+def _by_bytes(
+    state: LoweringState,
+    source: frag.TileType,
+    target: frag.TileType,
+    fragments: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """Elements of less than a byte that part from their neighbours: with a byte for each."""
+    ar, narrow = state.ar, Narrow(state.ar, ptx.bits(source.element_type))
+    byte = IntegerType(8)
+    apart = narrow.bytes_of(words_of(ar, fragments))
+    bytes_ = fragments_from(ar, apart, byte, _chunk(source), fragments_of(source))
+    moved = convert(state, source.with_element(byte), target.with_element(byte), bytes_)
+    words = narrow.words_of(words_of(ar, moved))
+    return fragments_from(ar, words, target.element_type, _chunk(target), fragments_of(target))
+
+
+def planned(source: frag.TileType, target: frag.TileType, bits: int, machine: str) -> Plan:
+    """The plan of a conversion of elements of so many bits on a machine."""
+    return plan_conversion(source.resolve(), target.resolve(), bits, _features(machine))
+
+
+@per_table
+def _features(machine: str) -> Features:
+    matrix = "sync.aligned.m8n8.x1"
+    return Features(
+        ldmatrix=has(f"ldmatrix.{matrix}.shared.b16", machine),
+        stmatrix=has(f"stmatrix.{matrix}.shared.b16", machine),
+        movmatrix=has("movmatrix.sync.aligned.m8n8.trans.b16", machine),
+    )
+
+
+def _predicates(
+    state: LoweringState,
+    source: frag.TileType,
+    target: frag.TileType,
+    fragments: Sequence[SSAValue],
+) -> list[SSAValue]:
+    """Words hold no predicates: where more than names change they go as numbers of a register."""
+    ar = state.ar
     source, target = source.with_element(i32), target.with_element(i32)
-    moved = _through_shared(ar, hardware, source, target, numbers, machine)
+    renaming = _renaming(planned(source, target, WORD, state.target))
+    if renaming is not None:
+        return _renamed(ar, fragments, renaming, _chunk(target))
+    numbers = [cast_op(ar, fragment, i1, i32) for fragment in fragments]
+    moved = convert(state, source, target, numbers)
     return [ar.insert(ptx.CompareOp("ne", part, ar.zero(part.type))).result for part in moved]
 
 
-def _rename(
+def _chunk(tile: frag.TileType) -> int:
+    placement = tile.placement
+    assert placement is not None
+    return placement.chunk
+
+
+def _renaming(plan: Plan) -> Sequence[int] | None:
+    """For every element of the target the source's in the same lane; None where data move."""
+    if plan.permutation is not None:
+        return plan.permutation
+    if plan.program is None or plan.program.steps:
+        return None
+    outputs, bits = plan.program.outputs, plan.bits
+    if bits > WORD:
+        return [word // 2 for word in outputs[::2]]
+    per = WORD // bits
+    elements = [word * per + place for word in outputs for place in range(per)]
+    return elements[: plan.target.size("element")]
+
+
+def _renamed(
     ar: Arithmetic, fragments: Sequence[SSAValue], permutation: Sequence[int], chunk: int
 ) -> list[SSAValue]:
     """Elements picked in another order; whole registers where the order keeps them whole."""
     element = ptx.scalar_type(fragments[0].type)
-    per = 1 if is_predicate(element) else max(1, 32 // ptx.bits(element))
+    per = 1 if is_predicate(element) else max(1, WORD // ptx.bits(element))
     firsts = permutation[::per]
     whole = len(permutation) % per == 0 and all(
         first % per == 0 and permutation[i * per + j] == first + j
@@ -70,34 +155,3 @@ def _join(ar: Arithmetic, parts: Sequence[SSAValue], width: int) -> SSAValue:
     if len(parts) == 1 and width > 1:
         return parts[0]
     return ar.insert(ptx.PackOp(parts) if width == 1 else ptx.ConcatOp(parts)).results[0]
-
-
-def _through_shared(
-    ar: Arithmetic,
-    hardware: Hardware,
-    source: frag.TileType,
-    target: frag.TileType,
-    fragments: Sequence[SSAValue],
-    machine: str,
-) -> list[SSAValue]:
-    """Store, barrier, load: right for every pair of layouts."""
-    *leading, rows, cols = (1, *source.shape) if len(source.shape) == 1 else source.shape
-    bits = ptx.bits(source.element_type)
-    # one chunk of padding a row keeps the lanes of a column apart in the banks
-    pitch = cols + 128 // bits
-    matrix = SharedMatrix(rows, pitch, bits, 0)
-    pointer = ar.insert(ptx.SharedOp(prod(leading) * matrix.bytes), "scratch").pointer
-    memory = stacked(ar, pointer, leading, matrix, source.element_type)
-
-    def access(tile: frag.TileType) -> TileAccess:
-        first = [0] * len(memory.shape)
-        return TileAccess(
-            ar, hardware, tile, memory, first, transposed=False, masked=False, target=machine
-        )
-
-    access(source).store(fragments)
-    ar.insert(ptx.SyncOp("bar.sync", 0))
-    result = access(target).load()
-    # the scratch may be written again, in a loop
-    ar.insert(ptx.SyncOp("bar.sync", 0))
-    return result

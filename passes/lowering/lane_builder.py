@@ -268,7 +268,7 @@ class Lanes:
             ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
             for first in range(0, len(scalars), chunk)
         ]
-        found = convert(ar, self.state.hardware, source, target, parts, self.target)
+        found = convert(self.state, source, target, parts)
         return [x for part in found for x in split(ar, part, 1)]
 
 

@@ -25,6 +25,11 @@ class ProgramLowering:
 
     def run(self, program: Program, words: Sequence[SSAValue]) -> list[SSAValue]:
         """The words that come out, from those that go in."""
+        known = self.words(program, words)
+        return [known[output] for output in program.outputs]
+
+    def words(self, program: Program, words: Sequence[SSAValue]) -> list[SSAValue]:
+        """All words by their numbers: those that go in, and what every step makes."""
         assert len(words) == program.inputs
         known = list(words)
         for steps in _alike(program):
@@ -32,7 +37,7 @@ class ProgramLowering:
                 known += [self._step(step, known) for step in steps]
             else:
                 known += self._steps(steps, known)
-        return [known[output] for output in program.outputs]
+        return known
 
     def _steps(self, steps: Sequence[Step], known: Sequence[SSAValue]) -> list[SSAValue]:
         """Steps that differ in their words only, as one operation."""

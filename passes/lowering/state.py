@@ -11,6 +11,7 @@ from fragir.dialects.limits import check_index
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.scratch import Scratch
 
 
 class LoweringState:
@@ -32,6 +33,8 @@ class LoweringState:
         self.async_proxy = async_proxy
         """Whether the function reads shared memory by the async proxy, as wgmma does."""
         self.ar, self.hardware = ar, hardware
+        self.scratch = Scratch(ar)
+        """The shared memory of conversions."""
         self.lower_block = lower_block
         """Lowers every operation of a block into the current one."""
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}

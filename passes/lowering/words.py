@@ -40,13 +40,13 @@ def _joined(ar: Arithmetic, fragments: Sequence[SSAValue], element: Attribute) -
 def fragments_from(
     ar: Arithmetic, words: Sequence[SSAValue], element: Attribute, chunk: int, count: int
 ) -> list[SSAValue]:
-    """`count` fragments of `chunk` elements from the words of all of them."""
-    vector = ar.insert(ptx.PackOp(words)).result
+    """`count` fragments of `chunk` elements from the words of all of them, or from more."""
     bits = ptx.bits(element)
+    vector = ar.insert(ptx.PackOp(words[: -(-chunk * count * bits // WORD)])).result
     if count == 1 or chunk * bits % WORD == 0:
         whole = ptx.vector_type(element, chunk * count)
-        return split_whole(ar, ar.insert(ptx.BitcastOp(vector, whole)).result, chunk)
-    filled = ptx.vector_type(element, len(words) * WORD // bits)
+        return _split(ar, ar.insert(ptx.BitcastOp(vector, whole)).result, chunk)
+    filled = ptx.vector_type(element, ptx.length(vector.type) * WORD // bits)
     scalars = ar.insert(ptx.UnpackOp(ar.insert(ptx.BitcastOp(vector, filled)).result)).scalars
     return [
         ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
@@ -54,7 +54,7 @@ def fragments_from(
     ]
 
 
-def split_whole(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
+def _split(ar: Arithmetic, vector: SSAValue, chunk: int) -> list[SSAValue]:
     """A vector in vectors of `chunk` elements, which fill registers."""
     total, element = ptx.length(vector.type), ptx.scalar_type(vector.type)
     if total == chunk:

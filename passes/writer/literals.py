@@ -44,7 +44,9 @@ def access(kind: str, pointer: Attribute, value: Attribute) -> str:
     """The opcode of a load or store: `ld.global.v4.b32`."""
     assert isinstance(pointer, ptx.PointerType)
     count = ptx.registers(value)
-    width = ptx.register_bits(value) if is_vector(value) else ptx.bits(value)
+    width = ptx.bits(value)
+    if is_vector(value):  # of a register that is not full only what is held
+        width = min(ptx.register_bits(value), ptx.length(value) * width)
     words = [kind, pointer.space.data.value, *([f"v{count}"] if count > 1 else []), f"b{width}"]
     return ".".join(words)
 

@@ -64,6 +64,4 @@ def convert(lanes: Lanes, op: frag.ConvertOp) -> None:
     state, source = lanes.state, op.source.type
     assert isinstance(source, frag.TileType)
     fragments = state.tiles[op.source]
-    state.tiles[op.result] = convert(
-        state.ar, state.hardware, source, op.result.type, fragments, state.target
-    )
+    state.tiles[op.result] = convert(state, source, op.result.type, fragments)

@@ -1,0 +1,62 @@
+"""Kernels that do nothing but a conversion: what it costs in machine instructions.
+
+Every thread loads the words of its fragment, which lie beside each other in global memory, shuffles
+each once, and stores those of the target. Without the conversion the kernel does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
+from xdsl.ir import Attribute, Block, Region
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.frag.attributes import ExplicitLayoutAttr
+from fragir.layout import Layout
+from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.convert import convert
+from fragir.passes.lowering.lanes import Hardware
+from fragir.passes.lowering.state import LoweringState
+from fragir.passes.lowering.words import fragments_from, words_of
+from fragir.passes.writer.module import write_module
+
+
+def bare_kernel(
+    source: Layout,
+    target: Layout,
+    shape: Sequence[int],
+    element: Attribute,
+    warps: int,
+    machine: str,
+    *,
+    converts: bool = True,
+) -> str:
+    """PTX of a kernel that converts the fragments of a tile, or leaves them as they are."""
+    block = Block(arg_types=[ptx.GLOBAL, ptx.GLOBAL])
+    ar = Arithmetic(block)
+    hardware = Hardware(ar, 32 * warps)
+    state = LoweringState(machine, 32 * warps, False, ar, hardware, lambda _: None)
+    tiles = [frag.TileType(shape, element, ExplicitLayoutAttr(side)) for side in (source, target)]
+    counts = [side.size("element") for side in (source, target)]
+    words = [-(-count * ptx.bits(element) // 32) for count in counts]
+    thread = ar.value(hardware.thread)
+    given, wanted = (
+        ar.offset(pointer, thread, 4 * count)[0]
+        for pointer, count in zip(block.args, words, strict=True)
+    )
+    # one by one, so that registers are free to stand together as the conversion likes; shuffled,
+    # so that no select becomes a load that is done or not
+    held = [ar.insert(ptx.LoadOp(given, 4 * i, i32)).value for i in range(words[0])]
+    held = [ar.insert(ptx.ShuffleXorOp(word, 1)).result for word in held]
+    if converts:
+        fragments = fragments_from(ar, held, element, counts[0], 1)
+        held = words_of(ar, convert(state, tiles[0], tiles[1], fragments))
+    for i in range(words[1]):
+        ar.insert(ptx.StoreOp(held[i % len(held)], wanted, 4 * i))
+    state.scratch.finish(block)
+    ar.insert(func.ReturnOp())
+    function = func.FuncOp("k", ([ptx.GLOBAL, ptx.GLOBAL], []), Region(block))
+    function.attributes["ptx.ntid"] = IntegerAttr(32 * warps, i64)
+    return write_module(ModuleOp([function]), machine)

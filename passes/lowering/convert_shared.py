@@ -1,0 +1,115 @@
+"""A conversion through shared memory as its `SharedPlan` says: store, wait, load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.ir import Attribute, SSAValue
+
+from fragir.dialects import ptx
+from fragir.layout.planning.program import Linear
+from fragir.passes.lowering import lanewise
+from fragir.passes.lowering.programs import ProgramLowering
+from fragir.passes.lowering.scratch import WHOLE, Sharers
+from fragir.passes.lowering.state import LoweringState
+
+if TYPE_CHECKING:
+    from fragir.layout.planning.access import SharedAccess
+    from fragir.layout.planning.planner import Through
+
+BARRIERS = 16  # of a block; barrier 0 is the whole block's
+BYTE = IntegerType(8)
+WARP_MASK = -1  # all lanes
+
+
+def through_shared(
+    state: LoweringState, plan: Through, words: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """The words of the target's fragments from those of the source's."""
+    ar, programs = state.ar, ProgramLowering(state.ar, state.hardware)
+    stored, sharers = programs.words(plan.before, words), _sharers(state, plan)
+    loaded: dict[int, SSAValue] = {}
+    with state.scratch.passage(plan.scratch, sharers):
+        for turn, (stores, loads) in enumerate(plan.turns):
+            if turn:
+                ar.insert(sharers.barrier())
+            for access in stores:
+                _store(state, access, [stored[word] for word in access.words])
+            ar.insert(sharers.barrier())
+            for access in loads:
+                loaded.update(zip(access.words, _load(state, access), strict=True))
+    return programs.run(plan.after, [loaded[word] for word in range(plan.after.inputs)])
+
+
+def _sharers(state: LoweringState, plan: Through) -> Sharers:
+    """Who waits: the whole block where it has warps that the plan does not know of."""
+    meeting, threads = plan.meeting, state.threads
+    columns = meeting.number.warp
+    if meeting.reach == "block" or threads > 32 << len(columns) or meeting.groups >= BARRIERS:
+        return WHOLE
+    key = (meeting.reach, columns, plan.scratch // meeting.groups)
+    if meeting.reach == "warp":
+        return Sharers("warp", key, lambda: ptx.SyncOp("bar.warp.sync", WARP_MASK))
+    # barrier 0 is that of the whole block
+    value = state.ar.value(
+        state.ar.add(lanewise.number(state.ar, state.hardware, meeting.number), 1)
+    )
+    return Sharers("group", key, lambda: ptx.BarrierOp(value, 32 * meeting.warps))
+
+
+def _place(state: LoweringState, address: Linear) -> tuple[SSAValue, int]:
+    """Where an access goes: what threads may set is computed, the rest is an immediate."""
+    ar = state.ar
+    moved = lanewise.linear(ar, state.hardware, address.lane, address.warp)
+    reached = 0
+    for column in address.lane if state.threads <= 32 else (*address.lane, *address.warp):
+        reached |= column
+    low = ar.xor(moved, address.start & reached)
+    pointer, offset = ar.offset(state.scratch.pointer, low)
+    return pointer, offset + (address.start & ~reached)
+
+
+def _store(state: LoweringState, access: SharedAccess, words: Sequence[SSAValue]) -> None:
+    pointer, offset = _place(state, access.address)
+    value = words[0] if len(words) == 1 else state.ar.insert(ptx.PackOp(words)).result
+    if access.kind == "stmatrix":
+        if len(words) == 1:
+            value = state.ar.insert(ptx.PackOp(words)).result
+        state.ar.insert(ptx.StmatrixOp(value, pointer, offset, access.trans))
+        return
+    if access.size < 4:
+        value = state.ar.insert(ptx.BitcastOp(value, _accessed(access.size))).result
+    state.ar.insert(ptx.StoreOp(value, pointer, offset, _condition(state, access)))
+
+
+def _load(state: LoweringState, access: SharedAccess) -> list[SSAValue]:
+    """The words of one access."""
+    ar = state.ar
+    pointer, offset = _place(state, access.address)
+    if access.kind == "ldmatrix":
+        type_ = ptx.vector_type(i32, access.matrices)
+        loaded = ar.insert(ptx.LdmatrixOp(pointer, offset, type_, access.trans)).value
+        return list(ar.insert(ptx.UnpackOp(loaded)).scalars)
+    type_ = _accessed(access.size)
+    condition = _condition(state, access)
+    otherwise = None if condition is None else ar.zero(type_)
+    loaded = ar.insert(ptx.LoadOp(pointer, offset, type_, condition, otherwise)).value
+    if access.size < 4:
+        loaded = ar.insert(ptx.BitcastOp(loaded, i32)).result
+    return [loaded] if access.size <= 4 else list(ar.insert(ptx.UnpackOp(loaded)).scalars)
+
+
+def _accessed(size: int) -> Attribute:
+    """What so many bytes are read and written as: the lowest of a register, or whole ones."""
+    if size < 4:
+        return ptx.vector_type(BYTE, size)
+    return i32 if size == 4 else ptx.vector_type(i32, size // 4)
+
+
+def _condition(state: LoweringState, access: SharedAccess) -> SSAValue | None:
+    if access.unless is None:
+        return None
+    taken = lanewise.predicate(state.ar, state.hardware, access.unless, 0)
+    return state.ar.predicate(taken)

@@ -1,0 +1,206 @@
+"""The shared memory that conversions pass data through: one area for all, or two in turn.
+
+A passage stores, waits and loads. The next one in the same area may store only when all threads
+that share memory with it have loaded: it waits once more, unless some barrier stands between
+anyway. Where that takes fewer barriers, loops considered, passages take turns with two areas.
+
+Addresses count from the beginning of the memory; which area a passage has is known when the whole
+function is built, and is then added to the immediate offsets of its accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Literal, TypeAlias
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Block, Operation, SSAValue
+
+from fragir.dialects import ptx
+from fragir.passes.limits import aligned
+from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.ptx.machines import STATIC_SHARED
+
+AccessOp: TypeAlias = ptx.LoadOp | ptx.StoreOp | ptx.LdmatrixOp | ptx.StmatrixOp
+LINE = 128  # bytes: an area begins at the first bank
+TRIPS = 8  # how often a loop is thought to run, to compare barriers
+
+BLOCK = ("block",)
+
+
+@dataclass(frozen=True)
+class Sharers:
+    """Threads that exchange data with each other, and wait for each other only.
+
+    `key` is equal where the same threads share the same part of the memory.
+    """
+
+    reach: Literal["warp", "group", "block"]
+    key: tuple[object, ...] = BLOCK
+    barrier: Callable[[], Operation] = lambda: ptx.SyncOp("bar.sync", 0)
+    """Makes what they wait at."""
+
+
+WHOLE = Sharers("block")
+
+
+@dataclass(eq=False)
+class Passage:
+    """One exchange of data through the memory."""
+
+    sharers: Sharers
+    bytes: int
+    accesses: list[AccessOp] = field(default_factory=list[AccessOp])
+
+    @property
+    def first(self) -> Operation:
+        return self.accesses[0]
+
+    @property
+    def last(self) -> Operation:
+        return self.accesses[-1]
+
+
+# passages whose loads may not be over everywhere, with their areas
+Pending: TypeAlias = frozenset[tuple[int, Passage]]
+
+
+class Scratch:
+    """The memory of one function's conversions."""
+
+    def __init__(self, ar: Arithmetic):
+        self._ar = ar
+        self._passages: list[Passage] = []
+
+    @property
+    def pointer(self) -> SSAValue:
+        """Its beginning."""
+        return self._ar.pure(("scratch",), (), lambda: ptx.SharedOp(0), "scratch")
+
+    @contextmanager
+    def passage(self, size: int, sharers: Sharers) -> Generator[Passage]:
+        """Whatever reads or writes memory inside belongs to a passage of so many bytes."""
+        block, passage = self._ar.block, Passage(sharers, size)
+        before = block.last_op
+        yield passage
+        op = block.first_op if before is None else before.next_op
+        while op is not None:
+            if isinstance(op, AccessOp):
+                passage.accesses.append(op)
+            op = op.next_op
+        if passage.accesses:
+            self._passages.append(passage)
+
+    def finish(self, entry: Block) -> None:
+        """Gives every passage its area and inserts the barriers that are missing."""
+        if not self._passages:
+            return
+        shared = self.pointer.owner
+        assert isinstance(shared, ptx.SharedOp)
+        others = sum(
+            aligned(op.bytes.value.data)
+            for op in entry.walk()
+            if isinstance(op, ptx.SharedOp) and op is not shared
+        )
+        plan = _Areas(self._passages, entry, cycle((0,)))
+        if plan.cost and len(self._passages) > 1:
+            other = _Areas(self._passages, entry, None)
+            fits = aligned(others + other.size) <= max(STATIC_SHARED, aligned(others + plan.size))
+            if other.cost < plan.cost and fits:
+                plan = other
+        plan.apply()
+        shared.bytes = IntegerAttr(plan.size, i64)
+
+
+class _Areas:
+    """A choice of areas, in a given order or by what is free, with the barriers that it takes."""
+
+    def __init__(
+        self, passages: Sequence[Passage], entry: Block, order: Iterator[int] | None
+    ) -> None:
+        self._begins = {passage.first: passage for passage in passages}
+        self._ends = {passage.last: passage for passage in passages}
+        self._order = order
+        self._area: dict[Passage, int] = {}
+        self._waits: dict[Passage, Sharers] = {}
+        self._depth: dict[Passage, int] = {}
+        self._flow(entry, frozenset(), 0)
+        sizes = [0, 0]
+        for passage, area in self._area.items():
+            sizes[area] = max(sizes[area], -(-passage.bytes // LINE) * LINE)
+        self._start = (0, sizes[0])
+        self.size = sum(sizes)
+
+    @property
+    def cost(self) -> int:
+        """The barriers of more than a warp that are inserted, as often as they may be met."""
+        return sum(
+            TRIPS ** self._depth[passage]
+            for passage, sharers in self._waits.items()
+            if sharers.reach != "warp"
+        )
+
+    def apply(self) -> None:
+        """Moves the accesses and inserts the barriers."""
+        for passage, area in self._area.items():
+            for access in passage.accesses:
+                offset = access.offset.value.data + self._start[area]
+                access.offset = IntegerAttr(offset, i64)
+            wait = self._waits.get(passage)
+            if wait is not None:
+                block, barrier = passage.first.parent, wait.barrier()
+                assert block is not None
+                barrier.location = passage.first.location
+                block.insert_op_before(barrier, passage.first)
+
+    def _flow(self, block: Block, pending: Pending, depth: int) -> Pending:
+        """What is pending behind a block, from what is before it."""
+        for op in block.ops:
+            if op in self._begins:
+                pending = self._begun(self._begins[op], pending, depth)
+            if op in self._ends:
+                passage = self._ends[op]
+                # those that it waited for have come past what they had loaded before
+                pending = _without(pending, passage.sharers) | {(self._area[passage], passage)}
+            elif isinstance(op, ptx.SyncOp) and op.instruction.data == "bar.sync":
+                pending = frozenset()
+            elif op.regions:
+                pending = self._nested(op, pending, depth)
+        return pending
+
+    def _nested(self, op: Operation, pending: Pending, depth: int) -> Pending:
+        bodies = [block for region in op.regions for block in region.blocks]
+        if isinstance(op, scf.IfOp):
+            found: Pending = frozenset() if len(bodies) == 2 else pending
+            return found.union(*(self._flow(body, pending, depth) for body in bodies))
+        while True:
+            more = pending.union(*(self._flow(body, pending, depth + 1) for body in bodies))
+            if more == pending:
+                return pending
+            pending = more
+
+    def _begun(self, passage: Passage, pending: Pending, depth: int) -> Pending:
+        """What is pending once a passage may store; it waits where others read its area."""
+        self._depth[passage] = depth
+        read = {area for area, _ in pending}
+        if passage not in self._area:
+            free = [area for area in (0, 1) if area not in read]
+            self._area[passage] = next(self._order) if self._order else (*free, 0)[0]
+        area = self._area[passage]
+        meets = [other for at, other in pending if at == area]
+        if meets and self._waits.get(passage) is not WHOLE:
+            own = all(other.sharers.key == passage.sharers.key for other in meets)
+            self._waits[passage] = passage.sharers if own else WHOLE
+        wait = self._waits.get(passage)
+        return pending if wait is None else _without(pending, wait)
+
+
+def _without(pending: Pending, sharers: Sharers) -> Pending:
+    """What is pending behind a barrier of these threads."""
+    if sharers.reach == "block":
+        return frozenset()
+    return frozenset(item for item in pending if item[1].sharers.key != sharers.key)

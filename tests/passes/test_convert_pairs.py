@@ -1,0 +1,24 @@
+"""Some of the ordered pairs of register layouts; `fragir sweep conversions` runs all of them."""
+
+from __future__ import annotations
+
+from benchmarks.sweeps.conversions import SWEEP, cases
+from fragir.sweeps import Plan
+
+SAMPLE = 60
+
+
+def test_there_are_all_pairs() -> None:
+    names = [case.name for case in cases()]
+    assert len(set(names)) == len(names) > 1700
+    assert {case.bits for case in cases()} == {1, 4, 8, 16, 32, 64}
+    assert {case.warps for case in cases()} == {1, 4, 8}
+
+
+def test_pairs_arrive_as_planned() -> None:
+    """Every element; the plan's instructions in the PTX; its passes over the banks."""
+    tasks = SWEEP.all_tasks(Plan(seed=1, count=SAMPLE, parameters=dict(SWEEP.parameters)))
+    results = [SWEEP.run(task) for task in tasks]
+    assert len(results) == SAMPLE
+    assert not [finding for result in results for finding in result["findings"]]
+    assert {result["way"] for result in results} >= {"nothing", "shuffles", "shared"}
