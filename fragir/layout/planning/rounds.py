@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from fragir.layout.f2 import Span, image
 from fragir.layout.planning.access import SharedSide, common_order
-from fragir.layout.planning.sync import Exchange
+from fragir.layout.planning.sync import Crossing
 
 
-def in_rounds(moved: Exchange, wanted: int) -> Exchange:
+def in_rounds(moved: Crossing, wanted: int) -> Crossing:
     """One of 2^wanted rounds of a conversion, or of as many as there can be."""
     source, target = moved.source, moved.target
     threads = source.lane + source.warp + target.lane + target.warp

@@ -38,7 +38,7 @@ from fragir.layout.planning.gather import gathered
 from fragir.layout.planning.program import Linear, Program
 from fragir.layout.planning.registers import Registers
 from fragir.layout.planning.rounds import in_rounds
-from fragir.layout.planning.sync import Exchange, Meeting, exchange
+from fragir.layout.planning.sync import Crossing, Meeting, crossing
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class SharedPlan:
     rounds: int
     passes: tuple[int, int]
     costs: Costs
-    moved: Exchange = field(repr=False)
+    moved: Crossing = field(repr=False)
     choice: Choice = field(repr=False)
 
     @property
@@ -205,10 +205,10 @@ def shared_plan(
 
     LayoutError where the target has points that the source lacks.
     """
-    plan = _planned(source, target, bits, exchange(source, target, bits), features, costs)
+    plan = _planned(source, target, bits, crossing(source, target, bits), features, costs)
     if plan.meeting.reach == "warp" or not plan.moved.copies:
         return plan
-    joined = exchange(source, target, bits, joined=True)
+    joined = crossing(source, target, bits, joined=True)
     other = _planned(source, target, bits, joined, features, costs)
     return min(plan, other, key=lambda plan: (plan.scratch > features.scratch, plan.cost))
 
@@ -217,7 +217,7 @@ def _planned(
     source: Registers,
     target: Registers,
     bits: int,
-    moved: Exchange,
+    moved: Crossing,
     features: Features,
     costs: Costs,
 ) -> SharedPlan:
@@ -233,7 +233,7 @@ def _planned(
     )
 
 
-def _cheapest(moved: Exchange, features: Features, costs: Costs) -> Choice:
+def _cheapest(moved: Crossing, features: Features, costs: Costs) -> Choice:
     """The cheapest two ways; those that cannot be cheaper than what is found are not tried."""
     source, target = moved.source, moved.target
     orders = common_order(source, target)
@@ -262,7 +262,7 @@ def _cheapest(moved: Exchange, features: Features, costs: Costs) -> Choice:
     return best if address is None else replace(best, address=tuple(address))
 
 
-def _mapped(moved: Exchange, store: Way, load: Way, hoped: float, costs: Costs) -> Choice | None:
+def _mapped(moved: Crossing, store: Way, load: Way, hoped: float, costs: Costs) -> Choice | None:
     """Two ways with their addresses; None where they hold other points together."""
     unit = moved.source.unit
     wide, narrow = _by_width(store, load)

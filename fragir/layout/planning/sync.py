@@ -44,7 +44,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Crossing:
     """Two layouts in coordinates of what one group of warps holds (`dims` bits)."""
 
     source: SharedSide
@@ -59,7 +59,7 @@ class Exchange:
     """For joined groups the columns of a number that is zero in the warps that store."""
 
 
-def exchange(source: Registers, target: Registers, bits: int, joined: bool = False) -> Exchange:
+def crossing(source: Registers, target: Registers, bits: int, joined: bool = False) -> Crossing:
     """What moves between which warps; groups with the same points `joined` or each for itself.
 
     LayoutError where the target has points that the source lacks.
@@ -96,7 +96,7 @@ def exchange(source: Registers, target: Registers, bits: int, joined: bool = Fal
 
     span = Span()
     kept = [(c, 1 << i) for i, c in enumerate(target.element) if span.add(c)]
-    return Exchange(
+    return Crossing(
         SharedSide(
             placed(element),
             slots,
