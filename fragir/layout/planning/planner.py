@@ -137,6 +137,10 @@ class Plan:
         return self.moves.shuffles * (1 if pair is None else pair.times)
 
 
+_HOPEFUL = 1.5
+"""Shuffles that are reckoned dearer by this factor than shared memory are not planned out."""
+
+
 @lru_cache(maxsize=512)
 def plan_conversion(
     source: Layout,
@@ -155,8 +159,8 @@ def plan_conversion(
     if pair is None:
         return _by_elements(source, target, bits, costs)
     moves, least = moves_of(pair), least_price(pair, costs)
-    warp = warp_plan(pair.source, pair.target, pair.bits, costs)
-    if warp is not None and warp.kind != "lanes":
+    warp = warp_plan(pair.source, pair.target, pair.bits, costs, features)
+    if warp is not None and not warp.crosses:
         program = assembled(warp.program, pair)
         same = program.outputs == tuple(range(program.inputs))
         way: Way = "bytes" if program.steps else "nothing" if same else "registers"
@@ -169,7 +173,7 @@ def plan_conversion(
     through = _through(shared, pair, features)
     waits = through.barriers * costs.barrier(through.meeting.reach)
     cost = shared.work * pair.times + shared.formulas + waits
-    if warp is not None:
+    if warp is not None and warp.reckoned * pair.times <= _HOPEFUL * cost:
         program = assembled(warp.program, pair)
         shuffled = price(program, costs)
         if shuffled <= cost:

@@ -15,6 +15,7 @@ from fragir.layout.planning.bounds import moves_of
 from fragir.layout.planning.building import lanewise
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.hops import Route, direct, several
+from fragir.layout.planning.local import LocalMap
 from fragir.layout.planning.movmatrix import transposed
 from fragir.layout.planning.program import Program, Table
 from fragir.layout.planning.registers import Pair, Registers, words_of
@@ -47,6 +48,11 @@ class WarpPlan:
     def counts(self) -> dict[str, int]:
         """Instructions of one thread by name."""
         return self.program.counts
+
+    @property
+    def crosses(self) -> bool:
+        """Whether data leave their lanes; known without the program."""
+        return any(not isinstance(move, LocalMap) for move in self.route.moves)
 
     @property
     def reckoned(self) -> float:
