@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from fragir.dialects.ptx.exchange import MovmatrixOp, ShuffleOp, ShuffleXorOp
 from fragir.dialects.ptx.memory import (
-    BarrierOp,
     CpAsyncOp,
     LdmatrixOp,
     LoadOp,
+    NamedBarrierOp,
     OffsetOp,
     SharedOp,
     StmatrixOp,
@@ -27,12 +28,9 @@ from fragir.dialects.ptx.registers import (
     ConcatOp,
     CopyOp,
     CvtOp,
-    MovmatrixOp,
     PackOp,
     PermuteOp,
     SelectOp,
-    ShuffleOp,
-    ShuffleXorOp,
     SliceOp,
     SpecialOp,
     SplatOp,
@@ -58,7 +56,6 @@ from fragir.dialects.ptx.types import (
 Ptx = Dialect(
     "ptx",
     [
-        BarrierOp,
         BitcastOp,
         CompareOp,
         ConcatOp,
@@ -71,6 +68,7 @@ Ptx = Dialect(
         MmaOp,
         MmaSparseOp,
         MovmatrixOp,
+        NamedBarrierOp,
         OffsetOp,
         PackOp,
         PermuteOp,
@@ -95,7 +93,6 @@ Ptx = Dialect(
 __all__ = [
     "GLOBAL",
     "SHARED",
-    "BarrierOp",
     "BitcastOp",
     "CompareOp",
     "ConcatOp",
@@ -108,6 +105,7 @@ __all__ = [
     "MmaOp",
     "MmaSparseOp",
     "MovmatrixOp",
+    "NamedBarrierOp",
     "OffsetOp",
     "PackOp",
     "PermuteOp",

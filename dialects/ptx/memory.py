@@ -313,7 +313,7 @@ class SyncOp(IRDLOperation):
 
 
 @op_definition
-class BarrierOp(IRDLOperation):
+class NamedBarrierOp(IRDLOperation):
     """`bar.sync`: waits at barrier `number` (0 to 15) until `threads` threads of the block do.
 
     Whole warps take part; their threads all give the same number. PTX ISA 9.2, section 9.7.13.1.

@@ -56,7 +56,7 @@ def _sharers(state: LoweringState, plan: Through) -> Sharers:
     value = state.ar.value(
         state.ar.add(lanewise.number(state.ar, state.hardware, meeting.number), 1)
     )
-    return Sharers("group", key, lambda: ptx.BarrierOp(value, 32 * meeting.warps))
+    return Sharers("group", key, lambda: ptx.NamedBarrierOp(value, 32 * meeting.warps))
 
 
 def _place(state: LoweringState, address: Linear) -> tuple[SSAValue, int]:

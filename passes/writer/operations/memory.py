@@ -91,6 +91,6 @@ def cp_async(w: KernelText, op: ptx.CpAsyncOp) -> None:
     w.emit(f"cp.async.{kind}.shared.global", *operands)
 
 
-@WRITERS.attach(ptx.BarrierOp)
-def barrier(w: KernelText, op: ptx.BarrierOp) -> None:
+@WRITERS.attach(ptx.NamedBarrierOp)
+def barrier(w: KernelText, op: ptx.NamedBarrierOp) -> None:
     w.emit("bar.sync", w.one(op.number), str(op.threads.value.data))
