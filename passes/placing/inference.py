@@ -25,7 +25,7 @@ from fragir.passes.placing.pbqp import Problem, Solution
 from fragir.passes.placing.prices import Prices, features_of
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
 from fragir.passes.placing.sites import Edge, Site, SiteGraph
-from fragir.passes.placing.tables import Move, Tables
+from fragir.passes.placing.tables import Move, Tables, Work
 from fragir.passes.placing.trips import Trips
 
 TURNS = 100
@@ -67,11 +67,11 @@ def infer(
     sites = SiteGraph(function, values, threads)
     for site in sites.all:
         _check(site)
-    prices, trips = Prices(features_of(threads.target)), Trips()
+    prices, work, trips = Prices(features_of(threads.target)), Work(threads), Trips()
     chosen: list[Chosen] = []
     for component in components(sites):
         _fill(component, threads, count)
-        chosen.append(settled(Tables(component, sites, prices, threads, trips)))
+        chosen.append(settled(Tables(component, sites, prices, work, trips)))
     return Inference(sites, chosen)
 
 

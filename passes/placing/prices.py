@@ -7,7 +7,7 @@ microseconds; `settle` plans one that is to be made and has its exact price from
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Attribute
 
@@ -35,21 +35,38 @@ FREE = Price(0.0, True, "nothing")
 IMPOSSIBLE = Price(inf, True, "impossible")
 
 
+_Key: TypeAlias = "tuple[Layout, Layout, int, bool]"
+_PLANNED: dict[tuple[Features, Costs], dict[_Key, Price]] = {}
+"""Exact prices of earlier functions, for the machines they were for."""
+MOST_PLANNED = 4096
+
+
 class Prices:
     """Prices of the conversions of one function."""
 
     def __init__(self, features: Features, costs: Costs = COSTS):
         self._features, self._costs = features, costs
-        self._known: dict[tuple[Layout, Layout, int, bool], Price] = {}
+        planned = _PLANNED.setdefault((features, costs), {})
+        if len(planned) > MOST_PLANNED:
+            planned.clear()
+        self._exact = planned
+        self._least_known: dict[_Key, Price] = {}
+        self._kinds: dict[Attribute, tuple[int, bool]] = {}
+
+    def _key(self, source: Layout, target: Layout, element: Attribute) -> _Key:
+        kind = self._kinds.get(element)
+        if kind is None:
+            kind = self._kinds[element] = _moved(element)
+        return source, target, *kind
 
     def price(self, source: Layout, target: Layout, element: Attribute) -> Price:
         """What is known of the price of converting a tile with these elements."""
         if source == target:
             return FREE
-        key = source, target, *_moved(element)
-        known = self._known.get(key)
+        key = self._key(source, target, element)
+        known = self._exact.get(key) or self._least_known.get(key)
         if known is None:
-            known = self._known[key] = self._least(source, target, key[2])
+            known = self._least_known[key] = self._least(source, target, key[2])
         return known
 
     def settle(self, source: Layout, target: Layout, element: Attribute) -> bool:
@@ -57,9 +74,9 @@ class Prices:
         before = self.price(source, target, element)
         if before.exact:
             return False
-        key = source, target, *_moved(element)
-        self._known[key] = self._planned(*key)
-        return self._known[key].cost != before.cost
+        key = self._key(source, target, element)
+        planned = self._exact[key] = self._planned(*key)
+        return planned.cost != before.cost
 
     def why_not(self, source: Layout, target: Layout, element: Attribute) -> str:
         """Why there is no conversion."""

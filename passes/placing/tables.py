@@ -54,6 +54,54 @@ def half_cycles(total: int) -> float:
     return (total >> TIES) / UNIT
 
 
+class Work:
+    """What operations of a function cost in which layouts, each asked once."""
+
+    def __init__(self, threads: Threads):
+        self._threads = threads
+        self._costs: dict[tuple[Operation, tuple[frag.LayoutAttr, ...]], float] = {}
+        self._again: dict[tuple[SSAValue, frag.LayoutAttr], float | None] = {}
+
+    def cost(self, asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> float:
+        """What an operation costs in its tiles' layouts."""
+        key = asked.op, tuple(layouts.values())
+        known = self._costs.get(key)
+        if known is None:
+            with asking(asked.op):
+                known = self._costs[key] = asked.model.cost(layouts, self._threads)
+        return known
+
+    def again(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
+        """What it costs to make a value again in a layout, with all that it is made of.
+
+        None where an operation on the way may not be repeated or does not have its tiles alike.
+        """
+        key = value, layout
+        if key not in self._again:
+            self._again[key] = self._made(value, layout)
+        return self._again[key]
+
+    def _made(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
+        if not isinstance(value, OpResult) or len(value.owner.results) != 1:
+            return None
+        op: Operation = value.owner
+        make = LAYOUTS.of(type(op))
+        if make is None:
+            return None
+        model = make(op)
+        if not model.repeats() or list(model.demands(self._threads)):
+            return None
+        tiles = [v for v in op.operands if isinstance(v.type, frag.TileType)]
+        total = model.cost({v: layout for v in (*tiles, value)}, self._threads)
+        alike = {value_of(tile) for group in model.same_layout() for tile in group}
+        for tile in dict.fromkeys(tiles):
+            below = self.again(tile, layout) if tile in alike else None
+            if below is None:
+                return None
+            total += below
+        return total
+
+
 class Move(NamedTuple):
     """A value that is had in another layout than it is made in."""
 
@@ -73,7 +121,7 @@ class Tables:
     component: SiteComponent
     sites: SiteGraph
     prices: Prices
-    threads: Threads
+    work: Work
     trips: Trips
     forbidden: frozenset[tuple[OperandAt, frag.LayoutAttr]] = frozenset()
     """Operands whose values must not be converted, for explanations."""
@@ -114,7 +162,7 @@ class Tables:
                 continue
             entry = 0
             if priced:
-                entry = weighted(asked.model.cost(layouts, self.threads), trips)
+                entry = weighted(self.work.cost(asked, layouts), trips)
             if isinstance(asked.op, frag.ConvertOp):
                 entry += self._written(asked.op, asked.tiles, of, trips)
             entries.append(entry)
@@ -237,7 +285,7 @@ class Tables:
 
     def again(self, value: SSAValue, want: Candidate) -> float | None:
         """What it costs to make a value again in a layout; None where that is not to be had."""
-        return again(value, want.layout, self.threads)
+        return self.work.again(value, want.layout)
 
     def made_again(self, move: Move) -> bool:
         """Whether a value is made again instead of being converted."""
@@ -311,31 +359,6 @@ class Tables:
             for op, _, tiles in self.component.asked
             if isinstance(op, frag.ConvertOp)
         ]
-
-
-def again(value: SSAValue, layout: frag.LayoutAttr, threads: Threads) -> float | None:
-    """What it costs to make a value again in a layout, with all that it is made of.
-
-    None where an operation on the way may not be repeated or does not have its tiles alike.
-    """
-    if not isinstance(value, OpResult) or len(value.owner.results) != 1:
-        return None
-    op: Operation = value.owner
-    make = LAYOUTS.of(type(op))
-    if make is None:
-        return None
-    model = make(op)
-    if not model.repeats() or list(model.demands(threads)):
-        return None
-    tiles = [v for v in op.operands if isinstance(v.type, frag.TileType)]
-    total = model.cost({v: layout for v in (*tiles, value)}, threads)
-    alike = {value_of(tile) for group in model.same_layout() for tile in group}
-    for tile in dict.fromkeys(tiles):
-        below = again(tile, layout, threads) if tile in alike else None
-        if below is None:
-            return None
-        total += below
-    return total
 
 
 def _consistent(asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> bool:
