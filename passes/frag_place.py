@@ -20,7 +20,7 @@ from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
 
 if TYPE_CHECKING:
-    from fragir.passes.placing.inference import Inference
+    from fragir.passes.placing.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -48,22 +48,27 @@ class FragPlacePass(ModulePass):
                     fail(function, str(error))
 
 
-def place(function: func.FuncOp, target: str) -> Inference | None:
-    """Places every tile of one function; what was inferred where that was not plain."""
+def place(function: func.FuncOp, target: str, told: list[Explanation] | None = None) -> None:
+    """Places every tile of one function; why they are placed so is added to `told`."""
     if not tiles_of(function):
-        return None
+        return
     warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
     threads = Threads(target, warps, groups)
     count = threads_of(function)
     plain = Relations(function, threads, count).solve()
+    inference = None
+    if plain.open:
+        from fragir.passes.placing.inference import infer
+
+        inference = infer(function, plain.open, threads, count)
+    if told is not None:
+        from fragir.passes.placing.explanation import explained
+
+        told.append(explained(function.sym_name.data, target, plain, inference))
     for demand, values in plain.placed:
         for value in values:
             set_layout(value, demand.layout)
-    if not plain.open:
-        return None
-    from fragir.passes.placing.inference import infer
-    from fragir.passes.placing.rewriting import write
+    if inference is not None:
+        from fragir.passes.placing.rewriting import write
 
-    inference = infer(function, plain.open, threads, count)
-    write(inference)
-    return inference
+        write(inference)

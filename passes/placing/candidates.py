@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, Threads, value_of
-from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
 from fragir.passes.placing.sites import Asked, Site, SiteGraph
@@ -95,8 +94,8 @@ class Candidates:
 
     def __init__(self, component: SiteComponent, threads: Threads):
         self._component, self._threads = component, threads
-        self._shapes: dict[Shape, dict[Layout, Candidate]] = {}
-        self._own: dict[Site, dict[Layout, Candidate]] = {}
+        self._shapes: dict[Shape, dict[frag.LayoutAttr, Candidate]] = {}
+        self._own: dict[Site, dict[frag.LayoutAttr, Candidate]] = {}
 
     def choose(self) -> None:
         """Gives every site of the component its domain."""
@@ -135,16 +134,20 @@ class Candidates:
 
     def _add(
         self,
-        known: dict[Layout, Candidate],
+        known: dict[frag.LayoutAttr, Candidate],
         site: Site,
         layout: frag.LayoutAttr,
         rank: Rank,
         demand: Demand | None,
     ) -> bool:
         places = _places(layout, site.shape)
-        old = known.get(places)
+        old = known.get(layout)
+        if old is None and rank > Rank.INSTRUCTION:
+            # another name for a layout that is there already is of no use
+            if any(candidate.places == places for candidate in known.values()):
+                return False
         if old is None or rank < old.rank:
-            known[places] = Candidate(layout, places, rank, demand)
+            known[layout] = Candidate(layout, places, rank, demand)
         return old is None
 
     def _propose(self, asked: Asked) -> None:
@@ -178,12 +181,3 @@ class Candidates:
 
 def _places(layout: frag.LayoutAttr, shape: Sequence[int]) -> Layout:
     return layout.layout(*shape).simplified()
-
-
-def fits(layout: frag.LayoutAttr, shape: Sequence[int]) -> bool:
-    """Whether a tile of this shape may have a layout."""
-    try:
-        layout.layout(*shape)
-    except FragirError:
-        return False
-    return True

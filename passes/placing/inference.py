@@ -28,7 +28,7 @@ from fragir.passes.placing.sites import Edge, Site, SiteGraph
 from fragir.passes.placing.tables import Move, Tables, Work
 from fragir.passes.placing.trips import Trips
 
-TURNS = 100
+TURNS = 1000
 """How often a choice is made again with better known prices; there are never so many prices."""
 
 
@@ -77,16 +77,21 @@ def infer(
 
 def settled(tables: Tables) -> Chosen:
     """The least choice, by exact prices of all that it converts. Fails where there is none."""
+    return solved(tables) or _refuse(tables)
+
+
+def solved(tables: Tables) -> Chosen | None:
+    """The least choice; None where there is none."""
     for _ in range(TURNS):
         solution = tables.problem.solve()
         if not solution.possible:
-            _refuse(tables)
+            return None
         layouts = tables.chosen(solution)
         moves = tables.moves(layouts)
         if not tables.settle(layouts, moves):
-            break
+            return Chosen(tables, solution, layouts, moves)
         tables = replace(tables, problem=Problem(), variables={})
-    return Chosen(tables, solution, layouts, moves)
+    raise AssertionError("every turn plans a conversion that had not been planned")
 
 
 def _fill(component: SiteComponent, threads: Threads, count: int) -> None:

@@ -123,7 +123,7 @@ class Tables:
     prices: Prices
     work: Work
     trips: Trips
-    forbidden: frozenset[tuple[OperandAt, frag.LayoutAttr]] = frozenset()
+    forbidden: frozenset[OperandAt] = frozenset()
     """Operands whose values must not be converted, for explanations."""
     problem: Problem = field(default_factory=Problem)
     variables: dict[Site, int] = field(default_factory=dict[Site, int])
@@ -234,7 +234,7 @@ class Tables:
             for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
                 if have.layout == want.layout:
                     entries.append(0)
-                elif (edge.operand, want.layout) in self.forbidden:
+                elif edge.operand in self.forbidden and have.places != want.places:
                     entries.append(FORBIDDEN)
                 elif shared:
                     entries.append(0)
