@@ -29,3 +29,5 @@ from .compiler import emit as emit
 from .compiler import lower as lower
 from .compiler import parse as parse
 from .errors import FragirError as FragirError
+from .layout_choices import Explanation as Explanation
+from .layout_choices import explain_layouts as explain_layouts

@@ -43,9 +43,13 @@ class FragPlacePass(ModulePass):
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 try:
-                    place(function, self.target)
+                    self.place(function)
                 except FragirError as error:
                     fail(function, str(error))
+
+    def place(self, function: func.FuncOp) -> None:
+        """Places every tile of one function."""
+        place(function, self.target)
 
 
 def place(function: func.FuncOp, target: str, told: list[Explanation] | None = None) -> None:

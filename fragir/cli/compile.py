@@ -13,6 +13,8 @@ from fragir.cli.files import read_text, refuse_to_replace, write_output
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
@@ -38,6 +40,11 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
 @click.option(
     "--print-pipeline", is_flag=True, help="Print the passes that are applied, as for -p."
 )
+@click.option(
+    "--explain-layouts",
+    is_flag=True,
+    help="Say on stderr who asked for each layout, and what each conversion costs and is for.",
+)
 @click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
 def main(
     program: str,
@@ -48,6 +55,7 @@ def main(
     print_ir_after_all: bool,
     passes: str | None,
     print_pipeline: bool,
+    explain_layouts: bool,
     comments: bool,
 ) -> None:
     """Compile matrix IR to placed tiles, lane code, PTX or a cubin."""
@@ -60,6 +68,7 @@ def main(
     listed = None if passes is None else _passes(passes, target)
     work = Compilation(read_text(program, "MLIR"), name, level, target, entry, listed, comments)
     work.observe = _print_ir if print_ir_after_all else None
+    work.explain = explain_layouts
     try:
         result: str | bytes = f"{work.pipeline()}\n" if print_pipeline else work.result()
     except FragirError as error:
@@ -88,6 +97,7 @@ class Compilation:
     passes: list[ModulePass] | None
     comments: bool
     observe: Observer | None = None
+    explain: bool = False
     warnings: list[str] = field(default_factory=list[str])
     """What ptxas warns of, spills too."""
 
@@ -118,6 +128,8 @@ class Compilation:
         steps = program.steps(
             module, "placed" if self.level == "placed" else "lane", self.target, self.passes
         )
+        if self.explain:
+            steps = _explaining(steps)
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)
         return module, pipeline.text_of(done)
 
@@ -131,6 +143,18 @@ class Compilation:
         ]
         self.warnings += spill_notes(assembled.entries)
         return assembled.cubin
+
+
+def _explaining(steps: Iterable[ModulePass]) -> Iterator[ModulePass]:
+    """The same passes; why tiles are placed as they are is printed when they have been."""
+    from fragir.layout_choices import Explanation, explaining
+
+    told: list[Explanation] = []
+    for one in explaining(steps, told):
+        yield one
+        for explanation in told:
+            note(str(explanation))
+        told.clear()
 
 
 def _note_instructions(module: ModuleOp, target: str) -> None:
