@@ -50,7 +50,8 @@ def convert(
         return _by_bytes(state, source, target, fragments)
     words = _moved(state, plan, words_of(ar, fragments))
     if words is None:
-        return by_elements(state, source, target, fragments)
+        assert plan.rows is not None
+        return by_elements(state, source, target, plan.rows, fragments)
     return fragments_from(ar, words, target.element_type, _chunk(target), fragments_of(target))
 
 

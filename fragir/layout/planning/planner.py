@@ -204,29 +204,25 @@ def assembled(program: Program, pair: Pair) -> Program:
 
 
 def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
-    """A shared plan for each of the pair's times: side by side in memory, or in turns."""
+    """A shared plan for each of the pair's times: as many side by side as fit, then in turns."""
     before, after = shared.before, shared.after
     unnamed = [()] * pair.times  # accesses name the words that are made
     whole = repeated(replace(before, outputs=()), pair.source_words, unnamed)
     numbers = _numbers(before, pair)
     loaded = after.inputs
     turns: list[Turn] = []
-    beside = shared.scratch * pair.times <= features.scratch
-    for stores, loads in shared.turns:
-        groups: list[Turn] = []
-        for time in range(pair.times):
-            offset = time * shared.scratch if beside else 0
-            known = numbers[time]
-            groups.append(
+    beside = min(pair.times, max(1, features.scratch // shared.scratch))
+    for first in range(0, pair.times, beside):
+        together = range(first, min(first + beside, pair.times))
+        for stores, loads in shared.turns:
+            moved = [
                 (
-                    _moved(stores, offset, lambda word, known=known: known[word]),
-                    _moved(loads, offset, lambda word, time=time: time * loaded + word),
+                    _moved(stores, place * shared.scratch, numbers[time].__getitem__),
+                    _moved(loads, place * shared.scratch, (time * loaded).__add__),
                 )
-            )
-        if beside:
-            turns.append((_joined(g[0] for g in groups), _joined(g[1] for g in groups)))
-        else:
-            turns += groups
+                for place, time in enumerate(together)
+            ]
+            turns.append((_joined(m[0] for m in moved), _joined(m[1] for m in moved)))
     loads_pair = replace(
         pair,
         source_words=tuple(
@@ -238,7 +234,7 @@ def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
         tuple(turns),
         assembled(after, loads_pair),
         shared.meeting,
-        shared.scratch * (pair.times if beside else 1),
+        shared.scratch * beside,
         (shared.passes[0] * pair.times, shared.passes[1] * pair.times),
     )
 
