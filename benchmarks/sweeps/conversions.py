@@ -25,8 +25,9 @@ from fragir.emulator import run as emulate
 from fragir.errors import FragirError
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout
+from fragir.layout.f2 import rank
 from fragir.layout.planning.costs import Features
-from fragir.layout.planning.planner import Plan, plan_conversion
+from fragir.layout.planning.planner import Plan, Through, plan_conversion
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
 
@@ -255,12 +256,20 @@ def findings(case: Case, seed: int, target: str = "sm_90a") -> tuple[list[str], 
         found.append(f"{np.count_nonzero(result != wanted)} of {wanted.size} did not arrive")
     found += [str(finding) for finding in report.findings]
     passes = report.statistics.conflicts["passes"]
-    if plan.through is not None and passes != sum(plan.through.passes) * case.warps:
+    if plan.through is not None and passes != _passes(plan.through, case.warps):
         found.append(
             f"{passes} passes of shared memory, planned {plan.through.passes} "
             f"by each of {case.warps} warps"
         )
     return found, plan
+
+
+def _passes(through: Through, warps: int) -> int:
+    """The passes of all warps; those with copies of what others store may store nothing."""
+    stored, loaded = through.passes
+    unless = through.turns[0][0][0].unless
+    storing = warps if unless is None else warps >> rank(unless.warp)
+    return stored * storing + loaded * warps
 
 
 def tasks(wanted: Wanted) -> Sequence[Any]:

@@ -23,11 +23,11 @@ from typing import TypeAlias
 
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP
+from fragir.layout.planning.banks import LINE_BYTES
 from fragir.layout.shared import wavefronts
 
 WORD = 4  # bytes
-CHUNK = 16  # bytes: the widest access, which padding keeps aligned
-PADS = 8  # chunks in a line of all banks
+CHUNK = 16  # bytes of the widest access
 SAMPLES = 8  # accesses that are looked at where no two are known to be alike
 
 
@@ -52,15 +52,18 @@ def padded_rows(source: Layout, target: Layout, bits: int) -> PaddedRows:
     """The pitch with the fewest passes for elements of `bits`, a multiple of 8."""
     unit = bits // 8
     shape = [max(sizes) for sizes in zip(source.shape, target.shape, strict=True)]
-    per = max(1, CHUNK // unit)
-    whole = -(-shape[-1] // per) * per
     sides = [_side(layout, shape, unit) for layout in (source, target)]
+    # every pitch, up to a line of all banks more, that keeps the widest access aligned
+    size = max(WORD, *(side.width * unit for side in sides))
+    step = max(1, size // unit)
+    whole = -(-shape[-1] // step) * step
+    pitches = [whole + pad * step for pad in range(LINE_BYTES // size)]
 
     def paid(pitch: int) -> tuple[int, int]:
         first, second = (side.passes(pitch) for side in sides)
         return first, second
 
-    pitch = min((whole + pad * per for pad in range(PADS)), key=lambda pitch: sum(paid(pitch)))
+    pitch = min(pitches, key=lambda pitch: (sum(paid(pitch)), pitch))
     first, second = sides
     return PaddedRows(
         pitch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fragir.layout import Layout, wavefronts
-from fragir.layout.planning.padding import PADS, padded_rows
+from fragir.layout.planning.padding import padded_rows
 
 PAIRS = {
     "rows to columns": (
@@ -55,11 +55,13 @@ def test_the_fewest_passes_of_all_pads(name: str) -> None:
     found = padded_rows(source, target, int(bits))
     sides = list(zip((source, target), found.sizes, strict=True))
     assert found.passes == tuple(counted(s, found.pitch, unit, size) for s, size in sides)
-    plain = -(-source.shape[1] * unit // 16) * 16 // unit
+    wide = max(4, *found.sizes)
+    plain = -(-source.shape[1] * unit // wide) * wide // unit
     tried = [
-        sum(counted(side, plain + pad * 16 // unit, unit, size) for side, size in sides)
-        for pad in range(PADS)
+        sum(counted(side, plain + pad // unit, unit, size) for side, size in sides)
+        for pad in range(0, 128, wide)
     ]
+    assert found.pitch * unit % wide == 0
     assert sum(found.passes) == min(tried)
     assert found.scratch == source.shape[0] * found.pitch * unit
 
