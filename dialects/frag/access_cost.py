@@ -66,6 +66,8 @@ def rows_beside(layout: Layout, memory: TileMemory) -> Layout | None:
     Lanes lie side by side along memory as far as a warp's part goes, then along the others. None
     where a warp's part is no box of bits, or several lanes have the same elements.
     """
+    if layout.exclusive:
+        return None
     threads = list(_digits(layout, "lane"))
     digits = [*_digits(layout, "element"), *threads[:LANE_BITS]]
     if memory.swizzle is not None or any(sum(map(bool, step)) != 1 for _, step in digits):

@@ -21,14 +21,21 @@ from dataclasses import replace
 from math import prod
 
 from fragir.layout.arguments import takes
+from fragir.layout.exclusive import pack, unpack
+from fragir.layout.fitting import fitted
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, Condition, LayoutError, Mode, Point
 
 
 @takes(Layout)
 def appended(layout: Layout, name: str, *modes: tuple[int, Point]) -> Layout:
-    """The layout with slower modes added to an axis; the axis is created (last) if it is new."""
+    """The layout with slower modes added to an axis; the axis is created (last) if it is new.
+
+    Raises LayoutError where they would be added to bits that the layout flips.
+    """
     added = tuple(Mode(size, stride) for size, stride in modes)
+    if layout.exclusive:
+        check_sum(layout, Layout((Axis(name, added),), layout.dims))
     if name not in layout.names:
         return replace(layout, axes=(*layout.axes, Axis(name, added)))
     axes = (Axis(a.name, a.modes + added) if a.name == name else a for a in layout.axes)
@@ -46,12 +53,14 @@ def concatenated(fast: Layout, slow: Layout) -> Layout:
     """The sum of two layouts: axes that share a name get the modes of `fast`, then of `slow`.
 
     Offsets add; conditions of `slow` move up by the size of the axis in `fast`. Raises LayoutError
-    if the dimensions differ.
+    if the dimensions differ, and where one flips bits that the other moves too.
     """
     if fast.dims != slow.dims:
         raise LayoutError(
             f"The dimensions ({', '.join(fast.dims)}) and ({', '.join(slow.dims)}) differ."
         )
+    if fast.exclusive or slow.exclusive:
+        check_sum(fast, slow)
     axes = {axis.name: axis.modes for axis in fast.axes}
     for axis in slow.axes:
         axes[axis.name] = axes.get(axis.name, ()) + axis.modes
@@ -159,12 +168,40 @@ def cut(modes: Iterable[Mode], size: int, name: str) -> tuple[list[Mode], list[M
             below.append(mode)
             size //= mode.size
         elif mode.size % size == 0:
-            below.append(Mode(size, mode.stride))
-            above.append(Mode(mode.size // size, tuple(size * s for s in mode.stride)))
+            below.append(mode.moving(size, mode.step))
+            above.append(mode.moving(mode.size // size, tuple(size * s for s in mode.step)))
             size = 1
         else:
             raise LayoutError(f"Mode {mode} of axis {name} cannot be cut at {size}.")
     return below, above
+
+
+def check_sum(first: Layout, second: Layout) -> None:
+    """LayoutError where the digits of both in one layout would not be the sum of their points.
+
+    Digits that are added stay a sum with others; where some are exclusive-ored, the bits that one
+    layout reaches must be none of the other's.
+    """
+    width = max(first.kernel.width, second.kernel.width)
+    reached = (_reached(layout, width) for layout in (first, second))
+    met = next(reached) & next(reached)
+    if met:
+        place = (met & -met).bit_length() - 1
+        dim = first.dims[first.rank - 1 - place // width]
+        raise LayoutError(
+            f"Exclusive or and sum meet in {dim} {1 << place % width}: {first} and {second} do "
+            "not add up to a layout."
+        )
+
+
+def _reached(layout: Layout, width: int) -> int:
+    """The bits that are set in any point, packed."""
+    kernel = layout.kernel
+    masks = [bit.column for bit in kernel.bits] + [cluster.mask for cluster in kernel.clusters]
+    reached = 0
+    for mask in masks:
+        reached |= pack(kernel.point(mask), width)
+    return reached
 
 
 def _within(condition: Condition, size: int) -> Condition:
@@ -214,7 +251,7 @@ def _with_order(layout: Layout, order: list[int]) -> Layout:
         return tuple(point[dim] for dim in order)
 
     axes = tuple(
-        Axis(a.name, tuple(Mode(m.size, pick(m.stride)) for m in a.modes)) for a in layout.axes
+        Axis(a.name, tuple(m.moving(m.size, pick(m.step)) for m in a.modes)) for a in layout.axes
     )
     return replace(layout, axes=axes, offset=pick(layout.origin))
 
@@ -223,7 +260,24 @@ def _with_order(layout: Layout, order: list[int]) -> Layout:
 def shifted(layout: Layout, by: Point) -> Layout:
     """The layout with `by` added to every point; negative steps may go back to zero, not below."""
     offset = tuple(a + b for a, b in zip(layout.origin, by, strict=True))
-    return replace(layout, offset=offset)
+    if not layout.exclusive:
+        return replace(layout, offset=offset)
+    return _shifted_bits(layout, by)
+
+
+def _shifted_bits(layout: Layout, by: Point) -> Layout:
+    """`shifted` where modes are exclusive-ored: a flip may be another one after the step."""
+    least, most = layout.kernel.bounds
+    if any(low + step < 0 for low, step in zip(least, by, strict=True)):
+        raise LayoutError(f"A step of {by} leads below zero from {least}, which {layout} holds.")
+    reach = max(high + abs(step) for high, step in zip(most, by, strict=True)).bit_length()
+
+    def moved(packed: int) -> int:
+        point = unpack(packed, layout.rank, layout.kernel.width)
+        return pack(tuple(x + step for x, step in zip(point, by, strict=True)), reach)
+
+    kernel = fitted(layout.kernel, moved, reach, layout.axes)
+    return Layout(kernel.canonical, layout.dims, kernel.point(kernel.start), layout.where)
 
 
 @takes(Layout)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from fragir.layout.arguments import point, takes
 from fragir.layout.digits import along, digits_of, unit
+from fragir.layout.f2 import Span
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 
@@ -35,7 +36,7 @@ def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate has no complement: {layout}.")
     shape = point(shape, layout.rank, "The shape", 1)
-    digits = digits_of(layout, "No complement")
+    digits = digits_of(same_points(layout, "No complement"), "No complement")
     modes: list[Mode] = []
     for dim, (name, extent) in enumerate(zip(layout.dims, shape, strict=True)):
         covered = 1
@@ -57,3 +58,29 @@ def complement(layout: Layout, shape: Point, axis: str = "rest") -> Layout:
         gaps.append(Mode(extent // covered, unit(dim, layout.rank, covered)))
         modes.extend(coalesced(gaps))
     return Layout((Axis(axis, tuple(modes)),), layout.dims)
+
+
+def same_points(layout: Layout, what: str) -> Layout:
+    """A layout of sums that holds the same points, for where only they count.
+
+    The bits that are flipped must fill a box: each of them alone must be held. Raises LayoutError,
+    beginning with `what`, naming one that is not.
+    """
+    if not layout.exclusive:
+        return layout
+    kernel = layout.kernel
+    span = Span(bit.column for bit in kernel.bits)
+    reached = 0
+    for bit in kernel.bits:
+        reached |= bit.column
+    modes = [Mode(digit.size, kernel.point(digit.stride)) for digit in kernel.forced]
+    for place in range(reached.bit_length()):
+        if reached >> place & 1:
+            if 1 << place not in span or any(c.mask >> place & 1 for c in kernel.clusters):
+                at = zip(layout.dims, kernel.point(1 << place), strict=True)
+                dim, number = next((dim, x) for dim, x in at if x)
+                raise LayoutError(
+                    f"{what}: the bits that {layout} flips fill no box: {dim} {number}."
+                )
+            modes.append(Mode(2, kernel.point(1 << place)))
+    return Layout((Axis("slot", tuple(modes)),), layout.dims, layout.offset, layout.where)

@@ -134,6 +134,8 @@ def plan(src: Layout, dst: Layout) -> Conversion:
     permutation = _renaming_by_modes(src, dst) if src.dims == dst.dims else None
     # Without a predicate one look at the modes tells; with one, those left out may not count.
     mapping = None if permutation is not None or dst.where else _mapping(src, dst)
+    if mapping is not None and mapping.exclusive:
+        mapping = None  # a flip of the own lane is not told from another lane by its digits
     if mapping is not None and not _keeps(mapping, "warp"):
         return Conversion(src, dst, "block", None)
     if mapping is not None and not _keeps(mapping, "lane"):
@@ -187,7 +189,7 @@ def _order(src: Layout, dst: Layout) -> list[int]:
 
 def _renaming_by_modes(src: Layout, dst: Layout) -> tuple[int, ...] | None:
     """The renaming where all lanes start at the same points: without looking at every slot."""
-    if src.where or dst.where or src.origin != dst.origin:
+    if src.where or dst.where or src.origin != dst.origin or src.exclusive or dst.exclusive:
         return None
     if _threads_axis(src) != _threads_axis(dst):
         return None

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fragir.layout.arguments import takes
-from fragir.layout.combine import cut
+from fragir.layout.combine import concatenated, cut
 from fragir.layout.completion import complement
 from fragir.layout.composition import compose
 from fragir.layout.digits import unit
@@ -114,6 +114,16 @@ def quotient(layout: Layout, fragment: Layout) -> Layout:
         )
     if layout.where or fragment.where:
         raise LayoutError(f"A layout with a predicate has no quotient: {layout}, {fragment}.")
+    if layout.exclusive or fragment.exclusive:
+        rest = _quotient(layout.simplified(), fragment.simplified())
+        if concatenated(fragment, rest).equivalent(layout):
+            return rest
+        raise LayoutError(f"{layout} is not made of the fragment {fragment}.")
+    return _quotient(layout, fragment)
+
+
+def _quotient(layout: Layout, fragment: Layout) -> Layout:
+    """What the digits of the layout are after those of the fragment."""
     axes: list[Axis] = []
     for axis in layout.axes:
         modes = coalesced(axis.modes)

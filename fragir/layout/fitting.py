@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fragir.layout.exclusive import Bit, Forced, LayoutKernel
+from fragir.layout.exclusive import Bit, Forced, LayoutKernel, unpack
 from fragir.layout.modes import Axis, LayoutError
 
 MOST_SHIFT = 64
@@ -42,6 +42,21 @@ def composed(
     values = list(map(coordinates.value, _points(inner.start, grid)))
     linear, forced = _fitted(values, grid, outer.point, axes)
     return LayoutKernel(inner.names, outer.rank, outer.width, values[0], bits + linear, forced)
+
+
+def fitted(
+    kernel: LayoutKernel, function: Callable[[int], int], width: int, axes: Sequence[Axis]
+) -> LayoutKernel:
+    """The kernel of x -> function(layout(x)), which is asked for every point.
+
+    Points are packed, those of the function with `width` bits a dimension. Raises LayoutError
+    naming the mode of which a digit is neither a sum nor a flip.
+    """
+    grid = [_Digit(d.axis, d.place, d.size, d.stride, 0) for d in kernel.forced]
+    grid += [_Digit(bit.axis, bit.place, 2, 0, bit.column) for bit in kernel.bits]
+    values = list(map(function, _points(kernel.start, grid)))
+    bits, forced = _fitted(values, grid, lambda packed: unpack(packed, kernel.rank, width), axes)
+    return LayoutKernel(kernel.names, kernel.rank, width, values[0], bits, forced)
 
 
 def swizzled_kernel(

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from fragir.layout.arguments import takes
 from fragir.layout.combine import concatenated
-from fragir.layout.completion import complement
+from fragir.layout.completion import complement, same_points
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError
@@ -74,6 +74,7 @@ def _spread(layout: Layout, grid: Layout) -> Layout:
             f"The dimensions ({', '.join(layout.dims)}) and ({', '.join(grid.dims)}) differ."
         )
     axes: list[Axis] = []
+    layout = same_points(layout, "No product")
     for dim, name in enumerate(layout.dims):
         shape = tuple(1 for _ in layout.dims)
         extent = _filled(layout, dim) * grid.shape[dim]

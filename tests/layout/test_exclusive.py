@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import permutations, product
 
 import numpy as np
@@ -18,18 +19,39 @@ from fragir.layout import (
     Layout,
     LayoutError,
     Mode,
+    SharedLayout,
+    Swizzle,
     XorMode,
+    appended,
+    blocked_product,
+    complement,
     compose,
+    concatenated,
     identity,
     inverse,
     layout,
     left_inverse,
+    merged,
+    permuted,
+    plan,
+    quotient,
+    reordered,
+    restrict,
     right_inverse,
+    shifted,
+    split,
+    subtile,
     swizzled,
+    to_cute,
+    to_layout,
+    to_linear,
+    transposed,
+    zipped_divide,
 )
 
 Point = tuple[int, ...]
-quick = settings(deadline=None, max_examples=60)
+Ask = Callable[[Layout], object]
+quick = settings(deadline=None, max_examples=50)
 
 
 def mode(size: int, step: Point, xor: bool) -> Mode:
@@ -245,7 +267,7 @@ def grown(one: Layout, sizes: dict[str, int]) -> Layout:
 
 
 @given(layouts(("x", "y"), ("byte",), 2), layouts(("a", "b"), ("y", "x"), 2))
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=80)
 def test_compose_is_exact_or_refuses(outer: Layout, inner: Layout) -> None:
     outer = grown(outer, dict(zip(inner.dims, inner.shape, strict=True)))
     points = inner.array()
@@ -327,7 +349,7 @@ def test_inverse(text: str, back: str) -> None:
 
 
 @given(layouts(offsets=False, most=2))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 def test_inverses_are_exact_or_refused(one: Layout) -> None:
     assume(one.exclusive)
     points = [point for _, point in one.slots() if point is not None]
@@ -349,3 +371,180 @@ def test_inverses_are_exact_or_refused(one: Layout) -> None:
             slot = back(**dict(zip(one.dims, point, strict=True)))
             assert slot is not None
             assert one(**dict(zip(one.names, slot, strict=True))) == point
+
+
+# The rest of the algebra: exact, or refused by name, never without the exclusive or
+
+
+def table(one: Layout) -> dict[tuple[int, ...], Point]:
+    """The points of a layout by its coordinates a, b."""
+    order = [one.names.index(name) for name in ("a", "b")]
+    return {
+        tuple(slot[i] for i in order): point for slot, point in one.slots() if point is not None
+    }
+
+
+@given(layouts(most=2), st.integers(-2, 3), st.integers(0, 9))
+@settings(deadline=None, max_examples=80)
+def test_a_step_moves_every_point(one: Layout, rows: int, cols: int) -> None:
+    wanted = {at: (r + rows, c + cols) for at, (r, c) in table(one).items()}
+    try:
+        got = shifted(one, (rows, cols))
+    except LayoutError:
+        assert one.exclusive or min(min(p) for p in wanted.values()) < 0
+    else:
+        assert table(got) == wanted
+
+
+@given(layouts(most=2))
+@quick
+def test_dimensions_and_axes_are_exchanged(one: Layout) -> None:
+    assert table(transposed(one)) == {at: (c, r) for at, (r, c) in table(one).items()}
+    assert permuted(one, ("col", "row")).array().tolist() == one.array()[..., ::-1].tolist()
+    assert table(reordered(one, ("b", "a"))) == table(one)
+    whole = merged(one, "all", ("b", "a"))
+    size = one.size("b")
+    assert [whole(all=x) for x in range(whole.size("all"))] == [
+        table(one)[x // size, x % size] for x in range(whole.size("all"))
+    ]
+    assert table(reordered(split(whole, "all", b=size, a=one.size("a")), ("a", "b"))) == table(one)
+
+
+@given(layouts(most=2), layouts(("b", "c"), most=1))
+@settings(deadline=None, max_examples=80)
+def test_a_sum_is_exact_or_refused(one: Layout, other: Layout) -> None:
+    far = compose(Layout.parse("row [256:(1024,0)] col [256:(0,1024)]"), other)
+    for second in (other, far):
+        try:
+            got = concatenated(one, second)
+        except LayoutError:
+            assert second is other
+            assert one.exclusive or second.exclusive
+            continue
+        size = one.size("b")
+        for slot, point in got.slots():
+            a, b, c = (slot[got.names.index(name)] for name in "abc")
+            first, add = one(a=a, b=b % size), second(b=b // size, c=c)
+            assert None not in (first, add)
+            assert point == tuple(x + y for x, y in zip(first or (), add or (), strict=True))
+        assert concatenated(one, quotient(got, one)).equivalent(got)
+
+
+@given(layouts(most=2), st.data())
+@quick
+def test_parts_are_exact_or_refused(one: Layout, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, one.size("a") - 1))
+    end = data.draw(st.integers(start + 1, one.size("a")))
+    try:
+        got = restrict(one, a=slice(start, end))
+    except LayoutError:
+        return
+    assert table(got) == {(a - start, b): p for (a, b), p in table(one).items() if start <= a < end}
+
+
+def test_a_swizzled_tile_divided_and_repeated() -> None:
+    atom = Layout.parse("row [8:^72] col [64:1]")
+    tall = Layout.parse("row [8:^72 8:512] col [64:1]")
+    assert str(quotient(tall, atom)) == "row [8:512] col []"
+    assert str(complement(atom, (2048,))) == "rest [4:512]"
+    grid = Layout.parse("row [8:1] col [2:8]")
+    tiles = Layout.parse("row [8:^72 8:512] col [64:1 2:4096]")
+    assert blocked_product(atom, grid).equivalent(tiles)
+    blocks = zipped_divide(tiles, row=8, col=64)
+    assert str(blocks) == "tile [8:^72 64:1] rest [16:512]"
+    with pytest.raises(LayoutError, match="fill no box: index 1"):
+        complement(Layout.parse("row [2:^3 2:^6]"), (8,))
+    with pytest.raises(LayoutError, match="does not begin with the fragment's"):
+        quotient(Layout.parse("row [8:^144] col [8:16]"), Layout.parse("row [8:^144]"))
+    with pytest.raises(LayoutError, match="Exclusive or and sum meet in index 16"):
+        appended(Layout.parse("row [8:^144 2:^16]"), "col", (2, (16,)))
+
+
+def points_of_axis(one: Layout) -> list[Point]:
+    return one.axis("a").points(2)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        partial(subtile, start=(0, 0), shape=(2, 2), element="a"),
+        Layout.formula,
+        partial(complement, shape=(64, 64)),
+        points_of_axis,
+        to_cute,
+    ],
+)
+def test_what_knows_only_sums_names_the_mode(ask: Ask) -> None:
+    one = Layout.parse("a [4:^(1,2) 3:(8,0)] b [2:(1,0) 2:^(0,3)]")
+    with pytest.raises(LayoutError, match=r"\^\("):
+        ask(one)
+
+
+def test_conversions_of_xored_fragments() -> None:
+    plain = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]")
+    mixed = Layout.parse("lane [4:^(1,2) 8:^(1,0)] element [2:^(8,1) 2:(8,0)]")
+    for src, dst in ((plain, mixed), (mixed, plain), (mixed, mixed)):
+        moved = plan(src, dst)
+        for warp, lanes in enumerate(moved.sources):
+            for lane, elements in enumerate(lanes):
+                for element, slot in enumerate(elements):
+                    assert slot is not None
+                    assert warp == slot.warp == 0
+                    held = src(lane=slot.lane, element=slot.element)
+                    assert held == dst(lane=lane, element=element)
+    assert plan(mixed, mixed).kind == "identity"
+    over_bits = to_linear(mixed)
+    assert plan(over_bits, mixed).kind == "identity"  # pyright: ignore[reportArgumentType]
+
+
+# Other values that are layouts
+
+
+@given(layouts(most=3, offsets=False))
+@quick
+def test_bases_and_back(one: Layout) -> None:
+    try:
+        bits = to_linear(one)
+    except LayoutError:
+        assert one.kernel.forced
+        return
+    assert to_layout(bits) == one.simplified()
+    assert Layout.parse(str(bits)) == one.simplified()
+    for slot, point in one.slots():
+        assert bits(**dict(zip(one.names, slot, strict=True))) == point
+
+
+@given(
+    layouts(("row", "col"), ("byte",), 2),
+    st.builds(Swizzle, st.integers(0, 2), st.integers(0, 3), st.sampled_from([2, 3, -2])),
+)
+@settings(deadline=None, max_examples=80)
+def test_swizzles_multiply_layouts(one: Layout, swizzle: Swizzle) -> None:
+    shared = SharedLayout(one, swizzle)
+    wanted = [swizzle(point[0]) for _, point in one.slots() if point is not None]
+    try:
+        got = swizzle * one
+    except LayoutError:
+        assert one.kernel.forced or one.offset
+        return
+    assert [point for _, point in got.slots()] == [(x,) for x in wanted]
+    assert Layout.parse(f"{one} {swizzle}") == got == shared.as_layout()
+    assert compose(swizzle.layout(one.shape[0]), one) == got
+
+
+def test_shared_layouts_are_layouts() -> None:
+    shared = SharedLayout.parse("row [64:128] col [64:2] dims (byte) swizzle (3,4,3)")
+    d = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 8:(0,8)]")
+    got = compose(shared, d)  # pyright: ignore[reportArgumentType]
+    assert str(got) == "lane [4:4 8:^144] element [2:2 8:16] dims (byte)"
+    swizzle = Swizzle(3, 4, 3)
+    both = compose(swizzle.layout(8192), swizzle.layout(8192))
+    assert str(both) == "byte [8192:1] dims (byte)"
+    with pytest.raises(LayoutError, match="followed by a Layout, not int"):
+        swizzle.__mul__(5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(LayoutError, match="has 2 dimensions"):
+        Layout.parse("row [8:(1,0)] swizzle (3,4,3)")
+    with pytest.raises(LayoutError, match="onto themselves"):
+        Layout.parse("row [8:1] swizzle (3,4,1)")
+    with pytest.raises(LayoutError, match="Mode 64:2 of axis col does not fit"):
+        Layout.parse("row [8:144] col [64:2] swizzle (3,4,3)")

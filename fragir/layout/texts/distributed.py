@@ -197,9 +197,9 @@ def _slice(encoding: Encoding, shape: Point) -> Layout:
     whole = distributed(encoding.encoding("parent"), (*shape[:dim], 1, *shape[dim:]))
     axes: list[Axis] = []
     for axis in whole.axes:
-        modes = [Mode(m.size, m.stride[:dim] + m.stride[dim + 1 :]) for m in axis.modes]
+        modes = [m.moving(m.size, m.step[:dim] + m.step[dim + 1 :]) for m in axis.modes]
         if axis.name == "element":
-            modes = [mode for mode in modes if any(mode.stride)]
+            modes = [mode for mode in modes if any(mode.step)]
         axes.append(Axis(axis.name, tuple(modes)))
     return replace(whole, axes=tuple(axes), dims=dims_of(len(shape)), offset=()).simplified()
 
