@@ -1,7 +1,8 @@
 """`fragir layout`: which lane holds which element of an operand, and where D's elements come from.
 
 A question (`--at`, `--lane`, `--output`) is answered as a table or as JSON; without one the whole
-operand is shown.
+operand is shown. With one word instead of an instruction and its operand it is about that layout
+(`fragir.cli.layout_answers`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fragir.cli.command import FINDING, command, json_option, print_json, report
+from fragir.cli.layout_answers import LayoutQuestion, answer
+from fragir.cli.layout_texts import read_any, read_tile, read_warps
 from fragir.cli.query import (
     PLACE_COLUMNS,
     TABLE_FORMATS,
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 Point = tuple[int, ...]
 FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
+NOTATIONS = ("layout", "cute", "f2", "ttg", "linear")
+"""Further formats of a layout's text."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,15 @@ class Query:
 
 
 @command()
-@click.argument("mnemonic")
-@click.argument("operand")
+@click.argument("subject", metavar="MNEMONIC|TEXT")
+@click.argument("operand", required=False)
+@click.option(
+    "--tile", callback=read_tile, metavar="MxN", help="The tile that TEXT is spread over."
+)
+@click.option(
+    "--warps", callback=read_warps, metavar="RxC", help="Warps that MNEMONIC:OPERAND has."
+)
+@click.option("--type", "element_type", metavar="T", help="The type of elements: shows registers.")
 @click.option("--at", callback=read_point, metavar="ROW,COL", help="Who holds this element.")
 @click.option("--lane", type=int, metavar="L", help="What this lane holds.")
 @click.option("--element", type=int, metavar="I", help="With --lane: this element only.")
@@ -75,11 +87,20 @@ class Query:
 @click.option("--thread", type=int, default=0, metavar="T", help="Thread selector, the same.")
 @click.option("--logical", is_flag=True, help="Sparse a: chunks along K, not packed columns.")
 @click.option("--offset", type=int, default=0, metavar="N", help="Split offset of 16x32bx2.")
-@click.option("--format", "style", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice((*FORMATS, *NOTATIONS)),
+    default="text",
+    show_default=True,
+)
 @json_option
 def main(
-    mnemonic: str,
-    operand: str,
+    subject: str,
+    operand: str | None,
+    tile: Point | None,
+    warps: tuple[int, int] | None,
+    element_type: str | None,
     at: Point | None,
     lane: int | None,
     element: int | None,
@@ -92,9 +113,11 @@ def main(
     style: str,
     as_json: bool,
 ) -> int | None:
-    """Show which lane holds which element of an instruction's operand.
+    """Show which lane holds which element of an instruction's operand, or any layout.
 
     OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
+    TEXT is a layout in any notation: fragir's own, cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES,
+    formula:..., #frag.mma<...>, MNEMONIC:OPERAND.
     """
     style = "json" if as_json else style
     asked = sum(question is not None for question in (at, lane, made))
@@ -104,9 +127,26 @@ def main(
         raise click.UsageError("--element goes with --lane")
     if asked and style not in (*TABLE_FORMATS, "json"):
         raise click.UsageError(f"--format {style} shows the whole operand; leave the question out")
+    immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
     try:
-        immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
-        query = Query(find(mnemonic), operand, immediates, logical, style)
+        if operand is None:
+            if _is_mnemonic(subject):
+                raise click.UsageError("Missing argument 'OPERAND'.")
+            if made is not None or logical or any(immediates.values()):
+                raise click.UsageError("--output, --logical and immediates are of instructions")
+            layout = read_any(subject, tile, warps)
+            return answer(LayoutQuestion(layout, element_type, at, lane, element, style))
+        if tile is not None or warps is not None or element_type is not None:
+            raise click.UsageError(
+                "--tile, --warps and --type are of a layout's text: write MNEMONIC:OPERAND"
+            )
+        for point in (at, made):
+            if point is not None and len(point) not in (2, 3):
+                text = ",".join(map(str, point))
+                raise click.UsageError(f"`{text}` is not of the form ROW,COL")
+        if style in NOTATIONS:
+            raise click.UsageError(f"--format {style} is of a layout's text: MNEMONIC:OPERAND")
+        query = Query(find(subject), operand, immediates, logical, style)
         _check_immediates(query, whole=made is not None)
         if at is not None:
             _show_at(query, at)
@@ -124,6 +164,11 @@ def main(
         report(error, as_json=True)
         return FINDING
     return None
+
+
+def _is_mnemonic(text: str) -> bool:
+    """Whether an instruction's name stands alone, without an operand."""
+    return text.replace(".", "").replace("::", "").replace("_", "").isalnum() and "." in text
 
 
 # What has the immediate that an option sets, in words.

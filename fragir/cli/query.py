@@ -22,11 +22,11 @@ def is_count(text: str) -> bool:
 def read_point(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> tuple[int, ...] | None:
-    """A callback for `ROW,COL`, or `ROW,COL,N` where an operand has a third coordinate."""
+    """A callback for `ROW,COL`, or as many coordinates as a layout has."""
     if value is None:
         return None
     parts = [part.strip() for part in value.split(",")]
-    if len(parts) not in (2, 3) or not all(map(is_count, parts)):
+    if not 1 <= len(parts) <= 4 or not all(map(is_count, parts)):
         raise click.BadParameter(f"`{value}` is not of the form ROW,COL")
     return tuple(map(int, parts))
 

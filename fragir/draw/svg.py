@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from fragir.draw.grid import Cell, Grid, grids
+from fragir.draw.grid import Cell, Drawing, Grid, drawing
 from fragir.isa.query import View
 
 _WIDTH, _HEIGHT, _MARGIN = 46, 24, 34
@@ -17,42 +17,43 @@ _STYLE = "font-family:monospace;font-size:11px;text-anchor:middle;dominant-basel
 
 def view_svg(view: View) -> str:
     """One SVG document with every matrix of the operand below each other."""
-    body: list[str] = []
-    width, y = 0, 0
-    for grid in grids(view):
-        body.extend(_grid(grid, y))
-        width = max(width, _MARGIN + _WIDTH * len(grid.rows[0]) + 1)
-        y += _MARGIN + _HEIGHT * len(grid.rows) + 6
-    title = f"{view.instruction.mnemonic}, operand {view.operand.name}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" '
-        f'height="{y}" style="{_STYLE}">\n<title>{escape(title)}</title>\n'
-        f'<rect width="{width}" height="{y}" fill="white"/>\n{"".join(body)}</svg>\n'
-    )
+    return svg(drawing(view))
 
 
 def view_html(view: View) -> str:
     """A page with the picture, the registers and the layout in words."""
-    operand = view.operand
-    registers = f"{operand.registers.count} x .{operand.registers.type}"
-    title = f"{view.instruction.mnemonic}, operand {operand.name}"
-    facts = (
-        ("type", operand.element),
-        ("shape", " x ".join(map(str, view.shape))),
-        ("registers a lane", registers),
-        ("layout", str(view.layout)),
-        ("formula", view.layout.formula()),
+    return html(drawing(view))
+
+
+def svg(drawn: Drawing) -> str:
+    """One SVG document with every grid below each other."""
+    body: list[str] = []
+    width, y = 0, 0
+    for grid in drawn.grids:
+        body.extend(_grid(grid, y))
+        width = max(width, _MARGIN + _WIDTH * len(grid.rows[0]) + 1)
+        y += _MARGIN + _HEIGHT * len(grid.rows) + 6
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" '
+        f'height="{y}" style="{_STYLE}">\n<title>{escape(drawn.title)}</title>\n'
+        f'<rect width="{width}" height="{y}" fill="white"/>\n{"".join(body)}</svg>\n'
     )
+
+
+def html(drawn: Drawing) -> str:
+    """A page with the picture and what is known in words."""
+    title = escape(drawn.title)
     rows = "".join(
-        f"<tr><th>{name}</th><td><pre>{escape(text)}</pre></td></tr>\n" for name, text in facts
+        f"<tr><th>{name}</th><td><pre>{escape(text)}</pre></td></tr>\n"
+        for name, text in drawn.facts
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n"
+        f"<title>{title}</title>\n"
         "<style>body{font-family:sans-serif;margin:2em}th{text-align:left;vertical-align:top;"
         "padding-right:1em}pre{margin:0}div{overflow-x:auto}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n<table>\n{rows}</table>\n"
-        f"<p>T5:3 is element 3 of lane 5.</p>\n<div>\n{view_svg(view)}</div>\n</body>\n</html>\n"
+        f"<h1>{title}</h1>\n<table>\n{rows}</table>\n"
+        f"<p>{escape(drawn.key)}.</p>\n<div>\n{svg(drawn)}</div>\n</body>\n</html>\n"
     )
 
 
@@ -73,14 +74,9 @@ def _text(x: int, y: int, text: str, size: int = 11) -> str:
 
 
 def _cell(cell: Cell, x: int, y: int) -> str:
-    fill = "#eeeeee" if not cell.places else colour(cell.places[0].lane)
-    held = "\n".join(
-        f"lane {p.lane}, element {p.element}: register {p.register}, bits {p.high}:{p.low}"
-        for p in cell.places
-    )
-    where = f"({cell.row}, {cell.col})\n{held}"
+    fill = "#eeeeee" if cell.shade is None else colour(cell.shade)
     return (
-        f'<g><title>{escape(where)}</title><rect x="{x}" y="{y}" width="{_WIDTH}" '
+        f'<g><title>{escape(cell.note)}</title><rect x="{x}" y="{y}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" fill="{fill}" stroke="#666"/>'
         f'<text x="{x + _WIDTH // 2}" y="{y + _HEIGHT // 2}">{escape(cell.label)}</text></g>\n'
     )

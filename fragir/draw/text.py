@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fragir.draw.grid import Grid, grids
 from fragir.isa.query import View
@@ -53,16 +53,26 @@ def _numbered(grid: Grid) -> tuple[list[str], list[list[object]]]:
 
 def view_text(view: View) -> str:
     """Every element of the matrix with its lane and element: `T5:3`."""
+    return grids_text(grids(view))
+
+
+def grids_text(drawn: Iterable[Grid]) -> str:
+    """Grids below each other."""
     parts: list[str] = []
-    for grid in grids(view):
+    for grid in drawn:
         parts.append((f"{grid.title}\n" if grid.title else "") + columns(*_numbered(grid)))
     return "\n".join(parts)
 
 
 def view_markdown(view: View) -> str:
     """The same as Markdown tables."""
+    return grids_markdown(grids(view))
+
+
+def grids_markdown(drawn: Iterable[Grid]) -> str:
+    """Grids as Markdown tables."""
     parts: list[str] = []
-    for grid in grids(view):
+    for grid in drawn:
         parts.append((f"{grid.title}\n\n" if grid.title else "") + markdown(*_numbered(grid)))
     return "\n".join(parts)
 

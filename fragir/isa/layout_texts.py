@@ -12,6 +12,7 @@ from fragir.layout.layout import Layout
 from fragir.layout.texts.read import read_layout as read_text
 
 if TYPE_CHECKING:
+    from fragir.isa.model import Instruction
     from fragir.layout.chain import LayoutChain
 
 _OPERAND = re.compile(
@@ -30,16 +31,25 @@ def read_layout(
     >>> print(read_layout("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32:b", (16, 16)))
     lane [4:(2,0) 8:(0,1)] element [2:(1,0) 2:(8,0) 2:(0,8)]
     """
-    found = _OPERAND.fullmatch(text) if isinstance(cast("object", text), str) else None
-    if found is None:
+    named = operand_of(text)
+    if named is None:
         return read_text(text, shape)
-    instruction, operand = lookup(found[1]), found[2]
+    instruction, operand = named
     layout = instruction.operand(operand).layout
     if layout is None:
         raise FragirError(
             f"operand {operand} of {instruction.mnemonic} lies in shared memory, no lane holds it"
         )
     return layout if shape is None else tile_layout(instruction, operand, shape, warps)
+
+
+def operand_of(text: str) -> tuple[Instruction, str] | None:
+    """The instruction and operand that a text names (`MNEMONIC:OPERAND`); None for another text.
+
+    Raises FragirError where there is no such instruction.
+    """
+    found = _OPERAND.fullmatch(text) if isinstance(cast("object", text), str) else None
+    return None if found is None else (lookup(found[1]), found[2])
 
 
 def digit_layout(text: str) -> Layout:

@@ -20,9 +20,10 @@ from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, OperandAt, Threads, value_of
 from fragir.errors import FragirError
+from fragir.isa.features import features_of
 from fragir.passes.placing.candidates import Candidate, Candidates, SiteComponent, components
 from fragir.passes.placing.pbqp import Problem, Solution
-from fragir.passes.placing.prices import Prices, features_of
+from fragir.passes.placing.prices import Prices
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
 from fragir.passes.placing.sites import Edge, Site, SiteGraph
 from fragir.passes.placing.tables import Move, Tables, Work

@@ -14,8 +14,6 @@ from xdsl.ir import Attribute
 from fragir.dialects import ptx
 from fragir.dialects.elements import is_predicate
 from fragir.errors import FragirError
-from fragir.isa.registry import per_table
-from fragir.isa.versions import has
 from fragir.layout import Layout
 from fragir.layout.planning.costs import COSTS, Costs, Features
 from fragir.layout.planning.planner import Plan, conversion_bound, plan_conversion
@@ -103,17 +101,6 @@ class Prices:
         each = self._costs.move + self._costs.issue
         numbers = source.size("element") + target.size("element")
         return Price(plan.cost + numbers * each, True, words_of(plan), plan.scratch)
-
-
-@per_table
-def features_of(target: str) -> Features:
-    """The instructions of conversions that a target has."""
-    matrix = "sync.aligned.m8n8.x1"
-    return Features(
-        ldmatrix=has(f"ldmatrix.{matrix}.shared.b16", target),
-        stmatrix=has(f"stmatrix.{matrix}.shared.b16", target),
-        movmatrix=has("movmatrix.sync.aligned.m8n8.trans.b16", target),
-    )
 
 
 def words_of(plan: Plan) -> str:
