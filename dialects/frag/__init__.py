@@ -34,6 +34,11 @@ from fragir.dialects.frag.memory import (
     ViewOp,
     WaitOp,
 )
+from fragir.dialects.frag.memory_layout import (
+    matrix_layout,
+    memory_layout,
+    strides_of,
+)
 from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, YieldOp
 from fragir.dialects.frag.products import MmaOp, WgmmaOp
 from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
@@ -99,9 +104,12 @@ __all__ = [
     "YieldOp",
     "fixed_extents",
     "is_shared",
+    "matrix_layout",
+    "memory_layout",
     "promises_error",
     "promises_of",
     "size_names",
     "sizes_error",
     "sizes_of",
+    "strides_of",
 ]

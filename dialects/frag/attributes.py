@@ -8,7 +8,8 @@ A tile's layout says which lane holds which element in which register. Two forms
   warps of one block row, B in the wm warps of one block column. For wgmma the unit is the
   warpgroup (4 warps, 64 rows) instead of the warp.
 * `#frag.layout<"warp [...] lane [...] element [...]">`: any layout, written out, in any notation
-  (`read_layout`; a notation that does not say the tile's shape is not enough).
+  (`read_layout`; a notation that does not say the tile's shape is not enough). As the layout of a
+  memref it maps the indices to elements, `#frag.layout<"row [...] col [...]">`.
 
 The dimensions of a product may be counted in another order, alike in the operands that share them:
 `#frag.mma<m16n8k32.e4m3, a, k = "2:1 2:8 4:2">` says which k of the tile stands where the
@@ -27,8 +28,9 @@ import abc
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefLayoutAttr, StringAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -192,10 +194,31 @@ def _modes(order: Layout) -> str:
 
 
 @irdl_attr_definition
-class ExplicitLayoutAttr(Data[Layout], LayoutAttr):
-    """Any layout, written out as in `fragir.layout`."""
+class ExplicitLayoutAttr(MemRefLayoutAttr, Data[Layout], LayoutAttr):
+    """Any layout, written out as in `fragir.layout`: of a tile, or of a memref.
+
+    A memref's has an axis for every dimension and one dimension, the number of elements:
+    `memref<64x64xf16, #frag.layout<"row [64:72] col [64:1]">, #frag.shared>`. Operations of this
+    dialect verify it (`fragir.dialects.frag.memory_layout`).
+    """
 
     name = "frag.layout"
+
+    def get_affine_map(self) -> AffineMap:
+        """From a memref's indices to the number of elements before the one there."""
+        from fragir.dialects.frag.affine_maps import affine_map  # long, and rarely asked
+
+        return affine_map(self.data)
+
+    def get_strides(self) -> Sequence[int] | None:
+        """One stride a dimension; None where a dimension has no single one."""
+        from fragir.dialects.frag.memory_layout import strides_of_layout
+
+        return strides_of_layout(self.data)
+
+    def get_offset(self) -> int | None:
+        """0 where there are strides, else None."""
+        return None if self.get_strides() is None else 0
 
     def layout(self, *shape: int) -> Layout:
         """The layout itself; FragirError where it does not have the tile's shape."""
@@ -231,10 +254,9 @@ class ExplicitLayoutAttr(Data[Layout], LayoutAttr):
 class SharedAttr(ParametrizedAttribute):
     """Shared memory, as a memref's memory space: `memref<64x64xf16, #frag.shared<swizzle = 128>>`.
 
-    The last two dimensions form a matrix. Without a swizzle it lies row after row. With a swizzle
-    of W bytes its columns are cut into panels of W bytes; a panel is rows x W bytes, and within a
-    panel bits 4.. of the address are XORed with bits 7.. (PTX ISA 9.2, section 5.5.7), which is
-    what wgmma and TMA expect and what frees ldmatrix from bank conflicts.
+    The last two dimensions form a matrix. Without a swizzle it lies row after row, or as the
+    memref's own layout says. A swizzle of W bytes is short for such a layout, the one that wgmma
+    and TMA expect and that frees ldmatrix from bank conflicts: `fragir.layout.swizzled`.
     """
 
     name = "frag.shared"

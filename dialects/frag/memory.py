@@ -31,10 +31,12 @@ from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.in_bounds import check_inside
+from fragir.dialects.frag.memory_layout import check_memory, memory_layout, one_matrix
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
 from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
 
 
 @op_definition
@@ -125,6 +127,7 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 "frag.copy: give one index for every dimension of the target but the last two, "
                 "which are filled whole"
             )
+        check_memory(self.name, target)
         stack, (rows, cols) = target.get_shape()[:-2], target.get_shape()[-2:]
         ones = [1] * len(stack)
         check_inside(self.name, stack, self.all_target_indices(), ones, maskable=False)
@@ -152,14 +155,10 @@ class ViewOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
     def __init__(self, memory: SSAValue | Operation, indices: Sequence[Index]):
         dynamic, static = split_indices(indices)
-        stack = memref_type(SSAValue.get(memory).type)
-        matrix = MemRefType(
-            stack.element_type, stack.get_shape()[-2:], stack.layout, stack.memory_space
-        )
         super().__init__(
             operands=[memory, dynamic],
             properties={"static_indices": static},
-            result_types=[matrix],
+            result_types=[one_matrix(memref_type(SSAValue.get(memory).type))],
         )
 
     def all_indices(self) -> list[int | SSAValue]:
@@ -180,8 +179,15 @@ class ViewOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         matrix = memref_type(self.matrix.type)
         if not is_shared(memory) or memory.memory_space != matrix.memory_space:
             raise VerifyException("frag.view looks at #frag.shared memory")
+        check_memory(self.name, memory)
         if matrix.get_shape() != memory.get_shape()[-2:]:
             raise VerifyException(f"frag.view: {matrix} is not the last two dimensions of {memory}")
+        try:
+            wanted = one_matrix(memory)
+        except FragirError as error:
+            raise VerifyException(f"frag.view: {error}") from error
+        if matrix != wanted and memory_layout(matrix) != memory_layout(wanted):
+            raise VerifyException(f"frag.view: one matrix of {memory} is {wanted}")
         if len(self.static_indices) != len(memory.get_shape()) - 2:
             raise VerifyException("frag.view: give one index for every dimension but the last two")
         stack = memory.get_shape()[:-2]

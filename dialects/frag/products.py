@@ -29,6 +29,7 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag import demands
 from fragir.dialects.frag.choice import check_wgmma, choose, wgmma_n
 from fragir.dialects.frag.instructions import instruction_of, operand_name, wgmma
+from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.qualifiers import How
 from fragir.dialects.frag.scales import check_metadata, of_scales, read_scales
 from fragir.dialects.frag.types import TileType, is_shared
@@ -344,6 +345,8 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         a, b, c = self.a.type, memref_type(self.b.type), self.d.type
         assert isinstance(c, TileType)
         for name, operand in (("a", a), ("b", b)):
+            if is_memref(operand):
+                check_memory(self.name, operand)
             if is_memref(operand) and not is_shared(operand):
                 raise VerifyException(
                     f"frag.wgmma: {name} lies in {operand}; wgmma reads shared memory only, so "

@@ -34,6 +34,7 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.in_bounds import check_inside
+from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.types import TileType, is_shared
 from fragir.dialects.interfaces import (
     DimensionsInterface,
@@ -77,6 +78,7 @@ def check_access(
     broadcast: bool = False,
 ) -> None:
     """Whether a tile fits into a memref at these indices; VerifyException with a way out."""
+    check_memory(op.name, memory)
     rank, wanted = len(memory.get_shape()), len(tile.shape)
     if len(indices) != rank:
         raise VerifyException(

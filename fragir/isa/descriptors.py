@@ -14,7 +14,7 @@ from fragir.isa.canonical import CanonicalLayout
 from fragir.isa.versions import has, requirement
 
 # What a target with either kind of descriptors has.
-_WGMMA, _TCGEN05 = "wgmma.fence", "tcgen05.cp"
+WGMMA, _TCGEN05 = "wgmma.fence", "tcgen05.cp"
 
 _WGMMA_SWIZZLES = {0: 0, 1: 128, 2: 64, 3: 32}
 # Mode 1 of tcgen05 swizzles 128 bytes in units of 32, for MN-major tf32.
@@ -99,7 +99,7 @@ class MatrixDescriptor:
     @property
     def swizzle_bytes(self) -> int:
         """0, 32, 64 or 128; an error for a code that means nothing."""
-        if has(_WGMMA, self.target):
+        if has(WGMMA, self.target):
             return _WGMMA_SWIZZLES[self.swizzle]
         text = _TCGEN05_SWIZZLES.get(self.swizzle)
         if text is None:
@@ -143,11 +143,11 @@ class MatrixDescriptor:
 
 
 def _fields(target: str) -> tuple[Field, ...]:
-    if has(_WGMMA, target):
+    if has(WGMMA, target):
         return WGMMA_FIELDS
     if has(_TCGEN05, target):
         return TCGEN05_FIELDS
-    first, other = requirement(_WGMMA).lowest_target, requirement(_TCGEN05).lowest_target
+    first, other = requirement(WGMMA).lowest_target, requirement(_TCGEN05).lowest_target
     raise FragirError(
         f"{target} has no matrix descriptors", hint=f"{first} (wgmma), {other}, ... (tcgen05)"
     )
@@ -171,7 +171,7 @@ def describe(layout: CanonicalLayout, start: int, target: str) -> MatrixDescript
     The swizzle pattern is taken to start where its repetition does (1024, 512 or 256 bytes), so
     the base offset is 0; LBO, not used by K-major swizzled layouts, is written as 16 bytes.
     """
-    codes = _WGMMA_SWIZZLES if has(_WGMMA, target) else {0: 0, 2: 128, 4: 64, 6: 32}
+    codes = _WGMMA_SWIZZLES if has(WGMMA, target) else {0: 0, 2: 128, 4: 64, 6: 32}
     code = next(code for code, size in codes.items() if size == layout.swizzle)
     unused = layout.major == "k" and layout.swizzle != 0
     version = 0 if _fields(target) is WGMMA_FIELDS else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import gcd
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
@@ -12,7 +13,7 @@ from fragir.dialects import ptx
 from fragir.dialects.narrow import is_vector
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
 from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
-from fragir.passes.lowering.memory import ACCESS_BITS, MemoryPlace, address, alignment, inside
+from fragir.passes.lowering.memory import ACCESS_BITS, address, alignment, inside
 from fragir.passes.lowering.places import TilePlaces
 
 
@@ -24,11 +25,15 @@ class TileAccess(TilePlaces):
         """What is read already: a broadcast reads one element for many places."""
         return {}
 
-    def width(self, place: MemoryPlace) -> int:
+    @cached_property
+    def width(self) -> int:
         """Elements of one access: neighbours in the fragment that are neighbours in memory."""
         memory, bits = self.memory, self.memory.bits
         contiguous = memory.contiguous()
-        known = alignment(self.ar, memory, place, self.masked)
+        # the order of a set of numbers does not show in their greatest divisor
+        known = gcd(
+            *(alignment(self.ar, memory, p, self.masked) for p in dict.fromkeys(self.places))
+        )
         width = min(ACCESS_BITS // bits, self.chunk)
         while width > 1 and (width * bits < 32 or not self._runs(width, contiguous, known)):
             width //= 2
@@ -38,19 +43,28 @@ class TileAccess(TilePlaces):
         if contiguous is None or known % width or self.chunk % width:
             return False
         for first in range(0, self.count, width):
-            start = self.constants[first]
+            start, place = self.constants[first], self.places[first]
             if start[contiguous] % width:
                 return False
             for i in range(1, width):
                 wanted = tuple(x + i * (d == contiguous) for d, x in enumerate(start))
-                if self.constants[first + i] != wanted:
+                if self.constants[first + i] != wanted or self.places[first + i] is not place:
+                    return False
+            if self.layout.where:
+                held = self.holds(first)
+                if any(self.holds(first + i) is not held for i in range(1, width)):
                     return False
         return True
 
-    def _predicate(self, place: MemoryPlace, first: int) -> Predicate:
+    def _predicate(self, first: int) -> Predicate:
+        held = self.holds(first) if self.layout.where else True
         if not self.masked:
-            return True
-        return inside(self.ar, self.memory, place, self.constants[first])
+            return held
+        within = inside(self.ar, self.memory, self.places[first], self.constants[first])
+        return self.ar.both(held, within)
+
+    def _address(self, element: int) -> tuple[SSAValue, int]:
+        return address(self.ar, self.memory, self.places[element], self.constants[element])
 
     def load(self) -> list[SSAValue]:
         """The tile as one vector a chunk."""
@@ -59,22 +73,16 @@ class TileAccess(TilePlaces):
             return loaded
         return [self.load_chunk(i) for i in range(self.count // self.chunk)]
 
-    @cached_property
-    def _ways(self) -> tuple[MemoryPlace, int]:
-        """Where plain accesses begin, and how many elements each takes."""
-        place = self.place()
-        return place, self.width(place)
-
     def load_chunk(self, number: int) -> SSAValue:
         """One chunk by plain loads."""
-        place, width = self._ways
+        width = self.width
         first = number * self.chunk
         element = self.memory.element
         type_: Attribute = element if width == 1 else ptx.vector_type(element, width)
         parts: list[SSAValue] = []
         for e in range(first, first + self.chunk, width):
-            predicate = self.ar.predicate(self._predicate(place, e))
-            pointer, offset = address(self.ar, self.memory, place, self.constants[e])
+            predicate = self.ar.predicate(self._predicate(e))
+            pointer, offset = self._address(e)
             known = self._loaded.get((pointer, offset, predicate))
             if known is None:
                 otherwise = None if predicate is None else self.ar.zero(type_)
@@ -87,13 +95,16 @@ class TileAccess(TilePlaces):
         """Writes the tile, one vector a chunk."""
         if has_stmatrix(self.target) and MatrixAccess(self).store(fragments):
             return
-        place, width = self._ways
+        width = self.width
         for number, fragment in enumerate(fragments):
             first = number * self.chunk
             for i, part in enumerate(split(self.ar, fragment, width)):
                 e = first + i * width
-                predicate = self.ar.predicate(self._predicate(place, e))
-                pointer, offset = address(self.ar, self.memory, place, self.constants[e])
+                held = self._predicate(e)
+                if held is False:
+                    continue
+                predicate = self.ar.predicate(held)
+                pointer, offset = self._address(e)
                 self.ar.insert(ptx.StoreOp(part, pointer, offset, predicate))
 
 

@@ -14,7 +14,7 @@ from fragir.dialects.limits import check_index
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import INDEX, Value
-from fragir.passes.lowering.memory import LaneMemory, row_major, strides_of
+from fragir.passes.lowering.memory import LaneMemory, row_major
 from fragir.passes.lowering.state import LoweringState
 
 
@@ -59,7 +59,7 @@ class KernelArguments:
                 hint="allocate it in the kernel with memref.alloc",
             )
         element_bits(type_.element_type)
-        for size in (*type_.get_shape(), *(strides_of(type_) or ())):
+        for size in (*type_.get_shape(), *(frag.strides_of(type_) or ())):
             if size != DYNAMIC_INDEX:
                 check_index(size, f"a size or stride of {type_}")
         pointer = self._add_argument(ptx.GLOBAL, name)
@@ -69,7 +69,7 @@ class KernelArguments:
         ]
         dims, stride_names = frag.size_names(self._function, argument.index)
         self._promised(dims, shape)
-        known = strides_of(type_)
+        known = frag.strides_of(type_)
         strides: Sequence[Value]
         if known is None:
             strides = row_major(self.state.ar, shape)

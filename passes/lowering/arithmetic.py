@@ -250,7 +250,9 @@ class Arithmetic:
         """Bitwise and."""
         if isinstance(x, int):
             return x & y
-        return self._binary(arith.AndIOp, x, y, None)
+        result = self._binary(arith.AndIOp, x, y, None)
+        self.assume_divisor(result, max(_power(self.divisor(x)), _power(y)))
+        return result
 
     def xor(self, x: Value, y: Value, name: str | None = None) -> Value:
         """Bitwise exclusive or."""
@@ -262,7 +264,9 @@ class Arithmetic:
             return y
         if x is y:
             return 0
-        return self._binary(arith.XOrIOp, x, y, name, commutes=True)
+        result = self._binary(arith.XOrIOp, x, y, name, commutes=True)
+        self.assume_divisor(result, min(_power(self.divisor(x)), _power(self.divisor(y))))
+        return result
 
     # --- conditions ---------------------------------------------------------------------------
 
@@ -349,6 +353,11 @@ class Arithmetic:
     def splat(self, scalar: SSAValue, count: int) -> SSAValue:
         """A vector of one scalar."""
         return self.pure(("splat", scalar, count), (scalar,), lambda: ptx.SplatOp(scalar, count))
+
+
+def _power(number: int) -> int:
+    """The largest power of two that divides a number."""
+    return number & -number
 
 
 def _properties(op: type[BinaryOp]) -> dict[str, Attribute]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.layout.planning.padding import PaddedRows
+from fragir.layout.swizzled import swizzled_elements
 from fragir.passes.lowering.access import TileAccess
-from fragir.passes.lowering.memory import stacked
+from fragir.passes.lowering.memory import shared_bytes, shared_memory
 from fragir.passes.lowering.scratch import WHOLE
-from fragir.passes.lowering.shared import SharedMatrix
 from fragir.passes.lowering.state import LoweringState
 
 
@@ -24,9 +23,10 @@ def by_elements(
     fragments: Sequence[SSAValue],
 ) -> list[SSAValue]:
     """Store, barrier, load: right for every pair of layouts."""
-    *leading, rows, _ = (1, *source.shape) if len(source.shape) == 1 else source.shape
-    matrix = SharedMatrix(rows, padded.pitch, ptx.bits(source.element_type), 0)
-    memory = stacked(state.ar, state.scratch.pointer, leading, matrix, source.element_type)
+    shape = (1, *source.shape) if len(source.shape) == 1 else source.shape
+    bits = ptx.bits(source.element_type)
+    layout = swizzled_elements((*shape[:-1], padded.pitch), bits, 0)
+    memory = shared_memory(state.scratch.pointer, layout, shape, source.element_type)
 
     def access(tile: frag.TileType) -> TileAccess:
         first = [0] * len(memory.shape)
@@ -41,7 +41,7 @@ def by_elements(
             target=state.target,
         )
 
-    with state.scratch.passage(prod(leading) * matrix.bytes, WHOLE):
+    with state.scratch.passage(shared_bytes(layout, bits), WHOLE):
         access(source).store(fragments)
         state.ar.insert(WHOLE.barrier())
         return access(target).load()

@@ -17,10 +17,9 @@ from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, inside
 from fragir.passes.lowering.packed import divided, in_units
-from fragir.passes.lowering.shared import LaneOffset
+from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 CHUNK_BYTES = 16  # what one cp.async copies (PTX ISA 9.2, section 9.7.9.25.3.1)
-NOWHERE = LaneOffset(0, 0)
 
 
 def has_cp_async(target: str) -> bool:
@@ -47,7 +46,7 @@ def copy(
     """
     if source.bits < 8:
         along, per = len(source.shape) - 1, 8 // source.bits
-        if source.contiguous() != along:
+        if source.contiguous() != along or target.contiguous() != len(target.shape) - 1:
             raise FragirError(
                 f"{source.element} is copied where its last dimension is contiguous",
                 hint="elements smaller than a byte share one with their neighbours",
@@ -55,11 +54,13 @@ def copy(
         source_indices = divided(ar, source_indices, along, per, "an index")
         source = in_units(ar, source, along)
         target = in_units(ar, target, len(target.shape) - 1)
-    assert target.matrix is not None
-    rows, cols = target.matrix.rows, target.matrix.cols
+    rows, cols = target.shape[-2:]
+    assert isinstance(rows, int)
+    assert isinstance(cols, int)
     chunk = CHUNK_BYTES // target.size
     job = _Copy(ar, hardware, source, source_indices, target, target_indices, rows, cols, masked)
-    condition: Predicate = cols % chunk == 0 and target.matrix.width % CHUNK_BYTES == 0
+    in_rows = target.contiguous() == len(target.shape) - 1 and target.run % chunk == 0
+    condition: Predicate = in_rows and cols % chunk == 0
     if condition:
         condition = job.aligned(chunk)
 

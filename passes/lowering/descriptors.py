@@ -1,9 +1,8 @@
-"""wgmma's operands in shared memory: descriptors for the swizzled matrices of `SharedMatrix`.
+"""wgmma's operands in shared memory: the descriptor that says where a memref's elements lie.
 
-PTX ISA 9.2, sections 9.7.15.5.1 (matrices in shared memory) and 9.7.15.5.1.2 (descriptor).
-K-major (K runs along a row): a row of a panel is one row of M or N, 8 rows lie 8 x W bytes apart,
-and a step of K advances within the row. MN-major: a row of a panel is one k; the leading offset
-leads to the next panel of M or N, the stride offset to the next 8 k.
+PTX ISA 9.2, sections 9.7.15.5.1 (matrices in shared memory) and 9.7.15.5.1.2 (descriptor). What a
+descriptor can say are the canonical layouts; which of them a memref has, its layout's quotient by
+the atoms of the ISA tells (`fragir.isa.atoms`).
 """
 
 from __future__ import annotations
@@ -14,57 +13,48 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
 from fragir.errors import FragirError
+from fragir.isa.atoms import Repetition, repetition
+from fragir.isa.canonical import Major
+from fragir.isa.descriptors import WGMMA, describe
+from fragir.isa.versions import requirement
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.memory import LaneMemory
-
-SWIZZLE_CODE = {128: 1, 64: 2, 32: 3}  # descriptor bits 63:62
+from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address
+from fragir.passes.lowering.packed import in_units
+from fragir.passes.lowering.positions import NOWHERE
 
 
 class WgmmaOperand:
     """One operand of wgmma in shared memory, as seen by a warpgroup.
 
-    `k_major`: rows of the matrix run along M or N, so that K is contiguous. `start` is the first
-    row of M or N of this warpgroup. One instruction reads `step` elements along K.
+    `major` says along which dimension elements are contiguous; K-major, the rows of the memref run
+    along M or N. `start` is the first of M or N of this warpgroup. One instruction reads `extent`
+    of M or N and `step` of K.
     """
 
     def __init__(
-        self, ar: Arithmetic, memory: LaneMemory, k_major: bool, name: str, start: Value, step: int
+        self,
+        ar: Arithmetic,
+        memory: LaneMemory,
+        major: Major,
+        name: str,
+        start: Value,
+        extent: int,
+        step: int,
     ):
-        matrix = memory.matrix
-        assert matrix is not None
-        if matrix.swizzle == 0:
+        self._per = 1
+        if memory.bits < 8:
+            self._per = 8 // memory.bits
+            memory, step = in_units(ar, memory, len(memory.shape) - 1), step // self._per
+        self.ar, self.memory, self.major, self.name = ar, memory, major, name
+        self._form = form = self._repetition(step)
+        try:
+            canonical = form.canonical(extent, step)
+        except FragirError as error:
             raise FragirError(
-                f"operand {name} of wgmma lies in shared memory without a swizzle",
-                hint="write #frag.shared<swizzle = 128>, or 64 or 32 for narrow rows",
-            )
-        if not k_major and matrix.bits != 16:
-            raise FragirError(
-                f"operand {name} of wgmma is {matrix.bits}-bit and not K-major",
-                hint="only f16 and bf16 can be; store it with K along the rows",
-            )
-        if k_major and step * matrix.bits // 8 > matrix.width:
-            raise FragirError(
-                f"operand {name} of wgmma has {step * matrix.bits // 8} bytes of K, more than the "
-                f"swizzle of {matrix.width} bytes",
-                hint="write #frag.shared<swizzle = 64> or 128 for it",
-            )
-        self.ar, self.memory, self.matrix, self.name = ar, memory, matrix, name
-        self.k_major = k_major
-        self.major = "k" if k_major else "mn"
-        leading, stride = (
-            (16, 8 * matrix.width) if k_major else (matrix.panel_bytes, 8 * matrix.width)
-        )
-        self.fields = (
-            (leading & 0x3FFFF) >> 4 << 16
-            | (stride & 0x3FFFF) >> 4 << 32
-            | SWIZZLE_CODE[matrix.swizzle] << 62
-        )
-        pointer = memory.pointer
-        for term in (self._start(start),):
-            pointer, constant = ar.offset(pointer, term)
-            if constant:
-                pointer, _ = ar.offset(pointer, ar.constant(constant))
-        fields = self.fields
+                f"operand {name} of wgmma lies as {memory.layout}: {error.message}", hint=error.hint
+            ) from error
+        fields = describe(canonical, 0, requirement(WGMMA).lowest_target).word
+        pointer = self._start(start)
         self.base = ar.pure(
             ("descriptor", pointer, fields),
             (pointer,),
@@ -72,44 +62,74 @@ class WgmmaOperand:
             f"desc_{name}",
         )
 
-    def _start(self, start: Value) -> Value:
-        """The bytes at which row or column `start` of M or N begins."""
-        matrix = self.matrix
-        if isinstance(start, int) and start == 0:
-            return 0
-        if self.k_major:
-            return self.ar.mul(start, matrix.width)
-        if isinstance(start, int):
-            return self._mn_offset(start)
-        if self.ar.divisor(start) % matrix.panel_cols:
+    def _repetition(self, step: int) -> Repetition:
+        """How the memref repeats an atom; FragirError where it does not, or its K is too narrow."""
+        memory, name = self.memory, self.name
+        assert memory.layout is not None
+        form = repetition(memory.layout, memory.bits, self.major)
+        if form is None and not memory.layout.exclusive:
             raise FragirError(
-                f"a warpgroup's part of operand {self.name} begins inside a panel of "
-                f"{matrix.panel_cols} elements",
-                hint="take fewer warpgroups along N, or a narrower swizzle",
+                f"operand {name} of wgmma lies in shared memory without a swizzle",
+                hint="write #frag.shared<swizzle = 128>, or 64 or 32 for narrow rows",
             )
-        return self.ar.mul(self.ar.div(start, matrix.panel_cols), matrix.panel_bytes)
+        if form is None:
+            raise FragirError(
+                f"operand {name} of wgmma lies as {memory.layout}, which no descriptor says",
+                hint="`fragir layout MNEMONIC b` shows the layouts that one can say",
+            )
+        if self.major == "mn" and memory.bits != 16:
+            raise FragirError(
+                f"operand {name} of wgmma is {memory.bits}-bit and not K-major",
+                hint="only f16 and bf16 can be; store it with K along the rows",
+            )
+        if self.major == "k" and form.swizzle and step * memory.size > form.swizzle:
+            raise FragirError(
+                f"operand {name} of wgmma has {step * memory.size} bytes of K, more than the "
+                f"swizzle of {form.swizzle} bytes",
+                hint="write #frag.shared<swizzle = 64> or 128 for it",
+            )
+        return form
 
-    def _mn_offset(self, mn: int) -> int:
-        panel, inside = divmod(mn, self.matrix.panel_cols)
-        if inside:
-            raise FragirError(
-                f"operand {self.name} of wgmma begins at column {mn}, inside a panel of "
-                f"{self.matrix.panel_cols} elements",
-                hint="choose N as a multiple of the swizzle's width",
-            )
-        return panel * self.matrix.panel_bytes
+    def _start(self, start: Value) -> SSAValue:
+        """Where the warpgroup's part begins."""
+        width = self._form.atom[0]
+        if self.ar.divisor(start) % width:
+            if not isinstance(start, int):
+                raise FragirError(
+                    f"a warpgroup's part of operand {self.name} begins inside a panel of "
+                    f"{width} elements",
+                    hint="take fewer warpgroups along N, or a narrower swizzle",
+                )
+            self._refuse_inside(start)
+        at = (start, 0) if self.major == "k" else (0, start)
+        place = MemoryPlace((NOWHERE, NOWHERE), at)
+        pointer, constant = address(self.ar, self.memory, place, (0, 0))
+        if constant:
+            pointer, _ = self.ar.offset(pointer, self.ar.constant(constant))
+        return pointer
+
+    def _refuse_inside(self, mn: int) -> None:
+        raise FragirError(
+            f"operand {self.name} of wgmma begins at column {mn}, inside a panel of "
+            f"{self._form.atom[0]} elements",
+            hint="choose N as a multiple of the swizzle's width",
+        )
 
     def descriptor(self, mn: int, k: int) -> SSAValue:
         """The descriptor of the part that begins at (mn, k) of this warpgroup's operand.
 
-        mn and k are multiples of 8, so that the part begins where the swizzle pattern does.
+        mn is a multiple of 8 and k of the instruction's, so that the part begins where a row of
+        the swizzle pattern does.
         """
-        matrix = self.matrix
-        if self.k_major:
-            panel, inside = divmod(k, matrix.panel_cols)
-            offset = panel * matrix.panel_bytes + mn * matrix.width + inside * matrix.bits // 8
-        else:
-            offset = self._mn_offset(mn) + k * matrix.width
+        if mn % self._form.atom[0]:
+            self._refuse_inside(mn)
+        layout = self.memory.layout
+        assert layout is not None
+        first, second = layout.names
+        row, col = (mn, k // self._per) if self.major == "k" else (k, mn)
+        point = layout(**{first: row, second: col})
+        assert point is not None
+        offset = (point[0] - layout.origin[0]) * self.memory.size
         if offset == 0:
             return self.base
         step = self.ar.pure(

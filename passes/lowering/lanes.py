@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
-from fragir.layout import Layout, Mode
-from fragir.passes.lowering.arithmetic import Arithmetic, Value
-from fragir.passes.lowering.shared import LaneOffset
+from fragir.layout import Axis, Condition, Layout, Mode
+from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
+from fragir.passes.lowering.positions import (
+    LaneOffset,
+    PositionRule,
+    position,
+    position_rule,
+)
 
 INDEX = IndexType()
+ELEMENT = "element"
 
 
 class Hardware:
@@ -38,36 +47,64 @@ class Hardware:
         return 0 if self.threads <= 32 else self.ar.div(self.thread, 32, "warp")
 
     def coordinate(self, layout: Layout, dim: int) -> LaneOffset:
-        """What lane, warp and thread add to a coordinate."""
-        terms: list[Value] = []
-        mask: int | None = 0
-        for axis in layout.axes:
-            if axis.name == "element":
-                continue
-            modes = [Mode(m.size, m.stride) for m in axis.modes if m.size > 1]
-            for i, mode in enumerate(modes):
-                stride = mode.stride[dim]
-                if stride == 0:
-                    continue
-                digit = self._digit(axis.name, modes, i)
-                terms.append(self.ar.mul(digit, stride))
-                mask = _with(mask, mode.size, stride)
-        return LaneOffset(self.ar.total(terms), mask)
+        """What lane, warp and thread add to a coordinate of every element.
 
-    def _digit(self, axis: str, modes: list[Mode], i: int) -> Value:
-        before = 1
-        for mode in modes[:i]:
-            before *= mode.size
-        value = self.ar.div(self.axis(axis), before)
-        whole = before * modes[i].size
-        extent = {"lane": 32, "warp": max(1, self.threads // 32), "thread": self.threads}[axis]
-        # the top digit needs no remainder, unless the axis goes on beyond the layout's modes
-        return value if whole >= extent else self.ar.rem(value, modes[i].size)
+        Of a layout with exclusive or this differs between elements: see `place`.
+        """
+        return self.place(layout, dim, 0)[0]
+
+    def place(self, layout: Layout, dim: int, element: int) -> tuple[LaneOffset, int]:
+        """The coordinate of one element: what lane, warp and thread tell of it, and a constant.
+
+        Where nothing is exclusive-ored, the constant is that of the layout's offset alone.
+        """
+        rule, names = _rule(layout, dim, self.threads)
+        lanes = [self._lanes(name) for name in names]
+        constants = [element if name == ELEMENT else 0 for name in names]
+        found = position(
+            self.ar, rule, lanes, [0] * len(names), constants, masks_first=not layout.exclusive
+        )
+        return LaneOffset(self.ar.total(found.terms), found.mask), found.immediate
+
+    def _lanes(self, name: str) -> LaneOffset:
+        """The values of an axis; elements are constants."""
+        if name == ELEMENT:
+            return LaneOffset(0, 0)
+        return LaneOffset(
+            self.axis(name), (1 << (_extent(name, self.threads) - 1).bit_length()) - 1
+        )
+
+    def holds(self, conditions: Sequence[Condition], element: int) -> Predicate:
+        """Whether this thread has the element, by a layout's predicate."""
+        result: Predicate = True
+        for condition in conditions:
+            if condition.axis == ELEMENT:
+                held: Predicate = condition(element)
+            else:
+                digit = self.ar.div(self.axis(condition.axis), condition.divisor)
+                held = self.ar.compare("eq", self.ar.rem(digit, condition.modulus), condition.value)
+            result = self.ar.both(result, held)
+        return result
 
 
-def _with(mask: int | None, size: int, stride: int) -> int | None:
-    """Adds the bits of a mode; None where they meet bits that are there or are no bit field."""
-    if mask is None or size & (size - 1) or stride & (stride - 1) or stride < 0:
-        return None
-    bits = (size - 1) * stride
-    return None if mask & bits else mask | bits
+def _extent(axis: str, threads: int) -> int:
+    return {"lane": 32, "warp": max(1, threads // 32), "thread": threads}[axis]
+
+
+@lru_cache(maxsize=4096)
+def _rule(layout: Layout, dim: int, threads: int) -> tuple[PositionRule, tuple[str, ...]]:
+    """How one dimension is evaluated, and the axes that it is evaluated at.
+
+    Elements only matter where they are not simply added.
+    """
+    axes: list[Axis] = []
+    for axis in layout.axes:
+        if axis.name == ELEMENT and not layout.exclusive:
+            continue
+        modes = [mode.moving(mode.size, (mode.step[dim],)) for mode in axis.modes]
+        if axis.name != ELEMENT:
+            # threads beyond the layout's are those at its beginning again
+            modes.append(Mode(-(-_extent(axis.name, threads) // axis.size), (0,)))
+        axes.append(Axis(axis.name, tuple(modes)))
+    found = Layout(tuple(axes), ("index",), (layout.origin[dim],))
+    return position_rule(found), tuple(axis.name for axis in axes)

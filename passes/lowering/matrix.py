@@ -74,11 +74,17 @@ class MatrixAccess:
         """Where the matrix of every register of a lane begins; None where there are none."""
         access, memory = self.access, self.memory
         bits, per = memory.bits, self.per
-        if memory.matrix is None or access.masked or bits not in (8, 16, 32):
+        if memory.layout is None or access.masked or bits not in (8, 16, 32):
+            return None
+        if access.layout.exclusive or access.layout.where:
             return None
         if len(access.tile.shape) != 2 or access.chunk * bits % 32:
             return None
-        row, col = access.mapped[-2], access.mapped[-1]
+        along = memory.contiguous()
+        if along is None or along < len(memory.shape) - 2:
+            return None
+        self.along, self.across = along, 2 * len(memory.shape) - 3 - along
+        row, col = access.mapped[self.across], access.mapped[along]
         assert row is not None
         assert col is not None
         lane = [m for m in access.layout.axis("lane").modes if m.size > 1]
@@ -89,7 +95,7 @@ class MatrixAccess:
         self.turned = bits == 16 and t[row] == 2 and t[col] == 0 and g[row] == 0 and g[col] == 1
         if not plain and not self.turned:
             return None
-        step = (0, 1) if plain else (1, 0)
+        step = along if plain else self.across
         origins: list[Origin] = []
         for first in range(0, access.count, per):
             origin = self._origin(first, step)
@@ -101,22 +107,22 @@ class MatrixAccess:
     def _aligned(self, col: int) -> bool:
         """Whether lanes, warps and indices leave every row at a multiple of 16 bytes."""
         access, memory = self.access, self.memory
-        assert memory.matrix is not None
         per_row = 128 // memory.bits
-        if memory.matrix.width % 16 or self.ar.divisor(access.indices[-1]) % per_row:
+        if memory.run % per_row or self.ar.divisor(access.indices[self.along]) % per_row:
             return False
         strides = [m.stride[col] for a in access.layout.axes if a.name == "warp" for m in a.modes]
         return all(stride % per_row == 0 for stride in strides)
 
-    def _origin(self, first: int, step: tuple[int, int]) -> Origin | None:
-        """Where the matrix of one register begins, None where its elements are not side by side."""
+    def _origin(self, first: int, step: int) -> Origin | None:
+        """Where the matrix of one register begins, None where its elements are not neighbours in
+        the dimension `step`."""
         constants = self.access.constants
         start = constants[first]
         for e in range(self.per):
-            wanted = (*start[:-2], start[-2] + e * step[0], start[-1] + e * step[1])
+            wanted = tuple(x + e * (d == step) for d, x in enumerate(start))
             if constants[first + e] != wanted:
                 return None
-        if start[-1] % (128 // self.memory.bits):
+        if start[self.along] % (128 // self.memory.bits):
             return None
         return start
 
@@ -142,7 +148,8 @@ class MatrixAccess:
         """The address each lane gives: lane 8m + r that of row r of matrix m."""
         access = self.access
         dims = len(access.layout.dims)
-        unit = _from_memory(access.mapped, (*[0] * (len(group[0]) - 2), 1, 0), dims)
+        next_row = tuple(int(d == self.across) for d in range(len(group[0])))
+        unit = _from_memory(access.mapped, next_row, dims)
         modes = [(8, unit)]
         if len(group) > 1:
             modes.append((2, _from_memory(access.mapped, _minus(group[1], group[0]), dims)))

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IntAttr,
-    MemRefType,
-    NoneAttr,
-    StridedLayoutAttr,
-)
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import ptx
 from fragir.errors import FragirError
+from fragir.layout import Axis, Layout
+from fragir.layout.swizzled import ATOM
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.shared import LaneOffset, SharedMatrix, shared_offset
+from fragir.passes.lowering.positions import LaneOffset, position, position_rule
 
 ACCESS_BITS = 128  # the widest load or store
 BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
 
 
 class LaneMemory(NamedTuple):
-    """A buffer. Strides count elements in global memory; in shared memory, where `matrix` says how
-    the last two dimensions lie, the leading ones count bytes.
+    """A buffer. In global memory strides count elements; in shared memory there are none, and
+    `layout` says at which element from the pointer on each one lies.
     """
 
     pointer: SSAValue
     shape: tuple[Value, ...]
     strides: tuple[Value, ...]
     element: Attribute
-    matrix: SharedMatrix | None = None
+    layout: Layout | None = None
 
     @property
     def bits(self) -> int:
@@ -46,27 +42,41 @@ class LaneMemory(NamedTuple):
 
     def contiguous(self) -> int | None:
         """The dimension in which neighbours lie side by side; None where none is known to."""
+        if self.layout is not None:
+            return side_by_side(self.layout)[0]
         for dim in range(len(self.shape) - 1, -1, -1):
             if self.strides[dim] == 1:
                 return dim
         return None
 
+    @property
+    def run(self) -> int:
+        """Of shared memory: elements that lie side by side, in groups aligned to their number."""
+        assert self.layout is not None
+        return side_by_side(self.layout)[1]
 
-def strides_of(type_: MemRefType[Attribute]) -> tuple[int, ...] | None:
-    """Static strides in elements with DYNAMIC_INDEX for unknown ones; None for row-major order."""
-    if isinstance(type_.layout, NoneAttr):
-        return None
-    if not isinstance(type_.layout, StridedLayoutAttr):
-        raise FragirError(
-            f"{type_} has a layout that is no strided<...>", hint="write strided<[...]>"
-        )
-    offset = type_.layout.offset
-    if (isinstance(offset, IntAttr) and offset.data != 0) or isinstance(offset, NoneAttr):
-        raise FragirError(f"{type_} has an offset", hint="pass a pointer to its first element")
-    return tuple(
-        stride.data if isinstance(stride, IntAttr) else DYNAMIC_INDEX
-        for stride in type_.layout.strides.data
-    )
+
+@lru_cache(maxsize=1024)
+def side_by_side(layout: Layout) -> tuple[int | None, int]:
+    """The axis along which elements lie side by side, and how many: an aligned group of so many
+    begins at a multiple of that number.
+
+    >>> side_by_side(Layout.parse("row [8:^72 8:512] col [64:1]"))
+    (1, 8)
+    """
+    layout = layout.simplified()
+    best: tuple[int | None, int] = None, 1
+    for number, axis in enumerate(layout.axes):
+        if not axis.modes or axis.modes[0].xor or axis.modes[0].stride[0] != 1:
+            continue
+        run = 0 if len(axis.modes) == 1 else axis.modes[0].size
+        others = [mode for a in layout.axes for mode in a.modes if mode is not axis.modes[0]]
+        run = gcd(run, layout.origin[0], *(mode.step[0] for mode in others))
+        if run == 0:
+            run = axis.size
+        if run >= best[1]:
+            best = number, run
+    return best
 
 
 def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
@@ -77,23 +87,34 @@ def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(reversed(strides))
 
 
-def shared_memory(ar: Arithmetic, pointer: SSAValue, type_: MemRefType[Attribute]) -> LaneMemory:
-    """A memref in #frag.shared at a pointer."""
-    leading = type_.get_shape()[:-2]
-    return stacked(ar, pointer, leading, SharedMatrix.of(type_), type_.element_type)
-
-
-def stacked(
-    ar: Arithmetic,
-    pointer: SSAValue,
-    leading: Sequence[int],
-    matrix: SharedMatrix,
-    element: Attribute,
+def shared_memory(
+    pointer: SSAValue, layout: Layout, shape: Sequence[int], element: Attribute
 ) -> LaneMemory:
-    """Matrices in shared memory, one behind the other."""
-    stack = row_major(ar, (*leading, 1))[:-1]
-    strides = (*(ar.mul(stride, matrix.bytes) for stride in stack), matrix.panel_cols, 1)
-    return LaneMemory(pointer, (*leading, matrix.rows, matrix.cols), strides, element, matrix)
+    """Shared memory at a pointer, in which a layout says where the elements of a shape lie."""
+    return LaneMemory(pointer, tuple(shape), (), element, layout)
+
+
+def shared_bytes(layout: Layout, bits: int) -> int:
+    """Bytes of shared memory that a layout of elements needs, in whole accesses or swizzles."""
+    size = -(-layout.shape[0] * bits // 8)
+    whole = ATOM if layout.exclusive else ACCESS_BITS // 8
+    return -(-size // whole) * whole
+
+
+@lru_cache(maxsize=1024)
+def in_bytes(layout: Layout, bits: int) -> Layout:
+    """A layout of elements of so many bits, a power of two, as one of bytes.
+
+    FragirError where an element does not begin at a byte.
+    """
+    steps = [mode.step[0] for axis in layout.axes for mode in axis.modes if mode.size > 1]
+    if any(step * bits % 8 for step in (layout.origin[0], *steps)):
+        raise FragirError("elements of less than a byte are not placed in shared memory")
+    axes = tuple(
+        Axis(axis.name, tuple(m.moving(m.size, (m.step[0] * bits // 8,)) for m in axis.modes))
+        for axis in layout.axes
+    )
+    return Layout(axes, ("byte",), (layout.origin[0] * bits // 8,))
 
 
 class MemoryPlace:
@@ -119,8 +140,8 @@ def address(
     ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, constant: Sequence[int]
 ) -> tuple[SSAValue, int]:
     """The address of an element, as a pointer and a number of bytes to add."""
-    if memory.matrix is not None:
-        return _shared_address(ar, memory, memory.matrix, place, constant)
+    if memory.layout is not None:
+        return shared_address(ar, memory, memory.layout, place, constant)
     steps = zip(constant, memory.strides, strict=True)
     known = sum(c * stride for c, stride in steps if isinstance(stride, int)) * memory.size
     moving = zip(constant, memory.strides, strict=True)
@@ -148,24 +169,18 @@ def _base(
     return pointer, immediate
 
 
-def _shared_address(
+def shared_address(
     ar: Arithmetic,
     memory: LaneMemory,
-    matrix: SharedMatrix,
+    layout: Layout,
     place: MemoryPlace,
     constant: Sequence[int],
 ) -> tuple[SSAValue, int]:
-    *leading, row, col = range(len(memory.shape))
-    at_row, at_col = ar.add(place.at[row], constant[row]), ar.add(place.at[col], constant[col])
-    value, immediate = shared_offset(
-        ar, matrix, place.lanes[row], place.lanes[col], (at_row, at_col)
-    )
-    terms: list[Value] = [value]
-    for dim in leading:
-        whole = place.coordinate(ar, dim, constant[dim])
-        terms.append(ar.mul(whole, memory.strides[dim]))
+    """`address` in shared memory where a layout, whose axes the coordinates are, lays it out."""
+    rule = position_rule(in_bytes(layout, memory.bits))
+    terms, immediate, _ = position(ar, rule, place.lanes, place.at, constant)
     pointer = memory.pointer
-    for term in sorted(terms, key=ar.depth):
+    for term in terms:
         pointer, more = ar.offset(pointer, term)
         immediate += more
     return pointer, immediate
@@ -224,11 +239,11 @@ def alignment(ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, masked: bo
     contiguous = memory.contiguous()
     if contiguous is None:
         return 1
-    known = BASE_ALIGNMENT * 8 // memory.bits
+    known = gcd(BASE_ALIGNMENT * 8 // memory.bits, _divisor(ar, place, contiguous))
+    if memory.layout is not None:
+        known = gcd(known, memory.run)
     for dim, stride in enumerate(memory.strides):
-        if dim == contiguous:
-            known = gcd(known, _divisor(ar, place, dim))
-        elif memory.matrix is None and memory.shape[dim] != 1:
+        if dim != contiguous and memory.shape[dim] != 1:
             known = gcd(known, ar.divisor(stride))
     if masked:
         known = gcd(known, ar.divisor(memory.shape[contiguous]))

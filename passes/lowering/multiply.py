@@ -13,6 +13,7 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.lane_selected import turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction
+from fragir.isa.canonical import Major
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.descriptors import WgmmaOperand
@@ -184,9 +185,11 @@ def wgmma(
     group = ar.div(group, 4)
     group_m = ar.rem(group, groups_m) if groups_n > 1 else group
     group_n = ar.div(group, groups_m) if groups_n > 1 else 0
-    b_side = WgmmaOperand(ar, b, op.b_transposed is not None, "b", ar.mul(group_n, cols), step)
+    b_major: Major = "k" if op.b_transposed is not None else "mn"
+    a_major: Major = "k" if op.a_transposed is None else "mn"
+    b_side = WgmmaOperand(ar, b, b_major, "b", ar.mul(group_n, cols), n, step)
     a_side = (
-        WgmmaOperand(ar, a, op.a_transposed is None, "a", ar.mul(group_m, rows), packed)
+        WgmmaOperand(ar, a, a_major, "a", ar.mul(group_m, rows), 64, packed)
         if isinstance(a, LaneMemory)
         else None
     )

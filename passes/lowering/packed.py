@@ -87,35 +87,51 @@ class PackedAccess:
 
 def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
     """The layout of the bytes: `per` elements along `dim` of the tile are one."""
-    layout = layout.simplified()
+    first = next(iter(layout.simplified().axis("element").modes), None)
     unit = tuple(int(d == dim) for d in range(layout.rank))
-    first = next(iter(layout.axis("element").modes), None)
-    if first is None or first.stride != unit or first.size % per:
+    if first is None or first.xor or first.stride != unit or first.size % per:
         raise FragirError(
             f"the elements of {tile} that share a register do not share a byte in memory",
             hint="let K run along the contiguous dimension: load B from a memref<NxK> with "
             "`transposed`, or give its memref strided<[1, K]>",
         )
+    coarse = _recast(layout, "element", dim, per)
+    if coarse is None:
+        raise FragirError(f"the lanes' elements of {tile} do not begin at whole bytes")
+    return coarse
+
+
+def _recast(layout: Layout, name: str, dim: int, per: int) -> Layout | None:
+    """The layout in units of `per` elements, which the axis `name` counts and `dim` places.
+
+    The lowest digit of that axis steps by one along `dim`, the others and all other axes by whole
+    units; None where they do not.
+    """
+    layout = layout.simplified()
     axes: list[Axis] = []
     for axis in layout.axes:
         modes = list(axis.modes)
-        if axis.name == "element":
-            # the digit within the byte goes, what is left of the mode counts bytes
-            modes[0] = Mode(first.size // per, tuple(per * x for x in unit))
-        if any(mode.stride[dim] % per for mode in modes) or layout.origin[dim] % per:
-            raise FragirError(f"the lanes' elements of {tile} do not begin at whole bytes")
+        if axis.name == name:
+            # the digit within the unit goes, what is left of the mode counts units
+            first = modes[0] if modes else None
+            if first is None or first.xor or first.stride[dim] != 1 or first.size % per:
+                return None
+            modes[0] = Mode(first.size // per, tuple(per * x for x in first.stride))
+        if any(mode.step[dim] % per for mode in modes):
+            return None
         axes.append(
             Axis(
                 axis.name,
-                tuple(
-                    Mode(m.size, tuple(x // per if d == dim else x for d, x in enumerate(m.stride)))
-                    for m in modes
-                    if m.size > 1
-                ),
+                tuple(m.moving(m.size, _units(m.step, dim, per)) for m in modes if m.size > 1),
             )
         )
-    offset = tuple(x // per if d == dim else x for d, x in enumerate(layout.origin))
-    return Layout(tuple(axes), layout.dims, offset, layout.where)
+    if layout.origin[dim] % per:
+        return None
+    return Layout(tuple(axes), layout.dims, _units(layout.origin, dim, per), layout.where)
+
+
+def _units(point: tuple[int, ...], dim: int, per: int) -> tuple[int, ...]:
+    return tuple(x // per if d == dim else x for d, x in enumerate(point))
 
 
 def _by_halves(
@@ -131,9 +147,10 @@ def _by_halves(
     first = next(iter(tile.resolve().simplified().axis("element").modes), None)
     if first is None or first.size != per:
         return False
+    if memory.layout is not None and memory.run % per:
+        return False
     numbers = [memory.shape[along], indices[along]]
-    if memory.matrix is None:
-        numbers += [stride for d, stride in enumerate(memory.strides) if d != along]
+    numbers += [stride for d, stride in enumerate(memory.strides) if d != along]
     if any(n % per if isinstance(n, int) else ar.divisor(n) % per for n in numbers):
         return False
     try:
@@ -147,17 +164,20 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
     """Memory of elements smaller than a byte, contiguous in dimension `along`, as bytes or as
     halves of registers."""
     per = bits // memory.bits
-    matrix = memory.matrix
+    layout = memory.layout
     shape = divided(ar, memory.shape, along, per, "the extent")
-    if matrix is not None:  # in shared memory leading strides are bytes already
-        matrix = matrix._replace(cols=matrix.cols // per, bits=bits)
-        strides = (*memory.strides[:-2], matrix.panel_cols, 1)
-    else:
-        strides = tuple(
-            stride if d == along else _quotient(ar, stride, per, "a stride")
-            for d, stride in enumerate(memory.strides)
-        )
-    return memory._replace(element=_UNITS[bits], shape=shape, strides=strides, matrix=matrix)
+    if layout is not None:
+        layout = _recast(layout, layout.names[along], 0, per)
+        if layout is None:
+            raise FragirError(
+                f"{per} elements of {memory.element} that share a byte do not lie side by side "
+                f"in {memory.layout}"
+            )
+    strides = tuple(
+        stride if d == along else _quotient(ar, stride, per, "a stride")
+        for d, stride in enumerate(memory.strides)
+    )
+    return memory._replace(element=_UNITS[bits], shape=shape, strides=strides, layout=layout)
 
 
 def divided(

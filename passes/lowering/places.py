@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from fragir.dialects import frag
 from fragir.layout import Layout
-from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace
-from fragir.passes.lowering.shared import LaneOffset
-
-NOWHERE = LaneOffset(0, 0)
+from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 
 class TilePlaces:
@@ -51,10 +51,43 @@ class TilePlaces:
         assert placement is not None
         self.chunk = placement.chunk if chunk is None else chunk
         self.count = self.layout.size("element")
+
+    @property
+    def constants(self) -> list[tuple[int, ...]]:
+        """How far each element lies from where the lanes' elements begin, see `places`."""
+        return self._exclusive[1] if self.layout.exclusive else self._steps
+
+    @cached_property
+    def places(self) -> list[MemoryPlace]:
+        """Where each element's lanes begin: one place, unless lanes flip bits that elements set."""
+        return self._exclusive[0] if self.layout.exclusive else [self.place()] * self.count
+
+    @cached_property
+    def _steps(self) -> list[tuple[int, ...]]:
+        everywhere = replace(self.layout, where=()) if self.layout.where else self.layout
         zeros = {axis.name: 0 for axis in self.layout.axes}
-        self.constants = [
-            self._to_memory(self.layout(**{**zeros, "element": e}) or ()) for e in range(self.count)
+        return [
+            self._to_memory(everywhere(**{**zeros, "element": e}) or ()) for e in range(self.count)
         ]
+
+    @cached_property
+    def _exclusive(self) -> tuple[list[MemoryPlace], list[tuple[int, ...]]]:
+        known: dict[tuple[LaneOffset, ...], MemoryPlace] = {}
+        places: list[MemoryPlace] = []
+        constants: list[tuple[int, ...]] = []
+        for element in range(self.count):
+            found = [
+                (NOWHERE, 0) if d is None else self.hardware.place(self.layout, d, element)
+                for d in self.mapped
+            ]
+            lanes = tuple(lane for lane, _ in found)
+            places.append(known.setdefault(lanes, MemoryPlace(lanes, self.indices)))
+            constants.append(tuple(constant for _, constant in found))
+        return places, constants
+
+    def holds(self, element: int) -> Predicate:
+        """Whether a lane has an element at all."""
+        return self.hardware.holds(self.layout.where, element)
 
     def _to_memory(self, point: Sequence[int]) -> tuple[int, ...]:
         return tuple(0 if d is None else point[d] for d in self.mapped)

@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 
+from benchmarks.sweeps import memory_addresses
+from benchmarks.sweeps.memory_addresses import evaluate
 from fragir.layout import Axis, Layout, Mode
+from fragir.layout.swizzled import swizzled_elements
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.shared import SharedMatrix, shared_offset
-
-OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "arith.addi": int.__add__,
-    "arith.subi": int.__sub__,
-    "arith.muli": int.__mul__,
-    "arith.andi": int.__and__,
-    "arith.xori": int.__xor__,
-    "arith.shli": int.__lshift__,
-    "arith.shrui": int.__rshift__,
-    "arith.divui": int.__floordiv__,
-    "arith.remui": int.__mod__,
-}
+from fragir.passes.lowering.memory import in_bytes
+from fragir.passes.lowering.positions import position, position_rule
 
 
-def evaluate(value: Value, known: Mapping[SSAValue, int]) -> int:
-    """An index value as a number, given those of block arguments and special registers."""
-    if isinstance(value, int):
-        return value
-    if value in known:
-        return known[value]
-    owner = value.owner
-    assert isinstance(owner, Operation)
-    if isinstance(owner, arith.ConstantOp):
-        assert isinstance(owner.value, IntegerAttr)
-        return owner.value.value.data
-    x, y = (evaluate(operand, known) for operand in owner.operands)
-    return OPERATIONS[owner.name](x, y)
-
-
-def swizzled(matrix: SharedMatrix, row: int, col: int) -> int:
+def swizzled(shape: tuple[int, int], bits: int, swizzle: int, row: int, col: int) -> int:
     """The byte of an element, written down once more: panels, rows, XOR of address bits."""
-    width = matrix.swizzle or matrix.cols * matrix.bits // 8
-    per_row = width * 8 // matrix.bits
+    rows, cols = shape
+    width = swizzle or cols * bits // 8
+    per_row = width * 8 // bits
     panel = col // per_row
-    panel_bytes = matrix.rows * width
-    if matrix.swizzle:
+    panel_bytes = rows * width
+    if swizzle:
         panel_bytes = (panel_bytes + 1023) // 1024 * 1024
-    inside = row * width + col % per_row * matrix.bits // 8
-    if matrix.swizzle:
-        inside ^= ((inside >> 7) % (matrix.swizzle // 16)) << 4
+    inside = row * width + col % per_row * bits // 8
+    if swizzle:
+        inside ^= ((inside >> 7) % (swizzle // 16)) << 4
     return panel * panel_bytes + inside
 
 
@@ -70,7 +46,7 @@ def test_offset_is_the_swizzle_of_the_sum(data: st.DataObject) -> None:
         // bits
         // data.draw(st.sampled_from((1, 1, 2)))
     )
-    matrix = SharedMatrix(rows, cols, bits, swizzle)
+    rule = position_rule(in_bytes(swizzled_elements((rows, cols), bits, swizzle), bits))
     entry = Block()
     ar = Arithmetic(entry)
     hardware = Hardware(ar, 128)
@@ -86,9 +62,8 @@ def test_offset_is_the_swizzle_of_the_sum(data: st.DataObject) -> None:
     )
     layout = Layout((Axis("thread", modes),))
     at = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, cols - 1))
-    value, immediate = shared_offset(
-        ar, matrix, hardware.coordinate(layout, 0), hardware.coordinate(layout, 1), at
-    )
+    lanes = [hardware.coordinate(layout, dim) for dim in (0, 1)]
+    terms, immediate, _ = position(ar, rule, lanes, at, (0, 0))
     thread = hardware.thread
     assert isinstance(thread, SSAValue)
     size = layout.size("thread")
@@ -97,8 +72,16 @@ def test_offset_is_the_swizzle_of_the_sum(data: st.DataObject) -> None:
         assert point is not None
         row, col = point[0] + at[0], point[1] + at[1]
         if row < rows and col < cols:
-            found = evaluate(value, {thread: number}) + immediate
-            assert found == swizzled(matrix, row, col) == matrix.byte(row, col)
+            found = sum(evaluate(term, {thread: number}) for term in terms) + immediate
+            assert found == swizzled((rows, cols), bits, swizzle, row, col)
+
+
+@given(seed=st.integers(0, 1 << 40))
+@settings(max_examples=150, deadline=None)
+def test_positions_of_any_layout(seed: int) -> None:
+    """The emitted arithmetic puts every element where the layout does."""
+    random = Random(seed)
+    assert memory_addresses.check_positions(random, memory_addresses.any_layout(random)) == []
 
 
 @given(

@@ -9,12 +9,20 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+from fragir.layout import Layout
 from fragir.passes.limits import allocate
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.memory import LaneMemory, shared_memory
+from fragir.passes.lowering.memory import (
+    LaneMemory,
+    MemoryPlace,
+    shared_address,
+    shared_bytes,
+    shared_memory,
+)
 from fragir.passes.lowering.packed import PackedAccess
+from fragir.passes.lowering.positions import NOWHERE
 from fragir.passes.lowering.state import LoweringState
 
 # --- shapes and views -----------------------------------------------------------------------------
@@ -54,15 +62,11 @@ def alloc(lanes: Lanes, op: memref.AllocOp) -> None:
     shape = type_.get_shape()
     if DYNAMIC_INDEX in shape or len(shape) < 2:
         raise FragirError("shared memory has a static shape of two dimensions or more")
-    dummy = ptx.SharedOp(0)
-    memory = shared_memory(state.ar, dummy.pointer, type_)
-    assert memory.matrix is not None
-    total = memory.matrix.bytes
-    for size in shape[:-2]:
-        total *= size
-    lowered = state.ar.insert(ptx.SharedOp(total), op.memref.name_hint)
+    layout = frag.memory_layout(type_)
+    size = shared_bytes(layout, ptx.bits(type_.element_type))
+    lowered = state.ar.insert(ptx.SharedOp(size), op.memref.name_hint)
     allocate(lowered, 0, state.target)  # what no block has is not unrolled first
-    state.memories[op.memref] = shared_memory(state.ar, lowered.pointer, type_)
+    state.memories[op.memref] = shared_memory(lowered.pointer, layout, shape, type_.element_type)
 
 
 @LOWERINGS.attach(memref.DeallocOp)
@@ -73,13 +77,17 @@ def dealloc(lanes: Lanes, op: memref.DeallocOp) -> None:
 @LOWERINGS.attach(frag.ViewOp)
 def view(lanes: Lanes, op: frag.ViewOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
-    pointer, ar = memory.pointer, lanes.state.ar
-    for index, stride in zip(state.indices(op.all_indices()), memory.strides[:-2], strict=True):
-        pointer, more = ar.offset(pointer, ar.mul(index, stride))
-        if more:
-            pointer, _ = ar.offset(pointer, ar.constant(more))
-    state.memories[op.matrix] = LaneMemory(
-        pointer, memory.shape[-2:], memory.strides[-2:], memory.element, memory.matrix
+    ar, layout = lanes.state.ar, memory.layout
+    assert layout is not None
+    stack = Layout(layout.axes[:-2], layout.dims)
+    at = state.indices(op.all_indices())
+    pointer, more = shared_address(
+        ar, memory, stack, MemoryPlace((NOWHERE,) * len(at), tuple(at)), (0,) * len(at)
+    )
+    if more:
+        pointer, _ = ar.offset(pointer, ar.constant(more))
+    state.memories[op.matrix] = shared_memory(
+        pointer, frag.matrix_layout(layout), memory.shape[-2:], memory.element
     )
 
 
@@ -90,7 +98,7 @@ def view(lanes: Lanes, op: frag.ViewOp) -> None:
 def load(lanes: Lanes, op: frag.LoadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
     access = _access(state, op.tile.type, op, op.broadcast is not None)
-    if memory.matrix is None and isinstance(access, TileAccess):
+    if memory.layout is None and isinstance(access, TileAccess):
         lanes.bind_each(op.tile, access.load_chunk)
     else:
         state.tiles[op.tile] = access.load()
