@@ -1,4 +1,4 @@
-"""A memref's layout as an affine map, which xDSL and MLIR understand.
+"""A memref's layout as strides or as an affine map, which xDSL and MLIR understand.
 
 Exclusive or is no affine expression, but a bit of it is: the sum of bits, modulo two. So flipped
 bits are taken out of the sum of the added digits and put back flipped. Of a coordinate d, the bit
@@ -43,6 +43,20 @@ def affine_map(layout: Layout) -> AffineMap:
             new = new + one
         result = result - old * (1 << bit) + new % 2 * (1 << bit)
     return AffineMap(len(layout.axes), 0, (result,))
+
+
+def strides_of_layout(layout: Layout) -> tuple[int, ...] | None:
+    """One stride an axis; None where an axis has no single one, or elements begin later on."""
+    if layout.exclusive:
+        layout = layout.simplified()
+    if layout.exclusive or layout.offset:
+        return None
+    strides: list[int] = []
+    for axis in layout.simplified().axes:
+        if len(axis.modes) > 1:
+            return None
+        strides.append(axis.modes[0].stride[0] if axis.modes else 1)
+    return tuple(strides)
 
 
 def _bits(

@@ -212,7 +212,7 @@ class ExplicitLayoutAttr(MemRefLayoutAttr, Data[Layout], LayoutAttr):
 
     def get_strides(self) -> Sequence[int] | None:
         """One stride a dimension; None where a dimension has no single one."""
-        from fragir.dialects.frag.memory_layout import strides_of_layout
+        from fragir.dialects.frag.affine_maps import strides_of_layout
 
         return strides_of_layout(self.data)
 

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits
+from fragir.dialects.frag.affine_maps import strides_of_layout
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, SharedAttr
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
@@ -122,20 +123,6 @@ def strides_of(type_: MemRefType[Attribute]) -> Strides | None:
         stride.data if isinstance(stride, IntAttr) else DYNAMIC_INDEX
         for stride in layout.strides.data
     )
-
-
-def strides_of_layout(layout: Layout) -> Strides | None:
-    """One stride an axis; None where an axis has no single one, or elements begin later on."""
-    if layout.exclusive:
-        layout = layout.simplified()
-    if layout.exclusive or layout.offset:
-        return None
-    strides: list[int] = []
-    for axis in layout.simplified().axes:
-        if len(axis.modes) > 1:
-            return None
-        strides.append(axis.modes[0].stride[0] if axis.modes else 1)
-    return tuple(strides)
 
 
 def matrix_layout(layout: Layout) -> Layout:

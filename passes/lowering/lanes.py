@@ -11,12 +11,8 @@ from xdsl.ir import SSAValue
 from fragir.dialects import ptx
 from fragir.layout import Axis, Condition, Layout, Mode
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.positions import (
-    LaneOffset,
-    PositionRule,
-    position,
-    position_rule,
-)
+from fragir.passes.lowering.position_rules import PositionRule, position_rule
+from fragir.passes.lowering.positions import LaneOffset, position
 
 INDEX = IndexType()
 ELEMENT = "element"

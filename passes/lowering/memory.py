@@ -14,7 +14,8 @@ from fragir.errors import FragirError
 from fragir.layout import Axis, Layout
 from fragir.layout.swizzled import ATOM
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
-from fragir.passes.lowering.positions import LaneOffset, position, position_rule
+from fragir.passes.lowering.position_rules import position_rule
+from fragir.passes.lowering.positions import LaneOffset, position
 
 ACCESS_BITS = 128  # the widest load or store
 BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
@@ -88,7 +89,7 @@ def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def shared_memory(
-    pointer: SSAValue, layout: Layout, shape: Sequence[int], element: Attribute
+    pointer: SSAValue, layout: Layout, shape: Sequence[Value], element: Attribute
 ) -> LaneMemory:
     """Shared memory at a pointer, in which a layout says where the elements of a shape lie."""
     return LaneMemory(pointer, tuple(shape), (), element, layout)

@@ -15,7 +15,8 @@ from fragir.layout.swizzled import swizzled_elements
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import in_bytes
-from fragir.passes.lowering.positions import position, position_rule
+from fragir.passes.lowering.position_rules import position_rule
+from fragir.passes.lowering.positions import position
 
 
 def swizzled(shape: tuple[int, int], bits: int, swizzle: int, row: int, col: int) -> int:
