@@ -139,6 +139,11 @@ def fault(kind: str, bits: int, rng: random.Random) -> None:
     assert moved >= lack, f"{what}: {lack} counted"
     if len(plan.route.moves) == 1:
         assert moved == max(lack, lanes), f"{what}: {lack} words, {lanes} lanes counted"
+    if kind == "permutation" and plan.bound:
+        words = len(plan.program.outputs)
+        most = 2 * (lanes.bit_length() if lanes & lanes + 1 == 0 else (lanes - 1).bit_length())
+        steps = plan.counts.get("prmt", 0) + plan.counts.get("selp", 0)
+        assert steps <= (most + (bits < 32)) * words, f"{what}: {steps} steps"
 
 
 def drawn_tables(

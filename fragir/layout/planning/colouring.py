@@ -327,10 +327,10 @@ def _own(
 ) -> tuple[list[Edge], list[int]]:
     """Words that lanes give themselves by shuffles there are, which saves a select.
 
-    They join a colour in which the lane is free on both sides, and which has the same words of
-    source and target in other lanes.
+    They join a colour in which the lane takes nothing and gives nothing else, and which has the
+    same words of source and target in other lanes.
     """
-    sending = {(edge.sender, colour) for edge, colour in zip(edges, colours, strict=True)}
+    sending = {(edge.sender, colour): edge for edge, colour in zip(edges, colours, strict=True)}
     reading = {(edge.reader, colour) for edge, colour in zip(edges, colours, strict=True)}
     kin: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for edge, colour in zip(edges, colours, strict=True):
@@ -344,12 +344,15 @@ def _own(
             load = tuple(dict.fromkeys(s[1] for s in slots if s is not None and s[0] == lane))
             common = [kin[element // per, word] for element in load]
             for colour in sorted(set[int]().union(*common).intersection(*common)):
-                if (lane, colour) not in sending and (lane, colour) not in reading:
-                    sending.add((lane, colour))
-                    reading.add((lane, colour))
-                    found.append(Edge(lane, lane, load, _units(load, per), frozenset({word})))
-                    painted.append(colour)
-                    break
+                own = Edge(lane, lane, load, _units(load, per), frozenset({word}))
+                given = sending.get((lane, colour), own)
+                if (lane, colour) in reading or not set(load) <= set(given.load):
+                    continue
+                sending[lane, colour] = given
+                reading.add((lane, colour))
+                found.append(replace(given, reader=lane))
+                painted.append(colour)
+                break
     return found, painted
 
 

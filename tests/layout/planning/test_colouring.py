@@ -128,6 +128,29 @@ def test_edges_take_as_many_colours_as_the_busiest_end(ends: Sequence[tuple[int,
         assert len(set(painted)) == len(painted)
 
 
+def test_a_word_that_several_lanes_want_is_sent_once() -> None:
+    held = [[[2 * lane, 2 * lane + 1] for lane in range(32)]]
+    asked = [[[8 * (lane // 4), 8 * (lane // 4) + 1] for lane in range(32)]]
+    plan = table_plan(held, asked, 32)
+    assert plan is not None
+    assert plan.counts == {"shfl": 2}
+    halves = table_plan(held, asked, 16)
+    assert halves is not None
+    assert halves.counts == {"shfl": 1}
+
+
+def test_lanes_that_give_parts_of_a_word_give_them_together() -> None:
+    held = [[[2 * lane, 2 * lane + 1] for lane in range(32)]]
+    asked = [[[(lane + 1) % 32 * 2, (lane + 2) % 32 * 2 + 1] for lane in range(32)]]
+    plan = table_plan(held, asked, 16)
+    assert plan is not None
+    assert plan.counts["shfl"] == plan.bound == 2
+    one = [[[lane // 2 * 2 + lane % 2] for lane in range(32)]]
+    both = table_plan(held, one, 16)  # lane 2 i and 2 i + 1 take the halves of lane i
+    assert both is not None
+    assert both.counts["shfl"] == both.bound == 1
+
+
 def test_tables_are_priced_one_by_one() -> None:
     held = [[[lane] for lane in range(32)]]
     odd = table_plan(held, [[[lane * 3 % 32] for lane in range(32)]], 32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.sweeps import warp_plans
 from fragir.layout import Layout
-from fragir.layout.planning.building import repeated
-from fragir.layout.planning.costs import COSTS, FEATURES, Features
+from fragir.layout.planning.building import chained, renaming, repeated
+from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.hops import direct
 from fragir.layout.planning.movmatrix import turned
 from fragir.layout.planning.program import Program
@@ -93,6 +94,53 @@ def test_pairs_of_bytes_are_transposed_like_halves() -> None:
     assert not warp_plans.lost(source, plan.target, 8, plan)
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("registers", [1, 2, 3])
+def test_a_bit_of_lanes_for_a_bit_of_registers_takes_half_a_shuffle_and_1_5_selects_a_word(
+    bits: int, registers: int
+) -> None:
+    inside = {8: 2, 16: 1}.get(bits, 0)
+    element = tuple(1 << bit for bit in range(inside + registers))
+    lane = tuple(1 << bit + inside + registers for bit in range(5))
+    source = Registers(element, lane)
+    target = Registers((*element[:-1], lane[3]), (*lane[:3], element[-1], lane[4]))
+    plan = warp_plan(source, target, bits)
+    assert plan is not None
+    words = (1 + (bits == 64)) << registers
+    assert plan.counts == {"shfl": words // 2, "selp": words + words // 2}
+    assert not warp_plans.lost(source, target, bits, plan)
+
+
+@pytest.mark.parametrize(
+    ("bits", "element", "layers"),
+    [
+        (8, (4, 8, 1, 2), 2),  # the transposition of four words of four bytes
+        (8, (4, 2, 1, 8), 1),
+        (8, (2, 1, 4, 8), 1),
+        (16, (2, 1, 4, 8), 1),
+        (16, (3, 2, 4, 8), 1),
+    ],
+)
+def test_bytes_moved_inside_of_a_lane_take_a_step_a_word_and_layer(
+    bits: int, element: tuple[int, ...], layers: int
+) -> None:
+    lane = (16, 32, 64, 128, 256)
+    source, target = Registers((1, 2, 4, 8), lane), Registers(element, lane)
+    plan = warp_plan(source, target, bits)
+    assert plan is not None
+    assert plan.counts == {"prmt": layers * 16 * bits // 32}
+    assert not warp_plans.lost(source, target, bits, plan)
+
+
+def test_the_price_of_a_program() -> None:
+    costs = Costs(shuffle=3, transpose=5, move=7, issue=0.25, formula=11)
+    shuffled = planned(ACC_16, B_16, 16, Features(movmatrix=False)).program
+    assert price(shuffled, costs) == 4 * 3 + 8 * 7 + 12 * 0.25 + 11
+    assert price(planned(ACC_16, B_16, 16).program, costs) == 4 * 5.25
+    # every lane's register from one lane: nothing differs but the lane's own number
+    assert price(planned(ROW_A_LANE, VECTOR, 32).program, costs) == 4 * 3.25 + 11
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(warp_plans.KINDS), st.sampled_from(warp_plans.BITS), st.integers(0, 1 << 30))
 def test_random_maps_arrive_with_the_least_shuffles(kind: str, bits: int, seed: int) -> None:
@@ -150,3 +198,11 @@ def _interleaved(first: list[int], second: list[int]) -> list[int]:
 
 def _numbers(program: Program) -> set[object]:
     return {getattr(step, "selector", getattr(step, "lane", None)) for step in program.steps}
+
+
+def test_a_chain_of_programs_makes_only_what_is_needed() -> None:
+    plan = planned(ROW_A_LANE, VECTOR, 32)
+    first = chained(plan.program, renaming(4, (2, 2)))
+    assert first.counts == {"shfl": 1}
+    assert first.outputs == (1, 1)
+    assert chained(renaming(2, (1,)), first).steps == (replace(first.steps[0], a=1),)
