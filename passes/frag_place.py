@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
+from fragir.dialects import frag
 from fragir.dialects.interfaces import Threads
 from fragir.errors import FragirError
 from fragir.isa.targets import known
@@ -76,3 +77,7 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
         from fragir.passes.placing.rewriting import write
 
         write(inference)
+    if any(isinstance(op, frag.ConvertOp) and op.assert_free is not None for op in function.walk()):
+        from fragir.passes.placing.asserted import check_free
+
+        check_free(function, target)

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, Threads, value_of
 from fragir.layout import Layout
+from fragir.passes.placing.memory_room import fits, is_streamed
 from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
 from fragir.passes.placing.sites import Asked, Site, SiteGraph
 
@@ -92,8 +93,8 @@ def components(sites: SiteGraph) -> list[SiteComponent]:
 class Candidates:
     """The layouts that come up in one component, by shape."""
 
-    def __init__(self, component: SiteComponent, threads: Threads):
-        self._component, self._threads = component, threads
+    def __init__(self, component: SiteComponent, threads: Threads, room: int):
+        self._component, self._threads, self._room = component, threads, room
         self._shapes: dict[Shape, dict[frag.LayoutAttr, Candidate]] = {}
         self._own: dict[Site, dict[frag.LayoutAttr, Candidate]] = {}
 
@@ -152,6 +153,8 @@ class Candidates:
 
     def _propose(self, asked: Asked) -> None:
         for value, site in asked.tiles.items():
+            if not fits(value, self._room) or (not asked.op.results and is_streamed(value)):
+                continue  # what is not needed must not take memory that others may
             for known in [c for c in self.of(site) if c.rank <= Rank.INSTRUCTION]:
                 with asking(asked.op):
                     said = list(asked.model.proposals(known.layout, self._threads))

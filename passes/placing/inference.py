@@ -22,6 +22,7 @@ from fragir.dialects.interfaces import Layouts, OperandAt, Threads, value_of
 from fragir.errors import FragirError
 from fragir.isa.features import features_of
 from fragir.passes.placing.candidates import Candidate, Candidates, SiteComponent, components
+from fragir.passes.placing.memory_room import room_of
 from fragir.passes.placing.pbqp import Problem, Solution
 from fragir.passes.placing.prices import Prices
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
@@ -69,9 +70,10 @@ def infer(
     for site in sites.all:
         _check(site)
     prices, work, trips = Prices(features_of(threads.target)), Work(threads), Trips()
+    room = room_of(function)
     chosen: list[Chosen] = []
     for component in components(sites):
-        _fill(component, threads, count)
+        _fill(component, threads, count, room)
         chosen.append(settled(Tables(component, sites, prices, work, trips)))
     return Inference(sites, chosen)
 
@@ -95,11 +97,11 @@ def solved(tables: Tables) -> Chosen | None:
     raise AssertionError("every turn plans a conversion that had not been planned")
 
 
-def _fill(component: SiteComponent, threads: Threads, count: int) -> None:
+def _fill(component: SiteComponent, threads: Threads, count: int, room: int) -> None:
     """Gives every site its domain; one that nothing is known of has rows in order."""
     from fragir.passes.placing.default import default_layout
 
-    candidates = Candidates(component, threads)
+    candidates = Candidates(component, threads, room)
     while True:
         candidates.choose()
         unknown = [site for site in component.sites if not component.domains[site]]

@@ -82,6 +82,7 @@ class Relations:
         for op in self._function.walk():
             self._demand(op)
         self._infer()
+        self._look_for_gains()
         self._spread()
         placed: list[tuple[Demand, list[SSAValue]]] = []
         rest: list[SSAValue] = []
@@ -133,6 +134,25 @@ class Relations:
             first = [max(rest, key=_size)] if self._following else rest
             for root in first:
                 self._found[root] = self._default(root)
+
+    def _look_for_gains(self) -> None:
+        """Opens the classes of tiles that are stored so badly that a conversion may pay."""
+        for op, model in self._asked:
+            if op.results or type(model).proposals is Layouts.proposals:
+                continue
+            for value in op.operands:
+                demand = self._found.get(self._classes.find(value)) if _is_tile(value) else None
+                if demand is None or demand.role == WRITTEN:
+                    continue
+                with asking(op):
+                    if _gains(model, value, demand, self._threads) and self._has_room(value):
+                        self._open.add(self._classes.find(value))
+
+    def _has_room(self, value: SSAValue) -> bool:
+        """Whether there is room left for converting a tile."""
+        from fragir.passes.placing.memory_room import fits, is_streamed, room_of
+
+        return fits(value, room_of(self._function)) and not is_streamed(value)
 
     def _spread(self) -> None:
         """What hangs on an open class by an operation's relations is open too."""
@@ -199,6 +219,34 @@ def _models(function: func.FuncOp) -> Iterable[tuple[Operation, Layouts]]:
         model = LAYOUTS.of(type(op))
         if model is not None:
             yield op, model(op)
+
+
+def _gains(model: Layouts, value: SSAValue, demand: Demand, threads: Threads) -> bool:
+    """Whether an operation saves more in a layout it proposes than a conversion takes at least."""
+    now = model.cost({value: demand.layout}, threads)
+    if not now:
+        return False
+    for _, layout, _ in model.proposals(demand.layout, threads):
+        if not isinstance(layout, frag.LayoutAttr):
+            continue
+        gain = now - model.cost({value: layout}, threads)
+        if gain > 0 and gain > _least_price(value, demand.layout, layout):
+            return True
+    return False
+
+
+def _least_price(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) -> float:
+    """What converting a tile takes at least."""
+    from fragir.dialects import ptx
+    from fragir.layout.planning.planner import conversion_bound  # few programs need it
+
+    assert isinstance(value.type, frag.TileType)
+    shape, bits = value.type.shape, ptx.bits(value.type.element_type)
+    return conversion_bound(have.layout(*shape), want.layout(*shape), bits)
+
+
+def _is_tile(value: SSAValue) -> bool:
+    return isinstance(value.type, frag.TileType)
 
 
 def _size(value: SSAValue) -> int:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import fragir
 from fragir.dialects import frag
+from fragir.errors import FragirError
 from fragir.passes.frag_place import FragPlacePass
 
 Arrays = list[npt.NDArray[Any]]
@@ -232,3 +233,136 @@ def test_branches_have_what_they_need() -> None:
         d = np.zeros((16, 16), np.float32)
         kernel(a, n, d, on="emulator")
         np.testing.assert_array_equal(d, wanted)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+EPILOGUE = """func.func @f(%a: memref<64x16xf16>, %b: memref<16x64xf16>, %d: memref<64x64x{out}>)
+    attributes {{frag.warps = array<i64: 4, 1>}} {{
+  %ta = frag.load %a[0, 0] : memref<64x16xf16> -> !frag.tile<64x16xf16>
+  %tb = frag.load %b[0, 0] : memref<16x64xf16> -> !frag.tile<16x64xf16>
+  %z = arith.constant 0.0 : f32
+  %c = frag.fill %z : !frag.tile<64x64xf32>
+  %s = frag.mma %ta, %tb, %c : !frag.tile<64x16xf16>, !frag.tile<16x64xf16>,
+    !frag.tile<64x64xf32> -> !frag.tile<64x64xf32>
+  {cast}
+  frag.store %{stored}, %d[0, 0] : !frag.tile<64x64x{out}>, memref<64x64x{out}>
+  func.return
+}}"""
+CAST = "%h = frag.cast %s : !frag.tile<64x64xf32> -> !frag.tile<64x64xf16>"
+
+
+def test_narrow_sums_are_stored_through_rows_of_16_bytes() -> None:
+    text = EPILOGUE.format(out="f16", cast=CAST, stored="h")
+    (moved,) = conversions(placed(text))
+    assert isinstance(moved.source.owner, frag.CastOp)  # after the cast: half as much moves
+    ptx = fragir.compile(text).ptx
+    assert ptx.count("st.global.v4.b32") == ptx.count("st.global") == 4
+    assert "bar.sync" not in ptx  # every warp keeps its rows
+    a, b = drawn((64, 16), np.float16, 1), drawn((16, 64), np.float16, 2)
+    d = np.zeros((64, 64), np.float16)
+    fragir.compile(text)(a, b, d, on="emulator")
+    np.testing.assert_array_equal(d, a.astype(float) @ b.astype(float))
+
+
+STREAMED = """%r = frag.load %d[0, 0] : memref<64x64xf16> -> !frag.tile<64x64xf16>
+  %i = frag.cast %s : !frag.tile<64x64xf32> -> !frag.tile<64x64xf16>
+  %h = frag.map %r, %i : !frag.tile<64x64xf16>, !frag.tile<64x64xf16> -> !frag.tile<64x64xf16> {
+  ^bb0(%x: f16, %y: f16):
+    %w = arith.addf %x, %y : f16
+    frag.yield %w : f16
+  }"""
+
+
+@pytest.mark.parametrize(
+    ("out", "cast", "stored"),
+    [
+        ("f32", "", "s"),  # a quad's part of a row is a whole sector
+        ("f16", STREAMED, "h"),  # made and stored fragment by fragment
+    ],
+)
+def test_what_is_stored_well_enough_stays(out: str, cast: str, stored: str) -> None:
+    assert conversions(placed(EPILOGUE.format(out=out, cast=cast, stored=stored))) == []
+
+
+def test_a_constant_is_made_again_instead_of_converted() -> None:
+    text = (
+        SQUARE.replace("%t, %t, %c", "%t, %u, %c")
+        .replace(
+            "%z = arith",
+            "%h = arith.constant 1.0 : f16\n %u = frag.fill %h : !frag.tile<16x16xf16>\n"
+            "%w = frag.mma %u, %t, %v : !frag.tile<16x16xf16>, !frag.tile<16x16xf16>, "
+            "!frag.tile<16x16xf32> -> !frag.tile<16x16xf32>\n %z = arith",
+        )
+        .replace(
+            "%h = arith",
+            "%y = arith.constant 0.0 : f32\n%v = frag.fill %y : !frag.tile<16x16xf32>\n %h = arith",
+        )
+    )
+    module = placed(text)
+    assert all(not isinstance(op.source.owner, frag.FillOp) for op in conversions(module))
+    assert sum(isinstance(op, frag.FillOp) for op in module.walk()) == 4
+
+
+# --- what the user writes -------------------------------------------------------------------------
+
+WRITTEN = """func.func @f(%a: memref<16x16xf32>, %d: memref<16x16xf32>) {{
+  %t = frag.load %a[0, 0] : memref<16x16xf32> -> !frag.tile<16x16xf32, {first}>
+  %u = frag.convert %t assert_free
+    : !frag.tile<16x16xf32, {first}> -> !frag.tile<16x16xf32, {second}>
+  frag.store %u, %d[0, 0] : !frag.tile<16x16xf32, {second}>, memref<16x16xf32>
+  func.return
+}}"""
+SUM, LEFT, RIGHT = (f"#frag.mma<m16n8k16.f16, {operand}>" for operand in "cab")
+
+
+def test_a_conversion_that_is_asserted_to_be_free_is_free() -> None:
+    ptx = fragir.compile(WRITTEN.format(first=SUM, second=LEFT)).ptx
+    assert not any(word in ptx for word in ("shfl", "shared", "selp"))
+    with pytest.raises(FragirError, match=r"asserted to be free, but takes .*shfl.* half cycles"):
+        fragir.compile(WRITTEN.format(first=LEFT, second=RIGHT))
+
+
+def test_two_written_layouts_of_one_site_are_told_with_a_way_out() -> None:
+    text = SQUARE.replace(
+        "-> !frag.tile<16x16xf32>\n  frag.store %s, %d[0, 0] : !frag.tile<16x16xf32>",
+        f"-> !frag.tile<16x16xf32, {LEFT}>\n"
+        f"  frag.store %s, %d[0, 0] : !frag.tile<16x16xf32, {LEFT}>",
+    )
+    text = text.replace(LEFT, '#frag.layout<"lane [16:(1,0) 2:(0,8)] element [8:(0,1)]">')
+    with pytest.raises(FragirError) as found:
+        fragir.compile(text)
+    message = str(found.value)
+    assert "%s must have two layouts" in message
+    assert "as written of frag.mma" in message
+    assert "operand c of frag.mma" in message
+    assert "leave the layout of %s out" in message
+
+
+# --- explanations ---------------------------------------------------------------------------------
+
+
+def test_each_layout_and_conversion_is_explained() -> None:
+    found = fragir.explain_layouts(chain("f8E4M3FN", loop=True), target="sm_89")
+    by_name = {tile.name: tile for tile in found.tiles}
+    assert set(by_name) == {
+        f"%{name}" for name in ("zero", "start", "q", "acc", "out", "k", "s", "p", "v", "o")
+    }
+    assert by_name["%q"].asked_by.startswith("operand a of frag.mma (")
+    assert by_name["%p"].layout == by_name["%s"].layout
+    (moved,) = found.conversions
+    assert (moved.name, moved.trips) == ("%p", 4)
+    assert moved.asked_by.startswith("operand a of frag.mma (")
+    assert "shfl" in moved.steps
+    # the wide tile would be converted instead
+    assert moved.total_without is not None
+    assert moved.total_without > found.total
+    assert found.least
+    assert moved.steps in str(found)
+
+
+def test_what_is_plain_is_explained_too() -> None:
+    found = fragir.explain_layouts(EPILOGUE.format(out="f32", cast="", stored="s"))
+    assert (found.total, found.conversions) == (0, ())
+    assert len(found.tiles) == 4
+    assert all("of frag.mma (" in tile.asked_by for tile in found.tiles)
