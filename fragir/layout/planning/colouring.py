@@ -55,7 +55,7 @@ class TablePlan:
     """Elements of a thread, before and after."""
     bits: int
     bound: int
-    _wanted: tuple[tuple[tuple[Slot | None, ...], ...], ...] = field(repr=False)
+    _wanted: tuple[_Wanted, ...] = field(repr=False)
     _edges: tuple[tuple[Edge, ...], ...] = field(repr=False)
 
     @cached_property
@@ -76,9 +76,14 @@ def table_plan(source: Points, target: Points, bits: int) -> TablePlan | None:
     """
     if bits == 64:
         return table_plan(_halves(source), _halves(target), 32)
-    wanted: list[tuple[tuple[Slot | None, ...], ...]] = []
+    known: dict[tuple[_Warp, _Warp], _Wanted | None] = {}
+    wanted: list[_Wanted] = []
     for held, asked in zip(source, target, strict=True):
-        slots = _slots(held, asked)
+        numbers: dict[int, int] = {}
+        warp = _renumbered(held, numbers), _renumbered(asked, numbers)
+        if warp not in known:
+            known[warp] = _slots(*warp)
+        slots = known[warp]
         if slots is None:
             return None
         wanted.append(slots)
@@ -99,9 +104,19 @@ def _halves(points: Points) -> Points:
     ]
 
 
-def _slots(
-    held: Sequence[Sequence[int | None]], asked: Sequence[Sequence[int | None]]
-) -> tuple[tuple[Slot | None, ...], ...] | None:
+_Warp = tuple[tuple[int | None, ...], ...]
+_Wanted = tuple[tuple[Slot | None, ...], ...]
+
+
+def _renumbered(lanes: Sequence[Sequence[int | None]], numbers: dict[int, int]) -> _Warp:
+    """Points numbered as they come, so that warps that move alike are alike."""
+    return tuple(
+        tuple(None if p is None else numbers.setdefault(p, len(numbers)) for p in lane)
+        for lane in lanes
+    )
+
+
+def _slots(held: _Warp, asked: _Warp) -> _Wanted | None:
     """For each element that is asked for the slot it comes from: the own lane's first."""
     where: defaultdict[int, list[Slot]] = defaultdict(list)
     for lane, row in enumerate(held):
