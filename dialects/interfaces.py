@@ -96,12 +96,12 @@ class OperandAt(NamedTuple):
     """One operand of an operation. A value may stand at several, and be wanted differently."""
 
     op: Operation
-    index: int
+    number: int
 
     @property
     def value(self) -> SSAValue:
         """What stands there."""
-        return self.op.operands[self.index]
+        return self.op.operands[self.number]
 
 
 Tile: TypeAlias = "SSAValue | OperandAt"

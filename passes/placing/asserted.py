@@ -17,7 +17,8 @@ def check_free(function: func.FuncOp, target: str) -> None:
 
 
 def _check(op: frag.ConvertOp, target: str) -> None:
-    from fragir.passes.placing.prices import Prices, features_of
+    from fragir.isa.features import features_of
+    from fragir.passes.placing.prices import Prices
 
     source, wanted = op.source.type, op.result.type
     assert isinstance(source, frag.TileType)

@@ -126,8 +126,10 @@ def _in_order(values: Iterable[SSAValue]) -> list[SSAValue]:
 
     def key(value: SSAValue) -> tuple[int, int, int]:
         where = owner_of(value).location
-        line = (where.line.data, where.column.data) if isinstance(where, FileLineColLoc) else (0, 0)
-        return *line, 0 if isinstance(value, BlockArgument) else 1
+        argument = int(not isinstance(value, BlockArgument))
+        if not isinstance(where, FileLineColLoc):
+            return 0, 0, argument
+        return where.line.data, where.column.data, argument
 
     return sorted(values, key=key)
 

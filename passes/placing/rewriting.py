@@ -38,7 +38,7 @@ def _insert(chosen: Chosen, move: Move) -> None:
     result = made.results[0]
     result.name_hint = value.name_hint
     for edge in move.edges:
-        edge.operand.op.operands[edge.operand.index] = result
+        edge.operand.op.operands[edge.operand.number] = result
 
 
 def _behind(value: SSAValue) -> InsertPoint:
