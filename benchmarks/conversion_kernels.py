@@ -1,13 +1,15 @@
 """Kernels that do nothing but convert a tile, made alike for fragir and for Triton.
 
-Every 32-bit word of the tile in its source layout (64-bit elements: every element) comes from one
-volatile load, and every word in the target layout goes to one volatile store, all of them of one
-address: neither has addresses to compute, and no compiler can tell what the words hold or leave one
-out. Whatever else a kernel has is its conversion; the same kernel without one tells the rest.
+Every 32-bit word of the tile in its source layout (64-bit elements: every element) comes from a
+volatile load of one address, a thread's own, and every word in the target layout goes to a volatile
+store, all to one address: there is next to nothing to compute beside the conversion, and no
+compiler can tell what the words hold, take them for the same in all lanes, or leave one out. The
+same kernel without the conversion tells the rest.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import conversion_cases as cases
@@ -24,6 +26,20 @@ from fragir.layout import Layout, LinearLayout, to_linear
 
 WORD = 32  # bits of a register
 _FRAG_ELEMENTS = {8: builtin.i8, 16: builtin.f16, 32: builtin.f32, 64: builtin.f64}
+
+# --- accesses ---------------------------------------------------------------------------------
+
+
+def load(kind: str, value: str, pointer: str) -> str:
+    """PTX that loads a value from the thread's own place, of 8 bytes."""
+    place = f"mov.u32 t, %tid.x; mad.wide.u32 a, t, 8, {pointer};"
+    return f"{{ .reg .b32 t; .reg .b64 a; {place} ld.volatile.global.{kind} {value}, [a]; }}"
+
+
+def store(kind: str, pointer: str, value: str) -> str:
+    """PTX that stores a value to one place for all threads."""
+    return f"st.volatile.global.{kind} [{pointer}], {value};"
+
 
 # --- fragir -----------------------------------------------------------------------------------
 
@@ -110,9 +126,9 @@ def fragir_module(case: Case, convert: bool) -> builtin.ModuleOp:
 def fragir_ptx(case: Case, target: str, convert: bool = True) -> str:
     """What fragir makes of the kernel; FragirError where it refuses the conversion."""
     text = fragir.compile(fragir_module(case, convert), target=target).ptx
-    return text.replace("ld.global.", "ld.volatile.global.").replace(
-        "st.global.", "st.volatile.global."
-    )
+    loads, stores = load(r"\1", r"\2", r"\3"), store(r"\1", r"\2", r"\3")
+    text = re.sub(r"ld\.global\.(\w+) (%\w+), \[(%\w+)\];", loads, text)
+    return re.sub(r"st\.global\.(\w+) \[(%\w+)\], (%\w+);", stores, text)
 
 
 # --- Triton -----------------------------------------------------------------------------------
@@ -143,8 +159,8 @@ def triton_module(case: Case, target: int, convert: bool = True) -> str:
         f"%y = ttg.convert_layout %x : tensor<{extents}x{element}, #source>"
         f" -> tensor<{extents}x{element}, #target>"
     )
-    load = f"ld.volatile.global.{access} $0, [$1];"
-    store = f"st.volatile.global.{access} [$2], $1; mov.{access} $0, 0;"
+    loads = load(access, "$0", "$1")
+    stores = store(access, "$2", "$1") + f" mov.{access} $0, 0;"
     attributes = f"packed_element = {packed} : i32, pure = false"
     return f"""
 #source = {layouts[0]}
@@ -154,10 +170,10 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {case.warps} : i
   tt.func public @conversion(%p: !tt.ptr<i64> {{tt.divisibility = 16 : i32}}) {{
     %from = tt.splat %p : !tt.ptr<i64> -> tensor<{extents}x!tt.ptr<i64>, #source>
     %to = tt.splat %p : !tt.ptr<i64> -> tensor<{extents}x!tt.ptr<i64>, {moved}>
-    %x = tt.elementwise_inline_asm "{load}" {{constraints = "={kind}{address}", {attributes}}}
+    %x = tt.elementwise_inline_asm "{loads}" {{constraints = "={kind}{address}", {attributes}}}
       %from : tensor<{extents}x!tt.ptr<i64>, #source> -> tensor<{extents}x{element}, #source>
     {change if convert else ""}
-    %z = tt.elementwise_inline_asm "{store}"
+    %z = tt.elementwise_inline_asm "{stores}"
       {{constraints = "={kind},{kind}{address}", {attributes}}}
       {"%y" if convert else "%x"}, %to :
       tensor<{extents}x{element}, {moved}>, tensor<{extents}x!tt.ptr<i64>, {moved}>

@@ -69,14 +69,15 @@ def bytes_of(words: Sequence[str]) -> int:
 def counted(text: str) -> Counts:
     """Instructions by kind: those of DATA, `sync`, `other`, and `bytes` to and from shared memory.
 
-    Accesses to global memory, the same in all kernels, are left out. FSEL, a select of half of a
+    Accesses to global memory, the same in all kernels, are left out, and so are their pointers,
+    which ptxas loads once or again. FSEL, a select of half of a
     double, is a SEL. A select between known numbers is no data but part of a selector or an
     address: it is among the others.
     """
     found: Counts = Counter()
     for words, operands in instructions(text):
         name = words[0].replace("FSEL", "SEL")
-        if name in ("LDG", "STG"):
+        if name in ("LDG", "STG", "LDC", "ULDC"):
             continue
         if name == "SEL" and any(_CONSTANT.fullmatch(word) for word in operands[1:3]):
             name = "other"
@@ -103,7 +104,7 @@ def passes(text: str, warps: int) -> dict[str, int]:
     As the emulator counts them, which runs the PTX.
     """
     parameters = text.partition(".entry")[2].partition(")")[0].count(".param")
-    arguments = [np.zeros(1, np.uint64), None, None][:parameters]
+    arguments = [np.zeros(32 * warps, np.uint64), None, None][:parameters]
     report = run(text, block=(32 * warps,), arguments=arguments, shared=SCRATCH, check=True)
     found = report.statistics.conflicts
     return {name: found[name] for name in ("passes", "passes_needed")}
