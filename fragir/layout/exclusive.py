@@ -306,6 +306,7 @@ def with_digit(clusters: list[Cluster], digit: Forced) -> list[Cluster]:
             values = frozenset(a + b for a in values for b in cluster.values)
             _check_size(values)
             digits = (*cluster.digits, *digits)
+        mask = 0
         for value in values:  # sums may reach new bits, which may meet further clusters
             mask |= value
     return [*clusters, Cluster(mask, values, digits)]

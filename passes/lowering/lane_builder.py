@@ -99,8 +99,13 @@ class Lanes:
         return [point for point in found if point is not None]
 
     def base(self, tile: SSAValue) -> list[Value]:
-        """What lane and warp add to a point, for each dimension: a number or an index."""
+        """What lane and warp add to a point, for each dimension: a number or an index.
+
+        Raises FragirError where lanes flip bits of the elements' points instead of adding.
+        """
         layout = _tile(tile).resolve()
+        if layout.exclusive:
+            raise FragirError(f"lanes have no point to add in a layout with exclusive or: {layout}")
         dims = range(len(layout.dims))
         return [self.state.hardware.coordinate(layout, dim).value for dim in dims]
 

@@ -236,6 +236,8 @@ def test_equivalent_is_the_same_function(one: Layout, data: st.DataObject) -> No
         ),
         ("a [4:^0] b [2:^1]", "a [4:0] b [2:1]"),
         ("a [2:^2 3:4] b [2:^2]", "a [6:2] b [2:^2]"),
+        ("a [2:^4 3:7] offset 2", "a [2:4 3:7] offset (2)"),
+        ("a [2:^1] b [2:4] c [2:7] offset 1", "a [2:^1] b [2:4] c [2:7] offset (1)"),
     ],
 )
 def test_simplified(text: str, simple: str) -> None:
