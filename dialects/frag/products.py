@@ -47,6 +47,7 @@ from fragir.dialects.interfaces import (
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
+from fragir.layout import Layout
 
 A, B, C, METADATA = range(4)
 """The places of a product's first operands."""
@@ -317,11 +318,19 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
             part = TileType((tile.rows, tile.cols // groups[1]), tile.element_type)
         n = wgmma_n(part, element)
         name = f"m64n{n}k{wgmma_k(element)}.{element}"
-        yield from demands.fragments([(self.d, name, "c")], "d", groups)
+        operands: list[tuple[Tile, str, str]] = [(self.d, name, "c")]
         if isinstance(a, TileType):
-            yield from demands.fragments([(OperandAt(self, A), name, "a")], "a", groups)
+            operands.append((OperandAt(self, A), name, "a"))
+        yield from demands.fragments(operands, "da"[: len(operands)], groups)
         if self.metadata is not None:
             yield demands.selected(self.instruction(n), "e", OperandAt(self, METADATA), groups)
+
+    def orders(self) -> dict[str, Layout]:
+        """Dimensions that its tiles have in another order than the instruction's; what lies in
+        memory is read in that order.
+        """
+        tiles = (v for v in (self.a, self.c, self.d) if isinstance(v.type, TileType))
+        return demands.orders_of(tiles)
 
     def reads(self) -> list[SSAValue]:
         """B, and A unless it is in registers."""
@@ -358,9 +367,9 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         first, second = self.elements()
         try:
             check_wgmma(first, second, c, k, self.how(), negated)
-            tiles = (v for v in (self.a, self.c, self.d) if isinstance(v.type, TileType))
-            demands.check_in_order(tiles, "B lies in memory as it is")
             if self.metadata is not None:
+                tiles = (v for v in (self.a, self.c, self.d) if isinstance(v.type, TileType))
+                demands.check_in_order(tiles, "metadata are for rows and K as they are")
                 metadata = self.metadata.type
                 assert isinstance(metadata, TileType)
                 instruction = self.instruction(wgmma_n(c, element_name(first)))

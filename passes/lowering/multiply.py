@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i32
@@ -14,6 +14,7 @@ from fragir.dialects.frag.lane_selected import turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.isa.canonical import Major
+from fragir.layout import Layout
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.descriptors import WgmmaOperand
@@ -187,12 +188,13 @@ def wgmma(
     group_n = ar.div(group, groups_m) if groups_n > 1 else 0
     b_major: Major = "k" if op.b_transposed is not None else "mn"
     a_major: Major = "k" if op.a_transposed is None else "mn"
+    orders = op.orders()
+    b = _as_counted(b, "kn" if b_major == "mn" else "nk", orders, "b")
     b_side = WgmmaOperand(ar, b, b_major, "b", ar.mul(group_n, cols), n, step)
-    a_side = (
-        WgmmaOperand(ar, a, a_major, "a", ar.mul(group_m, rows), 64, packed)
-        if isinstance(a, LaneMemory)
-        else None
-    )
+    a_side = None
+    if isinstance(a, LaneMemory):
+        a = _as_counted(a, "mk" if a_major == "k" else "km", orders, "a")
+        a_side = WgmmaOperand(ar, a, a_major, "a", ar.mul(group_m, rows), 64, packed)
     repeats_m, repeats_n = rows // 64, cols // n
     positions = _Metadata(ar, instruction, metadata, repeats_m, k // step) if metadata else None
     negated = op.a_negated is not None, op.b_negated is not None
@@ -220,3 +222,29 @@ def wgmma(
                 result[at] = ar.insert(product).d
     ar.insert(ptx.SyncOp("wgmma.commit_group.sync.aligned"))
     return list(ar.insert(ptx.WgmmaWaitOp(0, result)).completed)
+
+
+def _as_counted(
+    memory: LaneMemory, dimensions: str, orders: Mapping[str, Layout], name: str
+) -> LaneMemory:
+    """The matrix with its dimensions counted as the instruction counts them.
+
+    Where a tile has rows, columns or K in another order than the instruction, the instruction's
+    x-th row of the matrix in memory is the order(x)-th one of the memref.
+    """
+    given = [(dim, orders[d]) for dim, d in enumerate(dimensions) if d in orders]
+    if not given or memory.layout is None:
+        return memory
+    from fragir.layout.composition import compose, identity  # few programs need them
+    from fragir.layout.reorder import in_order
+
+    layout = memory.layout
+    counted = identity(dict(zip(layout.names, map(layout.size, layout.names), strict=True)))
+    try:
+        for dim, order in given:
+            counted = in_order(counted, dim, order)
+        return memory._replace(layout=compose(layout, counted))
+    except FragirError as error:
+        raise FragirError(
+            f"operand {name} of wgmma lies as {layout}: {error.message}", hint=error.hint
+        ) from error

@@ -12,8 +12,9 @@ from xdsl.context import Context
 import fragir
 from fragir.dialects import frag
 from fragir.errors import FragirError
-from fragir.layout import Layout
+from fragir.layout import Layout, compose, identity, inverse
 from fragir.layout.reorder import free_order, in_order
+from fragir.layout.swizzled import swizzled_elements
 from fragir.passes.frag_place import FragPlacePass
 
 # (instruction, types of A and of the sum, type in IR of both, target)
@@ -116,6 +117,78 @@ def test_an_order_is_the_lanes_of_the_operand_in_those_of_the_sum() -> None:
             for lane in range(32):
                 held = {ordered(warp=warp, lane=lane, element=e) for e in range(16)}
                 assert held == {c(warp=warp, lane=lane, element=e) for e in range(16)}
+
+
+KEYS, DEPTH = 64, 64
+
+
+def warpgroup_chain(order: str, lies: Layout) -> str:
+    """O = (Q K^T) V by wgmma; S has its columns (the keys) in an order, K's rows lie so."""
+    s = f"#frag.mma<m64n{KEYS}k32.e4m3, c{order}>"
+    a = f"#frag.mma<m64n{DEPTH}k32.e4m3, a>"
+    qs = f"memref<{M}x{DEPTH}xf8E4M3FN, #frag.shared<swizzle = 64>>"
+    ks = f'memref<{KEYS}x{DEPTH}xf8E4M3FN, #frag.layout<"{lies}">, #frag.shared>'
+    vs = f"memref<{DEPTH}x{KEYS}xf8E4M3FN, #frag.shared<swizzle = 64>>"
+    q, k, v = (m.split(", #")[0] + ">" for m in (qs, ks, vs))
+    tile, o = f"!frag.tile<{M}x{KEYS}xf32", f"!frag.tile<{M}x{DEPTH}xf32>"
+    return f"""
+    func.func @k(%q: {q}, %k: {k}, %v: {v}, %o: memref<{M}x{DEPTH}xf32>) {{
+      %qs = memref.alloc() : {qs}
+      %ks = memref.alloc() : {ks}
+      %vs = memref.alloc() : {vs}
+      frag.copy async %q[0, 0] to %qs[] : {q} to {qs}
+      frag.copy async %k[0, 0] to %ks[] : {k} to {ks}
+      frag.copy async %v[0, 0] to %vs[] : {v} to {vs}
+      frag.commit
+      frag.wait 0
+      frag.barrier
+      %zero = arith.constant 0.0 : f32
+      %0 = frag.fill %zero : {tile}, {s}>
+      %s = frag.wgmma %qs, %ks transposed, %0 : {qs}, {ks}, {tile}, {s}>
+      %m = frag.convert %s assert_free : {tile}, {s}> -> {tile}, {a}>
+      %p = frag.cast %m : {tile}, {a}> -> !frag.tile<{M}x{KEYS}xf8E4M3FN, {a}>
+      %1 = frag.fill %zero : {o}
+      %2 = frag.wgmma %p, %vs transposed, %1 : !frag.tile<{M}x{KEYS}xf8E4M3FN, {a}>, {vs}, {o}
+      frag.store %2, %o[0, 0] : {o}, memref<{M}x{DEPTH}xf32>
+      func.return
+    }}"""
+
+
+def keys_in_order() -> tuple[str, Layout]:
+    """The order of keys in which S is the A operand, and where K's rows lie for it."""
+    c, a = (frag.MmaFragment(f"m64n{KEYS}k32.e4m3", operand).layout(M, KEYS) for operand in "ca")
+    order = free_order(a, c, 1)
+    assert order is not None
+    order = inverse(order)
+    rows = in_order(identity({"row": KEYS, "col": DEPTH}), 0, order)
+    lies = compose(swizzled_elements((KEYS, DEPTH), 8, 64), inverse(rows))
+    return f', n = "{" ".join(map(str, order.axes[0].modes))}"', lies
+
+
+def test_rows_of_shared_memory_in_the_order_of_the_columns_of_sums() -> None:
+    """Permuting the keys makes S the A operand of the next product, V as it is."""
+    kernel = fragir.compile(warpgroup_chain(*keys_in_order()), target="sm_90a")
+    assert kernel.ptx.count("wgmma.mma_async") == 4
+    for word in ("shfl", "stmatrix", "selp"):
+        assert word not in kernel.ptx
+    rng = np.random.default_rng(7)
+    q, k, v = (
+        numbers(rng, shape, "f8E4M3FN") for shape in ((M, DEPTH), (KEYS, DEPTH), (DEPTH, KEYS))
+    )
+    o = np.zeros((M, DEPTH), np.float32)
+    kernel(q, k, v, o, on="emulator")
+    first = q.astype(np.float64) @ k.astype(np.float64).T
+    assert np.abs(first).max() <= 16
+    np.testing.assert_array_equal(o, first @ v.astype(np.float64).T)
+
+
+def test_memory_in_another_order_than_its_product_is_refused() -> None:
+    order, lies = keys_in_order()
+    with pytest.raises(FragirError, match="operand b of wgmma lies as"):
+        fragir.compile(warpgroup_chain("", lies).replace(" assert_free", ""), target="sm_90a")
+    plain = swizzled_elements((KEYS, DEPTH), 8, 64)
+    with pytest.raises(FragirError, match="operand b of wgmma lies as"):
+        fragir.compile(warpgroup_chain(order, plain), target="sm_90a")
 
 
 REFUSED = {
