@@ -14,6 +14,7 @@ from typing import Literal
 from fragir.layout.planning.bounds import moves_of
 from fragir.layout.planning.building import lanewise
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
+from fragir.layout.planning.exchange import Exchange
 from fragir.layout.planning.hops import Route, direct, several
 from fragir.layout.planning.local import LocalMap
 from fragir.layout.planning.movmatrix import transposed
@@ -57,7 +58,11 @@ class WarpPlan:
     @property
     def reckoned(self) -> float:
         """The price without the program, close to `cost` and quickly known."""
-        return self.route.price + (self.costs.formula if self.route.price else 0)
+        varies = any(
+            isinstance(move, Exchange) or (isinstance(move, LocalMap) and any(move.threads))
+            for move in self.route.moves
+        )
+        return self.route.price + (self.costs.formula if varies else 0)
 
     @cached_property
     def cost(self) -> float:

@@ -145,8 +145,9 @@ def test_lanes_that_give_parts_of_a_word_give_them_together() -> None:
     plan = table_plan(held, asked, 16)
     assert plan is not None
     assert plan.counts["shfl"] == plan.bound == 2
-    one = [[[lane // 2 * 2 + lane % 2] for lane in range(32)]]
-    both = table_plan(held, one, 16)  # lane 2 i and 2 i + 1 take the halves of lane i
+    four = [[[4 * lane + half for half in range(4)] for lane in range(32)]]
+    # lanes 2 i and 2 i + 1 take the first and the last half of lane i, which are in two words
+    both = table_plan(four, [[[lane // 2 * 4 + lane % 2 * 3] for lane in range(32)]], 16)
     assert both is not None
     assert both.counts["shfl"] == both.bound == 1
 

@@ -55,7 +55,9 @@ def planned(source: str, target: str, bits: int, features: Features = FEATURES) 
 def test_the_conversions_of_kernels(
     source: str, target: str, bits: int, counts: dict[str, int]
 ) -> None:
-    assert planned(source, target, bits).counts == counts
+    plan = planned(source, target, bits)
+    assert plan.counts == counts
+    assert plan.reckoned == plan.cost
 
 
 def test_without_movmatrix_a_transposition_is_shuffled() -> None:
@@ -139,6 +141,11 @@ def test_the_price_of_a_program() -> None:
     assert price(planned(ACC_16, B_16, 16).program, costs) == 4 * 5.25
     # every lane's register from one lane: nothing differs but the lane's own number
     assert price(planned(ROW_A_LANE, VECTOR, 32).program, costs) == 4 * 3.25 + 11
+    pair = pair_of(Layout.parse(ACC_8), Layout.parse(A_8), 8)
+    assert pair is not None
+    plan = warp_plan(pair.source, pair.target, 8, costs)
+    assert plan is not None
+    assert plan.reckoned == plan.cost == 8 * 3 + 16 * 7 + 24 * 0.25 + 11
 
 
 @settings(deadline=None, max_examples=60)
