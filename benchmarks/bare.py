@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32, i64
 from xdsl.ir import Attribute, Block, Region
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr
+from fragir.emulator import run
 from fragir.layout import Layout
+from fragir.layout.conversion import points_of
+from fragir.layout.modes import WARP, Point
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.convert import convert
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.lowering.words import fragments_from, words_of
 from fragir.passes.writer.module import write_module
+
+Bytes = npt.NDArray[np.uint8]
 
 
 def bare_kernel(
@@ -60,3 +67,41 @@ def bare_kernel(
     function = func.FuncOp("k", ([ptx.GLOBAL, ptx.GLOBAL], []), Region(block))
     function.attributes["ptx.ntid"] = IntegerAttr(32 * warps, i64)
     return write_module(ModuleOp([function]), machine)
+
+
+def wrong_slots(
+    source: Layout, target: Layout, shape: Sequence[int], element: Attribute, machine: str
+) -> tuple[str, int]:
+    """The kernel's PTX, and how many slots of the target do not hold their element.
+
+    Elements of whole bytes; each point of the tile has a random one.
+    """
+    sides = [points_of(side) for side in (source, target)]
+    warps, bits = len(sides[0]), ptx.bits(element)
+    text = bare_kernel(source, target, shape, element, warps, machine)
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 1 << 8, (*shape, bits // 8), dtype=np.uint8)
+    given, wanted = (_fragments(side, values) for side in sides)
+    held = np.array([[[p is not None for p in lane] for lane in warp] for warp in sides[1]])
+    # the kernel shuffles every word once
+    words = np.ascontiguousarray(given[:, np.arange(WARP) ^ 1])
+    result = np.zeros_like(wanted)
+    report = run(text, grid=(1,), block=(WARP * warps,), arguments=[words, result], check=True)
+    assert not report.findings, report.findings
+    elements = held.shape[2]
+    differs = (result != wanted)[..., : elements * bits // 8]
+    return text, int(differs.reshape(*held.shape, bits // 8).any(axis=-1)[held].sum())
+
+
+def _fragments(side: Sequence[Sequence[Sequence[Point | None]]], values: Bytes) -> Bytes:
+    """The bytes of every lane's words: [warp, lane, byte]."""
+    size = values.shape[-1]
+    missing = np.zeros(size, np.uint8)
+    rows = [
+        [np.concatenate([missing if p is None else values[p] for p in lane]) for lane in warp]
+        for warp in side
+    ]
+    found = np.array(rows)
+    padded = np.zeros((*found.shape[:2], -(-found.shape[2] // 4) * 4), np.uint8)
+    padded[..., : found.shape[2]] = found
+    return padded

@@ -30,6 +30,7 @@ from fragir.layout.planning.costs import Features
 from fragir.layout.planning.planner import Plan, Through, plan_conversion
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
+from fragir.sweeps.definition import sample
 
 LARGEST = 128, 256  # rows and columns of a pair's tile
 WARPGROUP = 128  # lanes of an operand of wgmma
@@ -273,12 +274,8 @@ def _passes(through: Through, warps: int) -> int:
 
 
 def tasks(wanted: Wanted) -> Sequence[Any]:
-    """The names of all conversions, or of `count` drawn ones."""
-    every = range(len(cases()))
-    if wanted.count is None:
-        return list(every)
-    rng = np.random.default_rng(wanted.seed)
-    return sorted(int(i) for i in rng.choice(len(every), wanted.count, replace=False))
+    """The numbers of all conversions, or of `count` drawn ones."""
+    return sample(range(len(cases())), wanted)
 
 
 def run(task: Task) -> Result:
