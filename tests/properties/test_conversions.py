@@ -65,6 +65,9 @@ def sides(draw: st.DrawFn) -> tuple[Layout, Layout, tuple[int, int]]:
         source, target = draw(layouts(*shape, warps)), draw(layouts(*shape, warps))
     if draw(st.integers(0, 3)) == 0:
         target = only_some(target, draw(st.sampled_from(["lane%2==1", "lane/4%4==2"])))
+    copies = [k for k, mode in enumerate(source.axis("lane").modes) if not any(mode.step)]
+    if copies and draw(st.booleans()) and all(m.size == 2 for m in source.axis("lane").modes):
+        source = only_some(source, f"lane/{1 << draw(st.sampled_from(copies))}%2==1")
     return source, target, shape
 
 
