@@ -148,6 +148,14 @@ class Layouts:
         """
         return ()
 
+    def alternatives(
+        self, value: SSAValue, layout: Attribute, threads: Threads
+    ) -> Iterable[Sequence[LayoutDemand]]:
+        """Demands that would do all together instead of `demands`, where `value`, an operand, may
+        be had in `layout`: those of a product with its K in another order.
+        """
+        return ()
+
     def proposals(self, layout: Attribute, threads: Threads) -> Iterable[LayoutDemand]:
         """Layouts that would suit the operation, where one of its tiles may be had in `layout`."""
         return ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.attributes import (
     DIMENSIONS,
     ExplicitLayoutAttr,
+    LayoutAttr,
     MmaFragment,
     MmaLayoutAttr,
 )
@@ -17,7 +19,7 @@ from fragir.dialects.frag.types import TileType
 from fragir.dialects.interfaces import LayoutDemand, OperandAt, Tile, value_of
 from fragir.errors import FragirError
 from fragir.isa import Instruction
-from fragir.layout import Layout
+from fragir.layout import Axis, Layout
 
 Warps = tuple[int, int]
 
@@ -46,6 +48,45 @@ def orders_of(values: Iterable[SSAValue]) -> dict[str, Layout]:
             for name, order in placement.data.orders:
                 found.setdefault(name, order)
     return dict(sorted(found.items()))
+
+
+def reordered(
+    a: LayoutDemand, b: LayoutDemand, layout: Attribute
+) -> Iterator[tuple[LayoutDemand, LayoutDemand]]:
+    """The demands for A and B with K in the order in which A is `layout`, registers renamed.
+
+    Nothing where there is no such order, or where it is the one demanded.
+    """
+    from fragir.layout.reorder import free_order  # few programs need it
+
+    tile = value_of(a.value).type
+    plain = a.layout, b.layout
+    assert isinstance(tile, TileType)
+    if not isinstance(plain[0], MmaLayoutAttr) or not isinstance(plain[1], MmaLayoutAttr):
+        return
+    if (
+        plain[0].data.orders
+        or not isinstance(layout, LayoutAttr)
+        or element_bits(tile.element_type) < 8
+    ):
+        return  # what is packed lies as it lies
+    try:
+        order = free_order(plain[0].layout(*tile.shape), layout.layout(*tile.shape), 1)
+        if order is None or order.axes[0].size == 1:
+            return
+        order = Layout((Axis("k", order.axes[0].modes),), ("k",))
+        found = [
+            one._replace(layout=MmaLayoutAttr(attr.data._replace(orders=(("k", order),))))
+            for one, attr in zip((a, b), plain, strict=True)
+        ]
+        for one in found:
+            shape = value_of(one.value).type
+            assert isinstance(shape, TileType)
+            assert isinstance(one.layout, MmaLayoutAttr)
+            one.layout.layout(*shape.shape)
+    except FragirError:
+        return
+    yield found[0], found[1]
 
 
 def check_in_order(values: Iterable[SSAValue], why: str) -> None:

@@ -200,6 +200,15 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
             instruction = self.instruction(threads.target)
             yield from demands.scales(instruction, self, self.scales, threads.warps)
 
+    def alternatives(
+        self, value: SSAValue, layout: Attribute, threads: Threads
+    ) -> Iterator[Sequence[LayoutDemand]]:
+        """A and B with K in the order in which `layout` has the columns of A in its lanes."""
+        if value is self.a and not self.scales:
+            asked = {d.value: d for d in self.demands(threads)}
+            operands = asked[OperandAt(self, A)], asked[OperandAt(self, B)]
+            yield from demands.reordered(*operands, layout)
+
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """M x K, K x N, and of the scales what they share with A and B."""
         yield self.a, ("m", "k")

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
+from xdsl.ir import Operation, SSAValue
+
 from fragir.dialects import frag
-from fragir.dialects.interfaces import Layouts, Threads, value_of
+from fragir.dialects.interfaces import Layouts, Threads, Tile, value_of
 from fragir.layout import Layout
 from fragir.passes.placing.memory_room import fits, is_streamed
 from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
-from fragir.passes.placing.sites import Asked, Site, SiteGraph
+from fragir.passes.placing.sites import Asked, Choosing, Site, SiteGraph
 
 MOST = 8
 """Layouts that a site chooses from; the first of those, by rank, that come up."""
@@ -48,12 +50,21 @@ class Candidate(NamedTuple):
     """Who wants it; None for a proposal."""
 
 
+class Together(NamedTuple):
+    """Sites whose layouts an operation takes in some combinations only."""
+
+    sites: tuple[Site, ...]
+    sets: tuple[tuple[frag.LayoutAttr, ...], ...]
+
+
 @dataclass
 class SiteComponent:
-    """SiteGraph that have to do with each other."""
+    """Sites that have to do with each other."""
 
     sites: list[Site] = field(default_factory=list[Site])
     asked: list[Asked] = field(default_factory=list[Asked])
+    choosing: list[Choosing] = field(default_factory=list[Choosing])
+    together: list[Together] = field(default_factory=list[Together])
     domains: dict[Site, list[Candidate]] = field(default_factory=dict[Site, list[Candidate]])
 
     @property
@@ -81,20 +92,27 @@ def components(sites: SiteGraph) -> list[SiteComponent]:
         unite((edge.source, edge.target))
     for asked in sites.asked:
         unite(asked.tiles.values())
+    for choosing in sites.choosing:
+        unite(choosing.sites)
     result: dict[Site, SiteComponent] = {}
     for site in sites.all:
         result.setdefault(find(site), SiteComponent()).sites.append(site)
     for asked in sites.asked:
         for site in list(asked.tiles.values())[:1]:
             result[find(site)].asked.append(asked)
+    for choosing in sites.choosing:
+        for site in choosing.sites[:1]:
+            result[find(site)].choosing.append(choosing)
     return list(result.values())
 
 
 class Candidates:
     """The layouts that come up in one component, by shape."""
 
-    def __init__(self, component: SiteComponent, threads: Threads, room: int):
-        self._component, self._threads, self._room = component, threads, room
+    def __init__(self, sites: SiteGraph, component: SiteComponent, threads: Threads, room: int):
+        self._sites, self._component = sites, component
+        self._threads, self._room = threads, room
+        self._others: dict[Site, list[Candidate]] = {}
         self._shapes: dict[Shape, dict[frag.LayoutAttr, Candidate]] = {}
         self._own: dict[Site, dict[frag.LayoutAttr, Candidate]] = {}
 
@@ -106,6 +124,9 @@ class Candidates:
                 self._add(
                     self._shapes.setdefault(site.shape, {}), site, demand.layout, rank, demand
                 )
+        self._component.together.clear()
+        for choosing in self._component.choosing:
+            self._choose_between(choosing)
         for asked in self._component.asked:
             if type(asked.model).proposals is not Layouts.proposals:
                 self._propose(asked)
@@ -125,9 +146,58 @@ class Candidates:
         if site.demands:
             demand = site.demands[0][1]
             rank = Rank.USER if demand.role == WRITTEN else Rank.INSTRUCTION
-            return [Candidate(demand.layout, _places(demand.layout, site.shape), rank, demand)]
+            told = Candidate(demand.layout, _places(demand.layout, site.shape), rank, demand)
+            return [told, *self._others.get(site, [])]
         found = {**self._own.get(site, {}), **self._shapes.get(site.shape, {})}
         return sorted(found.values(), key=lambda candidate: candidate.rank)[:MOST]
+
+    def _choose_between(self, choosing: Choosing) -> None:
+        """The other sets of demands that an operation would take."""
+        op, model = choosing.op, choosing.model
+        if any(demand.op is not op for site in choosing.sites for _, demand in site.demands):
+            return  # what others demand of them too stays
+        sets: dict[tuple[frag.LayoutAttr, ...], tuple[Site, ...]] = {}
+        for value, layout in self._may_be_had(choosing):
+            with asking(op):
+                others = list(model.alternatives(value, layout, self._threads))
+            for other in others:
+                told = [(self._site(op, d.value), d) for d in other]
+                if any(site is None for site, _ in told):
+                    continue
+                sites = tuple(site for site, _ in told if site is not None)
+                attributes = tuple(checked(op, value_of(d.value), d.layout) for _, d in told)
+                if attributes not in sets and len(sets) < MOST - 1:
+                    sets[attributes] = sites
+                    for site, (_, d), attribute in zip(sites, told, attributes, strict=True):
+                        self._other(site, Demand(attribute, op, d.role))
+        for sites in dict.fromkeys(sets.values()):
+            plain = tuple(site.demands[0][1].layout for site in sites)
+            mine = tuple(layouts for layouts, of in sets.items() if of == sites)
+            self._component.together.append(Together(sites, (plain, *mine)))
+
+    def _may_be_had(self, choosing: Choosing) -> list[tuple[SSAValue, frag.LayoutAttr]]:
+        """The operands of an operation and the layouts that operations demand of their shapes."""
+        return [
+            (value, candidate.layout)
+            for value in dict.fromkeys(choosing.op.operands)
+            if isinstance(value.type, frag.TileType)
+            for candidate in self._shapes.get(value.type.shape, {}).values()
+            if candidate.rank == Rank.INSTRUCTION
+        ]
+
+    def _site(self, op: Operation, tile: Tile) -> Site | None:
+        points = self._sites.points_of(op, tile)
+        site = self._sites.of(points[0]) if points else None
+        return site if site is not None and site.demands else None
+
+    def _other(self, site: Site, demand: Demand) -> None:
+        """Another layout that would do where one is demanded, and may be had by others."""
+        places = _places(demand.layout, site.shape)
+        self._others.setdefault(site, []).append(
+            Candidate(demand.layout, places, Rank.FOLLOWING, demand)
+        )
+        known = self._shapes.setdefault(site.shape, {})
+        self._add(known, site, demand.layout, Rank.FOLLOWING, demand)
 
     def default(self, site: Site, layout: frag.LayoutAttr) -> None:
         """A layout for a site of which nothing is known."""

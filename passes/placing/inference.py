@@ -73,7 +73,7 @@ def infer(
     room = room_of(function)
     chosen: list[Chosen] = []
     for component in components(sites):
-        _fill(component, threads, count, room)
+        _fill(sites, component, threads, count, room)
         chosen.append(settled(Tables(component, sites, prices, work, trips)))
     return Inference(sites, chosen)
 
@@ -97,11 +97,13 @@ def solved(tables: Tables) -> Chosen | None:
     raise AssertionError("every turn plans a conversion that had not been planned")
 
 
-def _fill(component: SiteComponent, threads: Threads, count: int, room: int) -> None:
+def _fill(
+    sites: SiteGraph, component: SiteComponent, threads: Threads, count: int, room: int
+) -> None:
     """Gives every site its domain; one that nothing is known of has rows in order."""
     from fragir.passes.placing.default import default_layout
 
-    candidates = Candidates(component, threads, room)
+    candidates = Candidates(sites, component, threads, room)
     while True:
         candidates.choose()
         unknown = [site for site in component.sites if not component.domains[site]]

@@ -164,9 +164,27 @@ class Relations:
                 if roots & self._open
                 for root in roots
             }
+            more |= self._alternatives()
             if more <= self._open:
                 return
             self._open |= more
+
+    def _alternatives(self) -> set[SSAValue]:
+        """The classes of what an operation would take in other layouts, as one of it is open."""
+        found: set[SSAValue] = set()
+        for op, model in self._asked:
+            if type(model).alternatives is Layouts.alternatives:
+                continue
+            for value in filter(_is_tile, dict.fromkeys(op.operands)):
+                known = self._found.get(self._classes.find(value))
+                if known is None or known.role == WRITTEN:
+                    continue
+                if self._classes.find(value) not in self._open:
+                    continue
+                with asking(op):
+                    for demands in model.alternatives(value, known.layout, self._threads):
+                        found |= {self._classes.find(value_of(d.value)) for d in demands}
+        return found
 
     def _roots(self, op: Operation) -> set[SSAValue]:
         tiles = (v for v in (*op.operands, *op.results) if isinstance(v.type, frag.TileType))

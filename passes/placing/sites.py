@@ -52,6 +52,14 @@ class Asked(NamedTuple):
     tiles: Mapping[SSAValue, Site]
 
 
+class Choosing(NamedTuple):
+    """An operation with several sets of demands that would do, and the sites of its operands."""
+
+    op: Operation
+    model: Layouts
+    sites: tuple[Site, ...]
+
+
 class SiteGraph:
     """The sites, edges and operations of a function that have to do with some of its values."""
 
@@ -60,6 +68,7 @@ class SiteGraph:
         self._parent: dict[Point, Point] = {}
         demands: list[tuple[Point, Demand]] = []
         talking: list[tuple[Operation, Layouts]] = []
+        choosing: list[tuple[Operation, Layouts]] = []
         for value in values:
             self._find(value)
             tile = _tile(value)
@@ -83,12 +92,15 @@ class SiteGraph:
                     demands.append((point, demand))
             if more:
                 talking.append((op, model))
+            if type(model).alternatives is not Layouts.alternatives:
+                choosing.append((op, model))
         self._sites = self._numbered()
         for point, demand in demands:
             self.of(point).demands.append((point, demand))
         self.all = list(dict.fromkeys(self._sites.values()))
         self.edges = list(self._edges())
         self.asked = [Asked(op, model, self._tiles(op)) for op, model in talking]
+        self.choosing = [Choosing(op, model, self._operands_of(op)) for op, model in choosing]
 
     def of(self, point: Point) -> Site:
         """The site of a value where it is made, or of an operand."""
@@ -146,6 +158,14 @@ class SiteGraph:
                 source, target = self.of(point.value), self.of(point)
                 if source is not target:
                     yield Edge(point.value, point, source, target)
+
+    def _operands_of(self, op: Operation) -> tuple[Site, ...]:
+        places = (OperandAt(op, number) for number in range(len(op.operands)))
+        return tuple(dict.fromkeys(self.of(place) for place in places if place in self._parent))
+
+    def points_of(self, op: Operation, tile: Tile) -> list[Point]:
+        """Where an operation has a tile."""
+        return self._points(op, tile)
 
     def _tiles(self, op: Operation) -> dict[SSAValue, Site]:
         found: dict[SSAValue, Site] = {}

@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Threads, value_of
-from fragir.passes.placing.candidates import Candidate, SiteComponent
+from fragir.passes.placing.candidates import Candidate, SiteComponent, Together
 from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
 from fragir.passes.placing.prices import Price, Prices
 from fragir.passes.placing.relations import asking, same
@@ -135,6 +135,8 @@ class Tables:
             self.problem.add((variable,), [int(c.rank) << RANKS for c in domain])
         for asked in self.component.asked:
             self._operation(asked)
+        for together in self.component.together:
+            self._together(together)
         for edges in self._values().values():
             self._value(edges)
 
@@ -167,6 +169,15 @@ class Tables:
                 entry += self._written(asked.op, asked.tiles, of, trips)
             entries.append(entry)
         self.problem.add([self.variables[site] for site in sites], entries)
+
+    def _together(self, together: Together) -> None:
+        """Only the combinations that an operation takes."""
+        domains = [self._domain(site) for site in together.sites]
+        entries = [
+            0 if tuple(c.layout for c in chosen) in together.sets else FORBIDDEN
+            for chosen in product(*domains)
+        ]
+        self.problem.add([self.variables[site] for site in together.sites], entries)
 
     def _written(
         self,
