@@ -31,7 +31,7 @@ def takes(*kinds: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
                         return cast("Any", checked)(*_made(args, kinds[: len(args)]), **kwargs)
                     article = "an" if kind.__name__[0] in "aeiou" else "a"
                     raise LayoutError(
-                        f"{function.__name__} takes {article} {kind.__name__}, "
+                        f"{function.__name__.lstrip('_')} takes {article} {kind.__name__}, "
                         f"not {kind_of(value)}."
                     )
             return function(*args, **kwargs)

@@ -17,7 +17,7 @@ nor the planner of conversions takes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from fragir.errors import kind_of
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Point, XorMode
+from fragir.layout.modes import LayoutError, Point
 from fragir.layout.shared import Swizzle
 
 if TYPE_CHECKING:
@@ -98,14 +98,18 @@ class LayoutChain:
     @cached_property
     def reason(self) -> str:
         """Why this is no layout of digits; names the mode."""
+        try:
+            self.as_layout()
+        except LayoutError as error:
+            return error.message
+        return "it is one, written as a chain"
+
+    def as_layout(self) -> Layout:
+        """The chain as one layout. Raises LayoutError naming the mode if it is none."""
         found = self.inner
         for part in reversed(self.parts[:-1]):
-            outer = part if isinstance(part, Layout) else swizzle_layout(part, found)
-            try:
-                found = compose(outer, found)
-            except LayoutError as error:
-                return error.message
-        return "it is one, written as a chain"
+            found = _after(part, found)
+        return found
 
     def __call__(self, **coordinates: int) -> Point | None:
         """The point of this slot; None if it holds nothing. Raises LayoutError as `Layout` does."""
@@ -163,23 +167,40 @@ def cute_swizzle(swizzle: Swizzle) -> str:
     return f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
 
 
-def chained(*parts: Link) -> Layout | LayoutChain:
+def chained(*parts: object) -> Layout | LayoutChain:
     """The composition of these, outermost first: a layout if it is one of digits, else a chain.
 
+    The parts are layouts, swizzles, chains, and whatever can be a layout; the last is no swizzle.
     Raises LayoutError where dimensions and axes do not fit.
     """
-    chain = LayoutChain(parts)
+    links = [link for part in parts for link in _links(part)]
+    chain = LayoutChain(tuple(links))
     found = chain.inner
-    for number, part in enumerate(reversed(parts[:-1]), 1):
+    for number, part in enumerate(reversed(links[:-1]), 1):
         try:
-            outer = part if isinstance(part, Layout) else swizzle_layout(part, found)
-            found = compose(outer, found)
+            found = _after(part, found)
         except LayoutError:
             if any(extent > size for extent, size in _reach(part, found)):
                 raise
-            rest = parts[: len(parts) - number]
+            rest = links[: len(links) - number]
             return LayoutChain((*rest, found.simplified()))
     return found.simplified()
+
+
+def _links(part: object) -> Sequence[Link]:
+    if isinstance(part, LayoutChain):
+        return part.parts
+    if isinstance(part, Layout | Swizzle):
+        return (part,)
+    made = getattr(part, "as_layout", None)
+    if made is None:
+        raise LayoutError(f"A chain is made of layouts and swizzles, not {kind_of(part)}.")
+    found: Layout = made()
+    return (found,)
+
+
+def _after(part: Link, inner: Layout) -> Layout:
+    return compose(part, inner) if isinstance(part, Layout) else part * inner
 
 
 def _reach(part: Link, inner: Layout) -> Iterator[tuple[int, int]]:
@@ -187,14 +208,3 @@ def _reach(part: Link, inner: Layout) -> Iterator[tuple[int, int]]:
     if isinstance(part, Layout):
         for name, extent in zip(inner.dims, inner.shape, strict=True):
             yield extent, part.size(name)
-
-
-def swizzle_layout(swizzle: Swizzle, inner: Layout) -> Layout:
-    """The swizzle as a layout from the dimension of `inner` to the same dimension.
-
-    >>> print(swizzle_layout(Swizzle(3, 4, 3), Layout.parse("row [8:128] col [128:1] dims (byte)")))
-    byte [128:1 8:^144] dims (byte)
-    """
-    bits = max(inner.shape[0] - 1, 1).bit_length()
-    columns = (XorMode(2, (swizzle(1 << bit),)) for bit in range(bits))
-    return Layout((Axis(inner.dims[0], tuple(columns)),), inner.dims).simplified()

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import prod
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from fragir.errors import kind_of
 from fragir.layout.arguments import takes
@@ -39,18 +39,33 @@ from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 from fragir.layout.synthesis import from_function
 
+if TYPE_CHECKING:
+    from fragir.layout.shared import Swizzle
+
 # Above so many slots a composition that is no sum of digits is refused without trying every slot.
 LARGEST_TRIED = 1 << 16
 
 
-@takes(Layout, Layout)
-def compose(outer: Layout, inner: Layout) -> Layout:
+def compose(outer: Layout | Swizzle, inner: Layout | Swizzle) -> Layout:
     """The layout with the axes of `inner` and the dimensions of `outer`.
+
+    What can be a layout (shared-memory layouts, those over F2, chains) is taken as one, and a
+    swizzle as one of as many addresses as the other has. `chained` answers also where the result is
+    no layout of digits.
 
     Raises LayoutError where the dimensions and axes do not match, where a coordinate would leave
     the outer layout, where the result is no layout, and where the outer layout's predicate holds
     for a part of the inner layout only.
     """
+    if hasattr(outer, "after"):
+        return cast("Swizzle", outer).after(inner)
+    if hasattr(inner, "before"):
+        return cast("Swizzle", inner).before(outer)
+    return _compose(cast("Layout", outer), cast("Layout", inner))
+
+
+@takes(Layout, Layout)
+def _compose(outer: Layout, inner: Layout) -> Layout:
     if set(inner.dims) != set(outer.names):
         raise LayoutError(
             f"The inner layout's dimensions ({', '.join(inner.dims)}) are not the outer layout's "

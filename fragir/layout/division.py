@@ -70,6 +70,42 @@ def zipped_divide(
     return compose(layout, Layout(tuple(inner), layout.names))
 
 
+@takes(Layout)
+def tiled_divide(layout: Layout, *, tile: str = "tile", **tilers: Tiler) -> Layout:
+    """The layout with the axis `tile` (inside of one), and every axis of `layout`: which tile.
+
+    CuTe's tiled_divide: as `zipped_divide`, but the tiles are counted along each axis by itself.
+
+    >>> whole = Layout.parse("row [8:24] col [24:1] dims (element)")
+    >>> print(tiled_divide(whole, row=4, col=8))
+    tile [4:24 8:1] row [2:96] col [3:8] dims (element)
+    """
+    parts = _cut_axes(layout, tilers)
+    inner = [
+        Axis(tile, tuple(mode for name in tilers for mode in parts[name][0])),
+        *(Axis(name, parts[name][name in tilers]) for name in layout.names),
+    ]
+    return compose(layout, Layout(tuple(inner), layout.names))
+
+
+@takes(Layout)
+def flat_divide(layout: Layout, *, suffix: str = "_tile", **tilers: Tiler) -> Layout:
+    """The layout with an axis `NAME_tile` inside of a tile for each tiler, and `NAME`: which tile.
+
+    CuTe's flat_divide: all of it side by side.
+
+    >>> whole = Layout.parse("row [8:24] col [24:1] dims (element)")
+    >>> print(flat_divide(whole, row=4, col=8))
+    row_tile [4:24] col_tile [8:1] row [2:96] col [3:8] dims (element)
+    """
+    parts = _cut_axes(layout, tilers)
+    inner = [
+        *(Axis(name + suffix, parts[name][0]) for name in tilers),
+        *(Axis(name, parts[name][name in tilers]) for name in layout.names),
+    ]
+    return compose(layout, Layout(tuple(inner), layout.names))
+
+
 def _cut_axes(
     layout: Layout, tilers: dict[str, Tiler]
 ) -> dict[str, tuple[tuple[Mode, ...], tuple[Mode, ...]]]:

@@ -23,7 +23,7 @@ lane [4:2] element [2:1 2:8]
 from __future__ import annotations
 
 from fragir.layout.arguments import takes
-from fragir.layout.combine import concatenated
+from fragir.layout.combine import concatenated, merged, renamed
 from fragir.layout.completion import complement, same_points
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
@@ -65,6 +65,47 @@ def raked_product(layout: Layout, grid: Layout) -> Layout:
     return Layout(
         tuple(joined.axis(name) for name in order), joined.dims, joined.offset, joined.where
     )
+
+
+@takes(Layout, Layout)
+def zipped_product(
+    layout: Layout, grid: Layout, *, tile: str = "tile", rest: str = "rest"
+) -> Layout:
+    """`layout` for every point of `grid`, with the axes `tile` (inside of one) and `rest`.
+
+    The axes of each become one, the first fastest (CuTe's zipped_product).
+
+    >>> print(zipped_product(Layout.parse("x [2:1] y [2:4]"), Layout.parse("x [2:1] y [3:2]")))
+    tile [2:1 2:4] rest [2:2 3:8]
+    """
+    spread = _spread(layout, grid)
+    return concatenated(_as_one(layout, tile), _as_one(spread, rest))
+
+
+@takes(Layout, Layout)
+def tiled_product(layout: Layout, grid: Layout, *, tile: str = "tile") -> Layout:
+    """`layout` for every point of `grid`, with the axis `tile` and the axes of `grid`.
+
+    CuTe's tiled_product: as `zipped_product`, but the copies are counted along each axis.
+    """
+    return concatenated(_as_one(layout, tile), _spread(layout, grid))
+
+
+@takes(Layout, Layout)
+def flat_product(layout: Layout, grid: Layout, *, suffix: str = "_rest") -> Layout:
+    """`layout` for every point of `grid`, all axes side by side (CuTe's flat_product).
+
+    Axes of the grid that `layout` has too are named `NAME_rest`.
+
+    >>> print(flat_product(Layout.parse("x [4:1]"), Layout.parse("x [3:1]")))
+    x [4:1] x_rest [3:4]
+    """
+    names = {name: name + suffix for name in grid.names if name in layout.names}
+    return concatenated(layout, renamed(_spread(layout, grid), **names))
+
+
+def _as_one(layout: Layout, name: str) -> Layout:
+    return merged(layout, name, layout.names) if layout.names else layout
 
 
 def _spread(layout: Layout, grid: Layout) -> Layout:

@@ -95,6 +95,21 @@ class Swizzle:
         kernel = swizzled_kernel(layout.kernel, layout.axes, self._numbers)
         return Layout(kernel.canonical, layout.dims, kernel.point(kernel.start), layout.where)
 
+    def after(self, inner: Layout | Swizzle) -> Layout:
+        """x -> self(inner(x)), as `*`; of two swizzles the layout of a period of both."""
+        if isinstance(inner, Swizzle):
+            inner = inner.layout(max(self.period, inner.period))
+        return self * _made(inner)
+
+    def before(self, outer: Layout | Swizzle) -> Layout:
+        """x -> outer(self(x)), for the addresses that the one axis of the outer layout has."""
+        if isinstance(outer, Swizzle):
+            return outer.after(self)
+        outer = _made(outer)
+        if len(outer.names) != 1:
+            raise LayoutError(f"A swizzle gives one address, but {outer} has several axes.")
+        return compose(outer, self.layout(outer.size(outer.names[0]), outer.names[0]))
+
     @property
     def _numbers(self) -> tuple[int, int, int]:
         return self.bits, self.base, self.shift
@@ -106,6 +121,15 @@ class Swizzle:
 
     def __str__(self) -> str:
         return f"swizzle ({self.bits},{self.base},{self.shift})"
+
+
+def _made(value: object) -> Layout:
+    """A layout, or what can be one."""
+    made = getattr(value, "as_layout", None)
+    found: object = value if made is None else made()
+    if not isinstance(found, Layout):
+        raise LayoutError(f"compose takes a Layout, not {kind_of(found)}.")
+    return found
 
 
 _SWIZZLE = re.compile(r"\s*\((\d{1,9}),\s*(\d{1,9}),\s*(-?\d{1,9})\)\s*")

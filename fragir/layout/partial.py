@@ -1,0 +1,203 @@
+"""Inverses as far as they go, and what two layouts of memory have in common.
+
+>>> from fragir.layout.layout import Layout
+>>> gap = Layout.parse("index [4:1 2:8]")
+>>> print(partial_right_inverse(gap))
+index [4:1]
+>>> copies = Layout.parse("lane [4:(0,0) 8:(1,0)] element [2:(0,1)]")
+>>> print(partial_left_inverse(copies))
+row [8:(4,0)] col [2:(0,1)] dims (lane,element)
+
+What both a row-major and a padded tile hold side by side is a row:
+
+>>> plain = Layout.parse("row [8:16] col [16:1]")
+>>> padded = Layout.parse("row [8:24] col [16:1]")
+>>> max_common_vector(plain, padded)
+16
+>>> print(max_common_layout(plain, padded))
+index [16:(0,1)]
+"""
+
+from __future__ import annotations
+
+from fragir.layout.arguments import takes
+from fragir.layout.composition import compose
+from fragir.layout.digits import unit
+from fragir.layout.f2 import Span
+from fragir.layout.inversion import left_inverse
+from fragir.layout.layout import Layout
+from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, coalesced
+
+
+@takes(Layout)
+def partial_right_inverse(layout: Layout) -> Layout:
+    """R with layout(R(p)) == p for the points of a box as large as the layout holds without gap.
+
+    Along each dimension the box goes as far as single digits reach point by point from zero (CuTe's
+    right_inverse, which ends where a gap begins). Raises LayoutError for an offset or predicate.
+    """
+    _refuse(layout)
+    if layout.kernel.is_linear:
+        return _by_bits(layout)
+    names = layout.names
+    axes: list[Axis] = []
+    for dim, name in enumerate(layout.dims):
+        modes: list[Mode] = []
+        covered = 1
+        for stride, size, axis, place in sorted(_digits(layout, dim)):
+            if stride > covered:
+                break
+            if stride == covered:
+                modes.append(Mode(size, unit(names.index(axis), len(names), place)))
+                covered *= size
+        axes.append(Axis(name, coalesced(modes)))
+    return Layout(tuple(axes), names)
+
+
+def _digits(layout: Layout, dim: int) -> list[tuple[int, int, str, int]]:
+    """(stride, size, axis, place) of the digits that move along this dimension only."""
+    found: list[tuple[int, int, str, int]] = []
+    for axis in layout.axes:
+        place = 1
+        for mode in coalesced(axis.modes):
+            if not mode.xor and mode.stride[dim] and sum(map(bool, mode.stride)) == 1:
+                found.append((mode.stride[dim], mode.size, axis.name, place))
+            place *= mode.size
+    return found
+
+
+def _by_bits(layout: Layout) -> Layout:
+    """All is linear over bits: solve for the points 1, 2, 4, ... of each dimension."""
+    span, bits = Span(), list[tuple[int, int]]()
+    for at, name in enumerate(layout.names):
+        for bit, column in enumerate(layout.kernel.packed_columns(name)):
+            span.add(column, 1 << len(bits))
+            bits.append((at, 1 << bit))
+    axes: list[Axis] = []
+    for dim, name in enumerate(layout.dims):
+        shift = (layout.rank - 1 - dim) * layout.kernel.width
+        modes: list[Mode] = []
+        for bit in range(layout.kernel.width):
+            found = span.solve(1 << shift + bit)
+            if found is None:
+                break
+            point = [0] * len(layout.names)
+            for number, (at, place) in enumerate(bits):
+                if found >> number & 1:
+                    point[at] |= place
+            modes.append(XorMode(2, tuple(point)))
+        axes.append(Axis(name, tuple(modes)))
+    return Layout(tuple(axes), layout.names).simplified()
+
+
+@takes(Layout)
+def partial_left_inverse(layout: Layout) -> Layout:
+    """R with R(layout(x)) == x for every slot whose replicated digits are zero.
+
+    Of slots that hold the same point, it names the one with the least coordinates. Raises
+    LayoutError for an offset or predicate, and where the rest has no left inverse (modes that
+    overlap, or strides that finer ones do not divide).
+    """
+    _refuse(layout)
+    seen = Span() if layout.kernel.is_linear else None
+    axes: list[Axis] = []
+    for axis in reversed(layout.axes):  # the last one's coordinates are the least of a slot's
+        modes: list[Mode] = []
+        for mode in coalesced(axis.modes):
+            pieces = _bits(mode) if seen is not None else [mode]
+            for piece in pieces:
+                packed = _packed(piece.step, layout.kernel.width)
+                fresh = seen.add(packed) if seen is not None else bool(packed)
+                modes.append(piece if fresh else Mode(piece.size, (0,) * layout.rank))
+        axes.insert(0, Axis(axis.name, tuple(modes)))
+    return _with_gaps(left_inverse(_without_copies(axes, layout.dims)), axes, layout.names)
+
+
+def _bits(mode: Mode) -> list[Mode]:
+    count = mode.size.bit_length() - 1
+    return [mode.moving(2, tuple(x << bit for x in mode.step)) for bit in range(count)]
+
+
+def _packed(point: Point, width: int) -> int:
+    packed = 0
+    for x in point:
+        packed = packed << width | x
+    return packed
+
+
+def _without_copies(axes: list[Axis], dims: tuple[str, ...]) -> Layout:
+    return Layout(tuple(Axis(a.name, tuple(m for m in a.modes if any(m.step))) for a in axes), dims)
+
+
+def _with_gaps(inverse: Layout, axes: list[Axis], names: tuple[str, ...]) -> Layout:
+    """The inverse, its results put back to the places that the digits have among copies."""
+    outer: list[Axis] = []
+    for at, axis in enumerate(axes):
+        place = 1
+        modes: list[Mode] = []
+        for mode in axis.modes:
+            if any(mode.step):
+                modes.append(Mode(mode.size, unit(at, len(names), place)))
+            place *= mode.size
+        outer.append(Axis(axis.name, tuple(modes)))
+    return compose(Layout(tuple(outer), names), inverse)
+
+
+@takes(Layout, Layout)
+def max_common_layout(first: Layout, second: Layout) -> Layout:
+    """The slots that both layouts hold at 0, 1, 2, ..., as far as they agree.
+
+    Both go from the same axes to one dimension. The result goes from `index` to the axes.
+    """
+    _refuse(first)
+    _refuse(second)
+    if first.rank != 1 or second.rank != 1:
+        raise LayoutError("Vectors are looked for in layouts of one dimension, places in memory.")
+    if set(first.names) != set(second.names):
+        raise LayoutError(
+            f"The axes ({', '.join(first.names)}) and ({', '.join(second.names)}) differ."
+        )
+    back = partial_right_inverse(second)
+    kept: list[Mode] = []
+    covered = 1
+    for mode in back.axes[0].modes if back.axes else ():
+        part = _agreeing(first, mode, back.dims, covered)
+        if part > 1:
+            kept.append(Mode(part, mode.step))
+            covered *= part
+        if part < mode.size:
+            break
+    return Layout((Axis("index", coalesced(kept)),), back.dims)
+
+
+def _agreeing(layout: Layout, mode: Mode, names: tuple[str, ...], covered: int) -> int:
+    """How much of a digit of coordinates the layout holds at `covered` times its value."""
+    if mode.xor:
+        return 1
+    sizes = [n for n in range(mode.size, 1, -1) if mode.size % n == 0]
+    for size in sizes:
+        last = [(size - 1) * step for step in mode.step]
+        inside = {n: min(x, layout.size(n) - 1) for n, x in zip(names, last, strict=True)}
+        if list(inside.values()) == last and all(
+            layout(**{n: value * step for n, step in zip(names, mode.step, strict=True)})
+            == (value * covered,)
+            for value in _probes(size)
+        ):
+            return size
+    return 1
+
+
+def _probes(size: int) -> range | list[int]:
+    """Values of a digit that tell whether it moves evenly."""
+    return range(size) if size <= 4096 else [1, 2, size // 2, size - 1]
+
+
+@takes(Layout, Layout)
+def max_common_vector(first: Layout, second: Layout) -> int:
+    """How many elements, from the first on, both layouts hold side by side in the same order."""
+    return max_common_layout(first, second).size("index")
+
+
+def _refuse(layout: Layout) -> None:
+    if layout.offset or layout.where:
+        raise LayoutError(f"A layout with an offset or predicate has no inverse layout: {layout}.")
