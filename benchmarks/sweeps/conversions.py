@@ -28,9 +28,11 @@ from fragir.layout import Layout
 from fragir.layout.f2 import rank
 from fragir.layout.planning.costs import Features
 from fragir.layout.planning.planner import Plan, Through, plan_conversion
+from fragir.passes.lowering.matrix import has_stmatrix
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
 from fragir.sweeps.definition import sample
+from fragir.toolchain.ptxas import assemble
 
 LARGEST = 128, 256  # rows and columns of a pair's tile
 WARPGROUP = 128  # lanes of an operand of wgmma
@@ -227,12 +229,16 @@ def _name(opcode: str) -> str | None:
     return parts[0] if parts[0] in ("prmt", "selp", "shfl", "movmatrix") else None
 
 
-def findings(case: Case, seed: int, target: str = "sm_90a") -> tuple[list[str], Plan]:
-    """What is wrong with a conversion; its plan."""
+def findings(
+    case: Case, seed: int, target: str = "sm_90a", *, ptxas: bool = False
+) -> tuple[list[str], Plan]:
+    """What is wrong with a conversion; its plan. With `ptxas` the PTX is assembled too."""
     found: list[str] = []
-    features = Features(stmatrix=target.startswith("sm_90"))
+    features = Features(stmatrix=has_stmatrix(target))
     plan = plan_conversion(case.source, case.target, case.bits, features)
     kernel = fragir.compile(program(case), target=target, comments=True)
+    if ptxas:
+        assemble(kernel.ptx, target)
     counts = emitted(kernel.ptx)
     if plan.way != "elements" and counts != Counter(plan.counts):
         found.append(f"emitted {dict(counts)}, planned {plan.counts}")
@@ -281,7 +287,8 @@ def tasks(wanted: Wanted) -> Sequence[Any]:
 def run(task: Task) -> Result:
     """One conversion."""
     case: Case = cases()[int(task.what)]
-    found, plan = findings(case, task.seed)
+    target, ptxas = task.parameters["target"], task.parameters["ptxas"]
+    found, plan = findings(case, task.seed, target, ptxas=ptxas)
     return {
         "way": plan.way,
         "counts": dict(plan.counts),
@@ -289,4 +296,4 @@ def run(task: Task) -> Result:
     }
 
 
-SWEEP = Sweep(tasks, run, {}, seconds=120.0)
+SWEEP = Sweep(tasks, run, {"target": "sm_90a", "ptxas": True}, seconds=120.0)

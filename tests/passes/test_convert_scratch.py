@@ -123,6 +123,17 @@ def test_threads_wait_as_often_as_they_must(name: str) -> None:
     check(kernel)
 
 
+def test_numbers_of_lanes_are_computed_before_loops() -> None:
+    """A turn has the data's instructions and what counts turns."""
+    body, _, _ = CASES["loop"]
+    lines = fragir.compile(program(LOAD + body + STORE), target="sm_90a").ptx.splitlines()
+    labels = [i for i, line in enumerate(lines) if line.startswith("$")]
+    turn = Counter(line.split()[0].split(".")[0] for line in lines[labels[0] : labels[1]])
+    assert turn["bar"] == 2
+    assert not turn.keys() & {"and", "or", "xor", "shl", "shr", "mul", "mad", "bfe"}
+    assert turn["add"] <= 1
+
+
 def test_memory_is_that_of_the_largest() -> None:
     """Not the sum: exchanges of one warp's own rows follow each other in the same memory."""
     one = there("ROWS", "OWN", "%0", "%1") + there("OWN", "ROWS", "%1", "%r")
