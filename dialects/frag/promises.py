@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from fragir.dialects.frag.attributes import sizes_of
+from fragir.dialects.frag.attributes import ExplicitLayoutAttr, sizes_of
 from fragir.dialects.narrow import memref_type
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ def size_names(function: FuncOp, index: int) -> tuple[Names, Names | None]:
         (given[d] if d < len(given) else f"{base}_d{d}") if size == DYNAMIC_INDEX else size
         for d, size in enumerate(type_.get_shape())
     )
+    if isinstance(type_.layout, ExplicitLayoutAttr):
+        known = type_.layout.get_strides()
+        return dims, None if known is None else tuple(known)
     if not isinstance(type_.layout, StridedLayoutAttr):
         return dims, None
     strides = tuple(
