@@ -61,7 +61,7 @@ def _moved(
     """The words of the target; None where the plan says element by element."""
     if plan.program is not None:
         return ProgramLowering(state.ar, state.hardware).run(plan.program, words)
-    return None if plan.through is None else through_shared(state, plan.through, words)
+    return None if plan.through is None else through_shared(state, plan.through, words, plan.bits)
 
 
 def _by_bytes(

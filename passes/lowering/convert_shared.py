@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerType, i32
+from xdsl.dialects.builtin import IntegerType, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import ptx
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 BARRIERS = 16  # of a block; barrier 0 is the whole block's
 BYTE = IntegerType(8)
+DOUBLE = 64  # bits
 WARP_MASK = -1  # all lanes
 
 
 def through_shared(
-    state: LoweringState, plan: Through, words: Sequence[SSAValue]
+    state: LoweringState, plan: Through, words: Sequence[SSAValue], bits: int
 ) -> list[SSAValue]:
-    """The words of the target's fragments from those of the source's."""
+    """The words of the target's fragments from those of the source's, of elements of `bits`."""
+    pairs = bits == DOUBLE and _in_pairs(plan)
     ar, programs = state.ar, ProgramLowering(state.ar, state.hardware)
     stored, sharers = programs.words(plan.before, words), _sharers(state, plan)
     loaded: dict[int, SSAValue] = {}
@@ -39,8 +41,14 @@ def through_shared(
                 _store(state, access, [stored[word] for word in access.words])
             ar.insert(sharers.barrier())
             for access in loads:
-                loaded.update(zip(access.words, _load(state, access), strict=True))
+                loaded.update(zip(access.words, _load(state, access, pairs), strict=True))
     return programs.run(plan.after, [loaded[word] for word in range(plan.after.inputs)])
+
+
+def _in_pairs(plan: Through) -> bool:
+    """Whether both words of every element are loaded side by side, the first of an even number."""
+    first, second = plan.after.outputs[::2], plan.after.outputs[1::2]
+    return all(a % 2 == 0 and b == a + 1 for a, b in zip(first, second, strict=True))
 
 
 def _sharers(state: LoweringState, plan: Through) -> Sharers:
@@ -84,8 +92,11 @@ def _store(state: LoweringState, access: SharedAccess, words: Sequence[SSAValue]
     state.ar.insert(ptx.StoreOp(value, pointer, offset, _condition(state, access)))
 
 
-def _load(state: LoweringState, access: SharedAccess) -> list[SSAValue]:
-    """The words of one access."""
+def _load(state: LoweringState, access: SharedAccess, pairs: bool) -> list[SSAValue]:
+    """The words of one access, or where they are elements in `pairs` their halves.
+
+    ptxas copies registers that are loaded one by one and then become one of 64 bits.
+    """
     ar = state.ar
     pointer, offset = _place(state, access.address)
     if access.kind == "ldmatrix":
@@ -93,11 +104,15 @@ def _load(state: LoweringState, access: SharedAccess) -> list[SSAValue]:
         loaded = ar.insert(ptx.LdmatrixOp(pointer, offset, type_, access.trans)).value
         return list(ar.insert(ptx.UnpackOp(loaded)).scalars)
     type_ = _accessed(access.size)
+    if pairs and access.size >= DOUBLE // 8:
+        type_ = ptx.vector_type(i64, access.size * 8 // DOUBLE)
     condition = _condition(state, access)
     otherwise = None if condition is None else ar.zero(type_)
     loaded = ar.insert(ptx.LoadOp(pointer, offset, type_, condition, otherwise)).value
     if access.size < 4:
         loaded = ar.insert(ptx.BitcastOp(loaded, i32)).result
+    elif type_ != _accessed(access.size):
+        loaded = ar.insert(ptx.BitcastOp(loaded, _accessed(access.size))).result
     return [loaded] if access.size <= 4 else list(ar.insert(ptx.UnpackOp(loaded)).scalars)
 
 
