@@ -93,7 +93,7 @@ Exclusive or
 ------------
 A mode `size:^column` of 2^k values flips bits: bit i of its digit those of column << i. The point
 is (offset + sum of the added digits) ^ (columns of the others). So every map that is linear over
-bits is a layout, and swizzled shared memory too; here the 128-byte swizzle of TMA:
+bits is a layout, and swizzled shared memory too, here with 128 bytes:
 
 >>> swizzled = Layout.parse("row [8:^144] col [64:2] dims (byte)")
 >>> swizzled(row=3, col=8) == (3 * 128 + (16 ^ 3 * 16),)
@@ -105,8 +105,8 @@ A function has many such texts, but one simplified form, with as much added as c
 >>> print(other.simplified())
 row [8:^144] col [64:2] dims (byte)
 
-A mode that is exclusive-ored is an `XorMode`, which has no `stride`: what only knows sums refuses
-it by name. What all else computes with is the layout's `kernel` (`fragir.layout.exclusive`).
+Such an `XorMode` has no `stride`: what only knows sums refuses it by name. What all else computes
+with is the layout's `kernel` (`fragir.layout.exclusive`).
 
 Limits: strides are not negative, and xored digits are bits, so their sizes are powers of two. What
 cannot be said as a layout is an error that names the mode.
@@ -129,7 +129,6 @@ from fragir.layout.modes import (
     check_parts,
     coalesced,
     default_dims,
-    flip,
     needed,
 )
 from fragir.layout.slots import (
@@ -138,8 +137,10 @@ from fragir.layout.slots import (
     copies,
     covers_box,
     each_slot,
+    flipped,
     nested,
     slot_array,
+    without_flips,
 )
 
 if TYPE_CHECKING:
@@ -212,12 +213,9 @@ class Layout:
 
     @cached_property
     def shape(self) -> Point:
-        """Per dimension one more than the largest coordinate, the offset included.
-
-        The predicate is not considered.
-        """
+        """Per dimension one more than the largest coordinate, offset included, predicate not."""
         if self.exclusive:
-            return tuple(most + 1 for most in self.kernel.bounds[1])
+            return tuple([most + 1 for most in self.kernel.bounds[1]])
         shape = [start + 1 for start in self.origin]
         for axis in self.axes:
             for mode in axis.modes:
@@ -237,8 +235,9 @@ class Layout:
         for name in coordinates:
             if name not in names:
                 self.axis(name)
+        if self.exclusive:
+            return flipped(self._sums(**coordinates), self.axes, coordinates)
         point = list(self.origin)
-        flips = [0] * len(point) if self.exclusive else None
         for axis in self.axes:
             rest = coordinate = coordinates.get(axis.name, -1)
             if axis.name not in coordinates:
@@ -247,9 +246,7 @@ class Layout:
                 continue
             for mode in axis.modes:
                 rest, digit = divmod(rest, mode.size)
-                if digit and flips is not None and mode.xor:
-                    flip(flips, digit, mode.step)
-                elif digit:
+                if digit:
                     for dim, stride in enumerate(mode.stride):
                         point[dim] += digit * stride
             if rest:
@@ -259,9 +256,12 @@ class Layout:
         for condition in self.where:
             if not condition(coordinates.get(condition.axis, 0)):
                 return None
-        if flips is not None:
-            return tuple(p ^ f for p, f in zip(point, flips, strict=True))
         return tuple(point)
+
+    @cached_property
+    def _sums(self) -> Layout:
+        """The layout without its exclusive-ored modes' columns."""
+        return Layout(without_flips(self.axes, self.rank), self.dims, self.offset, self.where)
 
     def slots(self) -> Iterator[tuple[Point, Point | None]]:
         """Every slot as (its coordinates in the order of the axes, what it holds).
@@ -300,8 +300,8 @@ class Layout:
     def is_bijection(self, shape: Point | None = None) -> bool:
         """Whether every slot holds something and every point of the tile is held exactly once.
 
-        The tile is `shape` from the coordinate zero, or, if no shape is given, what lies between
-        the layout's offset (its least coordinates, under exclusive or) and its `shape`.
+        The tile is `shape` from the coordinate zero, or without, what lies between the layout's
+        offset (its least coordinates, under exclusive or) and its `shape`.
         """
         if self.exclusive:
             return all_hold(self.axes, self.where) and self.kernel.covers(shape)
@@ -324,7 +324,8 @@ class Layout:
     def simplified(self) -> Layout:
         """The shortest layout that is the same function; the axes and their order stay."""
         axes = self._canonical
-        return Layout(axes, self.dims, self.offset, needed(self.where, self.sizes))
+        where = needed(self.where, self.sizes) if self.where else ()
+        return Layout(axes, self.dims, self.offset, where)
 
     def equivalent(self, other: Layout) -> bool:
         """Whether both are the same function. Axes of size one and the order of axes do not count.

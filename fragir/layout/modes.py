@@ -168,17 +168,6 @@ class Condition:
         return f"{self.axis}/{self.divisor}%{self.modulus}=={self.value}"
 
 
-def flip(point: list[int], digit: int, column: Point) -> None:
-    """Exclusive or of a point with a digit's columns, in place."""
-    bit = 0
-    while digit:
-        if digit & 1:
-            for dim, step in enumerate(column):
-                point[dim] ^= step << bit
-        digit >>= 1
-        bit += 1
-
-
 def axis(name: str, *modes: tuple[int, Point] | Mode) -> Axis:
     """An axis from modes or (size, strides) pairs: `axis("lane", (4, (0, 2)), (8, (1, 0)))`."""
     return Axis(name, tuple(mode if isinstance(mode, Mode) else Mode(*mode) for mode in modes))
@@ -200,7 +189,7 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
                 else:
                     merged[-1] = last.moving(last.size * mode.size, last.step)
                 continue
-            if all(s * last.size == t for s, t in zip(last.stride, mode.stride, strict=True)):
+            if mode.stride == tuple([s * last.size for s in last.stride]):
                 merged[-1] = Mode(last.size * mode.size, last.stride)
                 continue
         merged.append(mode)

@@ -6,7 +6,7 @@ A slot is one coordinate for each axis. The functions take a layout's parts: its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -67,6 +67,28 @@ def _each_exclusive_slot(
                 if table is not None:
                     point = xor(point, table[index])
         yield slot, point
+
+
+def without_flips(axes: Iterable[Axis], rank: int) -> tuple[Axis, ...]:
+    """The axes with what is exclusive-ored standing still."""
+    still = (0,) * rank
+    return tuple(
+        Axis(a.name, tuple(Mode(m.size, still) if m.xor else m for m in a.modes)) for a in axes
+    )
+
+
+def flipped(
+    point: Point | None, axes: Iterable[Axis], coordinates: Mapping[str, int]
+) -> Point | None:
+    """The point of a slot from that of its sums: with the columns of its xored digits."""
+    for axis in axes if point is not None else ():
+        rest = coordinates.get(axis.name, 0)
+        for mode in axis.modes:
+            rest, digit = divmod(rest, mode.size)
+            for bit in range(digit.bit_length() if mode.xor else 0):
+                if digit >> bit & 1 and point is not None:
+                    point = xor(point, tuple([step << bit for step in mode.step]))
+    return point
 
 
 def _flips(axis: Axis, rank: int) -> list[Point]:

@@ -45,11 +45,11 @@ Parts: TypeAlias = "tuple[tuple[Axis, ...], tuple[str, ...] | None, Point, tuple
 
 
 def _numbers(text: str) -> Point:
-    return tuple(_number(number) for number in text.strip("()").split(","))
+    return tuple([_number(number) for number in text.strip("()").split(",")])
 
 
 def _number(text: str) -> int:
-    if len(text.strip()) > MOST_DIGITS:
+    if len(text) > MOST_DIGITS and len(text.strip()) > MOST_DIGITS:
         raise LayoutError(f"A number of {len(text.strip())} digits stands in the layout.")
     return int(text)
 
