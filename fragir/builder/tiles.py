@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
@@ -15,6 +15,7 @@ from fragir.builder.places import error_at, fail, place
 from fragir.builder.types import scalar_type, tile_element, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
+from fragir.errors import FragirError
 from fragir.layout import Layout
 
 Placement = frag.LayoutAttr | frag.MmaFragment | Layout
@@ -25,11 +26,20 @@ class TileOperations(ElementwiseFunctions):
 
     # --- memory -------------------------------------------------------------------------------
 
-    def shared(self, shape: Sequence[int], element: Attribute, *, swizzle: int = 0) -> Memory:
+    def shared(
+        self,
+        shape: Sequence[int],
+        element: Attribute,
+        *,
+        swizzle: int = 0,
+        layout: Layout | str | None = None,
+    ) -> Memory:
         """Shared memory: the last two sizes form a matrix, those before count such matrices.
 
         `swizzle` is 0, 32, 64 or 128 bytes; 128, or the bytes of a row where that is less, keeps
-        `ldmatrix` free of bank conflicts, and wgmma needs one.
+        `ldmatrix` free of bank conflicts, and wgmma needs one. A `layout` says instead where every
+        element lies, with an axis for every size in order: "row [64:72] col [64:1]" are rows of 64
+        elements, 72 apart.
         """
         element = tile_element(element, "shared memory")
         if whole(swizzle, "swizzle") not in (0, 32, 64, 128):
@@ -37,14 +47,23 @@ class TileOperations(ElementwiseFunctions):
         sizes = shape_of(shape)
         if len(sizes) < 2:
             fail(f"shared memory has two dimensions or more, not {len(sizes)}")
-        type_ = MemRefType(element, sizes, memory_space=frag.SharedAttr(swizzle))
+        try:
+            own = NoneAttr() if layout is None else _layout_attribute(layout)
+            type_ = MemRefType(element, sizes, own, frag.SharedAttr(swizzle))
+            frag.memory_layout(type_)
+        except FragirError as error:
+            fail(error.message, error.hint)
         ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
         return Memory(self.trace, ssa, sizes)
 
     def view(self, memory: Memory, at: Sequence[IndexOperand]) -> Memory:
         """One matrix of a stack in shared memory."""
         source = self._memory(memory)
-        op = self.trace.insert(frag.ViewOp(source, self._indices(at)))
+        indices = self._indices(at)
+        try:
+            op = self.trace.insert(frag.ViewOp(source, indices))
+        except FragirError as error:
+            fail(error.message, error.hint)
         return Memory(self.trace, op.matrix, memory.sizes[-2:])
 
     def load(
@@ -328,3 +347,9 @@ def _matrix(tile: Tile) -> tuple[int, int]:
 
 def _by(tile: Tile) -> str:
     return "x".join(map(str, tile.shape))
+
+
+def _layout_attribute(layout: Layout | str) -> frag.ExplicitLayoutAttr:
+    from fragir.isa.layout_texts import digit_layout  # where a text is met
+
+    return frag.ExplicitLayoutAttr(digit_layout(layout) if isinstance(layout, str) else layout)

@@ -70,6 +70,11 @@ CASES = [
     ),
     ("k.load(a, (0, 0), shape=(16, i))", "11:5", "(16, <index bx>) is no shape (write positive nu"),
     ("k.shared((64, 64), f16, swizzle=16)", "11:5", "swizzle is 16, it must be 0, 32, 64 or 128 b"),
+    (
+        'k.shared((64, 64), f16, layout="row [64:8] col [64:1]")',
+        "11:5",
+        "row [64:8] col [64:1] puts several elements at one place",
+    ),
     ("k.copy(a, (0, 0), b)", "11:5", "frag.copy copies from global memory to #frag.shared memory"),
     ("k.wait(-1)", "11:5", "frag.wait takes a number of groups, 0 or more"),
     # products

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
+import fragir
 from benchmarks.sweeps import memory_kernels
 from fragir import compile as compile_program
 from fragir.compiler import Kernel
@@ -250,3 +251,31 @@ def test_other_operands_of_wgmma_are_refused(layout: str, message: str) -> None:
         compile_program(program, target="sm_90a")
     assert message in str(error.value)
     assert "operand a of wgmma" in str(error.value)
+
+
+def test_stacks_are_viewed_where_their_matrices_are_alike() -> None:
+    with fragir.kernel("stacks", warps=(1, 1)) as k:
+        a = k.memory("a", fragir.f16, (2, 16, 64))
+        d = k.memory("d", fragir.f16, (16, 64))
+        stack = k.shared(
+            (2, 16, 64), fragir.f16, layout="stage [2:1024] row [8:^72 2:512] col [64:1]"
+        )
+        for stage in range(2):
+            k.copy(a, (stage, 0, 0), stack, (stage,))
+        k.barrier()
+        one = k.view(stack, (1,))
+        assert str(one.type) == memref("16x64xf16", "row [8:^72 2:512] col [64:1]")
+        k.store(k.load(one, (0, 0), shape=(16, 64)), d, (0, 0))
+    array = np.arange(2 * 16 * 64, dtype=np.float16).reshape(2, 16, 64)
+    result = np.zeros((16, 64), np.float16)
+    compile_program(k.module, target="sm_80").launch(
+        (1, 1, 1), (32, 1, 1), array, result, on="emulator"
+    )
+    np.testing.assert_array_equal(result, array[1])
+
+
+def test_matrices_of_a_stack_that_are_not_alike_have_no_view() -> None:
+    with fragir.kernel("mixed") as k:
+        mixed = k.shared((2, 8, 8), fragir.f16, layout="stage [2:^72] row [8:8] col [8:1]")
+        with pytest.raises(FragirError, match=r"of a stack laid out by .+ are not alike"):
+            k.view(mixed, (0,))
