@@ -1,8 +1,9 @@
-"""The shared memory that conversions pass data through: one area for all, or two in turn.
+"""The shared memory that conversions pass data through: one area for all, or a few.
 
 A passage stores, waits and loads. The next one in the same area may store only when all threads
 that share memory with it have loaded: it waits once more, unless some barrier stands between
-anyway. Where that takes fewer barriers, loops considered, passages take turns with two areas.
+anyway. Where that takes fewer barriers, loops considered, passages take turns with two areas, or
+those of other threads have others.
 
 Addresses count from the beginning of the memory; which area a passage has is known when the whole
 function is built, and is then added to the immediate offsets of its accesses.
@@ -10,10 +11,10 @@ function is built, and is then added to the immediate offsets of its accesses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 from xdsl.dialects import scf
@@ -67,6 +68,7 @@ class Passage:
 
 # passages whose loads may not be over everywhere, with their areas
 Pending: TypeAlias = frozenset[tuple[int, Passage]]
+Choose: TypeAlias = Callable[[Passage, Set[int]], int]
 
 
 class Scratch:
@@ -106,34 +108,55 @@ class Scratch:
             for op in entry.walk()
             if isinstance(op, ptx.SharedOp) and op is not shared
         )
-        plan = _Areas(self._passages, entry, cycle((0,)))
-        if plan.cost and len(self._passages) > 1:
-            other = _Areas(self._passages, entry, None)
-            fits = aligned(others + other.size) <= max(STATIC_SHARED, aligned(others + plan.size))
-            if other.cost < plan.cost and fits:
+        plan = _Areas(self._passages, entry, lambda passage, read: 0)
+        room = max(STATIC_SHARED, aligned(others + plan.size))
+        for choose in (_in_turn, _by_sharers(self._passages)):
+            if not plan.cost:
+                break
+            other = _Areas(self._passages, entry, choose)
+            if other.cost < plan.cost and aligned(others + other.size) <= room:
                 plan = other
         plan.apply()
         shared.bytes = IntegerAttr(plan.size, i64)
 
 
-class _Areas:
-    """A choice of areas, in a given order or by what is free, with the barriers that it takes."""
+def _in_turn(_passage: Passage, read: Set[int]) -> int:
+    """The first of two areas that nobody may be reading."""
+    return next((area for area in (0, 1) if area not in read), 0)
 
-    def __init__(
-        self, passages: Sequence[Passage], entry: Block, order: Iterator[int] | None
-    ) -> None:
+
+def _by_sharers(passages: Sequence[Passage]) -> Choose:
+    """Two areas in turn for all that the same threads share; one for a warp's own, which waits
+    for little.
+    """
+    keys = list(dict.fromkeys(passage.sharers.key for passage in passages))
+
+    def choose(passage: Passage, read: Set[int]) -> int:
+        first = 2 * keys.index(passage.sharers.key)
+        own = (first,) if passage.sharers.reach == "warp" else (first, first + 1)
+        return next((area for area in own if area not in read), first)
+
+    return choose
+
+
+class _Areas:
+    """A choice of areas with the barriers that it takes.
+
+    `choose` says which area a passage has, of those that others may be reading.
+    """
+
+    def __init__(self, passages: Sequence[Passage], entry: Block, choose: Choose) -> None:
         self._begins = {passage.first: passage for passage in passages}
         self._ends = {passage.last: passage for passage in passages}
-        self._order = order
+        self._choose = choose
         self._area: dict[Passage, int] = {}
         self._waits: dict[Passage, Sharers] = {}
         self._depth: dict[Passage, int] = {}
         self._flow(entry, frozenset(), 0)
-        sizes = [0, 0]
+        sizes = [0] * (1 + max(self._area.values()))
         for passage, area in self._area.items():
             sizes[area] = max(sizes[area], -(-passage.bytes // LINE) * LINE)
-        self._start = (0, sizes[0])
-        self.size = sum(sizes)
+        *self._start, self.size = accumulate(sizes, initial=0)
 
     @property
     def cost(self) -> int:
@@ -188,8 +211,7 @@ class _Areas:
         self._depth[passage] = depth
         read = {area for area, _ in pending}
         if passage not in self._area:
-            free = [area for area in (0, 1) if area not in read]
-            self._area[passage] = next(self._order) if self._order else (*free, 0)[0]
+            self._area[passage] = self._choose(passage, read)
         area = self._area[passage]
         meets = [other for at, other in pending if at == area]
         if meets and self._waits.get(passage) is not WHOLE:

@@ -156,6 +156,26 @@ def test_two_areas_where_that_saves_a_barrier() -> None:
     assert area(kernel.ptx) == 2 * 32 * 32 * 4
 
 
+def test_exchanges_of_other_threads_have_memory_of_their_own() -> None:
+    """A warp's own elements of 4 bytes and then of 2: no warp waits for another."""
+    body = (
+        there("ROWS", "OWN", "%0", "%1")
+        + "  %2 = frag.cast %1 : $OWN -> $HALF\n"
+        + "  %3 = frag.convert %2 : $HALF -> $HALVES\n"
+        + "  %4 = frag.cast %3 : $HALVES -> $ROWS\n"
+        + there("ROWS", "OWN", "%4", "%5")
+        + there("OWN", "ROWS", "%5", "%r")
+    )
+    for name, layout in (("$HALF", OWN), ("$HALVES", ROWS)):
+        body = body.replace(name + " ", f'!frag.tile<32x32xf16, #frag.layout<"{layout}">> ')
+        body = body.replace(name + "\n", f'!frag.tile<32x32xf16, #frag.layout<"{layout}">>\n')
+    kernel = fragir.compile(program(LOAD + body + STORE), target="sm_90a")
+    block, warp = barriers(kernel.ptx)
+    assert block == 0
+    assert warp >= 4
+    assert area(kernel.ptx) == 32 * 32 * (4 + 2)
+
+
 def test_a_barrier_that_stands_there_is_enough() -> None:
     """With a barrier of the block's own between them two exchanges have one area."""
     body = there("ROWS", "COLS", "%0", "%1") + "  frag.barrier\n"

@@ -80,7 +80,7 @@ def holds_all(layout: Layout, shape: Sequence[int]) -> bool:
     return len(layout.holders) == prod(shape)
 
 
-@examples(20)
+@examples(15)
 @given(sides(), st.sampled_from(ELEMENTS), st.sampled_from(MACHINES))
 def test_every_slot_gets_its_element(
     drawn: tuple[Layout, Layout, tuple[int, int]], element: str, machine: str
