@@ -128,20 +128,22 @@ def address_columns(
         found.append(columns)
     if not simple:
         return found[0]
-    return min(found, key=lambda columns: shifts(columns, wide) + shifts(columns, narrow))
+
+    def work(columns: Sequence[int]) -> int:
+        sides = ([image(columns, c) for c in side.threads] for side in (wide, narrow))
+        return sum(len(shifts(side)) for side in sides)
+
+    return min(found, key=work)
 
 
-def shifts(columns: Sequence[int], side: Reach) -> int:
-    """By how many different distances a thread's bits are shifted to make its address."""
-    made = [image(columns, column) for column in side.threads]
-    return len(
-        {
-            place - bit
-            for bit, column in enumerate(made)
-            for place in range(column.bit_length())
-            if column >> place & 1
-        }
-    )
+def shifts(columns: Iterable[int]) -> set[int]:
+    """By what distances a thread's bits are shifted to make its address, given their columns."""
+    return {
+        place - bit
+        for bit, column in enumerate(columns)
+        for place in range(column.bit_length())
+        if column >> place & 1
+    }
 
 
 def passes_of(addresses: Sequence[int], element: int) -> int:

@@ -17,12 +17,13 @@ stands, so that no bank is met twice (see `banks`), as few warps as can be wait 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import permutations
 from typing import Literal
 
-from fragir.layout.f2 import Span, image
+from fragir.layout.f2 import Span, image, rank
 from fragir.layout.planning.access import (
     MATRICES,
     SharedAccess,
@@ -32,7 +33,7 @@ from fragir.layout.planning.access import (
     registers_beside,
     ways,
 )
-from fragir.layout.planning.banks import Reach, address_columns, passes_of
+from fragir.layout.planning.banks import Reach, address_columns, passes_of, shifts
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.gather import gathered
 from fragir.layout.planning.program import Linear, Program
@@ -300,9 +301,10 @@ def _accesses(
     group = plan.meeting.number.warp
     warp = tuple(at | i * size for at, i in zip(bytes_(side.warp), group, strict=True))
     if way.matrices:
-        slots, rest = side.numbers, registers_beside(way, side)
-        together = way.matrices.bit_length() - 1
-        lane = (*bytes_((*way.rows, *rest[:together])), *(0,) * (2 - together))
+        slots, together = side.numbers, way.matrices.bit_length() - 1
+        rows, beside = bytes_(way.rows), registers_beside(way, side)
+        rest = _numbering(dict(zip(beside, bytes_(beside), strict=True)), together, rows, warp)
+        lane = (*rows, *bytes_(rest[:together]), *(0,) * (2 - together))
         inside = _sums([(0, slots.solve(c) or 0) for c in way.word])
         words = _sums([(at, slots.solve(c) or 0) for at, c in zip(bytes_(rest), rest, strict=True)])
         starts = [at for at, _ in words[:: way.matrices]]
@@ -316,6 +318,28 @@ def _accesses(
         order = [slot for _, slot in single]
         held = [tuple(order[i : i + per]) for i in range(0, len(order), per)]
     return [Linear(start, lane, warp) for start in starts], held
+
+
+def _numbering(
+    beside: Mapping[int, int], together: int, rows: Sequence[int], warp: Sequence[int]
+) -> list[int]:
+    """The registers beside a matrix, with those first that lanes 3 and 4 are to number.
+
+    `beside` has their addresses. They are chosen so that addresses take the fewest shifts (with a
+    mask each), and the registers left the fewest other beginnings: one for each sum of bits that
+    threads reach too.
+    """
+
+    def price(first: Sequence[int]) -> int:
+        threads = (*rows, *(beside[column] for column in first), *(0,) * (2 - together), *warp)
+        reached = 0
+        for column in threads:
+            reached |= column
+        begins = rank(at & reached for column, at in beside.items() if column not in first)
+        return 2 * len(shifts(threads)) + (1 << begins)
+
+    first = min(permutations(beside, together), key=price)
+    return [*first, *(column for column in beside if column not in first)]
 
 
 def _sums(columns: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
