@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 
 from fragir.layout.f2 import Span
 from fragir.layout.planning.building import Builder, chained, renaming
 from fragir.layout.planning.costs import Costs
-from fragir.layout.planning.exchange import Exchange, exchange
+from fragir.layout.planning.exchange import Exchange
 from fragir.layout.planning.local import LocalMap
+from fragir.layout.planning.packing import exchange
 from fragir.layout.planning.program import Program
 from fragir.layout.planning.pull import Pull, element_of, lane_of, pull_of
 from fragir.layout.planning.registers import Registers
@@ -48,12 +48,6 @@ class Route:
         for move in self.moves:
             program = chained(program, _program(move, len(program.outputs)))
         return program
-
-    @cached_property
-    def mixed(self) -> int:
-        """m of the first move: each lane reads 2^m."""
-        first = self.moves[0]
-        return first.mixed if isinstance(first, Exchange) else 0
 
 
 def _program(move: Move, inputs: int) -> Program:

@@ -1,0 +1,165 @@
+"""Edges of a bipartite graph coloured: in a colour no sender and no reader stands twice.
+
+By Koenig's theorem as many colours do as the busiest end has edges: where no colour is free at both
+ends of an edge, two colours are exchanged along a path. Edges of one word to several readers may
+have one colour; then colours are found one after another and may be more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+from fragir.layout.planning.edges import Edge, Slot, units_of
+from fragir.layout.planning.registers import words_of
+
+
+def coloured(edges: Sequence[Edge], per: int) -> list[int]:
+    """The colour of every edge."""
+    casts: defaultdict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+    for number, edge in enumerate(edges):
+        casts[edge.sender, edge.load].append(number)
+    taste = _Taste(edges, per)
+    if all(len(group) == 1 for group in casts.values()):
+        return _koenig(edges, taste)
+    return _first_fit(edges, list(casts.values()), taste)
+
+
+class _Taste:
+    """Which colours an edge fits best: those with edges of its words, on both sides."""
+
+    def __init__(self, edges: Sequence[Edge], per: int) -> None:
+        self._keys = [
+            [
+                *(("from", element // per) for element in edge.load),
+                *(("to", word) for word in sorted(edge.words)),
+                ("by", edge.sender ^ edge.reader),
+            ]
+            for edge in edges
+        ]
+        self._used: Counter[tuple[int, str, int]] = Counter()
+
+    def best(self, edge: int, colours: Sequence[int]) -> int:
+        """The best of some colours, the lowest of equals."""
+        keys = self._keys[edge]
+        return max(colours, key=lambda c: (sum(self._used[c, *key] for key in keys), -c))
+
+    def use(self, edge: int, colour: int, times: int = 1) -> None:
+        """An edge has got (or lost) a colour."""
+        for key in self._keys[edge]:
+            self._used[colour, *key] += times
+
+
+def _koenig(edges: Sequence[Edge], taste: _Taste) -> list[int]:
+    """As many colours as the busiest end has edges."""
+    degrees = Counter(("from", edge.sender) for edge in edges)
+    degrees += Counter(("to", edge.reader) for edge in edges)
+    count = max(degrees.values(), default=0)
+    colours = [-1] * len(edges)
+    at: defaultdict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+
+    def ends(number: int) -> tuple[tuple[str, int], tuple[str, int]]:
+        return ("from", edges[number].sender), ("to", edges[number].reader)
+
+    def paint(number: int, colour: int) -> None:
+        colours[number] = colour
+        taste.use(number, colour)
+        for end in ends(number):
+            at[end][colour] = number
+
+    for number in range(len(edges)):
+        sender, reader = ends(number)
+        free = [c for c in range(count) if c not in at[sender] and c not in at[reader]]
+        if free:
+            paint(number, taste.best(number, free))
+            continue
+        one = next(c for c in range(count) if c not in at[sender])
+        other = next(c for c in range(count) if c not in at[reader])
+        # from the reader along edges of both colours in turn; the sender is not on this path
+        path: list[int] = []
+        end, colour = reader, one
+        while colour in at[end]:
+            edge = at[end][colour]
+            path.append(edge)
+            first, second = ends(edge)
+            end = second if end == first else first
+            colour = other if colour == one else one
+        for edge in path:
+            taste.use(edge, colours[edge], -1)
+            for end in ends(edge):
+                del at[end][colours[edge]]
+        for edge in path:
+            paint(edge, other if colours[edge] == one else one)
+        paint(number, one)
+    return colours
+
+
+def _first_fit(edges: Sequence[Edge], casts: list[list[int]], taste: _Taste) -> list[int]:
+    """Words that several lanes want of one take one colour where they can."""
+    colours = [-1] * len(edges)
+    sending: set[tuple[int, int]] = set()
+    reading: set[tuple[int, int]] = set()
+    count = 0
+    for group in sorted(casts, key=len, reverse=True):
+        rest = group
+        while rest:
+            sender = edges[rest[0]].sender
+            served = {
+                colour: sum((edges[n].reader, colour) not in reading for n in rest)
+                for colour in range(count + 1)
+                if (sender, colour) not in sending
+            }
+            most = max(served.values())
+            old = [c for c, n in served.items() if n == most and c < count]
+            colour = taste.best(rest[0], old) if old else count
+            count = max(count, colour + 1)
+            sending.add((sender, colour))
+            left: list[int] = []
+            for number in rest:
+                if (edges[number].reader, colour) in reading:
+                    left.append(number)
+                else:
+                    colours[number] = colour
+                    reading.add((edges[number].reader, colour))
+                    taste.use(number, colour)
+            rest = left
+    return colours
+
+
+def own_edges(
+    wanted: Sequence[Sequence[Slot | None]],
+    edges: Sequence[Edge],
+    colours: Sequence[int],
+    per: int,
+) -> tuple[list[Edge], list[int]]:
+    """Words that lanes give themselves by shuffles there are, which saves a select.
+
+    They join a colour in which the lane takes nothing and gives nothing else, and which has the
+    same words of source and target in other lanes.
+    """
+    sending = {(edge.sender, colour): edge for edge, colour in zip(edges, colours, strict=True)}
+    reading = {(edge.reader, colour) for edge, colour in zip(edges, colours, strict=True)}
+    kin: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for edge, colour in zip(edges, colours, strict=True):
+        for element, word in product(edge.load, edge.words):
+            kin[element // per, word].add(colour)
+    found: list[Edge] = []
+    painted: list[int] = []
+    for lane, row in enumerate(wanted):
+        for word in range(words_of(len(row), 32 // per)):
+            slots = row[word * per : word * per + per]
+            load = tuple(dict.fromkeys(s[1] for s in slots if s is not None and s[0] == lane))
+            common = [kin[element // per, word] for element in load]
+            for colour in sorted(set[int]().union(*common).intersection(*common)):
+                own = Edge(lane, lane, load, units_of(load, per), frozenset({word}))
+                given = sending.get((lane, colour), own)
+                if (lane, colour) in reading or not set(load) <= set(given.load):
+                    continue
+                sending[lane, colour] = given
+                reading.add((lane, colour))
+                found.append(replace(given, reader=lane))
+                painted.append(colour)
+                break
+    return found, painted
