@@ -60,6 +60,33 @@ _TEXTS: dict[str, tuple[str, ...]] = {
     ),
     "shared": ("row [8:128] col [64:2] dims (byte) swizzle (3,4,3)",),
     "cute": ("((4,8),(2,2)):((32,1),(16,8))", "(8,(4,2)):(16,(1,4))", "(_4,_8):(_1,_4)", "8:1"),
+    "notation": (
+        "cute:Sw<3,4,3> o 0 o (8,64):(64,1)",
+        "cute:Sw<3,4,3> o smem_ptr[16b](unset) o (8,(64,2)):(64,(1,512))",
+        "cute:S<2,3,3> o 192 o (8,80):(80,1)",
+        "cute:((4,8),(2,2)):((2@1,1@0),(1@1,8@0))",
+        "cute:(16,8):(1@0,1@1) o 0 o ((4,8),(2,2)):((32,1),(16,8))",
+        "cute:(4,(2,3)):(1@0@0,(1@1@0,1@1))",
+        "Sw<3,4,3> o row [8:80] col [80:1]",
+        "row [8:^72 8:512] col [64:1]",
+        "lane [4:^(0,2) 8:(1,0)] element [2:(0,1) 2:^(8,3)] offset (1,1)",
+    ),
+    "ttg": (
+        "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], "
+        "order = [1, 0], CGALayout = [[0, 1]]}>",
+        "#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], "
+        "instrShape = [16, 8]}>\n#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>",
+        "tensor<64xf32, #ttg.slice<{dim = 1, parent = #ttg.nvidia_mma<{versionMajor = 3, "
+        "versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>}>>",
+        "#ttg.linear<{register = [[0, 1], [8, 0]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], "
+        "[4, 0]], warp = [], block = []}>",
+        "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>",
+        "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>",
+        "#ttg.padded_shared<[64:+8, 128:+4] {order = [1, 0], shape = [64, 64]}>",
+        "#ttg.shared_linear<{offset = [[0, 1], [0, 2], [1, 1], [2, 2]]}, alignment = 16>",
+        " - register=1 -> (0, 1)\n   register=2 -> (8, 0)\n - lane=1 -> (0, 2)\n"
+        "   lane=2 -> (1, 4)\nwhere out dims are: [dim0 (size 16), dim1 (size 8)]",
+    ),
     "f2": (
         'f2:{"lane": [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], "register": [[0, 1], [8, 0]]}',
         'f2:{"row": [[5], [10]], "col": [[1], [2]]} dims (bank)',
@@ -76,6 +103,7 @@ _TEXTS: dict[str, tuple[str, ...]] = {
 _JUNK = (
     *("(", ")", "[", "]", "{", "}", ":", ",", ";", "=", "<<", ">>", "%", "/", "*", "..", "where"),
     *("dims", "offset", "swizzle", "for", "lane", "element", "i", "%tid.x", "held", "otherwise"),
+    *("o", "@1", "^", "Sw<3,4,3>", "#ttg.", "<{", "}>", "?", "parent = #mma", "true", "-> (0)"),
     *("\n", "\0", "é", '"', "f2:", "(" * 3000, "[" * 3000, "{" * 3000, " " * 5000, "\n" * 5000),
 )
 
@@ -110,8 +138,19 @@ def read(kind: str, given: str) -> list[Layout]:
             _refusable(shared.offsets)
             found = [shared.layout]
         case "cute":
-            found = [layout.from_cute(given, axes=("lane", "element"), dims=("index",))]
+            one = layout.from_cute(given, axes=("lane", "element"), dims=("index",))
+            if isinstance(one, layout.LayoutChain):
+                _ask_chain(one)
+                return []
+            found = [one]
             _refusable(partial(layout.from_cute, given, (16, 8)))
+        case "notation" | "ttg":
+            shape = (64, 64) if given.startswith("#") else None
+            one = layout.read_layout(given, shape)
+            if isinstance(one, layout.LayoutChain):
+                _ask_chain(one)
+                return []
+            found = [one]
         case "f2":
             linear = LinearLayout.parse(given)
             assert LinearLayout.parse(str(linear)) == linear
@@ -120,6 +159,13 @@ def read(kind: str, given: str) -> list[Layout]:
         case _:
             found = [layout.from_formula(given)]
     return found
+
+
+def _ask_chain(one: layout.LayoutChain) -> None:
+    _refusable(one.array)
+    _refusable(partial(layout.difference, one, one))
+    again = _refusable(partial(layout.read_layout, str(one)))
+    assert again is None or again.parts == one.parts, f"{one} reads as {again}"
 
 
 def ask(one: Layout) -> None:
@@ -133,6 +179,12 @@ def ask(one: Layout) -> None:
         *(partial(layout.left_inverse, one), partial(layout.complement, one, one.shape)),
         *(partial(layout.logical_product, one, one), partial(layout.plan, one, one)),
         *(partial(layout.subtile, one, origin, one.shape), partial(one.inverse, *origin)),
+        *(partial(layout.write_layout, one, n) for n in ("f2", "ttg", "linear", "cute")),
+        *(partial(layout.coalesce, one), partial(layout.recast, one, 8, 16)),
+        *(partial(layout.recast, one, 16, 8), partial(layout.difference, one, one.simplified())),
+        *(partial(layout.partial_right_inverse, one), partial(layout.partial_left_inverse, one)),
+        partial(layout.reshape, one, axes={"slot": one.size(one.names[0]) if one.names else 1}),
+        partial(layout.max_common_vector, one, one),
         partial(layout.compose, layout.identity(dict(zip(one.dims, one.shape, strict=True))), one),
     ):
         _refusable(question)
@@ -153,8 +205,11 @@ def _refusable(question: Callable[[], Any]) -> Any:
 def bijective(one: Layout) -> bool:
     """What `is_bijection` says, by looking at every slot."""
     points = [point for _, point in one.slots()]
-    box = product(*(range(a, b) for a, b in zip(one.origin, one.shape, strict=True)))
-    return None not in points and sorted(p for p in points if p is not None) == sorted(box)
+    if None in points:
+        return False
+    held = sorted(point for point in points if point is not None)
+    sides = [range(min(along), max(along) + 1) for along in zip(*held, strict=True)]
+    return held == sorted(product(*sides))
 
 
 def _trial(kind: str, given: str) -> None:

@@ -324,7 +324,7 @@ def meeting(clusters: Iterable[Cluster], mask: int) -> Iterable[int]:
 
 def multiples(digit: Forced) -> range | Sequence[int]:
     """How far the digit moves for each of its values."""
-    _check_size(range(digit.size))
+    _check_size(range(min(digit.size, LARGEST_TABLE + 1)))
     return range(0, digit.size * digit.stride, digit.stride) if digit.stride else (0,)
 
 

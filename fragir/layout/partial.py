@@ -20,6 +20,8 @@ index [16:(0,1)]
 
 from __future__ import annotations
 
+from math import isqrt
+
 from fragir.layout.arguments import takes
 from fragir.layout.composition import compose
 from fragir.layout.digits import unit
@@ -163,7 +165,7 @@ def max_common_layout(first: Layout, second: Layout) -> Layout:
     for mode in back.axes[0].modes if back.axes else ():
         part = _agreeing(first, mode, back.dims, covered)
         if part > 1:
-            kept.append(Mode(part, mode.step))
+            kept.append(mode.moving(part, mode.step))
             covered *= part
         if part < mode.size:
             break
@@ -172,24 +174,21 @@ def max_common_layout(first: Layout, second: Layout) -> Layout:
 
 def _agreeing(layout: Layout, mode: Mode, names: tuple[str, ...], covered: int) -> int:
     """How much of a digit of coordinates the layout holds at `covered` times its value."""
-    if mode.xor:
-        return 1
-    sizes = [n for n in range(mode.size, 1, -1) if mode.size % n == 0]
-    for size in sizes:
-        last = [(size - 1) * step for step in mode.step]
-        inside = {n: min(x, layout.size(n) - 1) for n, x in zip(names, last, strict=True)}
-        if list(inside.values()) == last and all(
-            layout(**{n: value * step for n, step in zip(names, mode.step, strict=True)})
-            == (value * covered,)
-            for value in _probes(size)
-        ):
-            return size
+    for size in _divisors(mode.size):
+        step = Layout((Axis("index", (mode.moving(size, mode.step),)),), names)
+        even = Layout((Axis("index", (Mode(size, (covered,)),)),), layout.dims)
+        try:
+            if compose(layout, step).equivalent(even):
+                return size
+        except LayoutError:
+            continue
     return 1
 
 
-def _probes(size: int) -> range | list[int]:
-    """Values of a digit that tell whether it moves evenly."""
-    return range(size) if size <= 4096 else [1, 2, size // 2, size - 1]
+def _divisors(size: int) -> list[int]:
+    """Divisors above one, the largest first; of a large number those that have a small partner."""
+    small = [n for n in range(1, min(isqrt(size), 4096) + 1) if size % n == 0]
+    return sorted({*small, *(size // n for n in small)} - {1}, reverse=True)
 
 
 @takes(Layout, Layout)

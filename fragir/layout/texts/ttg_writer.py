@@ -25,6 +25,8 @@ from fragir.layout.modes import LayoutError, Point
 from fragir.layout.texts.bases import bases_of
 from fragir.layout.texts.ttg import from_ttg
 
+_MOST = 1024
+"""Lanes or warps that a named encoding is looked for with."""
 _AXES = {"element": "register", "lane": "lane", "warp": "warp", "block": "block"}
 
 
@@ -124,14 +126,17 @@ def _operands(parents: list[str]) -> Iterator[str]:
 
 
 def _splits(total: int, parts: int) -> Iterator[Point]:
-    """All ways to write a number as a product of so many."""
+    """All ways to write a power of two as a product of so many; none of any other number."""
+    if total & (total - 1) or total > _MOST:
+        return
     if parts == 1:
         yield (total,)
         return
-    for first in range(total, 0, -1):
-        if total % first == 0:
-            for rest in _splits(total // first, parts - 1):
-                yield (first, *rest)
+    first = total
+    while first:
+        for rest in _splits(total // first, parts - 1):
+            yield (first, *rest)
+        first //= 2
 
 
 def _blocked(layout: Layout, shape: Point, warps: int) -> Iterator[str]:
