@@ -17,7 +17,6 @@ from fragir.isa.canonical import Major
 from fragir.layout import Layout
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
-from fragir.passes.lowering.descriptors import WgmmaOperand
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
 
@@ -168,6 +167,8 @@ def wgmma(
 
     Each warpgroup computes its block of C; its A and B begin at its own rows and columns.
     """
+    from fragir.passes.lowering.descriptors import WgmmaOperand  # only wgmma has descriptors
+
     tile = op.d.type
     assert isinstance(tile, frag.TileType)
     placement = tile.placement

@@ -15,8 +15,9 @@ from fragir.dialects import ptx
 from fragir.dialects.elements import is_predicate
 from fragir.errors import FragirError
 from fragir.layout import Layout
+from fragir.layout.planning.bounds import conversion_bound
 from fragir.layout.planning.costs import COSTS, Costs, Features
-from fragir.layout.planning.planner import Plan, conversion_bound, plan_conversion
+from fragir.layout.planning.planner import Plan, plan_conversion
 
 
 class Price(NamedTuple):

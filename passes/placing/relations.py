@@ -256,7 +256,7 @@ def _gains(model: Layouts, value: SSAValue, demand: Demand, threads: Threads) ->
 def _least_price(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) -> float:
     """What converting a tile takes at least."""
     from fragir.dialects import ptx
-    from fragir.layout.planning.planner import conversion_bound  # few programs need it
+    from fragir.layout.planning.bounds import conversion_bound  # few programs need it
 
     assert isinstance(value.type, frag.TileType)
     shape, bits = value.type.shape, ptx.bits(value.type.element_type)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fragir.layout.f2 import Span
+from fragir.layout.layout import Layout
 from fragir.layout.planning.costs import COSTS, Costs
-from fragir.layout.planning.registers import Pair, Registers
+from fragir.layout.planning.registers import Pair, Registers, pair_of
 
 Reach = Literal["nothing", "registers", "bytes", "lanes", "warps"]
 """How far data travel: not at all, to other registers of the lane, to other bytes of them (or to
@@ -86,6 +87,17 @@ def least_price(pair: Pair, costs: Costs = COSTS) -> float:
         return through + costs.group_barrier
     shuffled = moves.shuffles * pair.times * (costs.shuffle + costs.issue)
     return min(shuffled, through + costs.warp_barrier)
+
+
+def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = COSTS) -> float:
+    """What no conversion can undercut, by ranks alone; 0 where it may be free.
+
+    Never more than `plan_conversion(...).cost`.
+    """
+    if source == target:
+        return 0.0
+    pair = pair_of(source, target, bits)
+    return 0.0 if pair is None else least_price(pair, costs)
 
 
 def _whole_words(source: Registers, target: Registers, inside: int) -> bool:

@@ -182,16 +182,6 @@ def plan_conversion(
 
 
 @lru_cache(maxsize=4096)
-def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = COSTS) -> float:
-    """What no conversion can undercut, by ranks alone; 0 where it may be free.
-
-    Never more than `plan_conversion(...).cost`.
-    """
-    if source == target:
-        return 0.0
-    pair = pair_of(source, target, bits)
-    return 0.0 if pair is None else least_price(pair, costs)
-
 
 # --- whole fragments -----------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from fragir.isa import find
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout, LayoutError
+from fragir.layout.planning.bounds import conversion_bound
 from fragir.layout.planning.costs import COSTS, Features
-from fragir.layout.planning.planner import Plan, conversion_bound, plan_conversion
+from fragir.layout.planning.planner import Plan, plan_conversion
 from tests.properties.draws import layouts
 
 
