@@ -229,6 +229,13 @@ class ExplicitLayoutAttr(MemRefLayoutAttr, Data[Layout], LayoutAttr):
             )
         return self.data
 
+    @classmethod
+    def read(cls, text: str) -> ExplicitLayoutAttr:
+        """The layout of a text in any notation; FragirError for one that is no layout of digits."""
+        from fragir.isa.layout_texts import digit_layout  # compiles its expressions
+
+        return cls(digit_layout(text))
+
     @property
     def chunk(self) -> int:
         """All elements of a lane: an explicit layout has no smaller unit."""
@@ -238,10 +245,8 @@ class ExplicitLayoutAttr(MemRefLayoutAttr, Data[Layout], LayoutAttr):
     def parse_parameter(cls, parser: AttrParser) -> Layout:
         with parser.in_angle_brackets():
             text = parser.parse_str_literal("the layout's text in quotes")
-        from fragir.isa.layout_texts import digit_layout
-
         try:
-            return digit_layout(text)
+            return cls.read(text).data
         except FragirError as error:
             parser.raise_error(str(error))
 

@@ -350,6 +350,6 @@ def _by(tile: Tile) -> str:
 
 
 def _layout_attribute(layout: Layout | str) -> frag.ExplicitLayoutAttr:
-    from fragir.isa.layout_texts import digit_layout  # where a text is met
-
-    return frag.ExplicitLayoutAttr(digit_layout(layout) if isinstance(layout, str) else layout)
+    if isinstance(layout, str):
+        return frag.ExplicitLayoutAttr.read(layout)
+    return frag.ExplicitLayoutAttr(layout)

@@ -23,7 +23,7 @@ from typing import Literal
 
 from fragir.errors import FragirError
 from fragir.isa.elements import BITS
-from fragir.layout import Axis, Layout, Mode
+from fragir.layout import Axis, Layout, Mode, swizzle_of
 
 Major = Literal["k", "mn"]
 SWIZZLES = (0, 32, 64, 128)
@@ -33,8 +33,8 @@ STEP_BYTES = 32
 
 def swizzled(address: int, swizzle: int) -> int:
     """A byte address after the swizzle of `swizzle` bytes (0, 32, 64, 128)."""
-    chunks = _chunks(swizzle)
-    return address ^ (((address >> 7) & (chunks - 1)) << 4)
+    _chunks(swizzle)  # refuses other widths
+    return swizzle_of(swizzle)(address)
 
 
 def _chunks(swizzle: int) -> int:

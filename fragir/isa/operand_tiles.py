@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fragir.errors import FragirError
+from fragir.isa.atoms import repetition
 from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major, canonical
 from fragir.isa.elements import BITS
 from fragir.isa.model import Operand
-from fragir.layout import Layout, renamed, swizzle_of
+from fragir.layout import Axis, Layout, LayoutError, Mode, renamed, swizzle_of
 from fragir.layout import SharedLayout as Swizzled
 
 
@@ -103,48 +104,47 @@ def recognise(text: str, element: str) -> CanonicalTile:
     where no descriptor can say it.
     """
     swizzled = Swizzled.parse(text)
-    linear = swizzled.layout
-    if set(linear.names) == {"row", "col"}:
-        linear = renamed(linear, row="mn", col="k")
-    if set(linear.names) != {"mn", "k"}:
+    try:
+        layout = swizzled.swizzle * swizzled.layout
+    except LayoutError as error:
+        raise FragirError(f"no descriptor says this layout: {error.message}") from error
+    if set(layout.names) == {"row", "col"}:
+        layout = renamed(layout, row="mn", col="k")
+    if set(layout.names) != {"mn", "k"} or layout.rank != 1:
         raise FragirError(
             "a matrix in shared memory maps mn and k to bytes",
             hint="as in 'mn [8:128] k [64:2] dims (byte) swizzle (3,4,3)'",
         )
-    mn, k = linear.size("mn"), linear.size("k")
-    swizzle = next((w for w in SWIZZLES if swizzled.swizzle == swizzle_of(w)), None)
-    if swizzle is None:
-        raise FragirError(f"no descriptor has the swizzle of '{text}'")
+    bits = BITS[element]
+    mn, k = layout.size("mn"), layout.size("k")
     for major in majors(element):
-        found = _match(linear, element, major, swizzle, mn, k)
+        found = _canonical(layout, bits, major, mn, k)
         if found is not None:
-            return CanonicalTile(found, mn, k, BITS[element])
+            return CanonicalTile(found, mn, k, bits)
     raise FragirError(
-        f"no descriptor says this layout of {element} with a {swizzle}-byte swizzle",
+        f"no descriptor says this layout of {element}",
         hint="`fragir layout MNEMONIC b` shows the canonical ones",
     )
 
 
-def _match(
-    linear: Layout, element: str, major: Major, swizzle: int, mn: int, k: int
-) -> CanonicalLayout | None:
-    """The canonical layout with the offsets that `linear` has, if it is that everywhere."""
-    unit = BITS[element] // 8
-    width = max(swizzle, 16) // unit
-
-    def at(row: int, col: int) -> int:
-        """The offset of an element; of one outside the tile 16, which no element then needs."""
-        point = linear(mn=row, k=col) if row < mn and col < k else None
-        return 16 if point is None else point[0]
-
-    if major == "k":
-        leading, stride = at(0, width) if swizzle == 0 else 16, at(8, 0)
-    elif swizzle == 0:
-        leading, stride = at(0, 8), at(width, 0)
-    else:
-        leading, stride = at(width, 0), at(0, 8)
-    shared = CanonicalLayout(major, swizzle, unit, leading, stride)
+def _canonical(layout: Layout, bits: int, major: Major, mn: int, k: int) -> CanonicalLayout | None:
+    """The canonical layout that a whole layout of bytes is; None where it is none."""
+    outer, inner = ("mn", "k") if major == "k" else ("k", "mn")
     try:
-        return shared if shared.layout(mn, k).equivalent(linear) else None
+        size = bits // 8
+        axes = (
+            Axis(name, tuple(_elements(mode, size) for mode in layout.axis(name).modes))
+            for name in (outer, inner)
+        )
+        repeated = repetition(Layout(tuple(axes), ("index",)), bits, major)
+        found = None if repeated is None else repeated.canonical(mn, k)
+        return found if found and found.layout(mn, k) else None
     except FragirError:
         return None
+
+
+def _elements(mode: Mode, size: int) -> Mode:
+    (step,) = mode.step
+    if step % size:
+        raise LayoutError(f"Mode {mode} does not step by elements of {size} bytes.")
+    return mode.moving(mode.size, (step // size,))

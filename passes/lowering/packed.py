@@ -8,13 +8,14 @@ is the same registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness, VectorType
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.errors import FragirError
-from fragir.layout import Axis, Layout, Mode
+from fragir.layout import Layout, LayoutError, recast
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -95,43 +96,15 @@ def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
             hint="let K run along the contiguous dimension: load B from a memref<NxK> with "
             "`transposed`, or give its memref strided<[1, K]>",
         )
-    coarse = _recast(layout, "element", dim, per)
-    if coarse is None:
-        raise FragirError(f"the lanes' elements of {tile} do not begin at whole bytes")
-    return coarse
-
-
-def _recast(layout: Layout, name: str, dim: int, per: int) -> Layout | None:
-    """The layout in units of `per` elements, which the axis `name` counts and `dim` places.
-
-    The lowest digit of that axis steps by one along `dim`, the others and all other axes by whole
-    units; None where they do not.
-    """
-    layout = layout.simplified()
-    axes: list[Axis] = []
-    for axis in layout.axes:
-        modes = list(axis.modes)
-        if axis.name == name:
-            # the digit within the unit goes, what is left of the mode counts units
-            first = modes[0] if modes else None
-            if first is None or first.xor or first.stride[dim] != 1 or first.size % per:
-                return None
-            modes[0] = Mode(first.size // per, tuple(per * x for x in first.stride))
-        if any(mode.step[dim] % per for mode in modes):
-            return None
-        axes.append(
-            Axis(
-                axis.name,
-                tuple(m.moving(m.size, _units(m.step, dim, per)) for m in modes if m.size > 1),
-            )
-        )
-    if layout.origin[dim] % per:
-        return None
-    return Layout(tuple(axes), layout.dims, _units(layout.origin, dim, per), layout.where)
-
-
-def _units(point: tuple[int, ...], dim: int, per: int) -> tuple[int, ...]:
-    return tuple(x // per if d == dim else x for d, x in enumerate(point))
+    if any(condition.axis == "element" for condition in layout.where):
+        raise FragirError(f"not every element of {tile} in a lane is held")
+    try:
+        coarse = recast(replace(layout.simplified(), where=()), 1, per, layout.dims[dim])
+    except LayoutError as error:
+        raise FragirError(
+            f"the lanes' elements of {tile} do not begin at whole bytes: {error.message}"
+        ) from error
+    return replace(coarse, where=layout.where)
 
 
 def _by_halves(
@@ -167,12 +140,13 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
     layout = memory.layout
     shape = divided(ar, memory.shape, along, per, "the extent")
     if layout is not None:
-        layout = _recast(layout, layout.names[along], 0, per)
-        if layout is None:
+        try:
+            layout = recast(layout.simplified(), memory.bits, bits)
+        except LayoutError as error:
             raise FragirError(
                 f"{per} elements of {memory.element} that share a byte do not lie side by side "
                 f"in {memory.layout}"
-            )
+            ) from error
     strides = tuple(
         stride if d == along else _quotient(ar, stride, per, "a stride")
         for d, stride in enumerate(memory.strides)
