@@ -184,18 +184,40 @@ def _simple(given: Lanewise) -> Lanewise:
 
 
 def _from_table(ar: Arithmetic, hardware: Hardware, table: Table) -> Value:
-    """The bits of a table's number, each from a mask of lanes."""
-    result: Value = 0
-    most = max(value for row in table.values for value in row)
-    for place in range(most.bit_length()):
-        masks = tuple(
-            sum((value >> place & 1) << lane for lane, value in enumerate(row))
-            for row in table.values
-        )
-        mask = _of_warp(ar, hardware, masks)
-        bit = ar.and_(ar.shift_right(mask, hardware.axis("lane")), 1)
-        result = ar.xor(result, ar.mul(bit, 1 << place))
+    """A table's number: what of it is linear as such, the rest from masks of lanes.
+
+    Bits that change in the same threads have one mask; what it says is multiplied.
+    """
+    straight, masks = _parts(table)
+    result = number(ar, hardware, straight)
+    for mask, factor in masks:
+        held = _of_warp(ar, hardware, mask)
+        bit = ar.and_(ar.shift_right(held, hardware.axis("lane")), 1)
+        result = ar.xor(result, ar.mul(bit, factor))
     return result
+
+
+@lru_cache(maxsize=256)
+def _parts(table: Table) -> tuple[Linear, tuple[tuple[tuple[int, ...], int], ...]]:
+    """The bits of a number that are linear, and for the others (masks by warp, the bits).
+
+    All are counted from the number of the first thread.
+    """
+    start, rows = table.values[0][0], table.values
+    lane, warp = [0] * LANE_BITS, [0] * (len(rows) - 1).bit_length()
+    masks: dict[tuple[int, ...], int] = {}
+    changed = max(value ^ start for row in rows for value in row)
+    for place in range(changed.bit_length()):
+        bits = Table(tuple(tuple((v ^ start) >> place & 1 for v in row) for row in rows))
+        simple = _simple(bits)
+        if isinstance(simple, Linear):
+            lane = [c | bit << place for c, bit in zip(lane, simple.lane, strict=True)]
+            if simple.warp:
+                warp = [c | bit << place for c, bit in zip(warp, simple.warp, strict=True)]
+            continue
+        mask = tuple(sum(bit << lane for lane, bit in enumerate(row)) for row in bits.values)
+        masks[mask] = masks.get(mask, 0) | 1 << place
+    return Linear(start, tuple(lane), tuple(warp)), tuple(masks.items())
 
 
 def _of_warp(ar: Arithmetic, hardware: Hardware, masks: Sequence[int]) -> Value:

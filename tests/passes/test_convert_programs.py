@@ -168,3 +168,15 @@ def test_a_number_is_made_once() -> None:
     assert emitted(text)["prmt"] == 16
     assert text.count("mul.") + text.count("mad.") == text.count("mad.wide") + 1
     assert text.count("xor.b32") == 2
+
+
+def test_a_table_of_two_numbers_is_one_mask() -> None:
+    """Whichever lanes have which: a shift, a mask, a product, a sum."""
+    odd = random.Random(1).sample(range(32), 16)
+    row = tuple(0x7654 if lane in odd else 0x3210 for lane in range(32))
+    program = Program(2, (Permute(0, 1, Table((row,))),), (2,))
+    check(program, 1)
+    lines = kernel(program, 1).splitlines()
+    words = Counter(line.split()[0].split(".")[0] for line in lines if line.startswith("    "))
+    assert words["and"] == words["mul"] == words["xor"] == 1
+    assert words["shr"] <= 1
