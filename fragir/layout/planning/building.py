@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from fragir.layout.planning.program import (
     Lanewise,
@@ -152,9 +151,15 @@ def takes(step: Step) -> tuple[int, ...]:
 
 
 def _renumbered(step: Step, words: Sequence[int]) -> Step:
-    if isinstance(step, Permute | Select):
-        return replace(step, a=words[step.a], b=words[step.b])
-    return replace(step, a=words[step.a])
+    match step:
+        case Permute(a, b, selector):
+            return Permute(words[a], words[b], selector)
+        case Select(a, b, number, value):
+            return Select(words[a], words[b], number, value)
+        case Shuffle(a, lane, flip):
+            return Shuffle(words[a], lane, flip)
+        case Transpose(a):
+            return Transpose(words[a])
 
 
 def _needed(program: Program) -> Program:

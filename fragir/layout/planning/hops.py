@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from fragir.layout.f2 import Span
-from fragir.layout.planning.building import Builder, chained, renaming
+from fragir.layout.planning.building import Builder, chained
 from fragir.layout.planning.costs import Costs
 from fragir.layout.planning.exchange import Exchange
 from fragir.layout.planning.local import LocalMap
@@ -44,8 +44,8 @@ class Route:
 
     def program(self, inputs: int) -> Program:
         """The instructions, for so many words of the source."""
-        program = renaming(inputs, range(inputs))
-        for move in self.moves:
+        program = _program(self.moves[0], inputs)
+        for move in self.moves[1:]:
             program = chained(program, _program(move, len(program.outputs)))
         return program
 
