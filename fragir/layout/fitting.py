@@ -32,15 +32,18 @@ def composed(
     flip in the composition.
     """
     coordinates = _Coordinates(outer, inner, order)
-    bits, grid = list[Bit](), [_Digit(d.axis, d.place, d.size, d.stride, 0) for d in inner.forced]
+    bits, grid = (
+        list[Bit](),
+        [GridDigit(d.axis, d.place, d.size, d.stride, 0) for d in inner.forced],
+    )
     for bit in inner.bits:
         column = coordinates.column(bit.column)
         if column is None:
-            grid.append(_Digit(bit.axis, bit.place, 2, 0, bit.column))
+            grid.append(GridDigit(bit.axis, bit.place, 2, 0, bit.column))
         else:
             bits.append(Bit(bit.axis, bit.place, column))
     values = list(map(coordinates.value, _points(inner.start, grid)))
-    linear, forced = _fitted(values, grid, outer.point, axes)
+    linear, forced = digits_of(values, grid, outer.point, axes)
     return LayoutKernel(inner.names, outer.rank, outer.width, values[0], bits + linear, forced)
 
 
@@ -52,10 +55,10 @@ def fitted(
     Points are packed, those of the function with `width` bits a dimension. Raises LayoutError
     naming the mode of which a digit is neither a sum nor a flip.
     """
-    grid = [_Digit(d.axis, d.place, d.size, d.stride, 0) for d in kernel.forced]
-    grid += [_Digit(bit.axis, bit.place, 2, 0, bit.column) for bit in kernel.bits]
+    grid = [GridDigit(d.axis, d.place, d.size, d.stride) for d in kernel.forced]
+    grid += [GridDigit(bit.axis, bit.place, 2, 0, bit.column) for bit in kernel.bits]
     values = list(map(function, _points(kernel.start, grid)))
-    bits, forced = _fitted(values, grid, lambda packed: unpack(packed, kernel.rank, width), axes)
+    bits, forced = digits_of(values, grid, lambda packed: unpack(packed, kernel.rank, width), axes)
     return LayoutKernel(kernel.names, kernel.rank, width, values[0], bits, forced)
 
 
@@ -94,14 +97,14 @@ def swizzle_kernel(swizzle: tuple[int, int, int], width: int, name: str) -> Layo
 
 
 @dataclass(frozen=True, slots=True)
-class _Digit:
+class GridDigit:
     """A digit of the grid: it adds `stride` to the inner layout's point or flips `column`."""
 
     axis: str
     place: int
     size: int
-    stride: int
-    column: int
+    stride: int = 0
+    column: int = 0
 
 
 class _Coordinates:
@@ -160,7 +163,7 @@ def _mover(axis: str, kernel: LayoutKernel) -> Callable[[int], tuple[int, int]]:
     return move
 
 
-def _points(start: int, grid: Sequence[_Digit]) -> list[int]:
+def _points(start: int, grid: Sequence[GridDigit]) -> list[int]:
     """The inner layout's points on the grid, the first digit fastest; flips come last."""
     points = [start]
     for digit in grid:
@@ -176,13 +179,16 @@ def _points(start: int, grid: Sequence[_Digit]) -> list[int]:
     return points
 
 
-def _fitted(
+def digits_of(
     values: Sequence[int],
-    grid: Sequence[_Digit],
+    grid: Sequence[GridDigit],
     unpacked: Callable[[int], tuple[int, ...]],
-    axes: Sequence[Axis],
+    axes: Sequence[Axis] = (),
 ) -> tuple[list[Bit], list[Forced]]:
-    """The digits of a grid as linear bits or digits that are added, so that they give `values`."""
+    """The digits of a grid as linear bits or digits that are added, so that they give `values`.
+
+    Raises LayoutError naming the mode of `axes`, or the digit, that is neither.
+    """
     bits, forced = list[Bit](), list[Forced]()
     expected, where = [values[0]], [0]
     place = 1
@@ -217,10 +223,10 @@ def _column(values: Sequence[int], place: int) -> int | None:
     return column
 
 
-def _mode_of(digit: _Digit, axes: Sequence[Axis]) -> str:
+def _mode_of(digit: GridDigit, axes: Sequence[Axis]) -> str:
     """The mode that a digit belongs to, for messages."""
     place = 1
-    for mode in next(axis.modes for axis in axes if axis.name == digit.axis):
+    for mode in next((axis.modes for axis in axes if axis.name == digit.axis), ()):
         place *= mode.size
         if digit.place < place:
             return f"Mode {mode}"

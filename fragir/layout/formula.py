@@ -20,6 +20,11 @@ col = %laneid % 4 * 2 + i % 2 + (i >> 2) * 8 for %laneid = {0,..,31}, i = {0,..,
 >>> from_formula(a.formula()) == a
 True
 
+A formula may exclusive-or (`^`); then the layout has modes that are:
+
+>>> print(from_formula("row = i ^ (%laneid % 4); col = %laneid / 4 for i = {0,..,3}"))
+lane [4:^(1,0) 8:(0,1)] element [4:(1,0)]
+
 Variables are `%laneid`, `%warpid`, `i` (the element), and any that a range such as
 `x = {0,..,3}` declares; each becomes an axis. Operators bind as in Python. A line `held where ...`
 says which slots hold anything. What is no layout is refused at the first element that shows it:
@@ -95,7 +100,7 @@ def _layout_of(text: str, elements: int | None, lanes: int, dims: tuple[str, ...
     if "element" in formula.used and "element" not in sizes:
         sizes["element"] = _inferred_elements(formula, sizes, names)
     function = _function(formula, tuple(sizes), names)
-    found = from_function(sizes, function, names)
+    found = from_function(sizes, function, names, exclusive=True)
     return replace(found, where=_predicate(formula, sizes))
 
 

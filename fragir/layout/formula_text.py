@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fragir.layout.modes import WARP, Axis, Condition, LayoutError, Point
+from fragir.layout.modes import WARP, Axis, Condition, LayoutError, Mode, Point
 
 _THREAD_NAMES = tuple(f"thread{'_' * n}" for n in range(8))
 """What the thread of a warpgroup is called; the first that means nothing else."""
@@ -39,9 +39,12 @@ def formula_of(
         variables["lane"], declared["lane"] = thread, "%tid.x"
     for dim, (name, start) in enumerate(zip(dims, origin, strict=True)):
         terms = [term for axis in axes for term in _terms(axis, variables[axis.name], dim)]
-        if start or not terms:
+        flips = [term for axis in axes for term in _flips(axis, variables[axis.name], dim)]
+        if start or not terms + flips:
             terms.append(str(start))
-        lines.append(f"{name} = {' + '.join(terms)}")
+        total = " + ".join(terms)
+        flipped = [f"({total})" if flips and len(terms) > 1 else total] if terms else []
+        lines.append(f"{name} = {' ^ '.join([*flipped, *flips])}")
     ranges = [f"{declared[axis.name]} = {_set(axis.size)}" for axis in axes]
     if ranges and lines:
         lines[-1] += f" for {', '.join(ranges)}"
@@ -58,19 +61,37 @@ def _variable(axis: str) -> str:
     return spelt
 
 
-def _terms(axis: Axis, variable: str, dim: int) -> Iterator[str]:
+def _digits(axis: Axis, variable: str) -> Iterator[tuple[Mode, str, bool]]:
+    """The modes, each with its digit and whether that must be bracketed in a product or sum."""
     place = 1
     for mode in axis.modes:
         digit, loose = _quotient(variable, place)
         if place * mode.size < axis.size:
             digit = f"({digit}) % {mode.size}" if loose else f"{digit} % {mode.size}"
             loose = False
-        stride = mode.stride[dim]
-        if stride == 1:
-            yield f"({digit})" if loose else digit
-        elif stride:
-            yield f"({digit}) * {stride}" if loose else f"{digit} * {stride}"
+        yield mode, digit, loose
         place *= mode.size
+
+
+def _terms(axis: Axis, variable: str, dim: int) -> Iterator[str]:
+    """What is added."""
+    for mode, digit, loose in _digits(axis, variable):
+        if not mode.xor and mode.stride[dim]:
+            yield _times(digit, loose, mode.stride[dim])
+
+
+def _flips(axis: Axis, variable: str, dim: int) -> Iterator[str]:
+    """What is exclusive-ored: the digit, moved to every bit that its column has."""
+    for mode, digit, loose in _digits(axis, variable):
+        column = mode.step[dim] if mode.xor else 0
+        for bit in range(column.bit_length()):
+            if column >> bit & 1:
+                yield f"({_times(digit, loose, 1 << bit)})"
+
+
+def _times(digit: str, loose: bool, factor: int) -> str:
+    whole = f"({digit})" if loose else digit
+    return whole if factor == 1 else f"{whole} * {factor}"
 
 
 def _quotient(variable: str, place: int) -> tuple[str, bool]:

@@ -11,13 +11,20 @@ lane [2:(0,1) 4:(1,0)] element [3:(0,1) 2:(0,0)]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice, product
 from math import prod
+from operator import mul
 from typing import cast
 
 from fragir.errors import whole_number
+from fragir.layout.exclusive import LayoutKernel, pack, unpack
+from fragir.layout.fitting import GridDigit, digits_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point
+
+MOST_CHAINS = 64
+"""Ways to cut axes with odd parts into digits that are tried."""
 
 LARGEST_FUNCTION = 1 << 17
 """Slots at which a function is asked for its value."""
@@ -27,10 +34,16 @@ def from_function(
     sizes: Mapping[str, int],
     function: Callable[[Point], Point],
     dims: tuple[str, ...] = ("row", "col"),
+    *,
+    exclusive: bool = False,
 ) -> Layout:
     """The layout with axes of these sizes that maps the coordinates `x` to `function(x)`.
 
-    Raises LayoutError naming the first slot for which no layout agrees with the function.
+    With `exclusive`, digits may also be exclusive-ored where no sums are the function. Raises
+    LayoutError naming the first slot for which no layout agrees with the function.
+
+    >>> print(from_function({"a": 4, "b": 4}, lambda at: (at[0] ^ at[1],), ("x",), exclusive=True))
+    a [4:1] b [4:^1] dims (x)
     """
     if not isinstance(cast("object", sizes), Mapping) or not callable(function):
         raise LayoutError("from_function takes sizes by name and a function of coordinates.")
@@ -41,6 +54,70 @@ def from_function(
             f"The function has {prod(sizes.values())} slots; at most {LARGEST_FUNCTION} are "
             "looked at one by one."
         )
+    try:
+        return _of_sums(sizes, function, dims)
+    except LayoutError:
+        found = _of_flips(sizes, function, dims) if exclusive else None
+        if found is None:
+            raise
+        return found
+
+
+def _of_flips(
+    sizes: Mapping[str, int], function: Callable[[Point], Point], dims: tuple[str, ...]
+) -> Layout | None:
+    """The layout with exclusive-ored modes that is a function; None where none is found."""
+    slots = product(*map(range, tuple(sizes.values())[::-1]))  # the first axis fastest
+    points = [function(slot[::-1]) for slot in slots]
+    if min(map(min, points), default=0) < 0:
+        return None
+    width = max(map(max, points)).bit_length()
+    values = [pack(point, width) for point in points]
+    for chains in islice(product(*map(_chains, sizes.items())), MOST_CHAINS):
+        grid = [digit for chain in chains for digit in chain]
+        try:
+            bits, forced = digits_of(values, grid, lambda x: unpack(x, len(dims), width))
+        except LayoutError:
+            continue
+        kernel = LayoutKernel(tuple(sizes), len(dims), width, values[0], bits, forced)
+        return Layout(kernel.canonical, dims, kernel.point(values[0]))
+    return None
+
+
+def _chains(axis: tuple[str, int]) -> Iterator[list[GridDigit]]:
+    """The digits that an axis may have: its prime factors in every order, bits first."""
+    name, size = axis
+    for order in _orders(_primes(size)):
+        places = accumulate(order[:-1], mul, initial=1)
+        yield [GridDigit(name, place, n) for place, n in zip(places, order, strict=False)]
+
+
+def _primes(number: int) -> tuple[int, ...]:
+    """The prime factors, ascending."""
+    factors: list[int] = []
+    factor = 2
+    while number > 1:
+        while number % factor == 0:
+            factors.append(factor)
+            number //= factor
+        factor += 1
+    return tuple(factors)
+
+
+def _orders(factors: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """All orders of these factors, equal ones not told apart; the ascending one first."""
+    if not factors:
+        yield ()
+    for factor in sorted(set(factors)):
+        at = factors.index(factor)
+        for rest in _orders(factors[:at] + factors[at + 1 :]):
+            yield (factor, *rest)
+
+
+def _of_sums(
+    sizes: Mapping[str, int], function: Callable[[Point], Point], dims: tuple[str, ...]
+) -> Layout:
+    """The layout of added modes that is a function; LayoutError where there is none."""
     names = tuple(sizes)
     zero = (0,) * len(names)
     origin = function(zero)

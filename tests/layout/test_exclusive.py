@@ -27,6 +27,8 @@ from fragir.layout import (
     complement,
     compose,
     concatenated,
+    from_formula,
+    from_function,
     identity,
     inverse,
     layout,
@@ -470,7 +472,6 @@ def points_of_axis(one: Layout) -> list[Point]:
     "ask",
     [
         partial(subtile, start=(0, 0), shape=(2, 2), element="a"),
-        Layout.formula,
         partial(complement, shape=(64, 64)),
         points_of_axis,
         to_cute,
@@ -532,6 +533,41 @@ def test_swizzles_multiply_layouts(one: Layout, swizzle: Swizzle) -> None:
     assert [point for _, point in got.slots()] == [(x,) for x in wanted]
     assert Layout.parse(f"{one} {swizzle}") == got == shared.as_layout()
     assert compose(swizzle.layout(one.shape[0]), one) == got
+
+
+@given(layouts(("lane", "element"), most=2))
+@quick
+def test_formulas_and_back(one: Layout) -> None:
+    assume(one.size("lane") <= 32)
+    back = from_formula(one.formula(), dims=one.dims)
+    assert (back.array() == one.array()).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("a [4:^3] b [4:1]", "index = b ^ (a) ^ (a * 2) for a = {0,..,3}, b = {0,..,3}"),
+        (
+            "a [2:^5 3:8] b [8:1] offset 16",
+            "index = ((a >> 1) * 8 + b + 16) ^ (a % 2) ^ (a % 2 * 4) for a = {0,..,5}, "
+            "b = {0,..,7}",
+        ),
+    ],
+)
+def test_formulas_with_exclusive_or(text: str, formula: str) -> None:
+    assert Layout.parse(text).formula() == formula
+    assert from_formula(formula) == Layout.parse(text).simplified()
+
+
+def test_a_function_with_exclusive_or() -> None:
+    one = Layout.parse("a [2:(1,0) 3:(2,0) 2:^(7,1)] b [4:^(1,0)]")
+    table = dict(one.slots())
+    got = from_function(one.sizes, lambda at: table[at] or (), exclusive=True)
+    assert got == one.simplified()
+    with pytest.raises(LayoutError, match="No layout is this function"):
+        from_function(one.sizes, lambda at: table[at] or ())
+    with pytest.raises(LayoutError, match="No layout is this function"):
+        from_function({"a": 4, "b": 4}, lambda at: (at[0] * at[1],), ("x",), exclusive=True)
 
 
 def test_shared_layouts_are_layouts() -> None:
