@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import Any, Protocol, cast
 
 from fragir.errors import kind_of
 from fragir.layout.arguments import takes
@@ -39,14 +39,23 @@ from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 from fragir.layout.synthesis import from_function
 
-if TYPE_CHECKING:
-    from fragir.layout.shared import Swizzle
-
 # Above so many slots a composition that is no sum of digits is refused without trying every slot.
 LARGEST_TRIED = 1 << 16
 
 
-def compose(outer: Layout | Swizzle, inner: Layout | Swizzle) -> Layout:
+class AddressMap(Protocol):
+    """A map of addresses of any number, which takes its size from what it is composed with."""
+
+    def after(self, inner: Any) -> Layout:
+        """x -> self(inner(x))."""
+        ...
+
+    def before(self, outer: Any) -> Layout:
+        """x -> outer(self(x))."""
+        ...
+
+
+def compose(outer: Layout | AddressMap, inner: Layout | AddressMap) -> Layout:
     """The layout with the axes of `inner` and the dimensions of `outer`.
 
     What can be a layout (shared-memory layouts, those over F2, chains) is taken as one, and a
@@ -58,9 +67,9 @@ def compose(outer: Layout | Swizzle, inner: Layout | Swizzle) -> Layout:
     for a part of the inner layout only.
     """
     if hasattr(outer, "after"):
-        return cast("Swizzle", outer).after(inner)
+        return cast("AddressMap", outer).after(inner)
     if hasattr(inner, "before"):
-        return cast("Swizzle", inner).before(outer)
+        return cast("AddressMap", inner).before(outer)
     return _compose(cast("Layout", outer), cast("Layout", inner))
 
 
