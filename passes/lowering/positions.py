@@ -67,12 +67,12 @@ def position(
     next are one LOP3.
     """
     adds, flips = rule.start, 0
-    pieces: list[_Piece] = []
+    pieces: list[_Known] = []
     for number, axis in enumerate(rule.axes):
         parts, constant = _parts(ar, axis, lanes[number], at[number], constants[number])
         more, flipped = axis.constant(constant)
         adds, flips = adds + more, flips ^ flipped
-        pieces += [_Piece(ar.depth(value), number, value, mask) for value, mask in parts]
+        pieces += [_Known(ar.depth(value), number, value, mask) for value, mask in parts]
     pieces.sort(key=_depth)
     touched = flipped = 0
     for piece in pieces:
@@ -105,7 +105,7 @@ def position(
     return Position((ar.xor(total, flips), *outer), immediate, touched | flipped)
 
 
-class _Piece(NamedTuple):
+class _Known(NamedTuple):
     """A value that is part of an axis's coordinate, with its possible bits."""
 
     depth: int
@@ -114,7 +114,7 @@ class _Piece(NamedTuple):
     mask: int
 
 
-def _depth(piece: _Piece) -> int:
+def _depth(piece: _Known) -> int:
     return piece.depth
 
 
@@ -138,7 +138,7 @@ def _parts(
 
 
 def _plain(
-    ar: Arithmetic, rule: PositionRule, pieces: Sequence[_Piece], masks_first: bool
+    ar: Arithmetic, rule: PositionRule, pieces: Sequence[_Known], masks_first: bool
 ) -> Iterator[Value]:
     """One term for every depth of loops."""
     position, depth = 0, None
@@ -153,7 +153,7 @@ def _plain(
 
 
 def _added(
-    ar: Arithmetic, rule: PositionRule, piece: _Piece, masks_first: bool
+    ar: Arithmetic, rule: PositionRule, piece: _Known, masks_first: bool
 ) -> Iterator[tuple[int, Value]]:
     """What a value adds, each with the bits it may set."""
     axis, (_, _, value, mask) = rule.axes[piece.axis], piece
@@ -171,7 +171,7 @@ def _added(
         yield digit.reach, ar.mul(moved, digit.stride)
 
 
-def _flipped(ar: Arithmetic, axis: AxisRule, piece: _Piece) -> Iterator[Value]:
+def _flipped(ar: Arithmetic, axis: AxisRule, piece: _Known) -> Iterator[Value]:
     """What a value flips."""
     _, _, value, mask = piece
     for shift, bits in axis.flipped.items():
