@@ -130,7 +130,9 @@ class _Coordinates:
                 self._ranges[argument] = (1 << bits) - 1, divisor
                 self.at.append(argument)
             else:
-                self.at.append(random.choice((0, 0, random.randrange(size))))
+                self.at.append(
+                    random.choice((0, 0, random.randrange(size), -random.randrange(size)))
+                )
 
     def _lane(self, mask: int, arguments: list[SSAValue]) -> LaneOffset:
         if not mask:
@@ -171,7 +173,7 @@ def check_positions(random: Random, layout: Layout, tries: int = 12) -> list[str
         known = given.drawn()
         coordinates = given.all(known)
         sizes = layout.sizes
-        if any(x >= size for x, size in zip(coordinates, sizes.values(), strict=True)):
+        if any(not 0 <= x < size for x, size in zip(coordinates, sizes.values(), strict=True)):
             continue
         point = layout(**dict(zip(sizes, coordinates, strict=True)))
         assert point is not None

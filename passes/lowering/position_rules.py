@@ -205,7 +205,7 @@ def _axis_rule(layout: Layout, number: int, sums: _Sums) -> AxisRule:
         is_top = index == len(modes) - 1
         (step,) = mode.step
         if is_top and not mode.xor:
-            top = place if is_power(place) else 0
+            top = place
         if not is_power(place) or (mode.size != 1 and not is_top and not is_power(mode.size)):
             top = 0
         field = bits & ~(place - 1) if is_top else (mode.size - 1) * place
