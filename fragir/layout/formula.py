@@ -166,10 +166,7 @@ def _sizes(formula: FormulaStatements, elements: int | None, lanes: int) -> dict
 def _predicate(formula: FormulaStatements, sizes: dict[str, int]) -> tuple[Condition, ...]:
     where: list[Condition] = []
     for used, evaluate in formula.predicates:
-        axes = [name for name in used if name in sizes]
-        if len(axes) != 1 or len(used) != 1:
-            raise LayoutError("A condition of 'held where' must be about one variable.")
-        axis = axes[0]
+        axis = _variable_of(formula, used, evaluate, sizes)
         try:
             held = [bool(evaluate({axis: x})) for x in range(sizes[axis])]
         except (ZeroDivisionError, ValueError) as error:
@@ -181,6 +178,25 @@ def _predicate(formula: FormulaStatements, sizes: dict[str, int]) -> tuple[Condi
             raise LayoutError(f"No condition (x / a) % b == c says which {axis} holds anything.")
         where.append(condition)
     return tuple(where)
+
+
+def _variable_of(
+    formula: FormulaStatements,
+    used: set[str],
+    evaluate: Callable[[dict[str, int]], int],
+    sizes: dict[str, int],
+) -> str:
+    """The axis that a condition is about, by itself or by names that are defined by it."""
+    direct = used - formula.definitions.keys()
+    for axis in sizes if not direct else direct & sizes.keys():
+        try:
+            evaluate({axis: 0})
+        except LayoutError:  # something else is needed too
+            continue
+        except (ZeroDivisionError, ValueError):
+            pass
+        return axis
+    raise LayoutError("A condition of 'held where' must be about one variable.")
 
 
 @takes(Layout)

@@ -48,6 +48,8 @@ def test_a_layout_of_registers(fragir: Fragir) -> None:
         (f"{MMA}:d", []),
         ("#frag.mma<m16n8k16.f16, c>", []),
         (f'#frag.layout<"{C}">', []),
+        ('#frag.layout<"cute:((4,8),(2,2)):((2@1,1@0),(1@1,8@0))">', []),
+        (f'#frag.layout<"{MMA}:d">', []),
         (
             "formula:row = %laneid / 4 + i / 2 * 8; col = %laneid % 4 * 2 + i % 2 for i = {0,..,3}",
             [],
@@ -219,3 +221,19 @@ def test_nothing_heavy_is_imported() -> None:
     conversion = ["convert", "--from", C, "--to", C, "--type", "f16", "--json"]
     assert not packages(imported([*COMMAND, *conversion])) & {"xdsl", "numpy", "lark", "rich"}
     assert from_cute("(4,8):(1@0,1@1)").shape == (4, 8)
+
+
+def test_the_ir_takes_any_notation() -> None:
+    from xdsl.parser import Parser
+
+    from fragir.errors import FragirError
+    from fragir.plugins import FragirContext
+
+    memdesc = f"!ttg.memdesc<64x64xf16, {SWIZZLED}, #ttg.shared_memory, mutable>"
+    text = f'memref<64x64xf16, #frag.layout<"{memdesc}">, #frag.shared>'
+    parsed = str(Parser(FragirContext(), text).parse_type())
+    assert '#frag.layout<"row [8:^72 8:512] col [64:1]">' in parsed
+    chain = '#frag.layout<"cute:Sw<3,4,3> o 0 o (8,80):(80,1)">'
+    with pytest.raises(Exception, match="no layout of digits: Mode 8:80 of axis row") as caught:
+        Parser(FragirContext(), chain).parse_attribute()
+    assert not isinstance(caught.value, FragirError)

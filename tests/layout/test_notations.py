@@ -355,3 +355,43 @@ def test_a_chain_says_which_mode_is_in_the_way() -> None:
     assert "Mode 8:80 of axis row" in chain.reason
     with pytest.raises(FragirError, match="no layout of digits: Mode 8:80 of axis row"):
         digit_layout("cute:Sw<3,4,3> o 0 o (8,80):(80,1)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "row [8:^72 8:512] col [64:1]",
+        "lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:^(8,3)]",
+        "lane [2:(1,3) 4:^(2,6) 4:(2,8)] element [2:^(3,1)] offset (0,4)",
+        "lane [2:(0,4) 2:(0,0) 8:(1,0) 4:(16,0)] element [4:(0,1) 2:(8,0)] where lane/2%2==0",
+        "lane [4:(0,0) 8:(0,1)] element [2:(1,0) 2:(0,0)] where lane/1%4==0 and element/2%2==0",
+    ],
+)
+def test_formulas_of_flips_and_conditions(text: str) -> None:
+    one = Layout.parse(text)
+    assert read_layout(one.formula()).equivalent(one)
+
+
+def test_every_layout_of_the_table_in_every_notation() -> None:
+    """Those whose dimensions have the usual names, which the notations leave out."""
+    texts = sorted(
+        {
+            str(operand.layout)
+            for row in isa.instructions()
+            for operand in row.operands.values()
+            if operand.layout is not None and operand.layout.dims == ("row", "col")
+        }
+    )
+    said = dict.fromkeys(("cute", "f2", "ttg", "linear", "formula"), 0)
+    for text in texts[::8]:
+        one = Layout.parse(text)
+        for notation in said:
+            try:
+                written = write_layout(one, notation)
+            except LayoutError:
+                continue
+            shape = one.shape if notation == "ttg" else None
+            assert read_layout(written, shape).equivalent(one), (notation, text)
+            said[notation] += 1
+    assert said["formula"] == len(texts[::8])
+    assert min(said.values()) > len(texts[::8]) // 3

@@ -147,8 +147,9 @@ def write_layout(layout: Layout, notation: str = "layout", shape: Point | None =
     """The layout in a notation: `layout` (our own), `cute` (with `shape`: points are numbered in
     that tile), `f2`, `formula`, `ttg` (Triton's encoding), `linear` (as Triton prints bases).
 
-    `read_layout` gives the same function back, given the shape. Raises LayoutError where the
-    notation cannot say the layout.
+    `read_layout` gives the same function back, given the shape; where the notation has no names
+    of dimensions, those are the usual ones again. Raises LayoutError where the notation cannot say
+    the layout.
     """
     one_of(notation, NOTATIONS, "the notation")
     match notation:
