@@ -12,7 +12,6 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
-from fragir.dialects import frag
 from fragir.dialects.interfaces import Threads
 from fragir.errors import FragirError
 from fragir.isa.targets import known
@@ -55,12 +54,13 @@ class FragPlacePass(ModulePass):
 
 def place(function: func.FuncOp, target: str, told: list[Explanation] | None = None) -> None:
     """Places every tile of one function; why they are placed so is added to `told`."""
-    if not tiles_of(function):
+    tiles = tiles_of(function)
+    if not tiles:
         return
     warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
     threads = Threads(target, warps, groups)
     count = threads_of(function)
-    plain = Relations(function, threads, count).solve()
+    plain = Relations(function, tiles, threads, count).solve()
     inference = None
     if plain.open:
         from fragir.passes.placing.inference import infer
@@ -77,7 +77,8 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
         from fragir.passes.placing.rewriting import write
 
         write(inference)
-    if any(isinstance(op, frag.ConvertOp) and op.assert_free is not None for op in function.walk()):
+    if plain.asserted:
         from fragir.passes.placing.asserted import check_free
 
-        check_free(function, target)
+        for op in plain.asserted:
+            check_free(op, target)

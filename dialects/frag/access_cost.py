@@ -60,6 +60,7 @@ def access_cost(layout: Layout, chunk: int, memory: TileMemory, costs: Costs = C
     return elements / width * (sectors * costs.sector + costs.request + costs.issue + tests)
 
 
+@lru_cache(maxsize=1024)
 def rows_beside(layout: Layout, memory: TileMemory) -> Layout | None:
     """The same elements in each warp, with as many bytes a lane as memory takes at once.
 

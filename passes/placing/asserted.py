@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import func
-
 from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.errors import FragirError
 
 
-def check_free(function: func.FuncOp, target: str) -> None:
-    """Fails at a conversion that is asserted to be free and is not, with what it costs."""
-    for op in function.walk():
-        if isinstance(op, frag.ConvertOp) and op.assert_free is not None:
-            _check(op, target)
-
-
-def _check(op: frag.ConvertOp, target: str) -> None:
+def check_free(op: frag.ConvertOp, target: str) -> None:
+    """Fails where a conversion is not free, with what it costs."""
     from fragir.isa.features import features_of
     from fragir.passes.placing.prices import Prices
 

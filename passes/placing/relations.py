@@ -52,23 +52,30 @@ class Demand(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """The classes that have one layout each, and the tiles of those that are wanted in several."""
+    """The classes that have one layout each, and the tiles of those that are wanted in several.
+
+    `asserted` are the conversions that must be free.
+    """
 
     placed: list[tuple[Demand, list[SSAValue]]]
     open: list[SSAValue]
+    asserted: list[frag.ConvertOp]
 
 
 class Relations:
     """The tiles of one function, in classes, and the layouts that are known of them."""
 
-    def __init__(self, function: func.FuncOp, threads: Threads, count: int):
+    def __init__(
+        self, function: func.FuncOp, tiles: Iterable[SSAValue], threads: Threads, count: int
+    ):
         self._function, self._threads, self._count = function, threads, count
         self._classes = Classes()
         self._found: dict[SSAValue, Demand] = {}
         self._open: set[SSAValue] = set()  # classes of which several layouts are wanted
-        for value in tiles_of(function):
+        for value in tiles:
             self._classes.find(value)
-        self._asked = list(_models(function))
+        self._ops = list(function.walk())
+        self._asked = list(_models(self._ops))
         self._following = [
             (op, m) for op, m in self._asked if type(m).propagate is not Layouts.propagate
         ]
@@ -76,11 +83,13 @@ class Relations:
     def solve(self) -> Plain:
         """The layout of every class of tiles that has one only."""
         for op, model in self._asked:
-            with asking(op):
-                for group in model.same_layout():
-                    self._classes.unite(group)
-        for op in self._function.walk():
-            self._demand(op)
+            if type(model).same_layout is not Layouts.same_layout:
+                with asking(op):
+                    for group in model.same_layout():
+                        self._classes.unite(group)
+        models = dict(self._asked)
+        for op in self._ops:
+            self._demand(op, models.get(op))
         self._infer()
         self._look_for_gains()
         self._spread()
@@ -91,18 +100,18 @@ class Relations:
                 rest += values
             else:
                 placed.append((self._found[root], values))
-        return Plain(placed, rest)
+        converts = (op for op, _ in self._asked if isinstance(op, frag.ConvertOp))
+        return Plain(placed, rest, [op for op in converts if op.assert_free is not None])
 
-    def _demand(self, op: Operation) -> None:
+    def _demand(self, op: Operation, model: Layouts | None) -> None:
         """Takes up what is written in an operation's types, and what the operation dictates."""
         for value in (*op.operands, *op.results):
             if isinstance(value.type, frag.TileType) and value.type.placement is not None:
                 self._require(value, Demand(value.type.placement, op, WRITTEN))
-        model = LAYOUTS.of(type(op))
-        if model is None:
+        if model is None or type(model).demands is Layouts.demands:
             return
         with asking(op):
-            demands = list(model(op).demands(self._threads))
+            demands = list(model.demands(self._threads))
         for tile, layout, role in demands:
             value = value_of(tile)
             self._require(value, Demand(checked(op, value, layout), op, role))
@@ -231,9 +240,9 @@ def tiles_of(function: func.FuncOp) -> list[SSAValue]:
     return [v for v in values if isinstance(v.type, frag.TileType)]
 
 
-def _models(function: func.FuncOp) -> Iterable[tuple[Operation, Layouts]]:
+def _models(ops: Iterable[Operation]) -> Iterable[tuple[Operation, Layouts]]:
     """The operations that say something of layouts."""
-    for op in function.walk():
+    for op in ops:
         model = LAYOUTS.of(type(op))
         if model is not None:
             yield op, model(op)
