@@ -14,7 +14,7 @@ from fragir.passes.placing.candidates import Rank
 from fragir.passes.placing.inference import Chosen, Inference, solved
 from fragir.passes.placing.pbqp import Problem
 from fragir.passes.placing.placement import owner_of
-from fragir.passes.placing.relations import CONSEQUENCE, Demand, Plain
+from fragir.passes.placing.relations import CONSEQUENCE, IN_ORDER, Demand, Plain
 from fragir.passes.placing.sites import Site
 from fragir.passes.placing.tables import Move, half_cycles
 
@@ -155,7 +155,9 @@ def _at(op: Operation) -> str:
 def _asked_by(demand: Demand) -> str:
     if demand.role == CONSEQUENCE:
         return f"what follows by {_at(demand.op)}"
-    return f"{demand.role} of {_at(demand.op)}" if demand.op.name else demand.role
+    if demand.role == IN_ORDER:
+        return f"nobody: {IN_ORDER}"
+    return f"{demand.role} of {_at(demand.op)}"
 
 
 def _reason(chosen: Chosen, start: Site) -> str:
@@ -186,6 +188,8 @@ def _reason(chosen: Chosen, start: Site) -> str:
                 and type(asked.model).proposals is not Layouts.proposals
             ):
                 return f"wide accesses of {_at(asked.op)}"
+    if chosen.layouts[start].rank == Rank.DEFAULT:
+        return f"nobody: {IN_ORDER}"
     for asked in chosen.component.asked:
         if start in asked.tiles.values() and type(asked.model).propagate is not Layouts.propagate:
             return f"what follows by {_at(asked.op)}"

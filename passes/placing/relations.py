@@ -29,6 +29,8 @@ CONSEQUENCE = "consequence"
 """The role of a layout that follows from others."""
 WRITTEN = "as written"
 """The role of a layout that stands in the program."""
+IN_ORDER = "rows in order"
+"""The role of a layout that nobody asks for."""
 
 
 @contextmanager
@@ -151,7 +153,7 @@ class Relations:
                 continue
             for value in op.operands:
                 demand = self._found.get(self._classes.find(value)) if _is_tile(value) else None
-                if demand is None or demand.role == WRITTEN:
+                if demand is None or demand.role in (WRITTEN, IN_ORDER):
                     continue
                 with asking(op):
                     if _gains(model, value, demand, self._threads) and self._has_room(value):
@@ -164,11 +166,16 @@ class Relations:
         return fits(value, room_of(self._function)) and not is_streamed(value)
 
     def _spread(self) -> None:
-        """What hangs on an open class by an operation's relations is open too."""
-        while self._open:
+        """What hangs on an open class by an operation's relations, or is converted to or from it,
+        is open too."""
+        if not self._open:
+            return
+        related = [op for op, _ in self._following]
+        related += [op for op, _ in self._asked if isinstance(op, frag.ConvertOp)]
+        while True:
             more = {
                 root
-                for op, _ in self._following
+                for op in related
                 for roots in [self._roots(op)]
                 if roots & self._open
                 for root in roots
@@ -226,7 +233,7 @@ class Relations:
             layout = frag.ExplicitLayoutAttr(default_layout(tile, self._count))
         except FragirError as error:
             fail(owner, str(error))
-        return Demand(layout, owner, "rows in order")
+        return Demand(layout, owner, IN_ORDER)
 
 
 def tiles_of(function: func.FuncOp) -> list[SSAValue]:
