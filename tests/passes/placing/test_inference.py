@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -9,13 +13,22 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from xdsl.context import Context
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp, f16
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
+from xdsl.rewriter import InsertPoint, Rewriter
 
 import fragir
 from fragir.dialects import frag
+from fragir.dialects.interfaces import LayoutInterface, Threads
 from fragir.errors import FragirError
+from fragir.layout import Axis, Layout, Mode
+from fragir.passes.convert_frag_to_ptx import warps_of
 from fragir.passes.frag_place import FragPlacePass
+from fragir.passes.placing.inference import infer
+from fragir.passes.placing.pbqp import Problem
+from fragir.passes.placing.relations import Relations, tiles_of
 
 Arrays = list[npt.NDArray[Any]]
 
@@ -339,6 +352,71 @@ def test_two_written_layouts_of_one_site_are_told_with_a_way_out() -> None:
     assert "as written of frag.mma" in message
     assert "operand c of frag.mma" in message
     assert "leave the layout of %s out" in message
+
+
+# --- against all choices --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [(SQUARE, "sm_80"), (BRANCH, "sm_80"), (chain("f8E4M3FN"), "sm_89")],
+    ids=["square", "branch", "chain"],
+)
+def test_no_choice_costs_less_by_exact_prices(text: str, target: str) -> None:
+    """Every conversion of every choice planned, and all choices looked at."""
+    (function,) = (op for op in fragir.parse(text).ops if isinstance(op, func.FuncOp))
+    warps = warps_of(function, "frag.warps")
+    threads, count = Threads(target, warps, (1, 1)), 32 * warps[0] * warps[1]
+    plain = Relations(function, tiles_of(function), threads, count).solve()
+    for chosen in infer(function, plain.open, threads, count).chosen:
+        tables, domains = chosen.tables, chosen.component.domains
+        for edge in tables.sites.edges:
+            for have, want in product(domains[edge.source], domains[edge.target]):
+                tables.impossible(edge.value, have, want)  # plans it
+        exact = replace(tables, problem=Problem(), variables={})
+        sizes = exact.problem.sizes
+        assert prod(sizes) < 1 << 16
+        totals = (exact.problem.cost(choice) for choice in product(*map(range, sizes)))
+        assert chosen.solution.total == min(totals)
+
+
+@irdl_op_definition
+class RowsOp(IRDLOperation, LayoutInterface):
+    """A tile of one dimension less: its layout is the operand's without the columns."""
+
+    name = "test.rows"
+    source = operand_def(frag.TileType)
+    result = result_def(frag.TileType)
+
+    def propagate(
+        self, known: Mapping[SSAValue, Attribute]
+    ) -> Iterator[tuple[SSAValue, Attribute]]:
+        layout, tile = known.get(self.source), self.source.type
+        if isinstance(layout, frag.LayoutAttr) and isinstance(tile, frag.TileType):
+            places = layout.layout(*tile.shape)
+            axes = (
+                Axis(a.name, tuple(Mode(m.size, m.stride[:1]) for m in a.modes))
+                for a in places.axes
+            )
+            yield self.result, frag.ExplicitLayoutAttr(Layout(tuple(axes), ("index",)))
+
+
+def test_a_reduction_has_the_slice_of_its_operand() -> None:
+    """Also where the operand's layout is chosen: it is as the other use wants it."""
+    module = fragir.parse(SQUARE)
+    load = next(op for op in module.walk() if isinstance(op, frag.LoadOp))
+    rows = RowsOp.create(operands=[load.tile], result_types=[frag.TileType((16,), f16)])
+    Rewriter.insert_op(rows, InsertPoint.after(load))
+    FragPlacePass("sm_80").apply(Context(), module)
+    source, result = rows.source.type, rows.result.type
+    assert isinstance(source, frag.TileType)
+    assert isinstance(result, frag.TileType)
+    places, row = source.resolve(), result.resolve()
+    for lane, element in product(range(32), range(8)):
+        here, there = places(lane=lane, element=element), row(lane=lane, element=element)
+        assert here is not None
+        assert there is not None
+        assert here[0] == there[0]
 
 
 # --- explanations ---------------------------------------------------------------------------------
