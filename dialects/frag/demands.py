@@ -60,33 +60,27 @@ def reordered(
     from fragir.layout.reorder import free_order  # few programs need it
 
     tile = value_of(a.value).type
-    plain = a.layout, b.layout
+    plain = [one.layout for one in (a, b) if isinstance(one.layout, MmaLayoutAttr)]
     assert isinstance(tile, TileType)
-    if not isinstance(plain[0], MmaLayoutAttr) or not isinstance(plain[1], MmaLayoutAttr):
+    if len(plain) < 2 or plain[0].data.orders or not isinstance(layout, LayoutAttr):
         return
-    if (
-        plain[0].data.orders
-        or not isinstance(layout, LayoutAttr)
-        or element_bits(tile.element_type) < 8
-    ):
+    if element_bits(tile.element_type) < 8:
         return  # what is packed lies as it lies
     try:
         order = free_order(plain[0].layout(*tile.shape), layout.layout(*tile.shape), 1)
         if order is None or order.axes[0].size == 1:
             return
         order = Layout((Axis("k", order.axes[0].modes),), ("k",))
-        found = [
-            one._replace(layout=MmaLayoutAttr(attr.data._replace(orders=(("k", order),))))
-            for one, attr in zip((a, b), plain, strict=True)
-        ]
-        for one in found:
-            shape = value_of(one.value).type
-            assert isinstance(shape, TileType)
-            assert isinstance(one.layout, MmaLayoutAttr)
-            one.layout.layout(*shape.shape)
+        first, second = (
+            MmaLayoutAttr(attr.data._replace(orders=(("k", order),))) for attr in plain
+        )
+        for one, attr in ((a, first), (b, second)):
+            type_ = value_of(one.value).type
+            assert isinstance(type_, TileType)
+            attr.layout(*type_.shape)  # is there one for its shape?
     except FragirError:
         return
-    yield found[0], found[1]
+    yield a._replace(layout=first), b._replace(layout=second)
 
 
 def check_in_order(values: Iterable[SSAValue], why: str) -> None:

@@ -42,6 +42,15 @@ def programs(in_folder: Path) -> None:
 # What it makes -----------------------------------------------------------------------------------
 
 
+def test_layouts_are_explained_on_stderr(fragir: Fragir) -> None:
+    result = fragir("compile", "tile.mlir", "--explain-layouts")
+    assert result.code == 0
+    assert result.out == fragir("compile", "tile.mlir").out
+    (line,) = [line for line in result.err.splitlines() if line.split()[:1] == ["%ta"]]
+    assert "operand a of frag.mma (6:3)" in line
+    assert "#frag.mma<m16n8k16.f16, a>" in line
+
+
 @pytest.mark.parametrize("program", ["tile.mlir", "gemm.mlir"])
 def test_ptx_on_stdout(fragir: Fragir, program: str) -> None:
     result = fragir("compile", program)
