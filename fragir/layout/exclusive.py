@@ -268,10 +268,9 @@ def _column(start: int, digit: Forced, cluster: Cluster) -> int | None:
         value = start + other.stride
         if value ^ (value + digit.stride) != column:
             return None
-    values = {start}
+    values: Collection[int] = (start,)
     for other in others:
-        values = {value + step for value in values for step in multiples(other)}
-        _check_size(values)
+        values = _sums(values, multiples(other))
     return column if all(value ^ (value + digit.stride) == column for value in values) else None
 
 
@@ -303,8 +302,7 @@ def with_digit(clusters: list[Cluster], digit: Forced) -> list[Cluster]:
     while met := [cluster for cluster in clusters if cluster.mask & mask]:
         clusters = [cluster for cluster in clusters if not cluster.mask & mask]
         for cluster in met:
-            values = frozenset(a + b for a in values for b in cluster.values)
-            _check_size(values)
+            values = _sums(values, cluster.values)
             digits = (*cluster.digits, *digits)
         mask = 0
         for value in values:  # sums may reach new bits, which may meet further clusters
@@ -314,15 +312,23 @@ def with_digit(clusters: list[Cluster], digit: Forced) -> list[Cluster]:
 
 def meeting(clusters: Iterable[Cluster], mask: int) -> Iterable[int]:
     """The sums of those clusters that share bits with a mask."""
-    values = {0}
+    values = frozenset((0,))
     for cluster in clusters:
         if cluster.mask & mask:
-            values = {a + b for a in values for b in cluster.values}
-            _check_size(values)
+            values = _sums(values, cluster.values)
     return values
 
 
-def multiples(digit: Forced) -> range | Sequence[int]:
+def _sums(first: Collection[int], second: Collection[int]) -> frozenset[int]:
+    """All sums of two; LayoutError where they are too many to look at."""
+    if len(first) * len(second) > 4 * LARGEST_TABLE:
+        _check_size(range(len(first) * len(second)))
+    sums = frozenset([a + b for a in first for b in second])
+    _check_size(sums)
+    return sums
+
+
+def multiples(digit: Forced) -> Sequence[int]:
     """How far the digit moves for each of its values."""
     _check_size(range(min(digit.size, LARGEST_TABLE + 1)))
     return range(0, digit.size * digit.stride, digit.stride) if digit.stride else (0,)

@@ -1,4 +1,4 @@
-"""Compositions with exclusive or: a function on few digits, written as digits added or xored.
+"""Functions of digits, such as compositions, written as digits that are added or exclusive-ored.
 
 A linear bit of the inner layout whose column touches linear bits of the outer layout only moves the
 composed point by the outer columns, whatever else the point is. What is left, digits that are added
@@ -17,7 +17,6 @@ from fragir.layout.modes import Axis, LayoutError
 MOST_SHIFT = 64
 """Bits of an address; a swizzle beyond them is a mistake."""
 
-
 LARGEST_GRID = 1 << 16
 """Points of the composition that are looked at one by one."""
 
@@ -32,10 +31,8 @@ def composed(
     flip in the composition.
     """
     coordinates = _Coordinates(outer, inner, order)
-    bits, grid = (
-        list[Bit](),
-        [GridDigit(d.axis, d.place, d.size, d.stride, 0) for d in inner.forced],
-    )
+    bits = list[Bit]()
+    grid = [GridDigit(d.axis, d.place, d.size, d.stride) for d in inner.forced]
     for bit in inner.bits:
         column = coordinates.column(bit.column)
         if column is None:

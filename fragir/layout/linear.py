@@ -160,7 +160,7 @@ def to_linear(layout: Layout) -> LinearLayout:
     """
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate is not linear: {layout}.")
-    if layout.kernel.forced:
+    if not layout.exclusive or layout.kernel.forced:
         _refuse_carries(layout)
     return LinearLayout(
         tuple((name, layout.kernel.columns(name)) for name in layout.names), layout.dims
