@@ -56,6 +56,8 @@ _TEXTS: dict[str, tuple[str, ...]] = {
         "warp [4:(16,0)] lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0) 3:(0,8)]",
         "lane [4:(0,0) 8:(1,0)] element [4:(0,1)] offset (16,0) where lane/2%4==1 and element%2==0",
         "row [8:128] col [64:2] dims (byte)",
+        "row [8:^144 3:1024] col [64:2] dims (byte) swizzle (2,4,3)",
+        "lane [4:^(1,2) 8:^(0,3)] element [2:(0,1) 3:(8,0)] offset (1,0) where lane%4==1",
         "lane [2:(1,0,0) 2:(0,2,0) 4:(0,0,1) 2:(4,0,0)] element [2:(0,1,0) 2:(2,0,0) 2:(0,4,0)]",
     ),
     "shared": ("row [8:128] col [64:2] dims (byte) swizzle (3,4,3)",),
@@ -102,7 +104,8 @@ _TEXTS: dict[str, tuple[str, ...]] = {
 }
 _JUNK = (
     *("(", ")", "[", "]", "{", "}", ":", ",", ";", "=", "<<", ">>", "%", "/", "*", "..", "where"),
-    *("dims", "offset", "swizzle", "for", "lane", "element", "i", "%tid.x", "held", "otherwise"),
+    *("dims", "offset", "swizzle", ":^", "for", "lane", "element", "i", "%tid.x", "held"),
+    "otherwise",
     *("o", "@1", "^", "Sw<3,4,3>", "#ttg.", "<{", "}>", "?", "parent = #mma", "true", "-> (0)"),
     *("\n", "\0", "é", '"', "f2:", "(" * 3000, "[" * 3000, "{" * 3000, " " * 5000, "\n" * 5000),
 )
