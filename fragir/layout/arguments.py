@@ -59,6 +59,17 @@ def point(value: object, rank: int, what: str, least: int = 0) -> Point:
     return tuple(whole_number(number, what, least) for number in numbers)
 
 
+def shape_of(value: object, what: str) -> Point:
+    """A tile's extents, one or more in each dimension; LayoutError otherwise."""
+    try:
+        numbers = tuple(cast("Iterable[Any]", value))
+    except TypeError:
+        numbers = ()
+    if not numbers or isinstance(value, str | bytes):
+        raise LayoutError(f"{what} is {kind_of(value)}, it must be a tuple of numbers.")
+    return point(numbers, len(numbers), what, 1)
+
+
 def names(value: object, what: str) -> tuple[str, ...]:
     """Names, one or more; LayoutError otherwise."""
     given = tuple(cast("Iterable[object]", value)) if isinstance(value, tuple | list) else ()

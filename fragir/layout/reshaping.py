@@ -17,11 +17,12 @@ lane [4:(0,1) 8:(1,0)] element [2:(8,0)]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import cast
 
-from fragir.errors import whole_number
+from fragir.errors import kind_of, whole_number
 from fragir.layout.arguments import names as names_of
 from fragir.layout.arguments import takes
 from fragir.layout.combine import permuted, reordered, transposed
@@ -37,7 +38,7 @@ def coalesce(layout: Layout, *axes: str) -> Layout:
     Neighbouring modes that go on where the faster one ends become one (CuTe's coalesce, axis by
     axis). `Layout.simplified` also gives each function one text.
     """
-    for name in axes:
+    for name in names_of(axes, "the axes") if axes else ():
         layout.axis(name)
     return replace(
         layout,
@@ -50,7 +51,7 @@ def coalesce(layout: Layout, *axes: str) -> Layout:
 
 @takes(Layout)
 def transpose(
-    layout: Layout, *, axes: Iterable[str] | None = None, dims: Iterable[str] | None = None
+    layout: Layout, *, axes: Sequence[str] | None = None, dims: Sequence[str] | None = None
 ) -> Layout:
     """The layout with its axes and its dimensions in these orders (Triton's transposeIns, -Outs).
 
@@ -61,8 +62,8 @@ def transpose(
     """
     if axes is None and dims is None:
         return transposed(layout)
-    found = layout if axes is None else reordered(layout, tuple(axes))
-    return found if dims is None else permuted(found, tuple(dims))
+    found = layout if axes is None else reordered(layout, names_of(axes, "the axes"))
+    return found if dims is None else permuted(found, names_of(dims, "the dimensions"))
 
 
 @takes(Layout)
@@ -87,7 +88,10 @@ def reshape(
     return found if layout.exclusive else coalesce(found)
 
 
-def _sizes(given: Mapping[str, int]) -> dict[str, int]:
+def _sizes(given: object) -> dict[str, int]:
+    if not isinstance(given, Mapping):
+        raise LayoutError(f"reshape takes sizes by name, not {kind_of(given)}.")
+    given = cast("Mapping[str, int]", given)
     return {
         name: whole_number(size, f"the size of {name}", 1)
         for name, size in zip(names_of(tuple(given), "the names"), given.values(), strict=True)
@@ -121,15 +125,15 @@ def _renumbered(old: dict[str, int], new: dict[str, int]) -> Layout:
 
 @takes(Layout)
 def sublayout(
-    layout: Layout, axes: Iterable[str] | None = None, dims: Iterable[str] | None = None
+    layout: Layout, axes: Sequence[str] | None = None, dims: Sequence[str] | None = None
 ) -> Layout:
     """The layout of some axes, the others at zero, in some dimensions (Triton's sublayout).
 
     Raises LayoutError for a name that the layout does not have, and where nothing is held at the
     zero of an axis that is left out.
     """
-    kept = layout.names if axes is None else names_of(tuple(axes), "the axes")
-    wanted = layout.dims if dims is None else names_of(tuple(dims), "the dimensions")
+    kept = layout.names if axes is None else names_of(axes, "the axes")
+    wanted = layout.dims if dims is None else names_of(dims, "the dimensions")
     for name in kept:
         layout.axis(name)
     unknown = next((name for name in wanted if name not in layout.dims), None)
@@ -168,7 +172,7 @@ def recast(layout: Layout, old: int, new: int, dim: str | None = None) -> Layout
     whole_number(old, "the width of an element", 1)
     whole_number(new, "the width of an element", 1)
     name = layout.dims[-1] if dim is None else dim
-    if name not in layout.dims:
+    if names_of((name,), "the dimension")[0] not in layout.dims:
         raise LayoutError(f"The layout has no dimension {name}; it has {', '.join(layout.dims)}.")
     at = layout.dims.index(name)
     if new % old == 0:

@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fragir.layout.arguments import names, point, takes
+from fragir.layout.arguments import names, point, shape_of, takes
 from fragir.layout.chain import LayoutChain, chained
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
@@ -72,6 +72,7 @@ def from_cute(
     reader = _Reader(text)
     axes = None if axes is None else names(axes, "the axes")
     if shape is not None:
+        shape = shape_of(shape, "the shape")
         dims = names(dims, "the dimensions") if dims else default_dims(len(shape))
         shape = point(shape, len(dims), "the shape", 1)
     elif dims is not None:

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fragir.errors import one_of
-from fragir.layout.arguments import point, takes, text_of
+from fragir.layout.arguments import shape_of, takes, text_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Point
 
@@ -54,7 +54,7 @@ def read_layout(text: str, shape: Point | None = None) -> Layout | LayoutChain:
     """
     text = text_of(text, "a layout's text")
     if shape is not None:
-        shape = point(shape, len(shape), "the shape", 1)
+        shape = shape_of(shape, "the shape")
     prefix = _PREFIX.match(text)
     kind = prefix[1] if prefix else next((k for k, p in _BEGINNINGS.items() if p.match(text)), "")
     start = prefix.end() if prefix and kind != "f2" else 0

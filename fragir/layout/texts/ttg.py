@@ -23,7 +23,7 @@ memory is a layout from row and col to the number of the element (`index`).
 
 from __future__ import annotations
 
-from fragir.layout.arguments import point, text_of
+from fragir.layout.arguments import shape_of, text_of
 from fragir.layout.chain import LayoutChain
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Point
@@ -45,7 +45,7 @@ def from_ttg(text: str, shape: Point | None = None) -> Layout | LayoutChain:
             f"#ttg.{encoding.name} is the layout of a tensor of any shape, which is not said",
             hint="write tensor<64x32xf16, #ttg...>, or give the shape",
         )
-    shape = point(shape, len(shape), "the shape", 1)
+    shape = shape_of(shape, "the shape")
     if encoding.name in distributed.SHARED:
         return shared.shared(encoding, shape)
     return distributed.distributed(encoding, shape)
