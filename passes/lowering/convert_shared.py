@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fragir.layout.planning.access import SharedAccess
     from fragir.layout.planning.planner import Through
 
-BARRIERS = 16  # of a block; barrier 0 is the whole block's
 BYTE = IntegerType(8)
 DOUBLE = 64  # bits
 WARP_MASK = -1  # all lanes
@@ -55,15 +54,16 @@ def _sharers(state: LoweringState, plan: Through) -> Sharers:
     """Who waits: the whole block where it has warps that the plan does not know of."""
     meeting, threads = plan.meeting, state.threads
     columns = meeting.number.warp
-    if meeting.reach == "block" or threads > 32 << len(columns) or meeting.groups >= BARRIERS:
+    if meeting.reach == "block" or threads > 32 << len(columns):
         return WHOLE
     key = (meeting.reach, columns, plan.scratch // meeting.groups)
     if meeting.reach == "warp":
         return Sharers("warp", key, lambda: ptx.SyncOp("bar.warp.sync", WARP_MASK))
-    # barrier 0 is that of the whole block
-    value = state.ar.value(
-        state.ar.add(lanewise.number(state.ar, state.hardware, meeting.number), 1)
-    )
+    first = state.scratch.barriers(columns, meeting.groups)
+    if first is None:
+        return WHOLE
+    group = lanewise.number(state.ar, state.hardware, meeting.number)
+    value = state.ar.value(state.ar.add(group, first))
     return Sharers("group", key, lambda: ptx.NamedBarrierOp(value, 32 * meeting.warps))
 
 

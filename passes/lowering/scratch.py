@@ -27,6 +27,7 @@ from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.ptx.machines import STATIC_SHARED
 
 AccessOp: TypeAlias = ptx.LoadOp | ptx.StoreOp | ptx.LdmatrixOp | ptx.StmatrixOp
+BARRIERS = 16  # of a block; barrier 0 is that of all its threads
 LINE = 128  # bytes: an area begins at the first bank
 TRIPS = 8  # how often a loop is thought to run, to compare barriers
 
@@ -77,6 +78,19 @@ class Scratch:
     def __init__(self, ar: Arithmetic):
         self._ar = ar
         self._passages: list[Passage] = []
+        self._barriers: dict[tuple[int, ...], int] = {}
+        self._next = 1
+
+    def barriers(self, partition: tuple[int, ...], groups: int) -> int | None:
+        """The first of the named barriers of so many groups of warps; None where too few are left.
+
+        Warps that are grouped otherwise have others: some may be ahead, and wait there already.
+        """
+        if partition not in self._barriers:
+            if self._next + groups > BARRIERS:
+                return None
+            self._barriers[partition], self._next = self._next, self._next + groups
+        return self._barriers[partition]
 
     @property
     def pointer(self) -> SSAValue:

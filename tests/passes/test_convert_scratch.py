@@ -17,6 +17,8 @@ COLS = "warp [2:(0,16)] lane [16:(0,1) 2:(16,0)] element [16:(1,0)]"
 OWN = "warp [2:(16,0)] lane [32:(0,1)] element [16:(1,0)]"
 # the same in tiles of 64 rows over four warps, which exchange in pairs
 PAIRS = "warp [2:(16,0) 2:(32,0)] lane [16:(1,0) 2:(0,16)] element [16:(0,1)]"
+# and in other pairs
+ACROSS = "warp [2:(16,0) 2:(0,16)] lane [16:(0,1) 2:(32,0)] element [16:(1,0)]"
 PAIRED = "warp [2:(0,16) 2:(32,0)] lane [16:(0,1) 2:(16,0)] element [16:(1,0)]"
 
 
@@ -25,7 +27,8 @@ def program(body: str, *, rows: int = 32, warps: int = 2) -> str:
     types = {
         f"${name}": f'!frag.tile<{rows}x32xf32, #frag.layout<"{layout}">>'
         for name, layout in (
-            ("ROWS", ROWS), ("COLS", COLS), ("OWN", OWN), ("PAIRS", PAIRS), ("PAIRED", PAIRED)
+            ("ROWS", ROWS), ("COLS", COLS), ("OWN", OWN), ("PAIRS", PAIRS), ("PAIRED", PAIRED),
+            ("ACROSS", ACROSS),
         )
     }  # fmt: skip
     text = f"""
@@ -198,6 +201,23 @@ def test_warps_that_exchange_wait_for_each_other_only() -> None:
     waits = [line.split(",")[1] for line in kernel.ptx.splitlines() if "bar.sync" in line]
     assert waits == [" 64;"] * len(waits)
     assert len(waits) == 2
+    check(kernel, 64)
+
+
+def test_other_pairs_have_other_barriers() -> None:
+    """A warp that is ahead must not be taken for one that its first pair waits for."""
+    body = (
+        "  %0 = frag.load %a[0, 0] : memref<64x32xf32> -> $PAIRS\n"
+        + there("PAIRS", "PAIRED", "%0", "%1")
+        + there("PAIRS", "ACROSS", "%0", "%2")
+        + "  frag.store %1, %d[0, 0] : $PAIRED, memref<64x32xf32>\n"
+        + "  frag.store %2, %d[0, 0] : $ACROSS, memref<64x32xf32>"
+    )
+    kernel = fragir.compile(program(body, rows=64, warps=4), target="sm_90a")
+    lines = [line.split() for line in kernel.ptx.splitlines()]
+    waits = [line[1] for line in lines if line[:1] == ["bar.sync"]]
+    added = [line[-1] for wait in waits for line in lines if line[:2] == ["add.s32", wait]]
+    assert added == ["1;", "3;"]
     check(kernel, 64)
 
 
