@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sweeps import layout_forms
 from fragir.layout import (
     Axis,
     Layout,
@@ -50,10 +50,11 @@ from fragir.layout import (
     transposed,
     zipped_divide,
 )
+from fragir.sweeps import Task
 
 Point = tuple[int, ...]
 Ask = Callable[[Layout], object]
-quick = settings(deadline=None, max_examples=50)
+quick = settings(deadline=None, max_examples=40)
 
 
 def mode(size: int, step: Point, xor: bool) -> Mode:
@@ -173,36 +174,20 @@ def test_a_predicate_leaves_slots_out() -> None:
 # The one simplified form
 
 
-def texts(chain: tuple[tuple[int, ...], ...], steps: range, offset: int) -> Iterator[Layout]:
-    """All layouts of one dimension whose axes have digits of these sizes."""
-    sizes = [size for axis in chain for size in axis]
-    kinds = [(False, True) if size == 2 else (False,) for size in sizes]
-    for columns in product(steps, repeat=len(sizes)):
-        for xored in product(*kinds):
-            digits = iter(map(mode, sizes, ((column,) for column in columns), xored))
-            axes = tuple(
-                Axis("abc"[n], tuple(next(digits) for _ in axis)) for n, axis in enumerate(chain)
-            )
-            yield Layout(axes, ("index",), (offset,))
+@pytest.mark.parametrize("shape", [0, 1, 2, 3, 5])
+def test_a_function_has_one_simplified_form(shape: int) -> None:
+    """Exhaustively on small shapes; `fragir sweep layout-forms` has larger ones."""
+    result = layout_forms.run(Task(0, ["all", shape], 0, {}))
+    assert result["findings"] == []
+    assert result["tried"] >= 512
 
 
-@pytest.mark.parametrize(
-    "sizes", [((2,), (2,)), ((2, 2),), ((2,), (2, 2)), ((3,), (2,)), ((2, 3),)]
-)
-def test_a_function_has_one_simplified_form(sizes: tuple[tuple[int, ...], ...]) -> None:
-    """Exhaustively on small shapes; benchmarks/sweeps/layout_forms.py has larger ones."""
-    forms: defaultdict[bytes, set[str]] = defaultdict(set)
-    for chain in product(*(sorted(set(permutations(axis))) for axis in sizes)):
-        for offset in (0, 1, 2):
-            for one in texts(chain, range(4), offset):
-                simple = one.simplified()
-                table = one.array()
-                assert (simple.array() == table).all()
-                assert simple.simplified() == simple
-                if not one.exclusive:
-                    assert not simple.exclusive
-                forms[table.tobytes()].add(str(simple))
-    assert {len(found) for found in forms.values()} == {1}
+@pytest.mark.parametrize("check", sorted(layout_forms.CHECKS))
+def test_random_layouts(check: str) -> None:
+    """`fragir sweep layout-forms` runs many more."""
+    result = layout_forms.run(Task(0, [check, 0], 1, {"batch": 40}))
+    assert result["findings"] == []
+    assert result["refused"] < 40
 
 
 @given(layouts(), st.data())
@@ -271,7 +256,7 @@ def grown(one: Layout, sizes: dict[str, int]) -> Layout:
 
 
 @given(layouts(("x", "y"), ("byte",), 2), layouts(("a", "b"), ("y", "x"), 2))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 def test_compose_is_exact_or_refuses(outer: Layout, inner: Layout) -> None:
     outer = grown(outer, dict(zip(inner.dims, inner.shape, strict=True)))
     points = inner.array()
@@ -353,7 +338,7 @@ def test_inverse(text: str, back: str) -> None:
 
 
 @given(layouts(offsets=False, most=2))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 def test_inverses_are_exact_or_refused(one: Layout) -> None:
     assume(one.exclusive)
     points = [point for _, point in one.slots() if point is not None]
@@ -389,7 +374,7 @@ def table(one: Layout) -> dict[tuple[int, ...], Point]:
 
 
 @given(layouts(most=2), st.integers(-2, 3), st.integers(0, 9))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 def test_a_step_moves_every_point(one: Layout, rows: int, cols: int) -> None:
     wanted = {at: (r + rows, c + cols) for at, (r, c) in table(one).items()}
     try:
@@ -415,7 +400,7 @@ def test_dimensions_and_axes_are_exchanged(one: Layout) -> None:
 
 
 @given(layouts(most=2), layouts(("b", "c"), most=1))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 def test_a_sum_is_exact_or_refused(one: Layout, other: Layout) -> None:
     far = compose(Layout.parse("row [256:(1024,0)] col [256:(0,1024)]"), other)
     for second in (other, far):
@@ -521,7 +506,7 @@ def test_bases_and_back(one: Layout) -> None:
     layouts(("row", "col"), ("byte",), 2),
     st.builds(Swizzle, st.integers(0, 2), st.integers(0, 3), st.sampled_from([2, 3, -2])),
 )
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 def test_swizzles_multiply_layouts(one: Layout, swizzle: Swizzle) -> None:
     shared = SharedLayout(one, swizzle)
     wanted = [swizzle(point[0]) for _, point in one.slots() if point is not None]
