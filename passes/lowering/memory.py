@@ -15,7 +15,7 @@ from fragir.layout import Axis, Layout
 from fragir.layout.swizzled import ATOM
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.position_rules import position_rule
-from fragir.passes.lowering.positions import LaneOffset, position
+from fragir.passes.lowering.positions import KnownMoves, LaneOffset, position
 
 ACCESS_BITS = 128  # the widest load or store
 BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
@@ -131,6 +131,7 @@ class MemoryPlace:
         # and whether an element lies inside by dimension and step
         self.bases: dict[tuple[SSAValue, tuple[int, ...]], tuple[SSAValue, int]] = {}
         self.tests: dict[tuple[SSAValue, int, int], Predicate] = {}
+        self.moves: KnownMoves = {}
 
     def coordinate(self, ar: Arithmetic, dim: int, constant: int) -> Value:
         """The whole coordinate."""
@@ -179,7 +180,7 @@ def shared_address(
 ) -> tuple[SSAValue, int]:
     """`address` in shared memory where a layout, whose axes the coordinates are, lays it out."""
     rule = position_rule(in_bytes(layout, memory.bits))
-    terms, immediate, _ = position(ar, rule, place.lanes, place.at, constant)
+    terms, immediate, _ = position(ar, rule, place.lanes, place.at, constant, known=place.moves)
     pointer = memory.pointer
     for term in terms:
         pointer, more = ar.offset(pointer, term)

@@ -52,7 +52,7 @@ class TilePlaces:
         self.chunk = placement.chunk if chunk is None else chunk
         self.count = self.layout.size("element")
 
-    @property
+    @cached_property
     def constants(self) -> list[tuple[int, ...]]:
         """How far each element lies from where the lanes' elements begin, see `places`."""
         return self._exclusive[1] if self.layout.exclusive else self._steps

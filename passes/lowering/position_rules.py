@@ -105,10 +105,17 @@ class PositionRule:
             _join(axes, sums)
         self.axes = tuple(axes)
         self.sums = sums
+        self._reached: dict[tuple[int, int], tuple[int, int]] = {}
         self.is_plain = not any(axis.flipped or axis.flipped_digits for axis in axes)
 
     def reach(self, number: int, mask: int) -> tuple[int, int]:
         """The bits that an axis's coordinate with these bits may set by adding, and by flipping."""
+        found = self._reached.get((number, mask))
+        if found is None:
+            found = self._reached[number, mask] = self._reach(number, mask)
+        return found
+
+    def _reach(self, number: int, mask: int) -> tuple[int, int]:
         axis = self.axes[number]
         adds = flips = 0
         for shift, bits in axis.added.items():

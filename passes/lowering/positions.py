@@ -39,6 +39,9 @@ class LaneOffset(NamedTuple):
 
 NOWHERE = LaneOffset(0, 0)
 
+Moved = tuple[Value, list[Value], list[Value]]
+KnownMoves = dict[object, Moved]
+
 
 class Position(NamedTuple):
     """The sum of `terms`, which are formed at different depths of loops, and a constant.
@@ -59,12 +62,13 @@ def position(
     constants: Sequence[int],
     *,
     masks_first: bool = False,
+    known: KnownMoves | None = None,
 ) -> Position:
     """The position of the coordinates lanes + at + constants, one of each for every axis.
 
     `masks_first`: bits that are added are masked before they are shifted, which is better where
     other positions have the same bits with another shift; else a mask and what is added or flipped
-    next are one LOP3.
+    next are one LOP3. `known` keeps what values move, for positions that differ in constants.
     """
     adds, flips = rule.start, 0
     pieces: list[_Known] = []
@@ -81,16 +85,13 @@ def position(
     if rule.is_plain:
         return Position(tuple(_plain(ar, rule, pieces, masks_first)), adds, touched)
     above = 1 << (flipped | flips).bit_length()  # sums of its multiples change nothing below
-    total: Value = 0
-    outer: list[Value] = []
-    late: list[Value] = []
-    for piece in pieces:
-        for reach, value in _added(ar, rule, piece, masks_first):
-            if piece.depth > pieces[0].depth and not reach & (above - 1):
-                outer.append(value)
-            else:
-                total = ar.add(total, value)
-        late += _flipped(ar, rule.axes[piece.axis], piece)
+    key = rule, above, tuple(pieces)
+    moved = None if known is None else known.get(key)
+    if moved is None:
+        moved = _moved(ar, rule, pieces, above, masks_first)
+        if known is not None:
+            known[key] = moved
+    total, late, outer = moved
     low = adds & (above - 1)
     immediate = adds - low
     if touched & low:
@@ -103,6 +104,23 @@ def position(
     for value in late:
         total = ar.xor(total, value)
     return Position((ar.xor(total, flips), *outer), immediate, touched | flipped)
+
+
+def _moved(
+    ar: Arithmetic, rule: PositionRule, pieces: Sequence[_Known], above: int, masks_first: bool
+) -> Moved:
+    """The values that are added, those that flip bits of the sum, and those added after that."""
+    total: Value = 0
+    outer: list[Value] = []
+    late: list[Value] = []
+    for piece in pieces:
+        for reach, value in _added(ar, rule, piece, masks_first):
+            if piece.depth > pieces[0].depth and not reach & (above - 1):
+                outer.append(value)
+            else:
+                total = ar.add(total, value)
+        late += _flipped(ar, rule.axes[piece.axis], piece)
+    return total, late, outer
 
 
 class _Known(NamedTuple):
