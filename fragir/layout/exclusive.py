@@ -129,7 +129,7 @@ class LayoutKernel:
             )
         sums = [0]
         for cluster in self.clusters:
-            sums = [a + b for a in sums for b in cluster.values]
+            sums = [a + b for a in sums for b in sorted(cluster.values)]
         return tuple(sums)
 
     @cached_property
@@ -142,7 +142,7 @@ class LayoutKernel:
             # Bits with no smaller combination: taken or left from the highest on.
             columns = sorted(Span(bit.column >> at & mask for bit in self.bits), reverse=True)
             low, high = mask, 0
-            for start in {value >> at & mask for value in self.sums}:
+            for start in {value >> at & mask for value in self.sums}:  # any order
                 less = more = start
                 for column in columns:
                     less, more = min(less, less ^ column), max(more, more ^ column)
@@ -305,7 +305,7 @@ def with_digit(clusters: list[Cluster], digit: Forced) -> list[Cluster]:
             values = _sums(values, cluster.values)
             digits = (*cluster.digits, *digits)
         mask = 0
-        for value in values:  # sums may reach new bits, which may meet further clusters
+        for value in sorted(values):  # sums may reach new bits, which may meet further clusters
             mask |= value
     return [*clusters, Cluster(mask, values, digits)]
 

@@ -188,7 +188,7 @@ def _variable_of(
 ) -> str:
     """The axis that a condition is about, by itself or by names that are defined by it."""
     direct = used - formula.definitions.keys()
-    for axis in sizes if not direct else direct & sizes.keys():
+    for axis in [name for name in sizes if not direct or name in direct]:
         try:
             evaluate({axis: 0})
         except LayoutError:  # something else is needed too

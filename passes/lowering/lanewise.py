@@ -79,7 +79,7 @@ def predicate(ar: Arithmetic, hardware: Hardware, given: Lanewise, value: int) -
     moved = {column for column in columns if column}
     if len(moved) > 1:
         return ar.compare("eq", linear(ar, hardware, given.lane, given.warp), wanted)
-    if not moved or wanted not in (0, *moved):
+    if not moved or wanted not in (0, *moved):  # any order
         return wanted == 0 and not moved
     bits = tuple(k for k, column in enumerate(columns) if column)
     if len(bits) == 1:

@@ -122,9 +122,9 @@ class _Elimination:
 
     def run(self) -> Solution:
         left = set(range(len(self._sizes)))
-        weights = {v: self._weight(v) for v in left}
+        weights = {v: self._weight(v) for v in sorted(left)}
         while left:
-            v = min(left, key=lambda v: (weights[v], v))
+            v = min(left, key=lambda v: (weights[v], v))  # any order
             touched = self._neighbours(v)
             if weights[v] * self._sizes[v] > LIMIT:
                 self._guess(v)

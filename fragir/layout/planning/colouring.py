@@ -205,7 +205,7 @@ class _Tables:
                 words = {unit // per for unit in lane if unit is not None}
                 stays = all(unit is None or unit % per == at for at, unit in enumerate(lane))
                 whole = whole and stays and len(words) <= 1
-                row.append(next(iter(words), None))
+                row.append(min(words) if words else None)
             chosen.append(row)
         if whole:
             number = fitted([(chosen, 1)])
