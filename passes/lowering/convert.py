@@ -44,10 +44,10 @@ def convert(
         return _predicates(state, source, target, fragments)
     plan = planned(source, target, bits, state.target)
     renaming = _renaming(plan)
+    if bits < 8 and (plan.way == "elements" or not _whole(renaming, WORD // bits)):
+        return _by_bytes(state, source, target, fragments)
     if renaming is not None:
         return _renamed(ar, fragments, renaming, _chunk(target))
-    if bits < 8 and plan.way == "elements":
-        return _by_bytes(state, source, target, fragments)
     words = _moved(state, plan, words_of(ar, fragments))
     if words is None:
         assert plan.rows is not None
@@ -138,18 +138,23 @@ def _renamed(
     """Elements picked in another order; whole registers where the order keeps them whole."""
     element = ptx.scalar_type(fragments[0].type)
     per = 1 if is_predicate(element) else max(1, WORD // ptx.bits(element))
-    firsts = permutation[::per]
-    whole = len(permutation) % per == 0 and all(
-        first % per == 0 and permutation[i * per + j] == first + j
-        for i, first in enumerate(firsts)
-        for j in range(per)
-    )
-    width = per if whole else 1
+    width = per if _whole(permutation, per) else 1
     parts = [part for fragment in fragments for part in split(ar, fragment, width)]
     picked = [parts[first // width] for first in permutation[::width]]
     size = chunk // width
     groups = [picked[i : i + size] for i in range(0, len(picked), size)]
     return [_join(ar, group, width) for group in groups]
+
+
+def _whole(permutation: Sequence[int] | None, per: int) -> bool:
+    """Whether registers of so many elements stay whole, as they do where nothing is renamed."""
+    if permutation is None:
+        return True
+    return len(permutation) % per == 0 and all(
+        first % per == 0 and permutation[i * per + j] == first + j
+        for i, first in enumerate(permutation[::per])
+        for j in range(per)
+    )
 
 
 def _join(ar: Arithmetic, parts: Sequence[SSAValue], width: int) -> SSAValue:
