@@ -26,7 +26,7 @@ from fragir.passes.placing.memory_room import room_of
 from fragir.passes.placing.pbqp import Problem, Solution
 from fragir.passes.placing.prices import Prices
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
-from fragir.passes.placing.sites import Edge, Site, SiteGraph
+from fragir.passes.placing.sites import Site, SiteEdge, SiteGraph
 from fragir.passes.placing.tables import Move, Tables, Work
 from fragir.passes.placing.trips import Trips
 
@@ -181,7 +181,7 @@ def _refuse(tables: Tables) -> NoReturn:
     fail(owner, "no layouts fit together for the tiles that hang on this one")
 
 
-def _impossible(tables: Tables) -> Iterator[tuple[Edge, Candidate, Candidate]]:
+def _impossible(tables: Tables) -> Iterator[tuple[SiteEdge, Candidate, Candidate]]:
     """Edges none of whose conversions can be done."""
     domains = tables.component.domains
     own = set(tables.component.sites)

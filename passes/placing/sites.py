@@ -35,7 +35,7 @@ class Site:
     demands: list[tuple[Point, Demand]] = field(default_factory=list[tuple[Point, Demand]])
 
 
-class Edge(NamedTuple):
+class SiteEdge(NamedTuple):
     """A value on its way from where it is made to an operand that cares for its layout."""
 
     value: SSAValue
@@ -152,12 +152,12 @@ class SiteGraph:
             sites[root].points.append(point)
         return sites
 
-    def _edges(self) -> Iterator[Edge]:
+    def _edges(self) -> Iterator[SiteEdge]:
         for point in list(self._parent):
             if isinstance(point, OperandAt):
                 source, target = self.of(point.value), self.of(point)
                 if source is not target:
-                    yield Edge(point.value, point, source, target)
+                    yield SiteEdge(point.value, point, source, target)
 
     def _operands_of(self, op: Operation) -> tuple[Site, ...]:
         places = (OperandAt(op, number) for number in range(len(op.operands)))

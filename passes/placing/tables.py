@@ -2,10 +2,11 @@
 
 A site is a variable, its domain the values. Tables say what operations cost in the layouts of their
 tiles, and what values cost on their way: each times how often that happens. A value that is made
-less often than it is wanted is converted where it is made, once for all operands that want it in
-one layout: a variable of its own says whether there is such a copy. Else it is converted at the
-operand. What is made again cheaper than it is converted (a load, a constant, what is computed of
-such) is made again.
+less often than it is wanted is converted where it is made. Where one of its operands has to be in
+some layout, that is done once for all that take it: a variable of its own says whether there is
+such a copy. (Operands that may choose pay each for itself; what is emitted is shared among them
+too, so the total is then too high.) Else it is converted at the operand. What is made again cheaper
+than it is converted (a load, a constant, what is computed of such) is made again.
 
 Costs are whole numbers: `UNIT`s of half a cycle, then what decides between equal ones: the rank of
 the layouts' names, then the number of conversions.
@@ -29,7 +30,7 @@ from fragir.passes.placing.candidates import Candidate, SiteComponent, Together
 from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
 from fragir.passes.placing.prices import Price, Prices
 from fragir.passes.placing.relations import asking, same
-from fragir.passes.placing.sites import Asked, Edge, Site, SiteGraph
+from fragir.passes.placing.sites import Asked, Site, SiteEdge, SiteGraph
 from fragir.passes.placing.trips import Trips
 
 UNIT = 64
@@ -108,7 +109,7 @@ class Move(NamedTuple):
     value: SSAValue
     source: Candidate
     target: Candidate
-    edges: tuple[Edge, ...]
+    edges: tuple[SiteEdge, ...]
     trips: Fraction
     at_value: bool
     """Whether where it is made, else at its operand."""
@@ -194,16 +195,16 @@ class Tables:
 
     # --- values -----------------------------------------------------------------------------------
 
-    def _values(self) -> dict[SSAValue, list[Edge]]:
+    def _values(self) -> dict[SSAValue, list[SiteEdge]]:
         """The edges of the component, by value."""
         own = set(self.component.sites)
-        found: dict[SSAValue, list[Edge]] = {}
+        found: dict[SSAValue, list[SiteEdge]] = {}
         for edge in self.sites.edges:
             if edge.source in own:
                 found.setdefault(edge.value, []).append(edge)
         return found
 
-    def _value(self, edges: list[Edge]) -> None:
+    def _value(self, edges: list[SiteEdge]) -> None:
         """The conversions of one value."""
         value, source = edges[0].value, edges[0].source
         making = self.trips.making(value)
@@ -212,7 +213,8 @@ class Tables:
             self._pair(edge, [(trips, False)] * len(self._domain(edge.target)))
         targets = list(dict.fromkeys(edge.target for edge in early))
         wanted = Counter(c.layout for target in targets for c in self._domain(target))
-        shared = [layout for layout, count in wanted.items() if count > 1]
+        told = {domain[0].layout for t in targets if len(domain := self._domain(t)) == 1}
+        shared = [layout for layout, count in wanted.items() if count > 1 and layout in told]
         by_target = {edge.target: edge for edge in reversed(early)}
         for target in targets:
             weights = [(making, c.layout in shared) for c in self._domain(target)]
@@ -221,11 +223,11 @@ class Tables:
             self._copy(value, source, targets, layout, making)
 
     def _times(
-        self, edges: Iterable[Edge], making: Fraction
-    ) -> tuple[list[Edge], list[tuple[Edge, Fraction]]]:
+        self, edges: Iterable[SiteEdge], making: Fraction
+    ) -> tuple[list[SiteEdge], list[tuple[SiteEdge, Fraction]]]:
         """Edges whose value is converted where it is made, and others with how often."""
-        early: list[Edge] = []
-        late: list[tuple[Edge, Fraction]] = []
+        early: list[SiteEdge] = []
+        late: list[tuple[SiteEdge, Fraction]] = []
         for edge in edges:
             trips = self.trips.of(edge.operand.op)
             if trips >= making:
@@ -237,7 +239,7 @@ class Tables:
     def _domain(self, site: Site) -> list[Candidate]:
         return self.component.domains[site]
 
-    def _pair(self, edge: Edge, weights: list[tuple[Fraction, bool]]) -> None:
+    def _pair(self, edge: SiteEdge, weights: list[tuple[Fraction, bool]]) -> None:
         """The table of an edge: how often for each layout wanted, and whether a copy is paid for
         apart."""
         entries: list[int] = []
@@ -342,7 +344,7 @@ class Tables:
             have = chosen[edges[0].source]
             making = self.trips.making(value)
             early, late = self._times(edges, making)
-            groups: dict[Attribute, list[Edge]] = {}
+            groups: dict[Attribute, list[SiteEdge]] = {}
             for edge in early:
                 groups.setdefault(chosen[edge.target].layout, []).append(edge)
             for group in groups.values():
