@@ -161,26 +161,35 @@ def to_linear(layout: Layout) -> LinearLayout:
     if layout.offset or layout.where:
         raise LayoutError(f"A layout with an offset or predicate is not linear: {layout}.")
     if not layout.exclusive or layout.kernel.forced:
-        _refuse_carries(layout)
+        return LinearLayout(_bases_of_sums(layout), layout.dims)
     return LinearLayout(
         tuple((name, layout.kernel.columns(name)) for name in layout.names), layout.dims
     )
 
 
-def _refuse_carries(layout: Layout) -> None:
-    """LayoutError naming the first mode that is no power of two or moves bits that others move."""
+def _bases_of_sums(layout: Layout) -> tuple[tuple[str, Bases], ...]:
+    """The bases of a layout without carries.
+
+    Raises LayoutError naming the first mode that is no power of two or moves bits that others move.
+    """
     seen = [0] * layout.rank
+    axes: list[tuple[str, Bases]] = []
     for axis in layout.axes:
+        bases: list[Point] = []
         for mode in coalesced(axis.modes):
             if mode.size & (mode.size - 1):
                 raise LayoutError(f"Mode {mode} of axis {axis.name} is not a power of two.")
-            for bit in range(0 if mode.xor else mode.size.bit_length() - 1):
-                basis = tuple(stride << bit for stride in mode.step)
-                if any(s & b for s, b in zip(seen, basis, strict=True)):
+            for bit in range(mode.size.bit_length() - 1):
+                basis = tuple([step << bit for step in mode.step])
+                if not mode.xor and any([s & b for s, b in zip(seen, basis, strict=True)]):
                     raise LayoutError(
                         f"Mode {mode} of axis {axis.name} carries: its bits are moved twice."
                     )
-                seen = [s | b for s, b in zip(seen, basis, strict=True)]
+                if not mode.xor:
+                    seen = [s | b for s, b in zip(seen, basis, strict=True)]
+                bases.append(basis)
+        axes.append((axis.name, tuple(bases)))
+    return tuple(axes)
 
 
 @takes(Layout)
