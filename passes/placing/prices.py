@@ -37,7 +37,9 @@ IMPOSSIBLE = Price(inf, True, "impossible")
 _Key: TypeAlias = "tuple[Layout, Layout, int, bool]"
 _PLANNED: dict[tuple[Features, Costs], dict[_Key, Price]] = {}
 """Exact prices of earlier functions, for the machines they were for."""
-MOST_PLANNED = 4096
+_LEAST: dict[Costs, dict[_Key, Price]] = {}
+"""Lower bounds of earlier functions."""
+MOST_KEPT = 4096
 
 
 class Prices:
@@ -45,11 +47,11 @@ class Prices:
 
     def __init__(self, features: Features, costs: Costs = COSTS):
         self._features, self._costs = features, costs
-        planned = _PLANNED.setdefault((features, costs), {})
-        if len(planned) > MOST_PLANNED:
-            planned.clear()
-        self._exact = planned
-        self._least_known: dict[_Key, Price] = {}
+        self._exact = _PLANNED.setdefault((features, costs), {})
+        self._least_known = _LEAST.setdefault(costs, {})
+        for kept in (self._exact, self._least_known):
+            if len(kept) > MOST_KEPT:
+                kept.clear()
         self._kinds: dict[Attribute, tuple[int, bool]] = {}
 
     def _key(self, source: Layout, target: Layout, element: Attribute) -> _Key:
