@@ -7,6 +7,8 @@ the atoms of the ISA tells (`fragir.isa.atoms`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import SSAValue
@@ -14,13 +16,15 @@ from xdsl.ir import SSAValue
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.isa.atoms import Repetition, repetition
-from fragir.isa.canonical import Major
 from fragir.isa.descriptors import WGMMA, describe
 from fragir.isa.versions import requirement
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address
 from fragir.passes.lowering.packed import in_units
 from fragir.passes.lowering.positions import NOWHERE
+
+if TYPE_CHECKING:
+    from fragir.isa.canonical import Major
 
 
 class WgmmaOperand:

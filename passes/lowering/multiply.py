@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i32
@@ -13,12 +14,14 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.lane_selected import turns
 from fragir.errors import FragirError
 from fragir.isa import Instruction
-from fragir.isa.canonical import Major
 from fragir.layout import Layout
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
+
+if TYPE_CHECKING:
+    from fragir.isa.canonical import Major
 
 
 def mma(

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.errors import FragirError
-from fragir.layout import Layout, LayoutError, recast
+from fragir.layout import Layout, LayoutError
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -98,6 +98,8 @@ def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
         )
     if any(condition.axis == "element" for condition in layout.where):
         raise FragirError(f"not every element of {tile} in a lane is held")
+    from fragir.layout import recast  # few programs need it
+
     try:
         coarse = recast(replace(layout.simplified(), where=()), 1, per, layout.dims[dim])
     except LayoutError as error:
@@ -140,6 +142,8 @@ def in_units(ar: Arithmetic, memory: LaneMemory, along: int, bits: int = 8) -> L
     layout = memory.layout
     shape = divided(ar, memory.shape, along, per, "the extent")
     if layout is not None:
+        from fragir.layout import recast  # few programs need it
+
         try:
             layout = recast(layout.simplified(), memory.bits, bits)
         except LayoutError as error:

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag
+from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads, value_of
 from fragir.errors import FragirError
 from fragir.passes.placing import control as control  # layouts of scf's operations
@@ -156,7 +157,7 @@ class Relations:
                 if demand is None or demand.role in (WRITTEN, IN_ORDER):
                     continue
                 with asking(op):
-                    if _gains(model, value, demand, self._threads) and self._has_room(value):
+                    if self._has_room(value) and _gains(model, value, demand, self._threads):
                         self._open.add(self._classes.find(value))
 
     def _has_room(self, value: SSAValue) -> bool:
@@ -264,9 +265,27 @@ def _gains(model: Layouts, value: SSAValue, demand: Demand, threads: Threads) ->
         if not isinstance(layout, frag.LayoutAttr):
             continue
         gain = now - model.cost({value: layout}, threads)
-        if gain > 0 and gain > _least_price(value, demand.layout, layout):
+        if gain <= _least_between_lanes(value, demand.layout, layout):
+            continue
+        if gain > _least_price(value, demand.layout, layout):
             return True
     return False
+
+
+def _least_between_lanes(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) -> float:
+    """What a conversion takes at the very least: half of the words come from other lanes.
+
+    Nothing where lanes and warps may keep what they have.
+    """
+    from fragir.layout.planning.costs import COSTS
+
+    assert isinstance(value.type, frag.TileType)
+    shape, bits = value.type.shape, element_bits(value.type.element_type)
+    first, second = (side.layout(*shape) for side in (have, want))
+    if all(first.axis(name).modes == second.axis(name).modes for name in first.names[:-1]):
+        return 0.0
+    words = first.size("element") * bits / 32
+    return words / 2 * (COSTS.shuffle + COSTS.issue)
 
 
 def _least_price(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) -> float:
