@@ -27,7 +27,7 @@ from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout
 from fragir.layout.f2 import rank
 from fragir.layout.planning.costs import Features
-from fragir.layout.planning.planner import Plan, Through, plan_conversion
+from fragir.layout.planning.planner import ConversionPlan, Through, plan_conversion
 from fragir.passes.lowering.matrix import has_stmatrix
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
@@ -231,7 +231,7 @@ def _name(opcode: str) -> str | None:
 
 def findings(
     case: Case, seed: int, target: str = "sm_90a", *, ptxas: bool = False
-) -> tuple[list[str], Plan]:
+) -> tuple[list[str], ConversionPlan]:
     """What is wrong with a conversion; its plan. With `ptxas` the PTX is assembled too."""
     found: list[str] = []
     features = Features(stmatrix=has_stmatrix(target))

@@ -18,8 +18,8 @@ from benchmarks.bare import bare_kernel
 from benchmarks.sweeps.conversions import Case, cases
 from fragir.dialects.elements import element_type
 from fragir.layout.planning.costs import Features
-from fragir.layout.planning.planner import Plan, plan_conversion
-from fragir.layout.planning.program import Permute, Program, Select
+from fragir.layout.planning.planner import ConversionPlan, plan_conversion
+from fragir.layout.planning.program import Permute, Select, WordProgram
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
 from fragir.sweeps.definition import sample
@@ -37,7 +37,7 @@ NO_FORMULAS = (
 )
 
 
-def planned(case: Case) -> Plan:
+def planned(case: Case) -> ConversionPlan:
     return plan_conversion(case.source, case.target, case.bits, Features(stmatrix=True))
 
 
@@ -70,7 +70,7 @@ def moved(full: Mapping[str, int], name: str) -> tuple[int, int]:
     return sum(count for _, count in parts), size
 
 
-def predicated(program: Program) -> int:
+def predicated(program: WordProgram) -> int:
     """Selects between two words that a select or a permute makes for nothing else."""
     uses: Counter[int] = Counter(program.outputs)
     for step in program.steps:
@@ -85,7 +85,7 @@ def predicated(program: Program) -> int:
     )
 
 
-def differences(plan: Plan, full: Mapping[str, int], words: int) -> list[str]:
+def differences(plan: ConversionPlan, full: Mapping[str, int], words: int) -> list[str]:
     """What the machine code has other than the plan."""
     counts, found = plan.counts, short(full)
     matrices = {

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from fragir.layout.f2 import image, independent, rank
 from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.costs import COSTS, Features
-from fragir.layout.planning.program import Linear, Permute, Program
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.program import Linear, Permute, WordProgram
+from fragir.layout.planning.registers import RegisterColumns
 from fragir.layout.planning.shared import SharedPlan, shared_plan
 from fragir.layout.shared import wavefronts
 from fragir.sweeps import Plan, Result, Sweep, Task
@@ -47,7 +47,7 @@ def everywhere(number: Linear, warps: int) -> Bytes:
     return number.start ^ lanes[None, :] ^ others[:, None]
 
 
-def fragment(side: Registers, bits: int, warps: int) -> list[Bytes]:
+def fragment(side: RegisterColumns, bits: int, warps: int) -> list[Bytes]:
     """The words of every thread, each byte what the layout says."""
     size = bits // 8
     threads = everywhere(Linear(0, side.lane, side.warp), warps)
@@ -57,7 +57,7 @@ def fragment(side: Registers, bits: int, warps: int) -> list[Bytes]:
     return [np.stack(bytes_[i : i + 4], axis=-1) for i in range(0, len(bytes_), 4)]
 
 
-def executed(program: Program, words: Sequence[Bytes]) -> list[Bytes]:
+def executed(program: WordProgram, words: Sequence[Bytes]) -> list[Bytes]:
     """All words of a program of byte permutes, inputs first."""
     found = list(words)
     assert len(found) == program.inputs
@@ -122,7 +122,9 @@ def passes(access: SharedAccess, address: Bytes, active: Bytes) -> int:
     return total
 
 
-def run_plan(plan: SharedPlan, source: Registers, target: Registers, bits: int) -> Outcome:
+def run_plan(
+    plan: SharedPlan, source: RegisterColumns, target: RegisterColumns, bits: int
+) -> Outcome:
     """All threads of a block carry the plan out."""
     warps = 1 << max(len(source.warp), len(target.warp))
     words = executed(plan.before, fragment(source, bits, warps))
@@ -201,7 +203,7 @@ def _least(access: SharedAccess, wide: int) -> int:
     return len(set((active // lanes).tolist())) << lost
 
 
-def random_pair(rng: random.Random) -> tuple[Registers, Registers, int]:
+def random_pair(rng: random.Random) -> tuple[RegisterColumns, RegisterColumns, int]:
     """Two layouts of one tile and the bits of its elements."""
     bits = rng.choice([8, 16, 32, 64])
     elements = rng.randint(0, 5 if bits == 64 else 6)
@@ -227,7 +229,7 @@ def random_pair(rng: random.Random) -> tuple[Registers, Registers, int]:
     return sides[0], sides[1], bits
 
 
-def _fragment(rng: random.Random, dims: int, elements: int, bits: int) -> Registers:
+def _fragment(rng: random.Random, dims: int, elements: int, bits: int) -> RegisterColumns:
     """Layouts as products and memory have them: rows and columns of a matrix are the two halves."""
     ways = [[1 << i for i in range(dims // 2)], [1 << i for i in range(dims // 2, dims)]]
     along, across = ways if rng.random() < 0.5 else ways[::-1]
@@ -243,24 +245,24 @@ def _fragment(rng: random.Random, dims: int, elements: int, bits: int) -> Regist
     return _side([*element, *lane, *rest], elements)
 
 
-def _side(columns: Sequence[int], elements: int) -> Registers:
-    return Registers(
+def _side(columns: Sequence[int], elements: int) -> RegisterColumns:
+    return RegisterColumns(
         tuple(columns[:elements]),
         tuple(columns[elements : elements + 5]),
         tuple(columns[elements + 5 :]),
     )
 
 
-def _map(side: Registers, change: Callable[[int], int]) -> Registers:
+def _map(side: RegisterColumns, change: Callable[[int], int]) -> RegisterColumns:
     return _side([change(column) for column in side.columns], len(side.element))
 
 
-def _permuted(side: Registers, rng: random.Random, mask: int) -> Registers:
+def _permuted(side: RegisterColumns, rng: random.Random, mask: int) -> RegisterColumns:
     inner = [c for c in side.columns if c & mask]
     return _side([*rng.sample(inner, len(inner)), *side.warp], len(side.element))
 
 
-def _mixed(side: Registers, rng: random.Random) -> Registers:
+def _mixed(side: RegisterColumns, rng: random.Random) -> RegisterColumns:
     """Columns of zero become sums of the others: the same points, held otherwise."""
     present = [column for column in side.columns if column]
 
@@ -273,7 +275,7 @@ def _mixed(side: Registers, rng: random.Random) -> Registers:
 
 
 def checked(
-    source: Registers, target: Registers, bits: int, features: Features
+    source: RegisterColumns, target: RegisterColumns, bits: int, features: Features
 ) -> tuple[SharedPlan, list[str]]:
     """A plan and what is wrong with it."""
     plan = shared_plan(source, target, bits, features, COSTS)
@@ -286,7 +288,7 @@ def checked(
     return plan, found
 
 
-def text(side: Registers) -> str:
+def text(side: RegisterColumns) -> str:
     """Columns as numbers."""
     return f"{list(side.element)} {list(side.lane)} {list(side.warp)}"
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fragir.layout.f2 import image, rank
 from fragir.layout.planning.colouring import table_plan
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.registers import RegisterColumns
 from fragir.layout.planning.simulate import filled, simulated, unpacked
 from fragir.layout.planning.warp import WarpPlan, warp_plan
 from fragir.sweeps import Plan, Result, Sweep, Task
@@ -33,7 +33,7 @@ BITS = (8, 16, 32, 64)
 
 def drawn(
     rng: random.Random, kind: str, bits: int, most: int = 6
-) -> tuple[Registers, Registers, int]:
+) -> tuple[RegisterColumns, RegisterColumns, int]:
     """Two layouts of one tile with up to `most` bits of elements, such that no warp gives any."""
     elements, warps = rng.randint(0, most), rng.choice((0, 0, 1, 2))
     count = elements + 5
@@ -63,9 +63,13 @@ def drawn(
             rng.shuffle(target)
         if rng.random() < 0.3:  # a copy of other registers
             target.insert(rng.randint(0, elements), rng.choice(target))
-    first = Registers(tuple(source[:elements]), tuple(source[elements:]), tuple(outer))
+    first = RegisterColumns(tuple(source[:elements]), tuple(source[elements:]), tuple(outer))
     cut = len(target) - 5
-    return first, Registers(tuple(target[:cut]), tuple(target[cut:]), tuple(target_warps)), bits
+    return (
+        first,
+        RegisterColumns(tuple(target[:cut]), tuple(target[cut:]), tuple(target_warps)),
+        bits,
+    )
 
 
 def _invertible(rng: random.Random, count: int) -> list[int]:
@@ -75,7 +79,7 @@ def _invertible(rng: random.Random, count: int) -> list[int]:
             return columns
 
 
-def points(side: Registers) -> list[list[int]]:
+def points(side: RegisterColumns) -> list[list[int]]:
     """The point of every thread's elements."""
     threads = product(range(1 << len(side.warp)), range(32))
     return [
@@ -87,7 +91,7 @@ def points(side: Registers) -> list[list[int]]:
     ]
 
 
-def lost(source: Registers, target: Registers, bits: int, plan: WarpPlan) -> int:
+def lost(source: RegisterColumns, target: RegisterColumns, bits: int, plan: WarpPlan) -> int:
     """How many of the target's slots do not hold their element after the program has run."""
     return lost_points(points(source), points(target), bits, plan.program)
 
@@ -105,7 +109,7 @@ def lost_points(
     return int(wrong.sum())
 
 
-def least_shuffles(source: Registers, target: Registers, bits: int) -> tuple[int, int]:
+def least_shuffles(source: RegisterColumns, target: RegisterColumns, bits: int) -> tuple[int, int]:
     """(words that the busiest lane lacks, lanes that it has to read), from the tables.
 
     Whatever the program: a shuffle brings a lane one word. The second number holds for one hop.

@@ -16,7 +16,7 @@ from math import gcd, prod
 
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.planning.costs import COSTS, Costs
 from fragir.layout.swizzled import swizzled
 
@@ -196,7 +196,7 @@ def _passes(layout: Layout, width: int, memory: TileMemory) -> int:
             return 1
         row, col = (step[1], step[0]) if memory.along == 0 else (step[-2], step[-1])
         columns.append(_byte(matrix, row, col))
-    lines, everything = Span(), Span()
+    lines, everything = Subspace(), Subspace()
     for column in columns[:served]:
         lines.add(column & 127 & ~(bytes_ - 1) & ~3)
         everything.add(column & ~(bytes_ - 1) & ~3)

@@ -14,7 +14,7 @@ from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.layout import Layout
-    from fragir.layout.planning.planner import Plan
+    from fragir.layout.planning.planner import ConversionPlan
     from fragir.layout.planning.report import ConversionReport
 
 Point = tuple[int, ...]
@@ -81,7 +81,7 @@ def _registers(text: str, tile: Point | None, warps: tuple[int, int] | None) -> 
 
 def _planned(
     source: Layout, target: Layout, bits: int, machine: str
-) -> tuple[Plan, ConversionReport]:
+) -> tuple[ConversionPlan, ConversionReport]:
     from fragir.isa.features import features_of
     from fragir.isa.targets import known
     from fragir.layout.planning.planner import plan_conversion
@@ -93,7 +93,9 @@ def _planned(
     return plan, report_of(plan, features)
 
 
-def _document(plan: Plan, found: ConversionReport, element: str, machine: str) -> dict[str, Any]:
+def _document(
+    plan: ConversionPlan, found: ConversionReport, element: str, machine: str
+) -> dict[str, Any]:
     return {
         "from": str(plan.source),
         "to": str(plan.target),
@@ -116,7 +118,7 @@ def _document(plan: Plan, found: ConversionReport, element: str, machine: str) -
     }
 
 
-def _show(plan: Plan, found: ConversionReport, element: str, machine: str) -> None:
+def _show(plan: ConversionPlan, found: ConversionReport, element: str, machine: str) -> None:
     from fragir.layout.planning.report import WORDS, meaning
 
     lines = [

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fragir.layout.arguments import point, takes
 from fragir.layout.digits import along, digits_of, unit
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 
@@ -69,7 +69,7 @@ def same_points(layout: Layout, what: str) -> Layout:
     if not layout.exclusive:
         return layout
     kernel = layout.kernel
-    span = Span(bit.column for bit in kernel.bits)
+    span = Subspace(bit.column for bit in kernel.bits)
     reached = 0
     for bit in kernel.bits:
         reached |= bit.column

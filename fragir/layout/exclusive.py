@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.modes import (
     LARGEST_TABLE,
     Axis,
@@ -140,7 +140,7 @@ class LayoutKernel:
             at = (self.rank - 1 - dim) * self.width
             mask = (1 << self.width) - 1
             # Bits with no smaller combination: taken or left from the highest on.
-            columns = sorted(Span(bit.column >> at & mask for bit in self.bits), reverse=True)
+            columns = sorted(Subspace(bit.column >> at & mask for bit in self.bits), reverse=True)
             low, high = mask, 0
             for start in {value >> at & mask for value in self.sums}:  # any order
                 less = more = start
@@ -168,7 +168,7 @@ class LayoutKernel:
     @property
     def is_injective(self) -> bool:
         """Whether no two slots hold the same point."""
-        span = Span(bit.column for bit in self.bits)
+        span = Subspace(bit.column for bit in self.bits)
         count = prod(digit.size for digit in self.forced)
         return (
             len(span) == len(self.bits)

@@ -57,7 +57,7 @@ def solve(reduced: dict[int, tuple[int, int]], wanted: int) -> int | None:
     return inputs
 
 
-class Span:
+class Subspace:
     """A space of vectors, each with the combination of given vectors that makes it.
 
     `add` puts a vector in and says whether it was new; `solve` gives the combination that makes a
@@ -81,9 +81,9 @@ class Span:
         """A basis of the space."""
         return (vector for vector, _ in self._rows.values())
 
-    def copy(self) -> Span:
+    def copy(self) -> Subspace:
         """The same space, to be added to."""
-        other = Span()
+        other = Subspace()
         other._rows = dict(self._rows)
         return other
 
@@ -136,18 +136,18 @@ def image(columns: Sequence[int], vector: int) -> int:
 
 def rank(columns: Iterable[int]) -> int:
     """The dimension of the space that the columns span."""
-    return len(Span(columns))
+    return len(Subspace(columns))
 
 
 def independent(columns: Iterable[int]) -> list[int]:
     """The columns that are no combination of those before them."""
-    span = Span()
+    span = Subspace()
     return [column for column in columns if span.add(column)]
 
 
 def kernel(columns: Sequence[int]) -> list[int]:
     """A basis of the vectors that a matrix maps to zero; each owns its highest bit."""
-    span, found = Span(), list[int]()
+    span, found = Subspace(), list[int]()
     for index, column in enumerate(columns):
         combination = span.solve(column)
         if combination is None:
@@ -159,6 +159,6 @@ def kernel(columns: Sequence[int]) -> list[int]:
 
 def inverted(columns: Sequence[int]) -> list[int] | None:
     """The columns of the inverse matrix; None where there is none."""
-    span = Span(columns)
+    span = Subspace(columns)
     found = [span.solve(1 << index) for index in range(len(columns))]
     return None if None in found else [column for column in found if column is not None]

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from fragir.layout.arguments import takes
 from fragir.layout.digits import Digit, along, digits_of, unit
 from fragir.layout.exclusive import Bit
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, XorMode
 
@@ -105,7 +105,7 @@ def _by_bits(layout: Layout, gaps: bool) -> Layout:
     if reached & summed:
         digit = next(d for c in kernel.clusters if c.mask & reached for d in c.digits)
         raise LayoutError(f"{what}: {digit} meets bits that are exclusive-ored.")
-    span = Span(bit.column for bit in kernel.bits)
+    span = Subspace(bit.column for bit in kernel.bits)
     pieces: list[list[tuple[int, Mode]]] = [[] for _ in layout.dims]
     used = list[Bit]()  # above odd digits
     for place in range(kernel.rank * kernel.width):
@@ -182,7 +182,7 @@ def _in_places(
 
 def _dependent(layout: Layout) -> str:
     """A bit that others move the point as far as; a digit that is added, if there is none."""
-    span = Span()
+    span = Subspace()
     for bit in layout.kernel.bits:
         if not span.add(bit.column):
             return f"bit {bit.place} of axis {bit.axis}"

@@ -25,7 +25,7 @@ from math import isqrt
 from fragir.layout.arguments import takes
 from fragir.layout.composition import compose
 from fragir.layout.digits import unit
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.inversion import left_inverse
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, coalesced
@@ -70,7 +70,7 @@ def _digits(layout: Layout, dim: int) -> list[tuple[int, int, str, int]]:
 
 def _by_bits(layout: Layout) -> Layout:
     """All is linear over bits: solve for the points 1, 2, 4, ... of each dimension."""
-    span, bits = Span(), list[tuple[int, int]]()
+    span, bits = Subspace(), list[tuple[int, int]]()
     for at, name in enumerate(layout.names):
         for bit, column in enumerate(layout.kernel.packed_columns(name)):
             span.add(column, 1 << len(bits))
@@ -101,7 +101,7 @@ def partial_left_inverse(layout: Layout) -> Layout:
     overlap, or strides that finer ones do not divide).
     """
     _refuse(layout)
-    seen = Span() if layout.kernel.is_linear else None
+    seen = Subspace() if layout.kernel.is_linear else None
     axes: list[Axis] = []
     for axis in reversed(layout.axes):  # the last one's coordinates are the least of a slot's
         modes: list[Mode] = []

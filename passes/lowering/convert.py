@@ -17,7 +17,7 @@ from fragir.dialects.elements import is_predicate
 from fragir.isa.registry import per_table
 from fragir.isa.versions import has
 from fragir.layout.planning.costs import Features
-from fragir.layout.planning.planner import Plan, plan_conversion
+from fragir.layout.planning.planner import ConversionPlan, plan_conversion
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.convert_elements import by_elements
@@ -56,7 +56,7 @@ def convert(
 
 
 def _moved(
-    state: LoweringState, plan: Plan, words: Sequence[SSAValue]
+    state: LoweringState, plan: ConversionPlan, words: Sequence[SSAValue]
 ) -> Sequence[SSAValue] | None:
     """The words of the target; None where the plan says element by element."""
     if plan.program is not None:
@@ -80,7 +80,9 @@ def _by_bytes(
     return fragments_from(ar, words, target.element_type, _chunk(target), fragments_of(target))
 
 
-def planned(source: frag.TileType, target: frag.TileType, bits: int, machine: str) -> Plan:
+def planned(
+    source: frag.TileType, target: frag.TileType, bits: int, machine: str
+) -> ConversionPlan:
     """The plan of a conversion of elements of so many bits on a machine."""
     return plan_conversion(source.resolve(), target.resolve(), bits, _features(machine))
 
@@ -118,7 +120,7 @@ def _chunk(tile: frag.TileType) -> int:
     return placement.chunk
 
 
-def _renaming(plan: Plan) -> Sequence[int] | None:
+def _renaming(plan: ConversionPlan) -> Sequence[int] | None:
     """For every element of the target the source's in the same lane; None where data move."""
     if plan.permutation is not None:
         return plan.permutation

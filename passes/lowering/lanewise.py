@@ -3,7 +3,7 @@
 A `Linear` number adds up columns, without carry, for the bits of the thread's number that are set.
 Bits that move by the same distance are taken together: `(thread & mask) << shift`. A pattern of
 several bits that hangs on one bit, as in selectors of prmt, is a product: `(thread >> k & 1) * c`.
-A `Table` becomes a mask of lanes for every bit.
+A `LaneTable` becomes a mask of lanes for every bit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from fragir.layout.f2 import image
-from fragir.layout.planning.program import Lanewise, Linear, Table
+from fragir.layout.planning.program import LaneTable, Lanewise, Linear
 from fragir.layout.planning.registers import LANE_BITS
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -45,7 +45,7 @@ class Terms(NamedTuple):
 def number(ar: Arithmetic, hardware: Hardware, given: Lanewise) -> Value:
     """The number of this thread, as an index."""
     given = _simple(given)
-    if isinstance(given, Table):
+    if isinstance(given, LaneTable):
         return _from_table(ar, hardware, given)
     return ar.xor(linear(ar, hardware, given.lane, given.warp), given.start)
 
@@ -68,8 +68,8 @@ def linear(
 def predicate(ar: Arithmetic, hardware: Hardware, given: Lanewise, value: int) -> Predicate:
     """Whether the number of this thread is `value`."""
     given = _simple(given)
-    if isinstance(given, Table):
-        chosen = Table(tuple(tuple(int(x == value) for x in row) for row in given.values))
+    if isinstance(given, LaneTable):
+        chosen = LaneTable(tuple(tuple(int(x == value) for x in row) for row in given.values))
         simple = _simple(chosen)
         if isinstance(simple, Linear):
             return predicate(ar, hardware, simple, 1)
@@ -183,7 +183,7 @@ def _simple(given: Lanewise) -> Lanewise:
     return Linear(start, lane, warp)
 
 
-def _from_table(ar: Arithmetic, hardware: Hardware, table: Table) -> Value:
+def _from_table(ar: Arithmetic, hardware: Hardware, table: LaneTable) -> Value:
     """A table's number: what of it is linear as such, the rest from masks of lanes.
 
     Bits that change in the same threads have one mask; what it says is multiplied.
@@ -198,7 +198,7 @@ def _from_table(ar: Arithmetic, hardware: Hardware, table: Table) -> Value:
 
 
 @lru_cache(maxsize=256)
-def _parts(table: Table) -> tuple[Linear, tuple[tuple[tuple[int, ...], int], ...]]:
+def _parts(table: LaneTable) -> tuple[Linear, tuple[tuple[tuple[int, ...], int], ...]]:
     """The bits of a number that are linear, and for the others (masks by warp, the bits).
 
     All are counted from the number of the first thread.
@@ -208,7 +208,7 @@ def _parts(table: Table) -> tuple[Linear, tuple[tuple[tuple[int, ...], int], ...
     masks: dict[tuple[int, ...], int] = {}
     changed = max(value ^ start for row in rows for value in row)
     for place in range(changed.bit_length()):
-        bits = Table(tuple(tuple((v ^ start) >> place & 1 for v in row) for row in rows))
+        bits = LaneTable(tuple(tuple((v ^ start) >> place & 1 for v in row) for row in rows))
         simple = _simple(bits)
         if isinstance(simple, Linear):
             lane = [c | bit << place for c, bit in zip(lane, simple.lane, strict=True)]

@@ -1,4 +1,4 @@
-"""A conversion's `Program` as operations on 32-bit words: one instruction a step."""
+"""A conversion's `WordProgram` as operations on 32-bit words: one instruction a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
-from fragir.layout.planning.program import Permute, Program, Select, Shuffle, Step, Transpose
+from fragir.layout.planning.program import Permute, Select, Shuffle, Step, Transpose, WordProgram
 from fragir.passes.lowering import lanewise
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lanes import Hardware
@@ -23,12 +23,12 @@ class ProgramLowering:
     def __init__(self, ar: Arithmetic, hardware: Hardware):
         self.ar, self.hardware = ar, hardware
 
-    def run(self, program: Program, words: Sequence[SSAValue]) -> list[SSAValue]:
+    def run(self, program: WordProgram, words: Sequence[SSAValue]) -> list[SSAValue]:
         """The words that come out, from those that go in."""
         known = self.words(program, words)
         return [known[output] for output in program.outputs]
 
-    def words(self, program: Program, words: Sequence[SSAValue]) -> list[SSAValue]:
+    def words(self, program: WordProgram, words: Sequence[SSAValue]) -> list[SSAValue]:
         """All words by their numbers: those that go in, and what every step makes."""
         assert len(words) == program.inputs
         known = list(words)
@@ -100,7 +100,7 @@ def _kind(step: Step) -> object:
             return Transpose
 
 
-def _alike(program: Program) -> Iterator[Sequence[Step]]:
+def _alike(program: WordProgram) -> Iterator[Sequence[Step]]:
     """Runs of steps that differ in their words only and take none that the run makes."""
     first, steps = 0, program.steps
     for i, (step, after) in enumerate(pairwise((*steps, None))):

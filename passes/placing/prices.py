@@ -17,7 +17,7 @@ from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout.planning.bounds import conversion_bound
 from fragir.layout.planning.costs import COSTS, Costs, Features
-from fragir.layout.planning.planner import Plan, plan_conversion
+from fragir.layout.planning.planner import ConversionPlan, plan_conversion
 
 
 class Price(NamedTuple):
@@ -106,7 +106,7 @@ class Prices:
         return Price(plan.cost + numbers * each, True, words_of(plan), plan.scratch)
 
 
-def words_of(plan: Plan) -> str:
+def words_of(plan: ConversionPlan) -> str:
     """What a plan does, in a few words."""
     if plan.way == "nothing":
         return "nothing"

@@ -14,15 +14,15 @@ from xdsl.ir import Block, Region
 from fragir.dialects import ptx
 from fragir.emulator import run
 from fragir.layout.planning.program import (
+    LaneTable,
     Lanewise,
     Linear,
     Permute,
-    Program,
     Select,
     Shuffle,
     Step,
-    Table,
     Transpose,
+    WordProgram,
 )
 from fragir.passes.lowering.arithmetic import INDEX, Arithmetic
 from fragir.passes.lowering.lanes import Hardware
@@ -33,7 +33,7 @@ from fragir.toolchain.ptxas import assemble
 LANES = np.arange(32)
 
 
-def kernel(program: Program, warps: int) -> str:
+def kernel(program: WordProgram, warps: int) -> str:
     """A kernel in which every thread runs a program on its own words."""
     block = Block(arg_types=[ptx.GLOBAL, ptx.GLOBAL])
     ar = Arithmetic(block)
@@ -58,7 +58,7 @@ def numbers(given: Lanewise, warps: int) -> np.ndarray:
     return np.array([[given(lane, warp) for lane in range(32)] for warp in range(warps)])
 
 
-def simulated(program: Program, words: np.ndarray) -> np.ndarray:
+def simulated(program: WordProgram, words: np.ndarray) -> np.ndarray:
     """What comes out by the steps' own meaning; words are [warp, lane, word]."""
     warps = len(words)
     known = [words[..., i] for i in range(program.inputs)]
@@ -93,7 +93,7 @@ def emitted(text: str) -> Counter[str]:
     return Counter({name: short[name] for name in ("prmt", "selp", "shfl", "movmatrix")})
 
 
-def check(program: Program, warps: int) -> None:
+def check(program: WordProgram, warps: int) -> None:
     text = kernel(program, warps)
     shape = warps, 32, program.inputs
     words = np.random.default_rng(1).integers(0, 1 << 32, shape, dtype=np.uint32)
@@ -112,7 +112,7 @@ def lanewise(rng: random.Random, bits: int, warps: int) -> Lanewise:
         columns = [rng.choice((0, 1, rng.randrange(top))) % top for _ in range(5 + wide)]
         return Linear(rng.randrange(top), tuple(columns[:5]), tuple(columns[5:]))
     rows = rng.choice((1, warps))
-    return Table(tuple(tuple(rng.randrange(top) for _ in range(32)) for _ in range(rows)))
+    return LaneTable(tuple(tuple(rng.randrange(top) for _ in range(32)) for _ in range(rows)))
 
 
 def selector(rng: random.Random, warps: int) -> Lanewise:
@@ -121,10 +121,10 @@ def selector(rng: random.Random, warps: int) -> Lanewise:
     if isinstance(base, Linear):
         lane = tuple(c & 0x7777 for c in base.lane)
         return Linear(base.start & 0x7777, lane, tuple(c & 0x7777 for c in base.warp))
-    return Table(tuple(tuple(v & 0x7777 for v in row) for row in base.values))
+    return LaneTable(tuple(tuple(v & 0x7777 for v in row) for row in base.values))
 
 
-def drawn(seed: int, warps: int) -> Program:
+def drawn(seed: int, warps: int) -> WordProgram:
     """A program of all kinds of steps, some of them many times with one number."""
     rng = random.Random(seed)
     inputs, steps = rng.choice((1, 2, 5)), list[Step]()
@@ -152,7 +152,7 @@ def drawn(seed: int, warps: int) -> Program:
                 case _:
                     steps.append(Transpose(a))
     total = inputs + len(steps)
-    return Program(inputs, tuple(steps), tuple(rng.randrange(total) for _ in range(4)))
+    return WordProgram(inputs, tuple(steps), tuple(rng.randrange(total) for _ in range(4)))
 
 
 @pytest.mark.parametrize("warps", [1, 3, 4])
@@ -164,7 +164,7 @@ def test_every_step_does_what_it_says(seed: int, warps: int) -> None:
 def test_a_number_is_made_once() -> None:
     """Selectors that differ by a constant share what they have of the lane."""
     steps = [Permute(0, 1, Linear(start, (0x1111, 0, 0, 0, 0))) for start in (0x3210, 0x7654)]
-    text = kernel(Program(2, tuple(steps * 8), (2, 3)), 1)
+    text = kernel(WordProgram(2, tuple(steps * 8), (2, 3)), 1)
     assert emitted(text)["prmt"] == 16
     assert text.count("mul.") + text.count("mad.") == text.count("mad.wide") + 1
     assert text.count("xor.b32") == 2
@@ -174,7 +174,7 @@ def test_a_table_of_two_numbers_is_one_mask() -> None:
     """Whichever lanes have which: a shift, a mask, a product, a sum."""
     odd = random.Random(1).sample(range(32), 16)
     row = tuple(0x7654 if lane in odd else 0x3210 for lane in range(32))
-    program = Program(2, (Permute(0, 1, Table((row,))),), (2,))
+    program = WordProgram(2, (Permute(0, 1, LaneTable((row,))),), (2,))
     check(program, 1)
     lines = kernel(program, 1).splitlines()
     words = Counter(line.split()[0].split(".")[0] for line in lines if line.startswith("    "))

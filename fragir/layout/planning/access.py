@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from fragir.layout.f2 import Span, independent
+from fragir.layout.f2 import Subspace, independent
 from fragir.layout.planning.banks import Reach
 from fragir.layout.planning.program import Linear
 
@@ -95,9 +95,9 @@ class SharedSide:
         return len(self.element) >= self.inside
 
     @cached_property
-    def numbers(self) -> Span:
+    def numbers(self) -> Subspace:
         """Makes points of the bits of an element's number."""
-        span = Span()
+        span = Subspace()
         for column, slots in zip(self.element, self.slots, strict=True):
             span.add(column, slots)
         return span
@@ -119,15 +119,15 @@ def common_order(source: SharedSide, target: SharedSide) -> tuple[list[int], lis
 
     Those that lie inside of words come first of all, or narrow elements would be stored one by one.
     """
-    both = Span(target.element)
+    both = Subspace(target.element)
     words = [side.element[: side.inside] for side in (source, target)]
     shared = [column for column in source.element if column in both]
     shared.sort(key=lambda column: -sum(column in word for word in words))
     orders: list[list[int]] = []
     for side in (source, target):
-        span = Span(side.element)
+        span = Subspace(side.element)
         first = [column for column in shared if column in span]
-        chosen = Span(first)
+        chosen = Subspace(first)
         orders.append(first + [column for column in side.element if chosen.add(column)])
     return orders[0], orders[1]
 
@@ -195,7 +195,7 @@ def _matrix_ways(side: SharedSide, order: Sequence[int]) -> list[Way]:
                 rows,
             )
             for trans, low, rows in shapes
-            if len(Span(low)) == len(low)
+            if len(Subspace(low)) == len(low)
         ]
     return found
 
@@ -206,7 +206,7 @@ def registers_beside(way: Way, side: SharedSide) -> list[int]:
 
 
 def _completed(word: Sequence[int], element: Sequence[int]) -> list[int]:
-    span = Span(word)
+    span = Subspace(word)
     return [column for column in element if span.add(column)]
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fragir.layout.f2 import Span, image, independent, inverted, kernel
+from fragir.layout.f2 import Subspace, image, independent, inverted, kernel
 
 LINE_BYTES = 128  # 32 banks of 4 bytes
 
@@ -40,13 +40,13 @@ def common_complement(
     """
     firsts, seconds = independent(first), independent(second)
     mask = (1 << len(firsts)) - 1
-    shared = Span(image(firsts, k & mask) for k in kernel(firsts + seconds))
+    shared = Subspace(image(firsts, k & mask) for k in kernel(firsts + seconds))
     rests: list[list[int]] = []
     for vectors in (firsts, seconds):
         span = shared.copy()
         rests.append(order(vector for vector in vectors if span.add(vector)))
     found = [a ^ b for a, b in zip(*rests, strict=False)]
-    together = Span(firsts + seconds)
+    together = Subspace(firsts + seconds)
     return found + [unit for unit in (1 << i for i in range(dims)) if together.add(unit)]
 
 
@@ -83,7 +83,7 @@ def address_columns(
     low = wide.low
     width = len(low)
     mask = (1 << width) - 1
-    numbers = Span()
+    numbers = Subspace()
     for index, vector in enumerate(low):
         numbers.add(vector, 1 << index)
     if len(numbers) < width:
@@ -96,7 +96,7 @@ def address_columns(
         held = (1 << len(side.low)) - 1  # what lies above may move in the wider access
         if any(image(place, vector) & held for vector in side.fixed):
             return None
-    inside = Span()  # K, with coordinates of its own
+    inside = Subspace()  # K, with coordinates of its own
     basis: list[int] = []
     for index, bit in enumerate(units):
         vector = bit ^ image(low, place[index])
@@ -120,7 +120,7 @@ def address_columns(
         segment = common_complement(first, second, rest, order)[: max(0, rest - most)]
         if upside:
             segment.sort()
-        span = Span(segment)
+        span = Subspace(segment)
         banks = [v for v in (*served[0], *served[1], *units[:rest]) if span.add(v)]
         lifted = (image(basis[more:], vector) for vector in (*banks, *segment))
         columns = inverted([*low, *basis[:more], *lifted])

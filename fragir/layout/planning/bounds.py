@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
 from fragir.layout.planning.costs import COSTS, Costs
-from fragir.layout.planning.registers import Pair, Registers, pair_of
+from fragir.layout.planning.registers import LayoutPair, RegisterColumns, pair_of
 
 Reach = Literal["nothing", "registers", "bytes", "lanes", "warps"]
 """How far data travel: not at all, to other registers of the lane, to other bytes of them (or to
@@ -21,7 +21,7 @@ registers that depend on the lane), to other lanes of the warp, to other warps."
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class Movement:
     """What a conversion moves, once for each of the pair's `times`.
 
     `words` are the different words of one destination lane, `mixed` the dimension of the space of
@@ -46,13 +46,13 @@ class Moves:
         return self.words - kept
 
 
-def moves_of(pair: Pair) -> Moves:
+def moves_of(pair: LayoutPair) -> Movement:
     """What a conversion moves."""
     source, target = pair.source, pair.target
     inside = {8: 2, 16: 1}.get(pair.bits, 0)
     scale = 2 if pair.bits == 64 else 1
-    words = scale << max(0, len(Span(target.element)) - inside)
-    local = Span(source.element)
+    words = scale << max(0, len(Subspace(target.element)) - inside)
+    local = Subspace(source.element)
     reach_lane = local.copy()
     for column in source.lane:
         reach_lane.add(column)
@@ -60,20 +60,20 @@ def moves_of(pair: Pair) -> Moves:
     sides = (_warps(pair, source.warp), _warps(pair, target.warp))
     warps = [a ^ b for a, b in zip(*sides, strict=True)]
     if any(c not in reach_lane for c in (*target.element, *target.lane, *warps)):
-        return Moves("warps", words, 0, False)
+        return Movement("warps", words, 0, False)
     reps = local.copy()
     mixed = sum(reps.add(column) for column in target.element)
     own = all(column in reps for column in (*threads, *warps))
     if mixed or not own:
-        return Moves("lanes", words, mixed, own)
+        return Movement("lanes", words, mixed, own)
     if source.element == target.element and not any(threads) and not any(warps):
-        return Moves("nothing", words, 0, True)
+        return Movement("nothing", words, 0, True)
     if not any(threads) and not any(warps) and _whole_words(source, target, inside):
-        return Moves("registers", words, 0, True)
-    return Moves("bytes", words, 0, True)
+        return Movement("registers", words, 0, True)
+    return Movement("bytes", words, 0, True)
 
 
-def least_price(pair: Pair, costs: Costs = COSTS) -> float:
+def least_price(pair: LayoutPair, costs: Costs = COSTS) -> float:
     """What no plan of the stated costs can undercut; exact where nothing is moved."""
     moves = moves_of(pair)
     if moves.reach in ("nothing", "registers"):
@@ -100,15 +100,15 @@ def conversion_bound(source: Layout, target: Layout, bits: int, costs: Costs = C
     return 0.0 if pair is None else least_price(pair, costs)
 
 
-def _whole_words(source: Registers, target: Registers, inside: int) -> bool:
+def _whole_words(source: RegisterColumns, target: RegisterColumns, inside: int) -> bool:
     """Whether every word of the target is one of the source's (`inside` bits lie in a word)."""
     if source.element[:inside] != target.element[:inside]:
         return False
-    registers = Span(source.element[inside:])
+    registers = Subspace(source.element[inside:])
     return all(column in registers for column in target.element[inside:])
 
 
-def _warps(pair: Pair, columns: tuple[int, ...]) -> tuple[int, ...]:
+def _warps(pair: LayoutPair, columns: tuple[int, ...]) -> tuple[int, ...]:
     """The warps' columns, filled up with zeros to the longer side's."""
     longest = max(len(pair.source.warp), len(pair.target.warp))
     return columns + (0,) * (longest - len(columns))

@@ -8,11 +8,11 @@ from fragir.layout.planning.program import (
     Lanewise,
     Linear,
     Permute,
-    Program,
     Select,
     Shuffle,
     Step,
     Transpose,
+    WordProgram,
 )
 
 
@@ -75,9 +75,9 @@ class Builder:
         self._steps.append(step)
         return word
 
-    def program(self, outputs: Iterable[int]) -> Program:
+    def program(self, outputs: Iterable[int]) -> WordProgram:
         """What was asked for, less what no output needs."""
-        return _needed(Program(self.inputs, tuple(self._steps), tuple(outputs)))
+        return _needed(WordProgram(self.inputs, tuple(self._steps), tuple(outputs)))
 
 
 def _flip(lane: Lanewise) -> int | None:
@@ -91,12 +91,12 @@ OWN = (1, 2, 4, 8, 16)
 """The columns of a lane's own number."""
 
 
-def renaming(inputs: int, outputs: Iterable[int]) -> Program:
+def renaming(inputs: int, outputs: Iterable[int]) -> WordProgram:
     """The program without a step."""
-    return Program(inputs, (), tuple(outputs))
+    return WordProgram(inputs, (), tuple(outputs))
 
 
-def chained(first: Program, second: Program) -> Program:
+def chained(first: WordProgram, second: WordProgram) -> WordProgram:
     """One program on the outputs of another."""
     words = list(first.outputs)
     steps = list(first.steps)
@@ -104,13 +104,13 @@ def chained(first: Program, second: Program) -> Program:
         words.append(first.inputs + len(steps))
         steps.append(_renumbered(step, words))
     return _needed(
-        Program(first.inputs, tuple(steps), tuple(words[output] for output in second.outputs))
+        WordProgram(first.inputs, tuple(steps), tuple(words[output] for output in second.outputs))
     )
 
 
 def repeated(
-    program: Program, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> Program:
+    program: WordProgram, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> WordProgram:
     """A program done several times with other words, all with the same numbers of lanes.
 
     Its inputs are the words `sources[i]` of a fragment, its outputs become the words `targets[i]`
@@ -129,7 +129,7 @@ def repeated(
         for group, places in zip(words, targets, strict=True)
         for output, place in zip(program.outputs, places, strict=True)
     }
-    return Program(inputs, tuple(steps), tuple(placed[place] for place in sorted(placed)))
+    return WordProgram(inputs, tuple(steps), tuple(placed[place] for place in sorted(placed)))
 
 
 def lanewise(step: Step) -> Lanewise | None:
@@ -162,7 +162,7 @@ def _renumbered(step: Step, words: Sequence[int]) -> Step:
             return Transpose(words[a])
 
 
-def _needed(program: Program) -> Program:
+def _needed(program: WordProgram) -> WordProgram:
     used = set(program.outputs)
     for number in reversed(range(len(program.steps))):
         if program.inputs + number in used:
@@ -175,4 +175,6 @@ def _needed(program: Program) -> Program:
         words.append(program.inputs + len(steps))
         if number in used:
             steps.append(_renumbered(step, words))
-    return Program(program.inputs, tuple(steps), tuple(words[output] for output in program.outputs))
+    return WordProgram(
+        program.inputs, tuple(steps), tuple(words[output] for output in program.outputs)
+    )

@@ -14,17 +14,17 @@ from functools import cached_property
 from fragir.layout.planning.building import OWN, Builder
 from fragir.layout.planning.colours import coloured, own_edges
 from fragir.layout.planning.edges import (
-    Edge,
     Slot,
     Wanted,
     Warp,
+    WordEdge,
     busiest,
     edges_of,
     renumbered,
     slots_of,
 )
 from fragir.layout.planning.fitting import fitted
-from fragir.layout.planning.program import Linear, Program
+from fragir.layout.planning.program import Linear, WordProgram
 from fragir.layout.planning.registers import words_of
 
 Points = Sequence[Sequence[Sequence[int | None]]]
@@ -45,10 +45,10 @@ class TablePlan:
     bits: int
     bound: int
     _wanted: tuple[Wanted, ...] = field(repr=False)
-    _edges: tuple[tuple[Edge, ...], ...] = field(repr=False)
+    _edges: tuple[tuple[WordEdge, ...], ...] = field(repr=False)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> WordProgram:
         """The instructions of one thread."""
         return _Tables(self._wanted, self._edges, *self.elements, 32 // self.bits).program()
 
@@ -105,7 +105,7 @@ class _Tables:
     def __init__(
         self,
         wanted: Sequence[Sequence[Sequence[Slot | None]]],
-        edges: Sequence[Sequence[Edge]],
+        edges: Sequence[Sequence[WordEdge]],
         inputs: int,
         outputs: int,
         per: int,
@@ -118,7 +118,7 @@ class _Tables:
         self._edges = [(*warp, *more) for warp, (more, _) in zip(edges, own, strict=True)]
         self._colours = [c + more for c, (_, more) in zip(self._colours, own, strict=True)]
 
-    def program(self) -> Program:
+    def program(self) -> WordProgram:
         """The instructions."""
         count = 1 + max((colour for warp in self._colours for colour in warp), default=-1)
         received = [self._sent(colour) for colour in range(count)]

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from fragir.layout.planning.edges import Edge, Slot, units_of
+from fragir.layout.planning.edges import Slot, WordEdge, units_of
 from fragir.layout.planning.registers import words_of
 
 
-def coloured(edges: Sequence[Edge], per: int) -> list[int]:
+def coloured(edges: Sequence[WordEdge], per: int) -> list[int]:
     """The colour of every edge."""
     casts: defaultdict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
     for number, edge in enumerate(edges):
@@ -30,7 +30,7 @@ def coloured(edges: Sequence[Edge], per: int) -> list[int]:
 class _Taste:
     """Which colours an edge fits best: those with edges of its words, on both sides."""
 
-    def __init__(self, edges: Sequence[Edge], per: int) -> None:
+    def __init__(self, edges: Sequence[WordEdge], per: int) -> None:
         self._keys = [
             [
                 *(("from", element // per) for element in edge.load),
@@ -52,7 +52,7 @@ class _Taste:
             self._used[colour, *key] += times
 
 
-def _koenig(edges: Sequence[Edge], taste: _Taste) -> list[int]:
+def _koenig(edges: Sequence[WordEdge], taste: _Taste) -> list[int]:
     """As many colours as the busiest end has edges."""
     degrees = Counter(("from", edge.sender) for edge in edges)
     degrees += Counter(("to", edge.reader) for edge in edges)
@@ -96,7 +96,7 @@ def _koenig(edges: Sequence[Edge], taste: _Taste) -> list[int]:
     return colours
 
 
-def _first_fit(edges: Sequence[Edge], casts: list[list[int]], taste: _Taste) -> list[int]:
+def _first_fit(edges: Sequence[WordEdge], casts: list[list[int]], taste: _Taste) -> list[int]:
     """Words that several lanes want of one take one colour where they can."""
     colours = [-1] * len(edges)
     sending: set[tuple[int, int]] = set()
@@ -130,10 +130,10 @@ def _first_fit(edges: Sequence[Edge], casts: list[list[int]], taste: _Taste) -> 
 
 def own_edges(
     wanted: Sequence[Sequence[Slot | None]],
-    edges: Sequence[Edge],
+    edges: Sequence[WordEdge],
     colours: Sequence[int],
     per: int,
-) -> tuple[list[Edge], list[int]]:
+) -> tuple[list[WordEdge], list[int]]:
     """Words that lanes give themselves by shuffles there are, which saves a select.
 
     They join a colour in which the lane takes nothing and gives nothing else, and which has the
@@ -145,7 +145,7 @@ def own_edges(
     for edge, colour in zip(edges, colours, strict=True):
         for element, word in product(edge.load, edge.words):
             kin[element // per, word].add(colour)
-    found: list[Edge] = []
+    found: list[WordEdge] = []
     painted: list[int] = []
     for lane, row in enumerate(wanted):
         for word in range(words_of(len(row), 32 // per)):
@@ -153,7 +153,7 @@ def own_edges(
             load = tuple(dict.fromkeys(s[1] for s in slots if s is not None and s[0] == lane))
             common = [kin[element // per, word] for element in load]
             for colour in sorted(set[int]().union(*common).intersection(*common)):
-                own = Edge(lane, lane, load, units_of(load, per), frozenset({word}))
+                own = WordEdge(lane, lane, load, units_of(load, per), frozenset({word}))
                 given = sending.get((lane, colour), own)
                 if (lane, colour) in reading or not set(load) <= set(given.load):
                     continue

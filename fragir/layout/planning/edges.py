@@ -16,7 +16,7 @@ Wanted = tuple[tuple[Slot | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class WordEdge:
     """A word that a lane gives another: elements of the sender, and the unit in which each goes."""
 
     sender: int
@@ -67,33 +67,33 @@ def slots_of(held: Warp, asked: Warp) -> Wanted | None:
     return tuple(found)
 
 
-def edges_of(wanted: Sequence[Sequence[Slot | None]], per: int) -> tuple[Edge, ...]:
+def edges_of(wanted: Sequence[Sequence[Slot | None]], per: int) -> tuple[WordEdge, ...]:
     """The words that lanes give each other, each filled with what its reader wants together."""
     pairs: defaultdict[tuple[int, int], dict[int, set[int]]] = defaultdict(dict)
     for reader, row in enumerate(wanted):
         for place, slot in enumerate(row):
             if slot is not None and slot[0] != reader:
                 pairs[slot[0], reader].setdefault(slot[1], set()).add(place // per)
-    edges: list[Edge] = []
+    edges: list[WordEdge] = []
     for (sender, reader), elements in sorted(pairs.items()):
         rest = list(elements)
         for first in range(0, len(rest), per):
             load = tuple(rest[first : first + per])
             words = frozenset(word for element in load for word in elements[element])
-            edges.append(Edge(sender, reader, load, units_of(load, per), words))
+            edges.append(WordEdge(sender, reader, load, units_of(load, per), words))
     return tuple(_shared(edges, per))
 
 
-def _shared(edges: list[Edge], per: int) -> list[Edge]:
+def _shared(edges: list[WordEdge], per: int) -> list[WordEdge]:
     """Lanes that give more words than any takes give what is left over to several at once."""
     most = max(Counter(edge.reader for edge in edges).values(), default=0)
-    found: list[Edge] = []
-    senders: defaultdict[int, list[Edge]] = defaultdict(list)
+    found: list[WordEdge] = []
+    senders: defaultdict[int, list[WordEdge]] = defaultdict(list)
     for edge in edges:
         senders[edge.sender].append(edge)
     for given in senders.values():
         too_many = len({edge.load for edge in given}) - most
-        words: list[list[Edge]] = []
+        words: list[list[WordEdge]] = []
         for edge in sorted(given, key=lambda edge: len(edge.load), reverse=True):
             fitting = (w for w in words if len({*edge.load, *_loaded(w)}) <= per)
             word = next(fitting, None) if too_many > 0 else None
@@ -109,12 +109,12 @@ def _shared(edges: list[Edge], per: int) -> list[Edge]:
     return found
 
 
-def _loaded(edges: Sequence[Edge]) -> dict[int, None]:
+def _loaded(edges: Sequence[WordEdge]) -> dict[int, None]:
     """The elements of some edges, each once."""
     return dict.fromkeys(element for edge in edges for element in edge.load)
 
 
-def busiest(edges: Sequence[Edge], per: int) -> int:
+def busiest(edges: Sequence[WordEdge], per: int) -> int:
     """The most words that a lane takes, or must give: each of its elements once."""
     taken = Counter(edge.reader for edge in edges)
     given: defaultdict[int, set[int]] = defaultdict(set)

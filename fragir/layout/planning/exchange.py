@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fragir.layout.f2 import Span, image
+from fragir.layout.f2 import Subspace, image
 from fragir.layout.planning.building import OWN, Builder
 from fragir.layout.planning.local import Chooser, LocalMap
-from fragir.layout.planning.program import Program
+from fragir.layout.planning.program import WordProgram
 from fragir.layout.planning.pull import Pull, element_of, lane_of
 
 
@@ -136,14 +136,14 @@ class Exchange:
         return image(others, steps_of)
 
     @cached_property
-    def _coordinates(self) -> Span:
+    def _coordinates(self) -> Subspace:
         """Combinations of the target's kept bits as step, place and unit."""
         vectors = [1 << bit for bit in self.pull.others]
-        return Span([*vectors, *self.beside, *self.packed])
+        return Subspace([*vectors, *self.beside, *self.packed])
 
     # --- the program
 
-    def program(self, inputs: int) -> Program:
+    def program(self, inputs: int) -> WordProgram:
         """The instructions, for so many words of the source."""
         builder = Builder(inputs)
         before, after = self.before, self.after
@@ -190,7 +190,7 @@ class Exchange:
             for word in range(1 << len(wanted.word))
         ]
 
-    def _merged(self, builder: Builder, before: LocalMap, own: Sequence[int]) -> Program:
+    def _merged(self, builder: Builder, before: LocalMap, own: Sequence[int]) -> WordProgram:
         """Own words are taken from the source where they are, others as they arrive."""
         b, after, wanted = self.inside, self.after, self.wanted
         sent = LocalMap(
@@ -220,7 +220,7 @@ class Exchange:
 
 def _back(columns: Sequence[int]) -> list[int]:
     """An inverse matrix; where there is none, one of the vectors that can be reached."""
-    span = Span(columns)
+    span = Subspace(columns)
     for bit in range(len(columns)):
         span.add(1 << bit)
     return [span.solve(1 << bit) or 0 for bit in range(len(columns))]
@@ -231,7 +231,7 @@ def _in_place(before: LocalMap) -> LocalMap | None:
     b, mask = before.inside, (1 << before.inside) - 1
     units = [c & mask for c in before.unit]
     words = [c >> b for c in before.unit]
-    place = Span()
+    place = Subspace()
     single = all(place.add(unit, 1 << bit) for bit, unit in enumerate(units))
     if not single and any(words):
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fragir.layout.f2 import Span
-from fragir.layout.planning.program import Lanewise, Linear, Table
+from fragir.layout.f2 import Subspace
+from fragir.layout.planning.program import LaneTable, Lanewise, Linear
 from fragir.layout.planning.registers import LANE_BITS
 
 Gaps = Sequence[Sequence[int | None]]
@@ -27,7 +27,7 @@ def fitted(fields: Sequence[tuple[Gaps, int]], lane: Sequence[int] = (0,) * LANE
 
 def _linear(values: Gaps, mask: int, lane: Sequence[int]) -> Linear | None:
     """The values as a sum of columns; None where they are none."""
-    known = Span()  # of vectors (1, lane, warp), each with its value as the combination
+    known = Subspace()  # of vectors (1, lane, warp), each with its value as the combination
     for warp, row in enumerate(values):
         for at, value in enumerate(row):
             if value is None:
@@ -48,7 +48,7 @@ def _linear(values: Gaps, mask: int, lane: Sequence[int]) -> Linear | None:
     return Linear(known.solve(1) or 0, tuple(columns[:LANE_BITS]), tuple(columns[LANE_BITS:]))
 
 
-def _table(fields: Sequence[tuple[Gaps, int]], lane: Sequence[int]) -> Table:
+def _table(fields: Sequence[tuple[Gaps, int]], lane: Sequence[int]) -> LaneTable:
     rows: list[tuple[int, ...]] = []
     for warp in range(len(fields[0][0])):
         row: list[int] = []
@@ -63,7 +63,7 @@ def _table(fields: Sequence[tuple[Gaps, int]], lane: Sequence[int]) -> Table:
                 number |= value & mask
             row.append(number)
         rows.append(tuple(row))
-    return Table(tuple(rows))
+    return LaneTable(tuple(rows))
 
 
 def _warp_bits(warps: int) -> int:

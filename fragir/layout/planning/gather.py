@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fragir.layout.planning.program import Linear, Permute, Program, Step
+from fragir.layout.planning.program import Linear, Permute, Step, WordProgram
 
 Bytes = tuple[int, ...]
 """The bytes of a word, lowest first, as 4 * number of their word + place in it; fewer than four
 where the others do not matter."""
 
 
-def gathered(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> Program:
+def gathered(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> WordProgram:
     """The program whose outputs are the words wanted, of elements of its inputs.
 
     Elements have `unit` bytes (1, 2 or 4) and are numbered through all inputs, lowest first; a
@@ -24,7 +24,7 @@ def gathered(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> Program
     per = 4 // unit
     words = list(wanted)
     if per == 1:
-        return Program(inputs, (), tuple(word[0] for word in words))
+        return WordProgram(inputs, (), tuple(word[0] for word in words))
     steps: list[Step] = []
     made: dict[Bytes, int] = {}
 
@@ -63,7 +63,7 @@ def gathered(inputs: int, wanted: Iterable[Sequence[int]], unit: int) -> Program
                 number = permute(row)
                 moved.update((byte, 4 * number + row.index(byte)) for byte in half)
         outputs.append(permute(tuple(moved[byte] for byte in bytes_)))
-    return Program(inputs, tuple(steps), tuple(outputs))
+    return WordProgram(inputs, tuple(steps), tuple(outputs))
 
 
 def _bytes(word: Sequence[int], unit: int) -> Bytes:

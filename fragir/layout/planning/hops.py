@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.planning.building import Builder, chained
 from fragir.layout.planning.costs import Costs
 from fragir.layout.planning.exchange import Exchange
 from fragir.layout.planning.local import LocalMap
 from fragir.layout.planning.packing import exchange
-from fragir.layout.planning.program import Program
+from fragir.layout.planning.program import WordProgram
 from fragir.layout.planning.pull import Pull, element_of, lane_of, pull_of
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.registers import RegisterColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Route:
     def __add__(self, other: Route) -> Route:
         return Route(self.moves + other.moves, self.price + other.price)
 
-    def program(self, inputs: int) -> Program:
+    def program(self, inputs: int) -> WordProgram:
         """The instructions, for so many words of the source."""
         program = _program(self.moves[0], inputs)
         for move in self.moves[1:]:
@@ -50,7 +50,7 @@ class Route:
         return program
 
 
-def _program(move: Move, inputs: int) -> Program:
+def _program(move: Move, inputs: int) -> WordProgram:
     if isinstance(move, Exchange):
         return move.program(inputs)
     builder = Builder(inputs)
@@ -60,7 +60,7 @@ def _program(move: Move, inputs: int) -> Program:
 
 
 def direct(
-    source: Registers, target: Registers, inside: int, costs: Costs, most: int = 64
+    source: RegisterColumns, target: RegisterColumns, inside: int, costs: Costs, most: int = 64
 ) -> Route | None:
     """In one hop or within lanes; None where that cannot be.
 
@@ -96,13 +96,15 @@ def _local(pull: Pull, inside: int) -> LocalMap | None:
 # --- several hops --------------------------------------------------------------------------------
 
 
-def several(source: Registers, target: Registers, inside: int, costs: Costs) -> Route | None:
+def several(
+    source: RegisterColumns, target: RegisterColumns, inside: int, costs: Costs
+) -> Route | None:
     """The cheapest way through layouts between, each one exchange further; None where none is.
 
     Layouts between are chosen one exchange after another: of those that leave the target fewer
     lanes to read, the one from which a single hop is cheapest. Then the cheapest way along them.
     """
-    found: list[Registers] = [source]
+    found: list[RegisterColumns] = [source]
     while len(found) < _MOST:
         between = _nearest(found[-1], target, inside, costs)
         if between is None:
@@ -131,14 +133,16 @@ _TRIED = 4
 """Exchanges that are compared for each layout between."""
 
 
-def _nearest(source: Registers, target: Registers, inside: int, costs: Costs) -> Registers | None:
+def _nearest(
+    source: RegisterColumns, target: RegisterColumns, inside: int, costs: Costs
+) -> RegisterColumns | None:
     """The best layout one exchange from the source, on the way to the target."""
-    wanted = Span(target.element)
-    held = Span(source.element)
+    wanted = Subspace(target.element)
+    held = Subspace(source.element)
     lacking = sum(held.add(column) for column in target.element)
     if 1 << max(0, len(wanted) - inside) >= 1 << lacking:
         return None  # words are full: one hop does
-    best: tuple[float, Registers] | None = None
+    best: tuple[float, RegisterColumns] | None = None
     for between in islice(_exchanged(source, target, wanted), _TRIED):
         rest = direct(between, target, inside, costs, most=1)
         if rest is not None and (best is None or rest.price < best[0]):
@@ -146,15 +150,17 @@ def _nearest(source: Registers, target: Registers, inside: int, costs: Costs) ->
     return None if best is None else best[1]
 
 
-def _exchanged(source: Registers, target: Registers, wanted: Span) -> Iterator[Registers]:
+def _exchanged(
+    source: RegisterColumns, target: RegisterColumns, wanted: Subspace
+) -> Iterator[RegisterColumns]:
     """Layouts in which an element bit of the target has changed places with a bit of a lane.
 
     First those in which the lane gets what it has in the target, then those in which the element
     is where it is in the target.
     """
     count = len(source.element)
-    every = Span(source.element + source.lane)
-    held = Span(source.element)
+    every = Subspace(source.element + source.lane)
+    held = Subspace(source.element)
     given = [bit for bit, column in enumerate(source.element) if column not in wanted]
     ways: list[tuple[bool, bool, int, int, int]] = []
     for place, column in enumerate(target.element):

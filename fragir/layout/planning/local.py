@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fragir.layout.f2 import Span, image, kernel, rank
+from fragir.layout.f2 import Subspace, image, kernel, rank
 from fragir.layout.planning.building import Builder
 from fragir.layout.planning.program import Linear
 
@@ -92,8 +92,8 @@ class _Emission:
         ]
         self._word = [0 if bit in self._apart else w for bit, w in enumerate(words)]
         self._directions = self._ordered()
-        self._coordinates = Span(self._directions)
-        self._back = Span()
+        self._coordinates = Subspace(self._directions)
+        self._back = Subspace()
         for bit, word in enumerate(self._word):
             if bit not in self._apart:
                 self._back.add(word, 1 << bit)
@@ -127,7 +127,7 @@ class _Emission:
         local, b = self._map, self._b
         shift = [0] * len(local.word)
         apart: set[int] = set()
-        reached = Span()
+        reached = Subspace()
         late = [bit for bit, column in enumerate(local.word) if not reached.add(column >> b)]
         for bit in late:
             for unit, column in enumerate(local.unit):
@@ -141,10 +141,10 @@ class _Emission:
     def _ordered(self) -> list[int]:
         """The ways in which the word changes, those among the outputs' words last."""
         local, b = self._map, self._b
-        ways = list(Span(c >> b for c in local.unit + local.threads))
+        ways = list(Subspace(c >> b for c in local.unit + local.threads))
         words = [w for bit, w in enumerate(self._word) if bit not in self._apart]
         meeting = [image(ways, vector >> len(words)) for vector in kernel(words + ways)]
-        span = Span(meeting)
+        span = Subspace(meeting)
         return [way for way in ways if span.add(way)] + meeting
 
     def _output(self, base: int, output: int, made: dict[tuple[int, int], int]) -> int:

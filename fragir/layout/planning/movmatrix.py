@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.planning.costs import Costs
 from fragir.layout.planning.hops import Route, Turn, direct
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.registers import RegisterColumns
 
 HALF = {1: 0, 2: 1}
 """The bit of the element that is the half, by the number of element bits in a word."""
 
 
-def turned(side: Registers, half: int) -> Registers:
+def turned(side: RegisterColumns, half: int) -> RegisterColumns:
     """The layout after every word was transposed."""
     low, high = side.lane[:2], side.lane[3:]
     lane = (*high, side.element[half], *low)
@@ -26,12 +26,14 @@ def turned(side: Registers, half: int) -> Registers:
     return replace(side, element=element, lane=lane)
 
 
-def transposed(source: Registers, target: Registers, inside: int, costs: Costs) -> Route | None:
+def transposed(
+    source: RegisterColumns, target: RegisterColumns, inside: int, costs: Costs
+) -> Route | None:
     """Repacking inside of lanes, one `movmatrix` a word, and the rest; None where it cannot be."""
     half = HALF.get(inside)
     if half is None or len(source.element) < inside:
         return None
-    wanted = Span(target.element)
+    wanted = Subspace(target.element)
     now = _strange(source, wanted)
     words = 1 << len(source.element) - inside
     best: Route | None = None
@@ -51,9 +53,9 @@ def transposed(source: Registers, target: Registers, inside: int, costs: Costs) 
     return best
 
 
-def _strange(side: Registers, wanted: Span) -> int:
+def _strange(side: RegisterColumns, wanted: Subspace) -> int:
     """How many independent bits of the wanted elements lie in other lanes."""
-    held = Span(side.element)
+    held = Subspace(side.element)
     return sum(held.add(column) for column in wanted)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 
-from fragir.layout.f2 import Span, image, kernel, rank
+from fragir.layout.f2 import Subspace, image, kernel, rank
 from fragir.layout.planning.building import OWN
 from fragir.layout.planning.costs import Costs
 from fragir.layout.planning.exchange import Exchange
@@ -81,7 +81,7 @@ def _packings(pull: Pull, elements: Sequence[int], inside: int) -> Iterator[tupl
     vectors = list(dict.fromkeys([*near_target, *near_source, *together]))
     seen = set[frozenset[int]]()
     for packed in combinations(vectors, size):
-        span = Span(packed)
+        span = Subspace(packed)
         if len(span) == size:
             key = frozenset(image(packed, sum_) for sum_ in range(1, 1 << size))
             if key not in seen:
@@ -103,9 +103,9 @@ def _bases(
     Units of the target stay in their order where whole words of it travel.
     """
     low = (1 << inside) - 1
-    reduced = Span(packed)
+    reduced = Subspace(packed)
     plain = sorted(vector for vector in (1 << bit for bit in range(inside)) if vector in reduced)
-    span = Span(plain)
+    span = Subspace(plain)
     base = [*plain, *(vector for vector in packed if span.add(vector))]
     beside = list[int]()
     for vector in together:
@@ -123,10 +123,10 @@ class _Spans:
         pull, b = bare.pull, bare.inside
         self._bare, self._elements = bare, elements
         before = bare.before
-        self._sent = Span(c >> b for c in before.threads)
+        self._sent = Subspace(c >> b for c in before.threads)
         parts = [pull.lanes.solve(part) or 0 for part in (*bare.within, *bare.warps[0])]
         others = [1 << bit for bit in pull.others]
-        self._read = Span(
+        self._read = Subspace(
             [kept for kept in pull.whole[:b] if kept] + [image(others, p) for p in parts]
         )
         self._own = bare.keeps

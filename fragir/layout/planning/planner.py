@@ -24,12 +24,12 @@ from fragir.layout.conversion import points_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, LayoutError, Point
 from fragir.layout.planning.access import SharedAccess
-from fragir.layout.planning.bounds import Moves, least_price, moves_of
+from fragir.layout.planning.bounds import Movement, least_price, moves_of
 from fragir.layout.planning.building import lanewise, repeated
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.padding import PaddedRows, padded_rows
-from fragir.layout.planning.program import Linear, Program
-from fragir.layout.planning.registers import Pair, pair_of, words_of
+from fragir.layout.planning.program import Linear, WordProgram
+from fragir.layout.planning.registers import LayoutPair, pair_of, words_of
 from fragir.layout.planning.shared import SharedPlan, shared_plan
 from fragir.layout.planning.sync import Meeting
 from fragir.layout.planning.warp import price, warp_plan
@@ -57,9 +57,9 @@ class Through:
     `passes` are what the stores and the loads of one warp take.
     """
 
-    before: Program
+    before: WordProgram
     turns: tuple[Turn, ...]
-    after: Program
+    after: WordProgram
     meeting: Meeting
     scratch: int
     passes: tuple[int, int]
@@ -84,7 +84,7 @@ class Through:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConversionPlan:
     """The cheapest known conversion between two layouts of elements of `bits`.
 
     `moves` is None where the layouts are not said over F2. Of `program`, `through`, `permutation`
@@ -100,8 +100,8 @@ class Plan:
     cost: float
     least: float
     """What no plan can undercut, by the costs."""
-    moves: Moves | None = None
-    program: Program | None = None
+    moves: Movement | None = None
+    program: WordProgram | None = None
     through: Through | None = None
     permutation: tuple[int, ...] | None = None
     rows: PaddedRows | None = None
@@ -148,7 +148,7 @@ def plan_conversion(
     bits: int,
     features: Features = FEATURES,
     costs: Costs = COSTS,
-) -> Plan:
+) -> ConversionPlan:
     """The cheapest conversion of elements of `bits` from one register layout to another.
 
     The axes are element, lane and warp; elements of 1 to 4 bits are moved by the byte where both
@@ -164,7 +164,9 @@ def plan_conversion(
         program = assembled(warp.program, pair)
         same = program.outputs == tuple(range(program.inputs))
         way: Way = "bytes" if program.steps else "nothing" if same else "registers"
-        return Plan(source, target, bits, way, price(program, costs), least, moves, program)
+        return ConversionPlan(
+            source, target, bits, way, price(program, costs), least, moves, program
+        )
     try:
         shared = shared_plan(pair.source, pair.target, pair.bits, features, costs)
     except LayoutError:
@@ -177,8 +179,8 @@ def plan_conversion(
         program = assembled(warp.program, pair)
         shuffled = price(program, costs)
         if shuffled <= cost:
-            return Plan(source, target, bits, "shuffles", shuffled, least, moves, program)
-    return Plan(source, target, bits, "shared", cost, least, moves, through=through)
+            return ConversionPlan(source, target, bits, "shuffles", shuffled, least, moves, program)
+    return ConversionPlan(source, target, bits, "shared", cost, least, moves, through=through)
 
 
 @lru_cache(maxsize=4096)
@@ -186,14 +188,14 @@ def plan_conversion(
 # --- whole fragments -----------------------------------------------------------------------------
 
 
-def assembled(program: Program, pair: Pair) -> Program:
+def assembled(program: WordProgram, pair: LayoutPair) -> WordProgram:
     """The program for the whole fragments of a pair: done for each of its times."""
     if pair.times > 1:
         return repeated(program, pair.source_words, pair.target_words)
     return program
 
 
-def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
+def _through(shared: SharedPlan, pair: LayoutPair, features: Features) -> Through:
     """A shared plan for each of the pair's times: as many side by side as fit, then in turns."""
     before, after = shared.before, shared.after
     unnamed = [()] * pair.times  # accesses name the words that are made
@@ -229,7 +231,7 @@ def _through(shared: SharedPlan, pair: Pair, features: Features) -> Through:
     )
 
 
-def _numbers(program: Program, pair: Pair) -> list[list[int]]:
+def _numbers(program: WordProgram, pair: LayoutPair) -> list[list[int]]:
     """For each time the numbers in the whole program of the words that one program makes."""
     inputs = sum(map(len, pair.source_words))
     numbers = [list(words) for words in pair.source_words]
@@ -265,7 +267,7 @@ def _joined(groups: Iterable[tuple[SharedAccess, ...]]) -> tuple[SharedAccess, .
 # --- what is not said over F2 --------------------------------------------------------------------
 
 
-def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> Plan:
+def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> ConversionPlan:
     """Renaming where that is enough; else element by element through shared memory."""
     inside = True
     if _lanes(source) >= WARP <= _lanes(target) or _warps(source) != _warps(target):
@@ -283,8 +285,8 @@ def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> Pla
         numbers = {lanewise(step) for step in program.steps} - {None}
         shuffled = price(program, costs) + costs.formula * len(numbers)
         if shuffled <= cost:
-            return Plan(source, target, bits, "shuffles", shuffled, 0.0, program=program)
-    return Plan(source, target, bits, "elements", cost, 0.0, rows=rows)
+            return ConversionPlan(source, target, bits, "shuffles", shuffled, 0.0, program=program)
+    return ConversionPlan(source, target, bits, "elements", cost, 0.0, rows=rows)
 
 
 def _renamed(
@@ -294,12 +296,12 @@ def _renamed(
     costs: Costs,
     kind: str,
     permutation: tuple[int, ...],
-) -> Plan:
+) -> ConversionPlan:
     whole = _whole_words(permutation, bits)
     way: Way = "nothing" if kind == "identity" else "registers" if whole else "bytes"
     words = words_of(len(permutation), bits)
     cost = words * (costs.move + costs.issue) if way == "bytes" else 0.0
-    return Plan(source, target, bits, way, cost, 0.0, permutation=permutation)
+    return ConversionPlan(source, target, bits, way, cost, 0.0, permutation=permutation)
 
 
 def _lanes(layout: Layout) -> int:

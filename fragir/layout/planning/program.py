@@ -37,7 +37,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LaneTable:
     """A number that every thread has: `values[warp][lane]`; one row stands for all warps."""
 
     values: tuple[tuple[int, ...], ...]
@@ -51,7 +51,7 @@ class Table:
         return len({value for row in self.values for value in row}) == 1
 
 
-Lanewise: TypeAlias = Linear | Table
+Lanewise: TypeAlias = Linear | LaneTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ NAMES = {Permute: "prmt", Select: "selp", Shuffle: "shfl", Transpose: "movmatrix
 
 
 @dataclass(frozen=True)
-class Program:
+class WordProgram:
     """The steps of every thread; `outputs` are the numbers of the words that come out."""
 
     inputs: int

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fragir.layout.f2 import Span, image, kernel
-from fragir.layout.planning.registers import LANE_BITS, Registers
+from fragir.layout.f2 import Subspace, image, kernel
+from fragir.layout.planning.registers import LANE_BITS, RegisterColumns
 
 LANE = 16
 """A slot is a number: the element's bits from 0, the lane's from here."""
@@ -46,24 +46,24 @@ class Pull:
     warp: tuple[int, ...]
     others: tuple[int, ...]
     own: bool
-    source: Registers
+    source: RegisterColumns
 
     @cached_property
-    def lanes(self) -> Span:
+    def lanes(self) -> Subspace:
         """V: the lanes that a lane reads, as sums of `others`; to be copied, not changed."""
-        span = Span()
+        span = Subspace()
         for index, bit in enumerate(self.others):
             span.add(lane_of(self.element[bit]), 1 << index)
         return span
 
 
-def pull_of(source: Registers, target: Registers) -> Pull | None:
+def pull_of(source: RegisterColumns, target: RegisterColumns) -> Pull | None:
     """What the target reads; None where an element has to come from another warp."""
-    near = Span(source.element)
+    near = Subspace(source.element)
     far = near.copy()
     for bit, column in enumerate(source.lane):
         far.add(column, 1 << LANE + bit)
-    kept = Span()
+    kept = Subspace()
     element, whole, others = list[int](), list[int](), list[int]()
     for column in target.element:
         copied = kept.solve(column)
@@ -103,7 +103,7 @@ def pull_of(source: Registers, target: Registers) -> Pull | None:
     return Pull(tuple(element), tuple(whole), tuple(lane), tuple(warp), tuple(others), own, source)
 
 
-def warps_between(source: Registers, target: Registers) -> list[int]:
+def warps_between(source: RegisterColumns, target: RegisterColumns) -> list[int]:
     """What each bit of the warp moves differently on both sides."""
     count = max(len(source.warp), len(target.warp))
     sides = (side.warp + (0,) * (count - len(side.warp)) for side in (source, target))
@@ -123,7 +123,7 @@ def spread(pull: Pull) -> tuple[int, ...]:
         for vector in kernel(source.element + source.lane)
     ]
     copies = [copy for copy in copies if lane_of(copy)]
-    reached = Span(pull.lanes)
+    reached = Subspace(pull.lanes)
     lane = list(pull.lane)
     late = [bit for bit in range(LANE_BITS) if not reached.add(lane_of(lane[bit]))]
     for bit in late:
@@ -134,7 +134,7 @@ def spread(pull: Pull) -> tuple[int, ...]:
     return tuple(lane)
 
 
-def senders(lane: Sequence[int], lanes: Span) -> list[int] | None:
+def senders(lane: Sequence[int], lanes: Subspace) -> list[int] | None:
     """For each bit of the reading lane a part of V, so that all lanes read from different ones.
 
     `lane` are the lanes read by the bits of a lane. What comes back is added to them: it is zero
@@ -142,7 +142,7 @@ def senders(lane: Sequence[int], lanes: Span) -> list[int] | None:
     """
     inside = kernel([lanes.rest(column) for column in lane])
     lost = kernel(lane)
-    reached = Span(image(lane, vector) for vector in inside)
+    reached = Subspace(image(lane, vector) for vector in inside)
     free = [vector for vector in lanes if reached.add(vector)]
     if len(free) < len(lost):
         return None

@@ -28,7 +28,7 @@ AXES = ("element", "lane", "warp")
 
 
 @dataclass(frozen=True, slots=True)
-class Registers:
+class RegisterColumns:
     """For every bit of element, lane and warp, lowest first, the packed point that it moves by.
 
     Moves are added without carry. A column of zero is replication.
@@ -48,15 +48,15 @@ Words = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LayoutPair:
     """Two layouts of one tile over F2, of elements of `bits` (8, 16, 32 or 64).
 
     The conversion is done once for each of `source_words`: they are the 32-bit words of the whole
     fragment that are the words of `source`, and `target_words` those that become `target`'s.
     """
 
-    source: Registers
-    target: Registers
+    source: RegisterColumns
+    target: RegisterColumns
     bits: int
     source_words: Words
     target_words: Words
@@ -68,7 +68,7 @@ class Pair:
 
 
 @lru_cache(maxsize=512)
-def pair_of(source: Layout, target: Layout, bits: int) -> Pair | None:
+def pair_of(source: Layout, target: Layout, bits: int) -> LayoutPair | None:
     """Both layouts over F2; None where they cannot be said so.
 
     They have the axes element, lane (32, or all threads) and warp. Elements of less than a byte
@@ -99,7 +99,7 @@ def words_of(elements: int, bits: int) -> int:
     return -(-elements * bits // 32)
 
 
-def _pair(source: Registers, target: Registers, bits: int) -> Pair | None:
+def _pair(source: RegisterColumns, target: RegisterColumns, bits: int) -> LayoutPair | None:
     """Whole fragments; less than a byte only where bytes stay together."""
     while bits < 8:
         low = source.element[:1]
@@ -112,10 +112,10 @@ def _pair(source: Registers, target: Registers, bits: int) -> Pair | None:
         return None
     counts = (words_of(1 << len(side.element), bits) for side in (source, target))
     source_words, target_words = ((tuple(range(count)),) for count in counts)
-    return Pair(source, target, bits, source_words, target_words)
+    return LayoutPair(source, target, bits, source_words, target_words)
 
 
-def _registers(source: Layout, target: Layout) -> tuple[Registers, Registers]:
+def _registers(source: Layout, target: Layout) -> tuple[RegisterColumns, RegisterColumns]:
     """The columns of both; LayoutError where digits carry, or an axis is none of a register's."""
     kernels = source.kernel, target.kernel
     for side in (source, target):
@@ -128,14 +128,14 @@ def _registers(source: Layout, target: Layout) -> tuple[Registers, Registers]:
     return first, second
 
 
-def _packed(kernel: LayoutKernel, widths: Sequence[int]) -> Registers:
+def _packed(kernel: LayoutKernel, widths: Sequence[int]) -> RegisterColumns:
     element, lane, warp = (
         [_point(column, widths) for column in kernel.columns(axis)] for axis in AXES
     )
     threads = lane + warp
     if len(lane) < LANE_BITS:
         raise LayoutError(f"A warp has {WARP} lanes.")
-    return Registers(tuple(element), tuple(threads[:LANE_BITS]), tuple(threads[LANE_BITS:]))
+    return RegisterColumns(tuple(element), tuple(threads[:LANE_BITS]), tuple(threads[LANE_BITS:]))
 
 
 def _point(column: Point, widths: Sequence[int]) -> int:
@@ -161,7 +161,7 @@ def _odd_digits(layout: Layout) -> bool:
     return any(mode.size & (mode.size - 1) for axis in layout.axes for mode in axis.modes)
 
 
-def _split_pair(source: Layout, target: Layout, bits: int) -> Pair | None:
+def _split_pair(source: Layout, target: Layout, bits: int) -> LayoutPair | None:
     inside = max(0, int(log2(32 // bits))) if bits < 32 else 0
     ordered = [_in_order(side, inside) for side in (source, target)]
     if None in ordered:

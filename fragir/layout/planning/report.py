@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isclose
 
-from fragir.layout.planning.bounds import Moves
+from fragir.layout.planning.bounds import Movement
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
-from fragir.layout.planning.planner import Plan, Through, assembled
+from fragir.layout.planning.planner import ConversionPlan, Through, assembled
 from fragir.layout.planning.registers import pair_of, words_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.layout.planning.warp import price, warp_plan
@@ -86,7 +86,9 @@ def meaning(operation: str) -> str:
     return ""
 
 
-def report_of(plan: Plan, features: Features = FEATURES, costs: Costs = COSTS) -> ConversionReport:
+def report_of(
+    plan: ConversionPlan, features: Features = FEATURES, costs: Costs = COSTS
+) -> ConversionReport:
     """The report of a plan that was made for these features and costs."""
     return ConversionReport(
         tuple(_steps(plan)),
@@ -99,7 +101,7 @@ def report_of(plan: Plan, features: Features = FEATURES, costs: Costs = COSTS) -
     )
 
 
-def _steps(plan: Plan) -> Iterator[tuple[str, int]]:
+def _steps(plan: ConversionPlan) -> Iterator[tuple[str, int]]:
     if plan.program is not None:
         yield from plan.program.counts.items()
     elif plan.through is not None:
@@ -139,19 +141,19 @@ def _joined(steps: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
         yield last
 
 
-def _passes(plan: Plan) -> tuple[int, int]:
+def _passes(plan: ConversionPlan) -> tuple[int, int]:
     if plan.through is not None:
         return plan.through.passes
     return (0, 0) if plan.rows is None else plan.rows.passes
 
 
-def _barriers(plan: Plan) -> int:
+def _barriers(plan: ConversionPlan) -> int:
     if plan.through is not None:
         return plan.through.barriers
     return 0 if plan.rows is None else 1
 
 
-def _reasons(plan: Plan, features: Features, costs: Costs) -> Iterator[str]:
+def _reasons(plan: ConversionPlan, features: Features, costs: Costs) -> Iterator[str]:
     """Why nothing is cheaper, as far as it is known."""
     if plan.free:
         yield "Every value stays in its lane and every word in one piece: there is nothing to do."
@@ -190,7 +192,7 @@ def _reasons(plan: Plan, features: Features, costs: Costs) -> Iterator[str]:
         yield "It costs what no plan can undercut."
 
 
-def _needs(moves: Moves, times: int) -> Iterator[str]:
+def _needs(moves: Movement, times: int) -> Iterator[str]:
     words = moves.words * times
     match moves.reach:
         case "bytes":
@@ -221,7 +223,7 @@ def _waiting(through: Through) -> Iterator[str]:
         yield f"All {meeting.warps} warps exchange data and wait for each other."
 
 
-def _other(plan: Plan, way: str, features: Features, costs: Costs) -> Iterator[str]:
+def _other(plan: ConversionPlan, way: str, features: Features, costs: Costs) -> Iterator[str]:
     """What the way that was not taken would cost."""
     pair = pair_of(plan.source, plan.target, plan.bits)
     if pair is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fragir.layout.f2 import Span, image
+from fragir.layout.f2 import Subspace, image
 from fragir.layout.planning.access import SharedSide, common_order
 from fragir.layout.planning.sync import Crossing
 
@@ -19,17 +19,17 @@ def in_rounds(moved: Crossing, wanted: int) -> Crossing:
     """One of 2^wanted rounds of a conversion, or of as many as there can be."""
     source, target = moved.source, moved.target
     threads = source.lane + source.warp + target.lane + target.warp
-    span = Span(threads)
+    span = Subspace(threads)
     # registers that accesses would hold together come last
     both = [c for c in reversed(common_order(source, target)[0]) if c in target.numbers]
     turned = [column for column in both if span.add(column)][:wanted]
     if not turned:
         return moved
     units = (1 << index for index in range(moved.dims))
-    rest = Span(turned)
+    rest = Subspace(turned)
     kept = [c for c in (*threads, *source.element, *target.element, *units) if rest.add(c)]
     dims = moved.dims - len(turned)
-    places = Span()
+    places = Subspace()
     for index, vector in enumerate((*sorted(kept), *turned)):
         places.add(vector, 1 << index)
     mask = (1 << dims) - 1
@@ -37,7 +37,7 @@ def in_rounds(moved: Crossing, wanted: int) -> Crossing:
     def part(side: SharedSide) -> tuple[SharedSide, list[int]]:
         """The side in one round, and the elements that the rounds begin with."""
         begin = [side.numbers.solve(column) or 0 for column in turned]
-        inner = Span()
+        inner = Subspace()
         element: list[int] = []
         slots: list[int] = []
         for column, slot in zip(side.element, side.slots, strict=True):

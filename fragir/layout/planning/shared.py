@@ -5,9 +5,9 @@ of both sides (plain accesses of up to 16 bytes, `stmatrix`, `ldmatrix`), and wh
 stands, so that no bank is met twice (see `banks`), as few warps as can be wait for each other (see
 `sync`), and the whole costs least.
 
->>> from fragir.layout.planning.registers import Registers
->>> rows = Registers((1, 2, 64), (4, 8, 16, 32, 128))
->>> cols = Registers((128, 64, 32), (16, 8, 4, 2, 1))
+>>> from fragir.layout.planning.registers import RegisterColumns
+>>> rows = RegisterColumns((1, 2, 64), (4, 8, 16, 32, 128))
+>>> cols = RegisterColumns((128, 64, 32), (16, 8, 4, 2, 1))
 >>> plan = shared_plan(rows, cols, 32)
 >>> plan.counts
 {'st.64': 4, 'ld.64': 4, 'bar.warp.sync': 1}
@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 from itertools import permutations
 from typing import Literal
 
-from fragir.layout.f2 import Span, image, rank
+from fragir.layout.f2 import Subspace, image, rank
 from fragir.layout.planning.access import (
     MATRICES,
     SharedAccess,
@@ -36,8 +36,8 @@ from fragir.layout.planning.access import (
 from fragir.layout.planning.banks import Reach, address_columns, passes_of, shifts
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.gather import gathered
-from fragir.layout.planning.program import Linear, Program
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.program import Linear, WordProgram
+from fragir.layout.planning.registers import RegisterColumns
 from fragir.layout.planning.rounds import in_rounds
 from fragir.layout.planning.sync import Crossing, Meeting, crossing
 
@@ -64,8 +64,8 @@ class SharedPlan:
     what the stores and the loads of one warp take (of one that stores, where others hold the same).
     """
 
-    source: Registers
-    target: Registers
+    source: RegisterColumns
+    target: RegisterColumns
     bits: int
     meeting: Meeting
     scratch: int
@@ -81,7 +81,7 @@ class SharedPlan:
         return self._stored[1]
 
     @property
-    def before(self) -> Program:
+    def before(self) -> WordProgram:
         """The words that are stored, of the fragment's words."""
         return self._stored[0]
 
@@ -91,7 +91,7 @@ class SharedPlan:
         return self._loaded[1]
 
     @property
-    def after(self) -> Program:
+    def after(self) -> WordProgram:
         """The target's fragment of the words loaded; its inputs are numbered as loads say."""
         return self._loaded[0]
 
@@ -141,7 +141,7 @@ class SharedPlan:
         return {**found, barrier: 2 * self.rounds - 1}
 
     @cached_property
-    def _stored(self) -> tuple[Program, tuple[SharedAccess, ...]]:
+    def _stored(self) -> tuple[WordProgram, tuple[SharedAccess, ...]]:
         side, way = self.moved.source, self.choice.store
         addresses, held = _accesses(self, side, way)
         held = [
@@ -154,7 +154,7 @@ class SharedPlan:
         return before, self._made(way, "st", addresses, before.outputs, unless)
 
     @cached_property
-    def _loaded(self) -> tuple[Program, tuple[SharedAccess, ...]]:
+    def _loaded(self) -> tuple[WordProgram, tuple[SharedAccess, ...]]:
         side, way = self.moved.target, self.choice.load
         addresses, held = _accesses(self, side, way)
         per = 1 << side.inside
@@ -196,8 +196,8 @@ class SharedPlan:
 
 @lru_cache(maxsize=512)
 def shared_plan(
-    source: Registers,
-    target: Registers,
+    source: RegisterColumns,
+    target: RegisterColumns,
     bits: int,
     features: Features = FEATURES,
     costs: Costs = COSTS,
@@ -215,8 +215,8 @@ def shared_plan(
 
 
 def _planned(
-    source: Registers,
-    target: Registers,
+    source: RegisterColumns,
+    target: RegisterColumns,
     bits: int,
     moved: Crossing,
     features: Features,
@@ -355,7 +355,7 @@ def _elements(element: Sequence[int], bits: int) -> list[int]:
     columns = [column << 1 for column in element] if bits == 64 else list(element)
     if bits == 64:
         columns.insert(0, 1)
-    span, found = Span(), [0]
+    span, found = Subspace(), [0]
     for index, column in enumerate(columns):
         same = span.solve(column)
         if same is None:

@@ -9,9 +9,9 @@ from fragir.layout.modes import WARP
 from fragir.layout.planning.program import (
     Lanewise,
     Permute,
-    Program,
     Select,
     Shuffle,
+    WordProgram,
 )
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def simulated(program: Program, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def simulated(program: WordProgram, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """The outputs of a program in every thread.
 
     `words` has the axes input, [anything,] thread (warp * 32 + lane); so has the result, with

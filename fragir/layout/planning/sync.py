@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fragir.layout.f2 import Span, image
+from fragir.layout.f2 import Subspace, image
 from fragir.layout.modes import LayoutError
 from fragir.layout.planning.access import SharedSide
 from fragir.layout.planning.program import Linear
-from fragir.layout.planning.registers import Registers
+from fragir.layout.planning.registers import RegisterColumns
 
 Reaches = Literal["warp", "group", "block"]
 
@@ -59,7 +59,9 @@ class Crossing:
     """For joined groups the columns of a number that is zero in the warps that store."""
 
 
-def crossing(source: Registers, target: Registers, bits: int, joined: bool = False) -> Crossing:
+def crossing(
+    source: RegisterColumns, target: RegisterColumns, bits: int, joined: bool = False
+) -> Crossing:
     """What moves between which warps; groups with the same points `joined` or each for itself.
 
     LayoutError where the target has points that the source lacks.
@@ -71,7 +73,7 @@ def crossing(source: Registers, target: Registers, bits: int, joined: bool = Fal
     count = max(len(source.warp), len(target.warp))
     warps = [side.warp + (0,) * (count - len(side.warp)) for side in (source, target)]
     together, same = _together(source, target, warps)
-    parts = Span()  # of a warp's number, in C
+    parts = Subspace()  # of a warp's number, in C
     for warp in together:
         parts.add(warp)
     if joined:
@@ -84,7 +86,7 @@ def crossing(source: Registers, target: Registers, bits: int, joined: bool = Fal
     own = [image(warps[0], warp ^ 1 << k) for k, warp in enumerate(first)]
     theirs = [column ^ begin for column, begin in zip(warps[1], start, strict=True)]
     element, slots = _needed(source)
-    places = Span()
+    places = Subspace()
     for column in sorted({*element, *source.lane, *own} - {0}):
         places.add(column, 1 << len(places))
 
@@ -94,7 +96,7 @@ def crossing(source: Registers, target: Registers, bits: int, joined: bool = Fal
             raise LayoutError("The target has points of the tile that the source has not.")
         return tuple(place for place in found if place is not None)
 
-    span = Span()
+    span = Subspace()
     kept = [(c, 1 << i) for i, c in enumerate(target.element) if span.add(c)]
     return Crossing(
         SharedSide(
@@ -121,18 +123,18 @@ def crossing(source: Registers, target: Registers, bits: int, joined: bool = Fal
     )
 
 
-def _halved(side: Registers) -> Registers:
+def _halved(side: RegisterColumns) -> RegisterColumns:
     element, lane, warp = (
         tuple(column << 1 for column in columns) for columns in (side.element, side.lane, side.warp)
     )
-    return Registers((1, *element), lane, warp)
+    return RegisterColumns((1, *element), lane, warp)
 
 
 def _together(
-    source: Registers, target: Registers, warps: Sequence[Sequence[int]]
-) -> tuple[Span, list[int]]:
+    source: RegisterColumns, target: RegisterColumns, warps: Sequence[Sequence[int]]
+) -> tuple[Subspace, list[int]]:
     """The space U of warp numbers, and a basis of C; see above."""
-    held = Span()
+    held = Subspace()
     for column in source.element + source.lane:
         held.add(column)
     same: list[int] = []
@@ -144,27 +146,27 @@ def _together(
     others = [held.solve(column) for column in needed]
     if None in others:
         raise LayoutError("The target has points of the tile that the source has not.")
-    return Span(warp for warp in others if warp), same
+    return Subspace(warp for warp in others if warp), same
 
 
-def _needed(source: Registers) -> tuple[list[int], tuple[int, ...]]:
+def _needed(source: RegisterColumns) -> tuple[list[int], tuple[int, ...]]:
     """The registers worth storing: those whose points no other register and no lane has."""
-    span = Span(source.lane)
+    span = Subspace(source.lane)
     kept = [(c, 1 << i) for i, c in enumerate(source.element) if span.add(c)]
     return [column for column, _ in kept], tuple(slot for _, slot in kept)
 
 
 def _copies(lane: Sequence[int]) -> int:
     """The bits of lanes whose columns lower ones make, as a mask."""
-    span, mask = Span(), 0
+    span, mask = Subspace(), 0
     for k, column in enumerate(lane):
         if not span.add(column):
             mask |= 1 << k
     return mask
 
 
-def _meeting(together: Span, first: Sequence[int]) -> Meeting:
-    numbers = Span()
+def _meeting(together: Subspace, first: Sequence[int]) -> Meeting:
+    numbers = Subspace()
     for warp in sorted(set(first) - {0}):
         numbers.add(warp, 1 << len(numbers))
     number = Linear(0, (), tuple(numbers.solve(warp) or 0 for warp in first))

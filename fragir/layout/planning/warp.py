@@ -18,8 +18,8 @@ from fragir.layout.planning.exchange import Exchange
 from fragir.layout.planning.hops import Route, direct, several
 from fragir.layout.planning.local import LocalMap
 from fragir.layout.planning.movmatrix import transposed
-from fragir.layout.planning.program import Program, Table
-from fragir.layout.planning.registers import Pair, Registers, words_of
+from fragir.layout.planning.program import LaneTable, WordProgram
+from fragir.layout.planning.registers import LayoutPair, RegisterColumns, words_of
 
 Kind = Literal["nothing", "registers", "bytes", "lanes"]
 
@@ -33,15 +33,15 @@ class WarpPlan:
     were thought to cost when ways were compared.
     """
 
-    source: Registers
-    target: Registers
+    source: RegisterColumns
+    target: RegisterColumns
     bits: int
     bound: int
     costs: Costs
     route: Route = field(repr=False)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> WordProgram:
         """The instructions of one thread."""
         return self.route.program(words_of(1 << len(self.source.element), self.bits))
 
@@ -81,8 +81,8 @@ class WarpPlan:
 
 
 def warp_plan(
-    source: Registers,
-    target: Registers,
+    source: RegisterColumns,
+    target: RegisterColumns,
     bits: int,
     costs: Costs = COSTS,
     features: Features = FEATURES,
@@ -92,7 +92,7 @@ def warp_plan(
     Elements have 8, 16, 32 or 64 bits. Of one hop, several hops and `movmatrix` the cheapest.
     """
     words = [tuple(range(words_of(1 << len(s.element), bits))) for s in (source, target)]
-    moves = moves_of(Pair(source, target, bits, (words[0],), (words[1],)))
+    moves = moves_of(LayoutPair(source, target, bits, (words[0],), (words[1],)))
     if moves.reach == "warps":
         return None
     inside = {8: 2, 16: 1}.get(bits, 0)
@@ -106,7 +106,7 @@ def warp_plan(
     return found and WarpPlan(source, target, bits, moves.shuffles, costs, found)
 
 
-def price(program: Program, costs: Costs = COSTS) -> float:
+def price(program: WordProgram, costs: Costs = COSTS) -> float:
     """What a program costs; linear numbers of lanes are computed together, each table apart."""
     counts = program.counts
     moves = counts.get("prmt", 0) + counts.get("selp", 0)
@@ -118,14 +118,14 @@ def price(program: Program, costs: Costs = COSTS) -> float:
     )
     named = {id(number): number for step in program.steps if (number := lanewise(step))}
     varying = {number for number in named.values() if not number.constant}
-    tables = sum(isinstance(number, Table) for number in varying)
+    tables = sum(isinstance(number, LaneTable) for number in varying)
     total += costs.formula * (tables + (tables < len(varying)))
     return total
 
 
-def doubled(side: Registers) -> Registers:
+def doubled(side: RegisterColumns) -> RegisterColumns:
     """Elements of 64 bits as two words each, of which the lower comes first."""
     element, lane, warp = (
         tuple(column << 1 for column in columns) for columns in (side.element, side.lane, side.warp)
     )
-    return Registers((1, *element), lane, warp)
+    return RegisterColumns((1, *element), lane, warp)

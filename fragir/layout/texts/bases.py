@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fragir.layout.f2 import Span
+from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
 from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode
 from fragir.layout.texts.cursor import Cursor
@@ -42,7 +42,7 @@ def inverse_bases(bases: Bases, shape: Point, cursor: Cursor, at: int = 0) -> La
     """From the elements of a tensor to their places, given the elements of the places' bits."""
     sizes = [extent.bit_length() - 1 for extent in shape]
     shifts = [sum(sizes[:dim]) for dim in range(len(shape))]
-    span = Span()
+    span = Subspace()
     for number, point in enumerate(bases):
         if len(point) != len(shape) or any(x >= e for x, e in zip(point, shape, strict=True)):
             text = "x".join(map(str, shape))

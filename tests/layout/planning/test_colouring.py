@@ -15,8 +15,8 @@ from fragir.layout.planning.building import repeated
 from fragir.layout.planning.colouring import Points, table_plan
 from fragir.layout.planning.colours import coloured
 from fragir.layout.planning.costs import COSTS
-from fragir.layout.planning.edges import Edge
-from fragir.layout.planning.program import Table
+from fragir.layout.planning.edges import WordEdge
+from fragir.layout.planning.program import LaneTable
 from fragir.layout.planning.warp import price
 from fragir.sweeps import Task
 
@@ -111,17 +111,17 @@ def test_numbers_of_lanes_are_linear_where_they_can_be() -> None:
     plan = table_plan(held, turned, 32)
     assert plan is not None
     (step,) = plan.program.steps
-    assert not isinstance(getattr(step, "lane"), Table)
+    assert not isinstance(getattr(step, "lane"), LaneTable)
     odd = table_plan(held, [[[lane * 3 % 32] for lane in range(32)]], 32)
     assert odd is not None
     (step,) = odd.program.steps
-    assert isinstance(getattr(step, "lane"), Table)
+    assert isinstance(getattr(step, "lane"), LaneTable)
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=60))
 def test_edges_take_as_many_colours_as_the_busiest_end(ends: Sequence[tuple[int, int]]) -> None:
-    edges = [Edge(s, r, (number,), (0,), frozenset({0})) for number, (s, r) in enumerate(ends)]
+    edges = [WordEdge(s, r, (number,), (0,), frozenset({0})) for number, (s, r) in enumerate(ends)]
     colours = coloured(edges, 1)
     busiest = max((sum(e[i] == end for e in ends) for i in (0, 1) for end in range(8)), default=0)
     assert len(set(colours)) == busiest

@@ -11,7 +11,7 @@ from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout, LayoutError
 from fragir.layout.planning.bounds import conversion_bound
 from fragir.layout.planning.costs import COSTS, Features
-from fragir.layout.planning.planner import Plan, plan_conversion
+from fragir.layout.planning.planner import ConversionPlan, plan_conversion
 from tests.properties.draws import layouts
 
 
@@ -120,7 +120,7 @@ def test_no_plan_undercuts_the_bound(data: st.DataObject) -> None:
     _check_words(plan, rows * cols)
 
 
-def _check_words(plan: Plan, points: int) -> None:
+def _check_words(plan: ConversionPlan, points: int) -> None:
     """Outputs and accesses name words that exist."""
     if plan.program is not None:
         made = plan.program.inputs + len(plan.program.steps)

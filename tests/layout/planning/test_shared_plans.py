@@ -16,7 +16,7 @@ from fragir.layout.planning.banks import common_complement
 from fragir.layout.planning.costs import Features
 from fragir.layout.planning.gather import gathered
 from fragir.layout.planning.program import Linear
-from fragir.layout.planning.registers import Registers, pair_of
+from fragir.layout.planning.registers import RegisterColumns, pair_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.sweeps import Task
 
@@ -29,7 +29,7 @@ def test_random_pairs(seed: int) -> None:
 
 
 @st.composite
-def any_pair(draw: st.DrawFn) -> tuple[Registers, Registers]:
+def any_pair(draw: st.DrawFn) -> tuple[RegisterColumns, RegisterColumns]:
     """Any columns, dependent or not, and others of what the first ones reach."""
     dims = draw(st.integers(1, 9))
     vectors = st.integers(0, (1 << dims) - 1)
@@ -38,7 +38,7 @@ def any_pair(draw: st.DrawFn) -> tuple[Registers, Registers]:
         return st.tuples(*[vectors] * count)
 
     warps = draw(st.integers(0, 2))
-    source = Registers(
+    source = RegisterColumns(
         draw(columns(draw(st.integers(0, 4)))), draw(columns(5)), draw(columns(warps))
     )
     reached = [
@@ -47,7 +47,7 @@ def any_pair(draw: st.DrawFn) -> tuple[Registers, Registers]:
     ]
     elements = len(reached) - 5 - warps
     lanes = slice(elements, elements + 5)
-    return source, Registers(
+    return source, RegisterColumns(
         tuple(reached[:elements]), tuple(reached[lanes]), tuple(reached[elements + 5 :])
     )
 
@@ -55,7 +55,7 @@ def any_pair(draw: st.DrawFn) -> tuple[Registers, Registers]:
 @given(any_pair(), st.sampled_from([8, 16, 32, 64]), st.booleans(), st.sampled_from([256, 49152]))
 @settings(deadline=None, max_examples=40)
 def test_any_columns(
-    pair: tuple[Registers, Registers], bits: int, matrix: bool, scratch: int
+    pair: tuple[RegisterColumns, RegisterColumns], bits: int, matrix: bool, scratch: int
 ) -> None:
     features = Features(matrix, matrix, scratch=scratch)
     _, found = sweep.checked(*pair, bits, features)
@@ -107,8 +107,8 @@ def test_no_bank_is_met_twice() -> None:
 @pytest.mark.parametrize("scratch", [32768, 16384, 4096])
 def test_rounds(scratch: int) -> None:
     """The scratch memory halves with every register of both sides that is taken in turns."""
-    source = Registers((1, 2, 32, 64, 256, 512, 1024), (4, 8, 16, 128, 2048))
-    target = Registers((64, 32, 1, 2, 256, 512, 1024), (2048, 16, 128, 8, 4))
+    source = RegisterColumns((1, 2, 32, 64, 256, 512, 1024), (4, 8, 16, 128, 2048))
+    target = RegisterColumns((64, 32, 1, 2, 256, 512, 1024), (2048, 16, 128, 8, 4))
     features = Features(scratch=scratch)
     plan, found = sweep.checked(source, target, 32, features)
     assert found == []
@@ -120,15 +120,17 @@ def test_rounds(scratch: int) -> None:
 
 def test_warps_that_hold_the_same_store_once() -> None:
     """Two of four warps store 16 passes each, and all wait."""
-    source = Registers((1, 2, 32, 64, 128, 256), (4, 8, 16, 512, 1024), (2048, 0))
-    target = Registers((1, 2, 32, 64, 128, 2048), (4, 8, 16, 512, 1024), (256, 0))
+    source = RegisterColumns((1, 2, 32, 64, 128, 256), (4, 8, 16, 512, 1024), (2048, 0))
+    target = RegisterColumns((1, 2, 32, 64, 128, 2048), (4, 8, 16, 512, 1024), (256, 0))
     plan, found = sweep.checked(source, target, 32, Features())
     assert found == []
     assert plan.meeting.reach == "block"
     assert plan.stores[0].unless is not None
     assert plan.stores[0].unless.warp == (0, 32)
     few = shared_plan(
-        Registers((1,), source.lane, (2048, 0)), Registers((2048,), source.lane, (1, 0)), 32
+        RegisterColumns((1,), source.lane, (2048, 0)),
+        RegisterColumns((2048,), source.lane, (1, 0)),
+        32,
     )
     assert few.meeting.reach == "group"
     assert (few.meeting.warps, few.meeting.groups) == (2, 2)
@@ -136,8 +138,8 @@ def test_warps_that_hold_the_same_store_once() -> None:
 
 def test_lanes_that_hold_the_same_store_once() -> None:
     """Of 16-byte vectors in eight different lanes only those eight are stored: one pass."""
-    source = Registers((1, 2), (4, 8, 16, 0, 0))
-    target = Registers((16, 8), (1, 2, 4, 0, 0))
+    source = RegisterColumns((1, 2), (4, 8, 16, 0, 0))
+    target = RegisterColumns((16, 8), (1, 2, 4, 0, 0))
     plan, found = sweep.checked(source, target, 32, Features())
     assert found == []
     assert plan.stores[0].unless == Linear(0, (0, 0, 0, 8, 16))
@@ -161,6 +163,6 @@ def test_two_spaces_have_a_common_complement(seed: int) -> None:
 
 
 def test_points_that_nobody_has() -> None:
-    source = Registers((0,), (1, 2, 4, 8, 16))
+    source = RegisterColumns((0,), (1, 2, 4, 8, 16))
     with pytest.raises(LayoutError, match="has points"):
-        shared_plan(source, Registers((32,), source.lane), 32)
+        shared_plan(source, RegisterColumns((32,), source.lane), 32)

@@ -15,8 +15,8 @@ from fragir.layout.planning.building import chained, renaming, repeated
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.hops import direct
 from fragir.layout.planning.movmatrix import turned
-from fragir.layout.planning.program import Program
-from fragir.layout.planning.registers import Registers, pair_of
+from fragir.layout.planning.program import WordProgram
+from fragir.layout.planning.registers import RegisterColumns, pair_of
 from fragir.layout.planning.warp import WarpPlan, price, warp_plan
 from fragir.sweeps import Task
 
@@ -68,16 +68,16 @@ def test_without_movmatrix_a_transposition_is_shuffled() -> None:
 @pytest.mark.parametrize(
     ("bits", "target", "once", "hops"),
     [
-        (8, Registers((4, 8), (1, 2, 16, 32, 64)), 3, 2),
-        (8, Registers((4, 8), (2, 1, 16, 32, 64)), 3, 2),
-        (8, Registers((4, 8), (16, 32, 64, 1, 2)), 4, 3),
-        (8, Registers((5, 9), (1, 2, 16, 32, 64)), 3, 2),
+        (8, RegisterColumns((4, 8), (1, 2, 16, 32, 64)), 3, 2),
+        (8, RegisterColumns((4, 8), (2, 1, 16, 32, 64)), 3, 2),
+        (8, RegisterColumns((4, 8), (16, 32, 64, 1, 2)), 4, 3),
+        (8, RegisterColumns((5, 9), (1, 2, 16, 32, 64)), 3, 2),
     ],
 )
 def test_words_that_would_be_partly_filled_go_by_several_hops(
-    bits: int, target: Registers, once: int, hops: int
+    bits: int, target: RegisterColumns, once: int, hops: int
 ) -> None:
-    source = Registers((1, 2), (4, 8, 16, 32, 64))
+    source = RegisterColumns((1, 2), (4, 8, 16, 32, 64))
     single = direct(source, target, 2, COSTS)
     assert single is not None
     assert single.program(1).counts["shfl"] == once
@@ -89,7 +89,7 @@ def test_words_that_would_be_partly_filled_go_by_several_hops(
 
 
 def test_pairs_of_bytes_are_transposed_like_halves() -> None:
-    source = Registers((1, 2, 4), (8, 16, 32, 64, 128))
+    source = RegisterColumns((1, 2, 4), (8, 16, 32, 64, 128))
     plan = warp_plan(source, turned(source, 1), 8)
     assert plan is not None
     assert plan.counts == {"movmatrix": 2}
@@ -104,8 +104,8 @@ def test_a_bit_of_lanes_for_a_bit_of_registers_takes_half_a_shuffle_and_1_5_sele
     inside = {8: 2, 16: 1}.get(bits, 0)
     element = tuple(1 << bit for bit in range(inside + registers))
     lane = tuple(1 << bit + inside + registers for bit in range(5))
-    source = Registers(element, lane)
-    target = Registers((*element[:-1], lane[3]), (*lane[:3], element[-1], lane[4]))
+    source = RegisterColumns(element, lane)
+    target = RegisterColumns((*element[:-1], lane[3]), (*lane[:3], element[-1], lane[4]))
     plan = warp_plan(source, target, bits)
     assert plan is not None
     words = (1 + (bits == 64)) << registers
@@ -127,7 +127,7 @@ def test_bytes_moved_inside_of_a_lane_take_a_step_a_word_and_layer(
     bits: int, element: tuple[int, ...], layers: int
 ) -> None:
     lane = (16, 32, 64, 128, 256)
-    source, target = Registers((1, 2, 4, 8), lane), Registers(element, lane)
+    source, target = RegisterColumns((1, 2, 4, 8), lane), RegisterColumns(element, lane)
     plan = warp_plan(source, target, bits)
     assert plan is not None
     assert plan.counts == {"prmt": layers * 16 * bits // 32}
@@ -160,23 +160,23 @@ def test_the_sweep() -> None:
 
 
 def test_data_that_cross_warps_have_no_plan() -> None:
-    source = Registers((1,), (2, 4, 8, 16, 32), (64,))
-    target = Registers((64,), (2, 4, 8, 16, 32), (1,))
+    source = RegisterColumns((1,), (2, 4, 8, 16, 32), (64,))
+    target = RegisterColumns((64,), (2, 4, 8, 16, 32), (1,))
     assert warp_plan(source, target, 32) is None
 
 
 @pytest.mark.parametrize(
     ("target", "kind"),
     [
-        (Registers((1, 2, 4), (8, 16, 32, 64, 128)), "nothing"),
-        (Registers((1, 4, 2), (8, 16, 32, 64, 128)), "registers"),
-        (Registers((2, 1, 4), (8, 16, 32, 64, 128)), "bytes"),
-        (Registers((1, 2, 4), (8, 16, 32, 64, 129)), "bytes"),
-        (Registers((1, 2, 8), (4, 16, 32, 64, 128)), "lanes"),
+        (RegisterColumns((1, 2, 4), (8, 16, 32, 64, 128)), "nothing"),
+        (RegisterColumns((1, 4, 2), (8, 16, 32, 64, 128)), "registers"),
+        (RegisterColumns((2, 1, 4), (8, 16, 32, 64, 128)), "bytes"),
+        (RegisterColumns((1, 2, 4), (8, 16, 32, 64, 129)), "bytes"),
+        (RegisterColumns((1, 2, 8), (4, 16, 32, 64, 128)), "lanes"),
     ],
 )
-def test_what_is_moved(target: Registers, kind: str) -> None:
-    plan = warp_plan(Registers((1, 2, 4), (8, 16, 32, 64, 128)), target, 16)
+def test_what_is_moved(target: RegisterColumns, kind: str) -> None:
+    plan = warp_plan(RegisterColumns((1, 2, 4), (8, 16, 32, 64, 128)), target, 16)
     assert plan is not None
     assert plan.kind == kind
     assert (plan.cost == 0) == (kind in ("nothing", "registers"))
@@ -203,7 +203,7 @@ def _interleaved(first: list[int], second: list[int]) -> list[int]:
     return [point for word in words for point in word]
 
 
-def _numbers(program: Program) -> set[object]:
+def _numbers(program: WordProgram) -> set[object]:
     return {getattr(step, "selector", getattr(step, "lane", None)) for step in program.steps}
 
 
