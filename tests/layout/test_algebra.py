@@ -198,8 +198,10 @@ def test_compose_predicates() -> None:
     ],
 )
 def test_compose_as_in_cute(outer: str, inner: str, result: str) -> None:
-    first = L.merged(L.from_cute(outer, dims=("index",)), "index", ("lane", "element"))
-    second = L.from_cute(inner, dims=("index",))
+    first, second = (L.from_cute(text, dims=("index",)) for text in (outer, inner))
+    assert isinstance(first, L.Layout)
+    assert isinstance(second, L.Layout)
+    first = L.merged(first, "index", ("lane", "element"))
     assert L.to_cute(L.compose(first, second)) == result
 
 
