@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Point = tuple[int, ...]
 
+HARDWARE = {"lane", "element", "warp", "thread"}
+"""Axes of registers. A layout without any is one of memory."""
+
 
 @dataclass(frozen=True)
 class LayoutQuestion:
@@ -112,6 +115,9 @@ def _show_at(question: LayoutQuestion, at: Point) -> None:
     from fragir.draw.layouts import holders_of
 
     layout = question.layout
+    if layout.rank != len(at) == len(layout.names) and not HARDWARE & set(layout.names):
+        _show_place(question, at)
+        return
     if len(at) != layout.rank or any(x >= n for x, n in zip(at, layout.shape, strict=True)):
         raise FragirError(
             f"{','.join(map(str, at))} is no {','.join(layout.dims)} of the layout",
@@ -123,6 +129,24 @@ def _show_at(question: LayoutQuestion, at: Point) -> None:
         print_json({**_head(question), "at": list(at), "holders": holders})
     else:
         print_rows(question.style, question.columns, map(question.cells, slots))
+
+
+def _show_place(question: LayoutQuestion, at: Point) -> None:
+    """Where an element stands, in a layout of memory: at coordinates of its axes."""
+    layout = question.layout
+    names = layout.names
+    sizes = [layout.sizes[name] for name in names]
+    if len(at) != len(names) or any(x >= n for x, n in zip(at, sizes, strict=True)):
+        raise FragirError(
+            f"{','.join(map(str, at))} is no {','.join(names)} of the layout",
+            hint=f"its axes have {'x'.join(map(str, sizes))} coordinates",
+        )
+    point = layout(**dict(zip(names, at, strict=True)))
+    found = [] if point is None else [dict(zip(layout.dims, point, strict=True))]
+    if question.style == "json":
+        print_json({**_head(question), "at": list(at), "holders": found})
+    else:
+        print_rows(question.style, layout.dims, (tuple(place.values()) for place in found))
 
 
 def _show_lane(question: LayoutQuestion, lane: int) -> None:

@@ -64,6 +64,15 @@ def test_every_notation(fragir: Fragir, text: str, tile: list[str]) -> None:
     assert (holder["lane"], holder["element"]) == (13, 3)
 
 
+def test_where_an_element_of_memory_stands(fragir: Fragir) -> None:
+    text = "row [8:^72 8:512] col [64:1]"  # row 3: (72 ^ 144) ^ 9
+    found = document(fragir, "layout-text-at", "layout", text, "--at", "3,9", "--json")
+    assert found["holders"] == [{"index": 72 ^ 144 ^ 9}]
+    assert fragir("layout", text, "--at", "3,9").out.split() == ["index", "209"]
+    refused = fragir("layout", text, "--at", "3,64")
+    assert (refused.code, "64x64 coordinates" in refused.err) == (1, True)
+
+
 def test_questions(fragir: Fragir) -> None:
     arguments = ("layout", f"{WGMMA}:d", "--type", "f32", "--lane", "5", "--element", "3", "--json")
     found = document(fragir, "layout-text-lane", *arguments)
