@@ -16,7 +16,7 @@ COMMANDS = {
     "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
     "check": "Emulate a PTX kernel with every check on, under several schedules.",
     "compile": "Compile matrix IR to placed tiles, lane code, PTX or a cubin.",
-    "convert": "Plan a conversion between two layouts: steps, counts, price and bound.",
+    "convert": "Plan a conversion between two register layouts: steps, counts, price and bound.",
     "descriptor": "Take a shared-memory or instruction descriptor apart, or build one.",
     "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
     "emulate": "Run a PTX kernel on the CPU, to the bit.",

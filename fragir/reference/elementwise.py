@@ -40,7 +40,13 @@ def sub(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
 
 
 def mul(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
-    return rounded(_product(x, y), form)
+    return _either_zero(rounded(_product(x, y), form), ~(x.signed & y.signed), form)
+
+
+def _either_zero(x: Bounded, turned: Array, form: FloatFormat) -> Bounded:
+    """The zeros whose sign may be either are not exact: what is divided by them shows it."""
+    either = turned & (x.value == 0) & (x.bound == 0)
+    return Bounded(x.value, np.where(either, form.smallest, x.bound)) if either.any() else x
 
 
 def _product(x: Bounded, y: Bounded) -> Bounded:
@@ -81,7 +87,8 @@ def div(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     bound = np.where(uncertain, np.where(below > 0, bound, np.inf), 0.0)
     # a finite number divided by an infinity is 0; an infinity needs the sign of its divisor
     decided = y.infinite | y.signed
-    return rounded(special(evaluated(x.value / y.value, bound), (x, y), decided), form)
+    result = rounded(special(evaluated(x.value / y.value, bound), (x, y), decided), form)
+    return _either_zero(result, ~(x.signed & y.signed), form)
 
 
 def sqrt(x: Bounded, form: FloatFormat) -> Bounded:
@@ -116,9 +123,10 @@ def _extremum(pick: Callable[..., Floats], propagates: bool) -> Binary:
 def _integral(function: Callable[[Floats], Floats]) -> Unary:
     def apply(x: Bounded, form: FloatFormat) -> Bounded:
         value = function(x.value)
-        bound = spread(function(x.value - x.bound), function(x.value + x.bound), value)
-        bound = np.where(x.unknown, np.inf, bound)
-        return bounded(value, np.where(x.bound == 0, 0.0, bound))
+        low, high = function(x.value - x.bound), function(x.value + x.bound)
+        bound = np.where(x.unknown, np.inf, spread(low, high, value))
+        result = bounded(value, np.where(x.bound == 0, 0.0, bound))
+        return _either_zero(result, np.signbit(low) != np.signbit(high), form)
 
     return apply
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fragir.reference import elementwise
@@ -177,6 +177,9 @@ def _compared(predicate: int, x: Floats, y: Floats) -> Array:
 
 
 @given(TREES, st.sampled_from(["f32", "f16", "bf16"]), st.integers(0, 2**32))
+@example(("arith.divf", "x", ("math.roundeven", "y")), "f32", 0)
+@example(("arith.divf", "x", ("arith.divf", "y", "x")), "f32", 0)
+@example(("arith.divf", "x", ("arith.mulf", ("arith.subf", "z", "z"), "y")), "f32", 0)
 @settings(max_examples=100, deadline=None)
 def test_expressions(tree: Tree, name: str, seed: int) -> None:
     form, generator = FLOATS[name], np.random.default_rng(seed)
