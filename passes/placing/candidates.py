@@ -7,15 +7,17 @@ operations propose beside these, and what follows from them by the operations' r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, Threads, Tile, value_of
+from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.passes.placing.memory_room import fits, is_streamed
 from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
@@ -252,5 +254,12 @@ class Candidates:
         return news
 
 
-def _places(layout: frag.LayoutAttr, shape: Sequence[int]) -> Layout:
-    return layout.layout(*shape).simplified()
+@per_table
+def _places(layout: frag.LayoutAttr, shape: Shape) -> Layout:
+    return _one(layout.layout(*shape).simplified())
+
+
+@lru_cache(maxsize=1024)
+def _one(layout: Layout) -> Layout:
+    """The same object for equal layouts, so that they are compared at once."""
+    return layout

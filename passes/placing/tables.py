@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import inf
 from typing import NamedTuple
@@ -43,6 +44,7 @@ ASSERTED = 1 << 100
 """What it costs to convert where the program asserts that nothing has to be done."""
 
 
+@lru_cache(maxsize=4096)
 def weighted(cost: float, trips: Fraction, conversions: int = 0) -> int:
     """A cost that is paid so often, with conversions for the tie."""
     if cost == inf:
@@ -242,17 +244,25 @@ class Tables:
     def _pair(self, edge: SiteEdge, weights: list[tuple[Fraction, bool]]) -> None:
         """The table of an edge: how often for each layout wanted, and whether a copy is paid for
         apart."""
+        value, forbidden = edge.value, edge.operand in self.forbidden
+        element, making = _element(value), self.trips.making(value)
+        wanted: list[tuple[Candidate, Fraction, bool, float]] = []
+        for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
+            again = None if shared else self.again(value, want)
+            made = inf if again is None else again * float(making / trips)
+            wanted.append((want, trips, shared, made))
         entries: list[int] = []
         for have in self._domain(edge.source):
-            for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
+            for want, trips, shared, made in wanted:
                 if have.layout == want.layout:
                     entries.append(0)
-                elif edge.operand in self.forbidden and have.places != want.places:
+                elif forbidden and have.places != want.places:
                     entries.append(FORBIDDEN)
                 elif shared:
                     entries.append(0)
                 else:
-                    entries.append(weighted(self.cost(edge.value, have, want, trips), trips, 1))
+                    price = self.prices.price(have.places, want.places, element).cost
+                    entries.append(weighted(min(price, made), trips, 1))
         self._add(edge.source, edge.target, entries)
 
     def _add(self, source: Site, target: Site, entries: list[int]) -> None:
