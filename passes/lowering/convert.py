@@ -14,9 +14,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
-from fragir.isa.registry import per_table
-from fragir.isa.versions import has
-from fragir.layout.planning.costs import Features
+from fragir.isa.features import features_of
 from fragir.layout.planning.planner import ConversionPlan, plan_conversion
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.arithmetic import Arithmetic
@@ -84,17 +82,7 @@ def planned(
     source: frag.TileType, target: frag.TileType, bits: int, machine: str
 ) -> ConversionPlan:
     """The plan of a conversion of elements of so many bits on a machine."""
-    return plan_conversion(source.resolve(), target.resolve(), bits, _features(machine))
-
-
-@per_table
-def _features(machine: str) -> Features:
-    matrix = "sync.aligned.m8n8.x1"
-    return Features(
-        ldmatrix=has(f"ldmatrix.{matrix}.shared.b16", machine),
-        stmatrix=has(f"stmatrix.{matrix}.shared.b16", machine),
-        movmatrix=has("movmatrix.sync.aligned.m8n8.trans.b16", machine),
-    )
+    return plan_conversion(source.resolve(), target.resolve(), bits, features_of(machine))
 
 
 def _predicates(
