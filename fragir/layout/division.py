@@ -28,13 +28,17 @@ from dataclasses import replace
 
 from fragir.layout.arguments import takes
 from fragir.layout.combine import concatenated, cut
-from fragir.layout.completion import complement
-from fragir.layout.composition import compose
 from fragir.layout.digits import unit
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, coalesced
 
 Tiler = int | Layout
+
+
+def _composed(outer: Layout, inner: Layout) -> Layout:
+    from fragir.layout.composition import compose  # a quotient does without
+
+    return compose(outer, inner)
 
 
 @takes(Layout)
@@ -50,7 +54,7 @@ def logical_divide(layout: Layout, **tilers: Tiler) -> Layout:
     """
     parts = _cut_axes(layout, tilers)
     axes = [Axis(axis.name, sum(parts[axis.name], ())) for axis in layout.axes]
-    return compose(layout, Layout(tuple(axes), layout.names))
+    return _composed(layout, Layout(tuple(axes), layout.names))
 
 
 @takes(Layout)
@@ -67,7 +71,7 @@ def zipped_divide(
         Axis(rest, tuple(mode for name in tilers for mode in parts[name][1])),
         *(Axis(name, parts[name][0]) for name in layout.names if name not in tilers),
     ]
-    return compose(layout, Layout(tuple(inner), layout.names))
+    return _composed(layout, Layout(tuple(inner), layout.names))
 
 
 @takes(Layout)
@@ -85,7 +89,7 @@ def tiled_divide(layout: Layout, *, tile: str = "tile", **tilers: Tiler) -> Layo
         Axis(tile, tuple(mode for name in tilers for mode in parts[name][0])),
         *(Axis(name, parts[name][name in tilers]) for name in layout.names),
     ]
-    return compose(layout, Layout(tuple(inner), layout.names))
+    return _composed(layout, Layout(tuple(inner), layout.names))
 
 
 @takes(Layout)
@@ -103,7 +107,7 @@ def flat_divide(layout: Layout, *, suffix: str = "_tile", **tilers: Tiler) -> La
         *(Axis(name + suffix, parts[name][0]) for name in tilers),
         *(Axis(name, parts[name][name in tilers]) for name in layout.names),
     ]
-    return compose(layout, Layout(tuple(inner), layout.names))
+    return _composed(layout, Layout(tuple(inner), layout.names))
 
 
 def _cut_axes(
@@ -120,6 +124,8 @@ def _cut_axes(
         if tiler.rank != 1:
             raise LayoutError(f"The tiler {tiler} of axis {axis.name} has not one dimension.")
         try:
+            from fragir.layout.completion import complement
+
             rest = complement(tiler, (axis.size,))
         except LayoutError as error:
             raise LayoutError(

@@ -34,8 +34,6 @@ from dataclasses import dataclass
 from typing import cast
 
 from fragir.errors import kind_of, whole_number
-from fragir.layout.composition import compose
-from fragir.layout.fitting import swizzle_kernel, swizzled_kernel
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError
 
@@ -79,6 +77,8 @@ class Swizzle:
         byte [128:1 8:^144 8:1024] dims (byte)
         """
         size = max(whole_number(size, "the size", 1), self.period)
+        from fragir.layout.fitting import swizzle_kernel  # a descriptor does without
+
         kernel = swizzle_kernel(self._numbers, (size - 1).bit_length(), dim)
         return Layout(kernel.canonical, (dim,))
 
@@ -92,6 +92,8 @@ class Swizzle:
         """
         if not isinstance(cast("object", layout), Layout):
             raise LayoutError(f"A swizzle is followed by a Layout, not {kind_of(layout)}.")
+        from fragir.layout.fitting import swizzled_kernel
+
         kernel = swizzled_kernel(layout.kernel, layout.axes, self._numbers)
         return Layout(kernel.canonical, layout.dims, kernel.point(kernel.start), layout.where)
 
@@ -108,6 +110,8 @@ class Swizzle:
         outer = _made(outer)
         if len(outer.names) != 1:
             raise LayoutError(f"A swizzle gives one address, but {outer} has several axes.")
+        from fragir.layout.composition import compose
+
         return compose(outer, self.layout(outer.size(outer.names[0]), outer.names[0]))
 
     @property
@@ -179,6 +183,8 @@ class SharedLayout:
 
     def compose(self, inner: Layout) -> SharedLayout:
         """Where each slot's element stands: `inner` maps hardware coordinates to (row, col)."""
+        from fragir.layout.composition import compose
+
         return SharedLayout(compose(self.layout, inner), self.swizzle)
 
     def as_layout(self) -> Layout:
