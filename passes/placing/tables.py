@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from itertools import product
 from math import inf
 from typing import NamedTuple
@@ -44,8 +43,7 @@ ASSERTED = 1 << 100
 """What it costs to convert where the program asserts that nothing has to be done."""
 
 
-@lru_cache(maxsize=4096)
-def weighted(cost: float, trips: Fraction, conversions: int = 0) -> int:
+def weighted(cost: float, trips: Fraction | float, conversions: int = 0) -> int:
     """A cost that is paid so often, with conversions for the tie."""
     if cost == inf:
         return FORBIDDEN
@@ -130,6 +128,10 @@ class Tables:
     """Operands whose values must not be converted, for explanations."""
     problem: Problem = field(default_factory=Problem)
     variables: dict[Site, int] = field(default_factory=dict[Site, int])
+    _known: dict[tuple[int, int, int], float] = field(
+        init=False, default_factory=dict[tuple[int, int, int], float]
+    )
+    """Prices by the identity of layouts, which candidates keep alive, and of element types."""
 
     def __post_init__(self) -> None:
         for site in self.component.sites:
@@ -246,12 +248,13 @@ class Tables:
         apart."""
         value, forbidden = edge.value, edge.operand in self.forbidden
         element, making = _element(value), self.trips.making(value)
-        wanted: list[tuple[Candidate, Fraction, bool, float]] = []
+        wanted: list[tuple[Candidate, float, bool, float]] = []
         for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
             again = None if shared else self.again(value, want)
             made = inf if again is None else again * float(making / trips)
-            wanted.append((want, trips, shared, made))
+            wanted.append((want, float(trips), shared, made))
         entries: list[int] = []
+        known = self._known
         for have in self._domain(edge.source):
             for want, trips, shared, made in wanted:
                 if have.layout == want.layout:
@@ -261,7 +264,11 @@ class Tables:
                 elif shared:
                     entries.append(0)
                 else:
-                    price = self.prices.price(have.places, want.places, element).cost
+                    key = id(have.places), id(want.places), id(element)
+                    price = known.get(key)
+                    if price is None:
+                        price = self.prices.price(have.places, want.places, element).cost
+                        known[key] = price
                     entries.append(weighted(min(price, made), trips, 1))
         self._add(edge.source, edge.target, entries)
 
