@@ -30,33 +30,6 @@ def unpacked_bits(packed: int, bits: Iterable[int]) -> Point:
     return tuple(values)
 
 
-def eliminate(columns: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Independent columns by their highest bit, each with the inputs whose sum it is."""
-    reduced: dict[int, tuple[int, int]] = {}
-    for index, column in enumerate(columns):
-        inputs = 1 << index
-        while column:
-            top = column.bit_length() - 1
-            if top not in reduced:
-                reduced[top] = (column, inputs)
-                break
-            column ^= reduced[top][0]
-            inputs ^= reduced[top][1]
-    return reduced
-
-
-def solve(reduced: dict[int, tuple[int, int]], wanted: int) -> int | None:
-    """The inputs (bits of a number) whose columns add up to `wanted`; None if none do."""
-    inputs = 0
-    while wanted:
-        found = reduced.get(wanted.bit_length() - 1)
-        if found is None:
-            return None
-        wanted ^= found[0]
-        inputs ^= found[1]
-    return inputs
-
-
 class Subspace:
     """A space of vectors, each with the combination of given vectors that makes it.
 

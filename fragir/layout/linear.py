@@ -38,7 +38,7 @@ from typing import cast
 
 from fragir.layout.arguments import takes
 from fragir.layout.bases import Bases, axes_of, bases_of, check_bases, dims_of
-from fragir.layout.f2 import eliminate, packed_bits, solve, unpacked_bits, xor
+from fragir.layout.f2 import Subspace, packed_bits, rank, unpacked_bits, xor
 from fragir.layout.layout import Layout
 from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode, coalesced
 
@@ -143,7 +143,7 @@ class LinearLayout:
     @property
     def rank(self) -> int:
         """The rank of the matrix: the bits of the image."""
-        return len(eliminate(self.columns))
+        return rank(self.columns)
 
     @property
     def is_bijection(self) -> bool:
@@ -236,14 +236,14 @@ def right_inverse(linear: LinearLayout) -> LinearLayout:
 
     Raises LayoutError naming a dimension's bit that no slot reaches.
     """
-    reduced = eliminate(linear.columns)
+    span = Subspace(linear.columns)
     sizes = [len(bases) for _, bases in linear.axes]
     axes: list[tuple[str, Bases]] = []
     place = 0
     for name, bits in zip(linear.dims, linear.bits, strict=True):
         bases: list[Point] = []
         for bit in range(bits):
-            inputs = solve(reduced, 1 << (place + bit))
+            inputs = span.solve(1 << (place + bit))
             if inputs is None:
                 raise LayoutError(f"No right inverse: nothing holds {name} {1 << bit} alone.")
             bases.append(unpacked_bits(inputs, sizes))

@@ -43,6 +43,14 @@ class RegisterColumns:
         """All columns, element bits lowest."""
         return self.element + self.lane + self.warp
 
+    def by_halves(self) -> RegisterColumns:
+        """Elements of 64 bits as two words each, of which the lower comes first."""
+        element, lane, warp = (
+            tuple(column << 1 for column in columns)
+            for columns in (self.element, self.lane, self.warp)
+        )
+        return RegisterColumns((1, *element), lane, warp)
+
 
 Words = tuple[tuple[int, ...], ...]
 

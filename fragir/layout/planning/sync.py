@@ -67,7 +67,7 @@ def crossing(
     LayoutError where the target has points that the source lacks.
     """
     if bits == 64:  # a value is two words: one more register, which both sides keep
-        source, target = _halved(source), _halved(target)
+        source, target = source.by_halves(), target.by_halves()
         bits = 32
     unit, inside = bits // 8, {8: 2, 16: 1}.get(bits, 0)
     count = max(len(source.warp), len(target.warp))
@@ -121,13 +121,6 @@ def crossing(
         copies=len(same),
         spared=tuple(parts.solve(w ^ 1 << k) or 0 for k, w in enumerate(first)) if joined else (),
     )
-
-
-def _halved(side: RegisterColumns) -> RegisterColumns:
-    element, lane, warp = (
-        tuple(column << 1 for column in columns) for columns in (side.element, side.lane, side.warp)
-    )
-    return RegisterColumns((1, *element), lane, warp)
 
 
 def _together(

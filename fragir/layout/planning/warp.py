@@ -96,7 +96,7 @@ def warp_plan(
     if moves.reach == "warps":
         return None
     inside = {8: 2, 16: 1}.get(bits, 0)
-    sides = (source, target) if bits < 64 else (doubled(source), doubled(target))
+    sides = (source, target) if bits < 64 else (source.by_halves(), target.by_halves())
     ways = [direct(*sides, inside, costs)]
     if moves.mixed and moves.words < 1 << moves.mixed:
         ways.append(several(*sides, inside, costs))
@@ -121,11 +121,3 @@ def price(program: WordProgram, costs: Costs = COSTS) -> float:
     tables = sum(isinstance(number, LaneTable) for number in varying)
     total += costs.formula * (tables + (tables < len(varying)))
     return total
-
-
-def doubled(side: RegisterColumns) -> RegisterColumns:
-    """Elements of 64 bits as two words each, of which the lower comes first."""
-    element, lane, warp = (
-        tuple(column << 1 for column in columns) for columns in (side.element, side.lane, side.warp)
-    )
-    return RegisterColumns((1, *element), lane, warp)
