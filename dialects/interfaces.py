@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -47,6 +48,12 @@ class Registry(Generic[ModelT]):
         self._what, self._interface, self._own = what, interface, own
         self._attached: dict[type[Operation], ModelT] = {}
         self._found: dict[type[Operation], ModelT | None] = {}
+        self._elsewhere: dict[str, str] = {}
+
+    def attached_in(self, module: str, *names: str) -> None:
+        """Operations, by their names in programs, that a module attaches when it is imported: it is
+        when one of them is first asked for."""
+        self._elsewhere.update(dict.fromkeys(names, module))
 
     def attach(self, *classes: type[Operation]) -> Callable[[ModelT], ModelT]:
         """A decorator that gives classes an implementation; subclasses have it as well.
@@ -75,6 +82,9 @@ class Registry(Generic[ModelT]):
     def _look(self, cls: type[Operation]) -> ModelT | None:
         if issubclass(cls, self._interface):
             return self._own(cls)
+        module = self._elsewhere.get(cls.name)
+        if module is not None:
+            import_module(module)
         return next((self._attached[c] for c in cls.__mro__ if c in self._attached), None)
 
 

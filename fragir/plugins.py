@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAVal
 from xdsl.passes import ModulePass
 
 from fragir.errors import FragirError
+from fragir.late_dialect import LateDialect
 from fragir.universe import FRAGIR_UNIVERSE
 
 if TYPE_CHECKING:
@@ -270,10 +271,12 @@ class FragirContext(Context):
     def __init__(self, allow_unregistered: bool = False) -> None:
         super().__init__(allow_unregistered)
         self._registered_dialects.update(own_dialects())
+        self._late: dict[str, LateDialect] = {}
 
     def clone(self) -> FragirContext:
         copy = FragirContext()
         vars(copy).update(vars(super().clone()))
+        copy._late = self._late.copy()
         return copy
 
     def _look_for(self, name: str) -> None:
@@ -283,6 +286,28 @@ class FragirContext(Context):
             factory = plugins().find("dialect", dialect)
             if factory is not None:
                 self.register_dialect(dialect, factory)
+
+    def load_registered_dialect(self, name: str) -> None:
+        factory = self._registered_dialects.get(name)
+        dialect = None if factory is None else factory()
+        if not isinstance(dialect, LateDialect):
+            super().load_registered_dialect(name)
+            return
+        self._loaded_dialects[name] = dialect
+        self._late[name] = dialect
+        for op in dialect.early:
+            self.load_op(op)
+        for attribute in dialect.attributes:
+            self.load_attr_or_type(attribute)
+
+    def _get_known_op(self, name: str) -> type[Operation] | None:
+        found = super()._get_known_op(name)
+        if found is None:
+            dialect = self._late.get(name.partition(".")[0])
+            found = None if dialect is None else dialect.find(name)
+            if found is not None:
+                self.load_op(found)
+        return found
 
     def get_optional_op(
         self, name: str, *, dialect_stack: Sequence[str] = ()

@@ -8,7 +8,7 @@ between global and shared memory. A tile without a layout says what is computed;
 
 from __future__ import annotations
 
-from xdsl.ir import Dialect
+from typing import TYPE_CHECKING
 
 from fragir.dialects.elements import PackedType
 from fragir.dialects.frag.attributes import (
@@ -42,11 +42,19 @@ from fragir.dialects.frag.memory_layout import (
 from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, YieldOp
 from fragir.dialects.frag.products import MmaOp, WgmmaOp
 from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
-from fragir.dialects.frag.sparse import MmaSparseOp
 from fragir.dialects.frag.tiles import LoadOp, StoreOp
 from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared
+from fragir.late_dialect import LateDialect
 
-Frag = Dialect(
+if TYPE_CHECKING:
+    from fragir.dialects.frag.sparse import MmaSparseOp
+
+#: Operations that few programs have: where their classes stand, by name.
+LATE = {
+    "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
+}
+
+Frag = LateDialect(
     "frag",
     [
         BarrierOp,
@@ -60,7 +68,6 @@ Frag = Dialect(
         MapOp,
         MatmulOp,
         MmaOp,
-        MmaSparseOp,
         StoreOp,
         ViewOp,
         WaitOp,
@@ -68,7 +75,16 @@ Frag = Dialect(
         YieldOp,
     ],
     [DimensionAttr, ExplicitLayoutAttr, GridAttr, MmaLayoutAttr, PackedType, SharedAttr, TileType],
+    LATE,
 )
+
+
+def __getattr__(name: str) -> object:
+    found = Frag.member(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
 
 __all__ = [
     "DIVISIBLE",

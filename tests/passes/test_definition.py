@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import test
@@ -97,3 +100,29 @@ def test_a_format_and_a_method_are_refused() -> None:
             @classmethod
             def parse(cls, parser: Parser) -> TwiceOp:
                 return cls()
+
+
+LATE_PROGRAM = """
+import sys
+from fragir.program import context
+from fragir.dialects.frag import Frag
+
+known = context()
+assert known.get_optional_op("frag.load").name == "frag.load"
+assert "fragir.dialects.frag.sparse" not in sys.modules
+assert known.get_optional_op("frag.mma_sparse").name == "frag.mma_sparse"
+assert known.clone().get_optional_op("frag.mma_sparse") is known.get_op("frag.mma_sparse")
+assert known.get_optional_op("frag.mma_dense") is None
+assert sorted(Frag.late) == sorted(op.name for op in Frag.operations if op not in Frag.early)
+"""
+
+
+def test_what_few_programs_have_is_imported_when_it_is_asked_for() -> None:
+    subprocess.run([sys.executable, "-c", LATE_PROGRAM], check=True)
+
+
+def test_other_tools_know_all_operations() -> None:
+    context = Context()
+    context.load_dialect(Frag)
+    for name, (_, cls) in Frag.late.items():
+        assert context.get_op(name).__name__ == cls

@@ -1,10 +1,20 @@
 """What lanes do for the operations of `frag`, arith, func, memref and scf, a subject a file.
 
-Importing this attaches all of them to `fragir.dialects.interfaces.LOWERINGS`.
+Importing this attaches them to `fragir.dialects.interfaces.LOWERINGS`: what most programs have at
+once, the rest when a program has it.
 """
 
+from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.operations import control as control
 from fragir.passes.lowering.operations import memories as memories
 from fragir.passes.lowering.operations import products as products
 from fragir.passes.lowering.operations import scalars as scalars
 from fragir.passes.lowering.operations import tiles as tiles
+
+#: The subjects of operations that few programs have.
+LATE = {
+    "sparse": ("frag.mma_sparse",),
+}
+
+for _subject, _names in LATE.items():
+    LOWERINGS.attached_in(f"{__name__}.{_subject}", *_names)

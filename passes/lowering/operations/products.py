@@ -15,13 +15,6 @@ def mma(lanes: Lanes, op: frag.MmaOp) -> None:
     state.tiles[op.d] = multiply.mma(state.ar, op, a, b, c, None, [x for (x,) in scales])
 
 
-@LOWERINGS.attach(frag.MmaSparseOp)
-def mma_sparse(lanes: Lanes, op: frag.MmaSparseOp) -> None:
-    state = lanes.state
-    a, b, c, e, *scales = (state.tiles[operand] for operand in op.operands)
-    state.tiles[op.d] = multiply.mma(state.ar, op, a, b, c, e, [x for (x,) in scales])
-
-
 @LOWERINGS.attach(frag.WgmmaOp)
 def wgmma(lanes: Lanes, op: frag.WgmmaOp) -> None:
     state = lanes.state

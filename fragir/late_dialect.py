@@ -1,0 +1,53 @@
+"""Dialects of which a process imports the operations that its program has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import cast
+
+from xdsl.ir import Attribute, Dialect, Operation
+
+
+class LateDialect(Dialect):
+    """A dialect of which some operations are imported when they are first asked for.
+
+    `late` says of each where it stands: (module, class). To `Context`s of xDSL the dialect is like
+    any other; `fragir.plugins.FragirContext` loads what is `early`, and finds the rest by name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        early: Sequence[type[Operation]],
+        attributes: Sequence[type[Attribute]],
+        late: Mapping[str, tuple[str, str]],
+    ):
+        super().__init__(name, list(early), list(attributes))
+        self.late = late
+
+    @property
+    def early(self) -> Sequence[type[Operation]]:
+        """What is imported with the dialect."""
+        return self._operations
+
+    @property
+    def operations(self) -> Iterator[type[Operation]]:
+        """All of them: this imports what is not there yet."""
+        yield from self._operations
+        yield from map(self._imported, self.late)
+
+    def find(self, name: str) -> type[Operation] | None:
+        """An operation that is not early, by its name as in programs; None where there is none."""
+        return self._imported(name) if name in self.late else None
+
+    def member(self, name: str) -> type[Operation] | None:
+        """The same by the name of its class."""
+        for operation, (_, cls) in self.late.items():
+            if cls == name:
+                return self._imported(operation)
+        return None
+
+    def _imported(self, name: str) -> type[Operation]:
+        module, cls = self.late[name]
+        return cast("type[Operation]", getattr(import_module(module), cls))
