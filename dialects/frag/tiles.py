@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -16,8 +16,12 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.utils import DynamicIndexList
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
     IRDLOperation,
+    VarConstraint,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
@@ -31,7 +35,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.elements import is_predicate
+from fragir.dialects.elements import element_bits, is_predicate
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.memory_layout import check_memory
@@ -116,24 +120,28 @@ class LoadOp(
 
     The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
     matrix, so that the tile's element (r, c) stands at [i + c, j + r]. `masked`: elements outside
-    the memory's shape read as zero; without it they must not exist. `broadcast`: a memref of one
-    dimension is one value a column, and a dimension of size 1 stands for every row or column.
+    the memory's shape, on whichever side, read as `other`, a scalar, or as zero; without it they
+    must not exist. `broadcast`: a memref of one dimension is one value a column, and a dimension of
+    size 1 stands for every row or column.
     """
 
     name = "frag.load"
+    _T: ClassVar = VarConstraint("T", AnyAttr())
     memory = operand_def(MemRefType)
     indices = var_operand_def(IndexType)
+    other = opt_operand_def(_T)
     static_indices = prop_def(DenseArrayBase.constr(i64))
     transposed = opt_prop_def(UnitAttr)
     masked = opt_prop_def(UnitAttr)
     broadcast = opt_prop_def(UnitAttr)
-    tile = result_def(TileType)
+    tile = result_def(TileType.constr(element_type=_T))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect())
     custom_directives = (DynamicIndexList,)
     assembly_format = (
         "$memory `` custom<DynamicIndexList>($indices, $static_indices)"
-        " (`transposed` $transposed^)? (`masked` $masked^)? (`broadcast` $broadcast^)? attr-dict"
-        " `:` type($memory) `->` type($tile)"
+        " (`transposed` $transposed^)? (`masked` $masked^)? (`other` $other^)?"
+        " (`broadcast` $broadcast^)? attr-dict `:` type($memory) `->` type($tile)"
     )
 
     def __init__(
@@ -144,11 +152,12 @@ class LoadOp(
         *,
         transposed: bool = False,
         masked: bool = False,
+        other: SSAValue | Operation | None = None,
         broadcast: bool = False,
     ):
         dynamic, static = split_indices(indices)
         super().__init__(
-            operands=[memory, dynamic],
+            operands=[memory, dynamic, other],
             properties={
                 "static_indices": static,
                 "transposed": UnitAttr() if transposed else None,
@@ -202,6 +211,8 @@ class LoadOp(
                 )
             if len(memory.get_shape()) not in (1, 2):
                 raise VerifyException("frag.load: `broadcast` reads one or two dimensions")
+        if self.other is not None:
+            _check_other(self, tile)
         check_access(
             self,
             memory,
@@ -210,6 +221,16 @@ class LoadOp(
             transposed=self.transposed is not None,
             masked=self.masked is not None,
             broadcast=self.broadcast is not None,
+        )
+
+
+def _check_other(op: LoadOp, tile: TileType) -> None:
+    """Whether elements of the tile may stand for what lies outside."""
+    if op.masked is None:
+        raise VerifyException("frag.load: `other` is read outside of the memory; write `masked`")
+    if element_bits(tile.element_type) < 8:
+        raise VerifyException(
+            f"frag.load: no single {tile.element_type} is a scalar; what lies outside is zero"
         )
 
 

@@ -74,23 +74,26 @@ class TileOperations(ElementwiseFunctions):
         shape: Sequence[int],
         transposed: bool = False,
         masked: bool = False,
+        other: Scalar | float | None = None,
         broadcast: bool = False,
         layout: Placement | None = None,
     ) -> Tile:
         """A tile from memory; `at` is where its first element stands, one index a dimension.
 
         `transposed`: memory holds the transposed matrix. `masked`: what lies outside the array is
-        read as zero (else it must not exist). `broadcast`: an array of one dimension is one value
-        a column, a dimension of size 1 stands for all rows or columns.
+        read as `other`, zero unless given (else it must not exist). `broadcast`: an array of one
+        dimension is one value a column, a dimension of size 1 stands for all rows or columns.
         """
         source = self._memory(memory)
         type_ = self._tile_type(shape, memory.element, layout)
+        outside = None if other is None else self.trace.scalar(other, memory.element, "other")
         op = frag.LoadOp(
             source,
             self._indices(at),
             type_,
             transposed=transposed,
             masked=masked,
+            other=outside,
             broadcast=broadcast,
         )
         return self.trace.wrap(self.trace.insert(op).tile)

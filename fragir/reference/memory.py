@@ -99,18 +99,29 @@ class Window:
 
 
 def load(
-    memory: BoundedMemory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
+    memory: BoundedMemory,
+    indices: Sequence[int],
+    shape: Sequence[int],
+    masked: bool,
+    name: str,
+    other: Bounded | None = None,
 ) -> Bounded:
-    """A tile; what lies outside is 0."""
+    """A tile; what lies outside is `other`, or 0."""
     window = Window.of(memory, indices, shape, masked, name)
     value, bound = np.zeros(shape, memory.value.dtype), np.zeros(shape)
+    if other is not None:
+        value[...], bound[...] = other.value, other.bound
     where = (*window.leading, *window.inside)
     value[window.part], bound[window.part] = memory.value[where], memory.bound[where]
     return Bounded(value, bound)
 
 
 def load_broadcast(
-    memory: BoundedMemory, indices: Sequence[int], shape: tuple[int, int], masked: bool
+    memory: BoundedMemory,
+    indices: Sequence[int],
+    shape: tuple[int, int],
+    masked: bool,
+    other: Bounded | None = None,
 ) -> Bounded:
     """A tile of which memory holds one row, one column, one value or all."""
     sizes = memory.value.shape
@@ -118,7 +129,7 @@ def load_broadcast(
         1 if size == 1 else extent
         for size, extent in zip(sizes, shape[2 - len(sizes) :], strict=True)
     )
-    small = load(memory, indices, wanted, masked, "frag.load")
+    small = load(memory, indices, wanted, masked, "frag.load", other)
     return Bounded(np.broadcast_to(small.value, shape), np.broadcast_to(small.bound, shape))
 
 

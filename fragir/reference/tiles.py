@@ -28,11 +28,12 @@ def fill(run: Run, op: frag.FillOp) -> None:
 def load_tile(run: Run, op: frag.LoadOp) -> None:
     memory, indices = run.memory(op.memory), run.numbers(op.all_indices())
     shape, masked = op.tile.type.shape, op.masked is not None
+    other = None if op.other is None else run[op.other]
     if op.broadcast is not None:
-        run[op.tile] = load_broadcast(memory, indices, (shape[0], shape[1]), masked)
+        run[op.tile] = load_broadcast(memory, indices, (shape[0], shape[1]), masked, other)
         return
     turned = op.transposed is not None
-    x = load(memory, indices, shape[::-1] if turned else shape, masked, op.name)
+    x = load(memory, indices, shape[::-1] if turned else shape, masked, op.name, other)
     run[op.tile] = Bounded(x.value.T, x.bound.T) if turned else x
 
 

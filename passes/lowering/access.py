@@ -85,11 +85,17 @@ class TileAccess(TilePlaces):
             pointer, offset = self._address(e)
             known = self._loaded.get((pointer, offset, predicate))
             if known is None:
-                otherwise = None if predicate is None else self.ar.zero(type_)
+                otherwise = None if predicate is None else self._otherwise(type_, width)
                 op = ptx.LoadOp(pointer, offset, type_, predicate, otherwise)
                 known = self._loaded[pointer, offset, predicate] = self.ar.insert(op).value
             parts.append(known)
         return join(self.ar, parts)
+
+    def _otherwise(self, type_: Attribute, width: int) -> SSAValue:
+        """What stands for an access outside of the memory."""
+        if self.other is None:
+            return self.ar.zero(type_)
+        return self.other if width == 1 else self.ar.splat(self.other, width)
 
     def store(self, fragments: Sequence[SSAValue]) -> None:
         """Writes the tile, one vector a chunk."""

@@ -40,7 +40,9 @@ class PackedAccess:
         masked: bool,
         target: str,
         broadcast: bool = False,
+        other: SSAValue | None = None,
     ):
+        assert other is None  # no scalar is smaller than a byte
         along = memory.contiguous()
         rank = len(memory.shape)
         leading = rank - len(tile.shape)

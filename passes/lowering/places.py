@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from xdsl.ir import SSAValue
+
 from fragir.dialects import frag
 from fragir.layout import Layout
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
@@ -30,7 +32,10 @@ class TilePlaces:
         target: str,
         broadcast: bool = False,
         chunk: int | None = None,
+        other: SSAValue | None = None,
     ):
+        self.other = other
+        """What is loaded outside of the memory; None for zero."""
         self.ar, self.hardware, self.memory, self.masked = ar, hardware, memory, masked
         self.tile, self.target = tile, target
         self.layout = tile.resolve()

@@ -321,7 +321,27 @@ func.func @placed(%a: memref<16x16xf16>) {
   func.return
 }"""
 
+
+def other_value() -> KernelBuilder:
+    with fragir.kernel("lowest") as k:
+        a = k.memory("a", f32, ("m", "n"))
+        b = k.memory("b", f32, (16, 8))
+        x = k.load(a, (-1, 0), shape=(16, 8), masked=True, other=-float("inf"))
+        k.store(x, b, (0, 0))
+    return k
+
+
+OTHER_VALUE = """
+func.func @lowest(%a: memref<?x?xf32> {frag.sizes = ["m", "n"]}, %b: memref<16x8xf32>) {
+  %lowest = arith.constant 0xFF800000 : f32
+  %x = frag.load %a[-1, 0] masked other %lowest : memref<?x?xf32> -> !frag.tile<16x8xf32>
+  frag.store %x, %b[0, 0] : !frag.tile<16x8xf32>, memref<16x8xf32>
+  func.return
+}"""
+
+
 PAIRS = [
+    (other_value, OTHER_VALUE),
     (one_mma, ONE_MMA),
     (four_products, FOUR_PRODUCTS),
     (looped, LOOPED),

@@ -1,7 +1,7 @@
 """Masked accesses at any index, negative and near 2^31 too, against numpy.
 
-What lies outside reads as 0 and is not written. The emulator ends a run that touches anything
-outside of a buffer.
+What lies outside reads as 0 or as the given value, and is not written. The emulator ends a run that
+touches anything outside of a buffer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 import fragir
 from fragir.compiler import Kernel
+
+from .judge import judge
 
 ROWS, COLS = 16, 32
 TYPES = {"f32": np.float32, "f16": np.float16, "i8": np.int8}
@@ -54,9 +56,11 @@ def kernel(body: str, target: str, **words: Any) -> Kernel:
     return fragir.compile((HEAD + body + END).format(**words), target=target)
 
 
-def window(array: Array, i: int, j: int, rows: int = ROWS, cols: int = COLS) -> Array:
-    """The part of an array at (i, j), 0 where there is none."""
-    result = np.zeros((rows, cols), array.dtype)
+def window(
+    array: Array, i: int, j: int, rows: int = ROWS, cols: int = COLS, other: float = 0
+) -> Array:
+    """The part of an array at (i, j), `other` where there is none."""
+    result = np.full((rows, cols), other, array.dtype)
     for r in range(rows):
         for c in range(cols):
             if 0 <= i + r < array.shape[0] and 0 <= j + c < array.shape[1]:
@@ -102,6 +106,44 @@ def test_transposed_loads(name: str, at: tuple[int, int]) -> None:
     words = {"a": f"?x?x{name}", "c": f"16x32x{name}", "type": name, "how": "transposed"}
     launch(kernel(LOAD, "sm_80", **words), a, c, *at)
     assert np.array_equal(c, window(a, *at, COLS, ROWS).T)
+
+
+#: Type -> a value as the IR writes it, and as numpy has it.
+OTHER = {"f32": ("-12.0", -12.0), "f16": ("0xFC00", -np.inf), "i8": ("-7", -7)}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("extents", ["?x?", "24x64"])
+@pytest.mark.parametrize("how", ["", "transposed"])
+@given(INDICES)
+@example((-1, -8))
+@example((20, 60))
+@settings(max_examples=3, deadline=None)
+def test_another_value_outside(name: str, extents: str, how: str, at: tuple[int, int]) -> None:
+    """A constant, in wide accesses and narrow ones."""
+    a, c = content(24, 64 if extents == "24x64" else 41, name), content(ROWS, COLS, name)
+    written, number = OTHER[name]
+    body = f"\n  %x = arith.constant {written} : {name}" + LOAD.replace("masked", "masked other %x")
+    words = {"a": f"{extents}x{name}", "c": f"16x32x{name}", "type": name, "how": how}
+    shape = (COLS, ROWS) if how else (ROWS, COLS)
+    wanted = window(a, *at, *shape, other=number)
+    launch(kernel(body, "sm_80", **words), a, c, *at)
+    assert np.array_equal(c, wanted.T if how else wanted)
+
+
+@pytest.mark.parametrize("extents", ["?", "1x?", "?x1"])
+def test_another_value_beside_a_broadcast(extents: str) -> None:
+    """An argument of the kernel; the reference agrees."""
+    at = "%i" if extents == "?" else "%i, %j"
+    text = f"""
+    func.func @f(%a: memref<{extents}xf32>, %c: memref<16x32xf32>, %x: f32, %i: index, %j: index) {{
+      %t = frag.load %a[{at}] masked other %x broadcast
+        : memref<{extents}xf32> -> !frag.tile<16x32xf32>
+      frag.store %t, %c[0, 0] : !frag.tile<16x32xf32>, memref<16x32xf32>
+      func.return
+    }}"""
+    made = judge(text, "sm_80", {"a_d0": 9, "a_d1": 9}, scalars={"x": 5.5, "i": 0, "j": 0})
+    assert made.ptx.count("ld.global") > 0
 
 
 @pytest.mark.parametrize("name", TYPES)

@@ -97,7 +97,7 @@ def view(lanes: Lanes, op: frag.ViewOp) -> None:
 @LOWERINGS.attach(frag.LoadOp)
 def load(lanes: Lanes, op: frag.LoadOp) -> None:
     state, memory = lanes.state, lanes.memory(op.memory)
-    access = _access(state, op.tile.type, op, op.broadcast is not None)
+    access = _access(state, op.tile.type, op)
     if memory.layout is None and isinstance(access, TileAccess):
         lanes.bind_each(op.tile, access.load_chunk)
     else:
@@ -115,19 +115,22 @@ def _access(
     state: LoweringState,
     tile: frag.TileType,
     op: frag.LoadOp | frag.StoreOp,
-    broadcast: bool = False,
 ) -> TileAccess | PackedAccess:
-    packed = state.memories[op.memory].bits < 8
-    return (PackedAccess if packed else TileAccess)(
+    memory = state.memories[op.memory]
+    loads = isinstance(op, frag.LoadOp)
+    other = op.other if loads else None
+    make = PackedAccess if memory.bits < 8 else TileAccess
+    return make(
         state.ar,
         state.hardware,
         tile,
-        state.memories[op.memory],
+        memory,
         state.indices(op.all_indices()),
         transposed=op.transposed is not None,
         masked=op.masked is not None,
         target=state.target,
-        broadcast=broadcast,
+        broadcast=loads and op.broadcast is not None,
+        other=None if other is None else state.scalar(other),
     )
 
 
