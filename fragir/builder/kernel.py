@@ -41,8 +41,8 @@ from fragir.builder.checks import (
     word,
 )
 from fragir.builder.control import Branch, Carried, Loop
+from fragir.builder.indexed import IndexedOperations
 from fragir.builder.places import describe, error_at, fail, place
-from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -63,7 +63,7 @@ Epilogue: TypeAlias = (
 )
 
 
-class KernelBuilder(TileOperations):
+class KernelBuilder(IndexedOperations):
     """A kernel under construction; `fragir.kernel` makes one.
 
     Operations are written inside its `with`, each with the place in the Python program that asked

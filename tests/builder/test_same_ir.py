@@ -340,7 +340,32 @@ func.func @lowest(%a: memref<?x?xf32> {frag.sizes = ["m", "n"]}, %b: memref<16x8
 }"""
 
 
+def paged() -> KernelBuilder:
+    with fragir.kernel("paged") as k:
+        a = k.memory("a", f32, (640, 8))
+        pages = k.memory("pages", s32, (4, 10))
+        b = k.memory("b", f32, (16, 8))
+        page = k.load_scalar(pages, (1, 3)).cast(fragir.index)
+        k.store(k.load(a, (page * 16, 0), shape=(16, 8)), b, (0, 0))
+    return k
+
+
+PAGED = """
+func.func @paged(%a: memref<640x8xf32>, %pages: memref<4x10xi32>, %b: memref<16x8xf32>) {
+  %one = arith.constant 1 : index
+  %three = arith.constant 3 : index
+  %n = memref.load %pages[%one, %three] : memref<4x10xi32>
+  %page = arith.index_cast %n : i32 to index
+  %size = arith.constant 16 : index
+  %row = arith.muli %page, %size : index
+  %x = frag.load %a[%row, 0] : memref<640x8xf32> -> !frag.tile<16x8xf32>
+  frag.store %x, %b[0, 0] : !frag.tile<16x8xf32>, memref<16x8xf32>
+  func.return
+}"""
+
+
 PAIRS = [
+    (paged, PAGED),
     (other_value, OTHER_VALUE),
     (one_mma, ONE_MMA),
     (four_products, FOUR_PRODUCTS),

@@ -13,6 +13,7 @@ from fragir.passes.lowering.operations import tiles as tiles
 
 #: The subjects of operations that few programs have.
 LATE = {
+    "indexed": ("memref.load",),
     "sparse": ("frag.mma_sparse",),
 }
 
