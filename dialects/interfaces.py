@@ -163,6 +163,9 @@ class Layouts:
     ) -> Iterable[Sequence[LayoutDemand]]:
         """Demands that would do all together instead of `demands`, where `value`, an operand, may
         be had in `layout`: those of a product with its K in another order.
+
+        What is demanded of shared memory is the order of its rows
+        (`fragir.dialects.frag.row_orders`).
         """
         return ()
 
@@ -173,7 +176,8 @@ class Layouts:
     def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
         """What the operation costs in these layouts: half cycles of an SM for each warp.
 
-        Only differences between layouts count (`fragir.layout.planning.costs`).
+        Only differences between layouts count (`fragir.layout.planning.costs`). Of shared memory
+        whose rows may lie in several orders, `layouts` has the order. Infinite is what cannot be.
         """
         return 0.0
 
@@ -298,6 +302,14 @@ class Accesses:
     def view_of(self) -> SSAValue | None:
         """The memory, or tensor, that the result is made of; None where it is new."""
         return None
+
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """Whether whole rows of a shared matrix that it touches may lie in any order.
+
+        The matrix is the same to the operation, which finds its rows by the layout in the memref's
+        type; what that costs, `Layouts.cost` says.
+        """
+        return False
 
 
 class MemoryInterface(Accesses, Operation, abc.ABC):

@@ -83,6 +83,36 @@ def reordered(
     yield a._replace(layout=first), b._replace(layout=second)
 
 
+def columns_reordered(
+    d: LayoutDemand, b: OperandAt, layout: Attribute
+) -> Iterator[tuple[LayoutDemand, LayoutDemand]]:
+    """The demands for D with its columns in the order in which `layout` has them, registers
+    renamed, and for B, whose rows in shared memory are D's columns, so that its rows lie so.
+
+    Nothing where there is no such order, or where it is the one demanded.
+    """
+    from fragir.dialects.frag.row_orders import row_order  # few programs need them
+    from fragir.layout.reorder import free_order
+
+    tile = value_of(d.value).type
+    assert isinstance(tile, TileType)
+    if not isinstance(d.layout, MmaLayoutAttr) or d.layout.data.orders:
+        return
+    if not isinstance(layout, LayoutAttr):
+        return
+    try:
+        order = free_order(d.layout.layout(*tile.shape), layout.layout(*tile.shape), 1)
+        if order is None or order.axes[0].size == 1:
+            return
+        order = Layout((Axis("n", order.axes[0].modes),), ("n",))
+        columns = MmaLayoutAttr(d.layout.data._replace(orders=(("n", order),)))
+        columns.layout(*tile.shape)  # is there one?
+        rows = row_order(order, tile.cols)
+    except FragirError:
+        return
+    yield d._replace(layout=columns), LayoutDemand(b, rows, "operand b")
+
+
 def check_in_order(values: Iterable[SSAValue], why: str) -> None:
     """FragirError where a placed operand has a dimension in another order, and `why`."""
     for name, order in orders_of(values).items():

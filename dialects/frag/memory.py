@@ -106,6 +106,10 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         """The target."""
         return (self.target,)
 
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """The target's: what is copied at once lies in a row."""
+        return memory is self.target
+
     def origin(self, names: Names) -> tuple[SSAValue, Names]:
         """The source: a matrix is copied."""
         return self.source, names[-2:]
@@ -168,6 +172,10 @@ class ViewOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     def view_of(self) -> SSAValue:
         """The stack."""
         return self.memory
+
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """Always: the matrix has those of the stack."""
+        return True
 
     def origin(self, names: Names) -> tuple[SSAValue, Names]:
         """The stack: a view leaves out leading dimensions."""

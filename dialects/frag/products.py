@@ -334,6 +334,18 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         if self.metadata is not None:
             yield demands.selected(self.instruction(n), "e", OperandAt(self, METADATA), groups)
 
+    def alternatives(
+        self, value: SSAValue, layout: Attribute, threads: Threads
+    ) -> Iterator[Sequence[LayoutDemand]]:
+        """D with its columns in the order in which `layout` has them, and B's rows in memory so."""
+        if value is self.c and self.b_transposed is not None and self.metadata is None:
+            d = next(iter(self.demands(threads)))
+            yield from demands.columns_reordered(d, OperandAt(self, B), layout)
+
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """B's, where they are columns of D: those are counted alike (`alternatives`)."""
+        return memory is self.b and memory is not self.a and self.b_transposed is not None
+
     def orders(self) -> dict[str, Layout]:
         """Dimensions that its tiles have in another order than the instruction's; what lies in
         memory is read in that order.

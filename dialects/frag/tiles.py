@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import (
@@ -177,7 +178,11 @@ class LoadOp(
 
     def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
         """The accesses of a warp."""
-        return _access_cost(self, self.tile, layouts[self.tile], threads)
+        return _access_cost(self, self.tile, layouts, threads)
+
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """Where it is known which rows of the memory the tile has."""
+        return _knows_rows(self)
 
     def repeats(self) -> bool:
         """Always: right behind it memory is as it was."""
@@ -284,7 +289,11 @@ class StoreOp(
 
     def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
         """The accesses of a warp."""
-        return _access_cost(self, self.tile, layouts[self.tile], threads)
+        return _access_cost(self, self.tile, layouts, threads)
+
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """Where it is known which rows of the memory the tile has."""
+        return _knows_rows(self)
 
     def writes(self) -> tuple[SSAValue]:
         """The memory."""
@@ -316,15 +325,32 @@ class StoreOp(
 
 
 def _access_cost(
-    op: LoadOp | StoreOp, tile: SSAValue, layout: Attribute, threads: Threads
+    op: LoadOp | StoreOp, tile: SSAValue, layouts: Mapping[SSAValue, Attribute], threads: Threads
 ) -> float:
     """What it costs to load or store a tile in a layout."""
     from fragir.dialects.frag.access_cost import access_cost
 
-    memory = _memory(op, tile, threads)
+    memory, layout = _memory(op, tile, threads), layouts[tile]
     if memory is None or not isinstance(layout, LayoutAttr):
         return 0.0
-    return access_cost(layout.layout(*_type(tile).shape), layout.chunk, memory)
+    places = layout.layout(*_type(tile).shape)
+    order = layouts.get(op.memory)
+    if isinstance(order, ExplicitLayoutAttr):
+        from fragir.dialects.frag.row_orders import tile_in_rows_order  # few programs need it
+
+        row = op.all_indices()[-2]
+        assert isinstance(row, int)
+        found = tile_in_rows_order(places, 1 - memory.along, row, order.data)
+        if found is None:
+            return inf
+        places = found
+    return access_cost(places, layout.chunk, memory)
+
+
+def _knows_rows(op: LoadOp | StoreOp) -> bool:
+    """Whether a tile is a matrix whose first row in memory is known."""
+    matrix = len(_type(op.tile).shape) == 2 and len(op.static_indices) >= 2
+    return matrix and isinstance(op.all_indices()[-2], int)
 
 
 def _wide(

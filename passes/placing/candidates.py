@@ -7,7 +7,7 @@ operations propose beside these, and what follows from them by the operations' r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -16,12 +16,12 @@ from typing import NamedTuple, TypeAlias
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import Layouts, Threads, Tile, value_of
+from fragir.dialects.interfaces import LayoutDemand, Layouts, Threads, Tile, value_of
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.passes.placing.memory_room import fits, is_streamed
 from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
-from fragir.passes.placing.sites import Asked, Choosing, Site, SiteGraph
+from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
 
 MOST = 8
 """Layouts that a site chooses from; the first of those, by rank, that come up."""
@@ -59,6 +59,16 @@ class Together(NamedTuple):
     sets: tuple[tuple[frag.LayoutAttr, ...], ...]
 
 
+class RowsWanted(NamedTuple):
+    """Memory whose rows an operation would read in another order, so that a tile may be had in the
+    layout that is demanded elsewhere."""
+
+    site: MemorySite
+    order: frag.LayoutAttr
+    op: Operation
+    by: Demand
+
+
 @dataclass
 class SiteComponent:
     """Sites that have to do with each other."""
@@ -67,6 +77,7 @@ class SiteComponent:
     asked: list[Asked] = field(default_factory=list[Asked])
     choosing: list[Choosing] = field(default_factory=list[Choosing])
     together: list[Together] = field(default_factory=list[Together])
+    rows: list[RowsWanted] = field(default_factory=list[RowsWanted])
     domains: dict[Site, list[Candidate]] = field(default_factory=dict[Site, list[Candidate]])
 
     @property
@@ -93,14 +104,14 @@ def components(sites: SiteGraph) -> list[SiteComponent]:
     for edge in sites.edges:
         unite((edge.source, edge.target))
     for asked in sites.asked:
-        unite(asked.tiles.values())
+        unite(asked.sites.values())
     for choosing in sites.choosing:
-        unite(choosing.sites)
+        unite((*choosing.sites, *choosing.memories.values()))
     result: dict[Site, SiteComponent] = {}
     for site in sites.all:
         result.setdefault(find(site), SiteComponent()).sites.append(site)
     for asked in sites.asked:
-        for site in list(asked.tiles.values())[:1]:
+        for site in list(asked.sites.values())[:1]:
             result[find(site)].asked.append(asked)
     for choosing in sites.choosing:
         for site in choosing.sites[:1]:
@@ -121,12 +132,15 @@ class Candidates:
     def choose(self) -> None:
         """Gives every site of the component its domain."""
         for site in self._component.sites:
+            if isinstance(site, MemorySite):
+                continue
             for _, demand in site.demands:
                 rank = Rank.USER if demand.role == WRITTEN else Rank.INSTRUCTION
                 self._add(
                     self._shapes.setdefault(site.shape, {}), site, demand.layout, rank, demand
                 )
         self._component.together.clear()
+        self._component.rows.clear()
         for choosing in self._component.choosing:
             self._choose_between(choosing)
         for asked in self._component.asked:
@@ -158,33 +172,56 @@ class Candidates:
         op, model = choosing.op, choosing.model
         if any(demand.op is not op for site in choosing.sites for _, demand in site.demands):
             return  # what others demand of them too stays
-        sets: dict[tuple[frag.LayoutAttr, ...], tuple[Site, ...]] = {}
-        for value, layout in self._may_be_had(choosing):
+        sets: dict[tuple[Site, ...], list[tuple[frag.LayoutAttr, ...]]] = {}
+        for value, known in self._may_be_had(choosing):
             with asking(op):
-                others = list(model.alternatives(value, layout, self._threads))
+                others = list(model.alternatives(value, known.layout, self._threads))
             for other in others:
-                told = [(self._site(op, d.value), d) for d in other]
-                if any(site is None for site, _ in told):
+                told = self._told(choosing, known, other)
+                sites, layouts = tuple(told), tuple(demand.layout for demand in told.values())
+                if not told or layouts in sets.setdefault(sites, []) or len(sets[sites]) >= MOST:
                     continue
-                sites = tuple(site for site, _ in told if site is not None)
-                attributes = tuple(checked(op, value_of(d.value), d.layout) for _, d in told)
-                if attributes not in sets and len(sets) < MOST - 1:
-                    sets[attributes] = sites
-                    for site, (_, d), attribute in zip(sites, told, attributes, strict=True):
-                        self._other(site, Demand(attribute, op, d.role))
-        for sites in dict.fromkeys(sets.values()):
+                sets[sites].append(layouts)
+                for site, demand in told.items():
+                    self._other(site, demand)
+        for site in choosing.memories.values():
+            if all(site not in sites for sites in sets):
+                sets[site,] = []  # read as it lies
+        for sites, others in sets.items():
             plain = tuple(site.demands[0][1].layout for site in sites)
-            mine = tuple(layouts for layouts, of in sets.items() if of == sites)
-            self._component.together.append(Together(sites, (plain, *mine)))
+            self._component.together.append(Together(sites, (plain, *others)))
 
-    def _may_be_had(self, choosing: Choosing) -> list[tuple[SSAValue, frag.LayoutAttr]]:
-        """The operands of an operation and the layouts that operations demand of their shapes."""
+    def _told(
+        self, choosing: Choosing, known: Candidate, demands: Sequence[LayoutDemand]
+    ) -> dict[Site, Demand]:
+        """What an operation would demand of its sites; nothing where one of them cannot follow."""
+        op, told = choosing.op, dict[Site, Demand]()
+        for tile, layout, role in demands:
+            value = value_of(tile)
+            if isinstance(value.type, frag.TileType):
+                site = self._site(op, tile)
+                layout = checked(op, value, layout)
+            else:
+                site = choosing.memories.get(value)
+            if site is None or site.demands[0][1].role == WRITTEN:
+                return {}
+            assert isinstance(layout, frag.LayoutAttr)
+            if isinstance(site, MemorySite):
+                assert known.demand is not None
+                self._component.rows.append(RowsWanted(site, layout, op, known.demand))
+                if site.matrix.fixed_by:
+                    return {}
+            told[site] = Demand(layout, op, role)
+        return told
+
+    def _may_be_had(self, choosing: Choosing) -> list[tuple[SSAValue, Candidate]]:
+        """The operands of an operation and the layouts that are demanded of their shapes."""
         return [
-            (value, candidate.layout)
+            (value, candidate)
             for value in dict.fromkeys(choosing.op.operands)
             if isinstance(value.type, frag.TileType)
             for candidate in self._shapes.get(value.type.shape, {}).values()
-            if candidate.rank == Rank.INSTRUCTION
+            if candidate.rank <= Rank.INSTRUCTION
         ]
 
     def _site(self, op: Operation, tile: Tile) -> Site | None:
@@ -198,6 +235,8 @@ class Candidates:
         self._others.setdefault(site, []).append(
             Candidate(demand.layout, places, Rank.FOLLOWING, demand)
         )
+        if isinstance(site, MemorySite):
+            return  # no other has an order of its rows
         known = self._shapes.setdefault(site.shape, {})
         self._add(known, site, demand.layout, Rank.FOLLOWING, demand)
 

@@ -15,7 +15,7 @@ from fragir.passes.placing.inference import Chosen, Inference, solved
 from fragir.passes.placing.pbqp import Problem
 from fragir.passes.placing.placement import owner_of
 from fragir.passes.placing.relations import CONSEQUENCE, IN_ORDER, Demand, Plain
-from fragir.passes.placing.sites import Site
+from fragir.passes.placing.sites import MemorySite, Site
 from fragir.passes.placing.tables import Move, half_cycles
 
 
@@ -51,6 +51,21 @@ class ConversionExplained:
 
 
 @dataclass(frozen=True)
+class MemoryExplained:
+    """Shared memory of which rows are wanted in another order than their numbers.
+
+    `rows` is that order, as modes; `asked_by` whose columns are counted so, and for whom. `kept`
+    says why rows lie as they are all the same; it is empty where they lie in that order.
+    """
+
+    name: str
+    place: str
+    rows: str
+    asked_by: str
+    kept: str
+
+
+@dataclass(frozen=True)
 class Explanation:
     """The layouts of a function's tiles.
 
@@ -64,9 +79,10 @@ class Explanation:
     least: bool
     tiles: tuple[TileExplained, ...]
     conversions: tuple[ConversionExplained, ...]
+    memories: tuple[MemoryExplained, ...] = ()
 
     def __str__(self) -> str:
-        """Two tables: the tiles, the conversions."""
+        """Tables: the tiles, memory where there is a choice, the conversions."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -74,6 +90,13 @@ class Explanation:
         rows = [("tile", "made at", "asked for by", "layout")]
         rows += [(t.name, t.place, t.asked_by, t.layout) for t in self.tiles]
         yield from _columns(rows)
+        if self.memories:
+            yield "memory of which rows are wanted in another order"
+            rows = [("memory", "made at", "order", "asked for by", "lies")]
+            for memory in self.memories:
+                lies = f"rows as they are: {memory.kept}" if memory.kept else "in this order"
+                rows.append((memory.name, memory.place, memory.rows, memory.asked_by, lies))
+            yield from _columns(rows)
         if not self.conversions:
             yield "no conversions"
             return
@@ -103,11 +126,15 @@ def explained(function: str, target: str, plain: Plain, inference: Inference | N
         asked = _asked_by(demand)
         tiles += [(value, _tile(value, demand.layout, asked)) for value in values]
     conversions: list[ConversionExplained] = []
+    memories: list[MemoryExplained] = []
     total, least = 0.0, True
     for chosen in () if inference is None else inference.chosen:
         total += half_cycles(chosen.solution.total)
         least &= chosen.solution.exact
+        memories += _memories(chosen)
         for site, candidate in chosen.layouts.items():
+            if isinstance(site, MemorySite):
+                continue
             asked = _reason(chosen, site)
             made = (point for point in site.points if isinstance(point, SSAValue))
             tiles += [(value, _tile(value, candidate.layout, asked)) for value in made]
@@ -118,7 +145,8 @@ def explained(function: str, target: str, plain: Plain, inference: Inference | N
     order = {value: number for number, value in enumerate(_in_order(v for v, _ in tiles))}
     tiles.sort(key=lambda pair: order[pair[0]])
     shown = tuple(tile for _, tile in tiles)
-    return Explanation(function, target, total, least, shown, tuple(conversions))
+    told = tuple(conversions), tuple(memories)
+    return Explanation(function, target, total, least, shown, *told)
 
 
 def _in_order(values: Iterable[SSAValue]) -> list[SSAValue]:
@@ -158,6 +186,32 @@ def _asked_by(demand: Demand) -> str:
     if demand.role == IN_ORDER:
         return f"nobody: {IN_ORDER}"
     return f"{demand.role} of {_at(demand.op)}"
+
+
+def _memories(chosen: Chosen) -> Iterator[MemoryExplained]:
+    """Memory of which rows are wanted in another order: each order once."""
+    seen: set[tuple[MemorySite, frag.LayoutAttr]] = set()
+    for site, order, op, by in chosen.component.rows:
+        if (site, order) in seen:
+            continue
+        seen.add((site, order))
+        kept = site.matrix.fixed_by
+        if not kept and chosen.layouts[site].layout != order:
+            kept = "costs less"
+        yield MemoryExplained(
+            _name(site.matrix.root),
+            _place(owner_of(site.matrix.root)),
+            _modes(order),
+            f"columns of {_at(op)}, for {_asked_by(by)}",
+            kept,
+        )
+
+
+def _modes(order: frag.LayoutAttr) -> str:
+    from fragir.dialects.frag.row_orders import repeated_part
+
+    assert isinstance(order, frag.ExplicitLayoutAttr)
+    return " ".join(map(str, repeated_part(order.data).axes[0].modes))
 
 
 def _reason(chosen: Chosen, start: Site) -> str:

@@ -154,7 +154,7 @@ def _two_layouts(value: SSAValue, first: Demand, second: Demand) -> NoReturn:
 def _refuse(tables: Tables) -> NoReturn:
     """Fails with the operation, or the conversion, that makes a component impossible."""
     domains = tables.component.domains
-    for op, model, tiles in tables.component.asked:
+    for op, model, tiles, _ in tables.component.asked:
         if type(model).propagate is Layouts.propagate:
             continue
         for value, site in tiles.items():

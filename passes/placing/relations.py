@@ -75,6 +75,7 @@ class Relations:
         self._classes = Classes()
         self._found: dict[SSAValue, Demand] = {}
         self._open: set[SSAValue] = set()  # classes of which several layouts are wanted
+        self._others: dict[SSAValue, list[frag.LayoutAttr]] = {}  # of those, but the first
         for value in tiles:
             self._classes.find(value)
         self._ops = list(function.walk())
@@ -95,6 +96,7 @@ class Relations:
             self._demand(op, models.get(op))
         self._infer()
         self._look_for_gains()
+        self._look_for_orders()
         self._spread()
         placed: list[tuple[Demand, list[SSAValue]]] = []
         rest: list[SSAValue] = []
@@ -130,6 +132,7 @@ class Relations:
         fragments = demand.role != CONSEQUENCE
         if not same(other.layout, demand.layout, value, fragments):
             self._open.add(root)
+            self._others.setdefault(root, []).append(demand.layout)
         return False
 
     def _infer(self) -> None:
@@ -159,6 +162,21 @@ class Relations:
                 with asking(op):
                     if self._has_room(value) and _gains(model, value, demand, self._threads):
                         self._open.add(self._classes.find(value))
+
+    def _look_for_orders(self) -> None:
+        """Opens what a written conversion is between, where a product could do without it."""
+        converts = [op for op, _ in self._asked if isinstance(op, frag.ConvertOp)]
+        if not converts:
+            return
+        if all(type(model).alternatives is Layouts.alternatives for _, model in self._asked):
+            return
+        for op in converts:
+            roots = [self._classes.find(value) for value in (op.source, op.result)]
+            have, want = (self._found[root] for root in roots)
+            if have.role == want.role == WRITTEN:
+                continue
+            if not same(have.layout, want.layout, op.source, False):
+                self._open.update(roots)
 
     def _has_room(self, value: SSAValue) -> bool:
         """Whether there is room left for converting a tile."""
@@ -196,12 +214,26 @@ class Relations:
                 known = self._found.get(self._classes.find(value))
                 if known is None or known.role == WRITTEN:
                     continue
-                if self._classes.find(value) not in self._open:
+                root = self._classes.find(value)
+                if root not in self._open:
                     continue
-                with asking(op):
-                    for demands in model.alternatives(value, known.layout, self._threads):
-                        found |= {self._classes.find(value_of(d.value)) for d in demands}
+                for layout in dict.fromkeys((known.layout, *self._others.get(root, ()))):
+                    with asking(op):
+                        for demands in model.alternatives(value, layout, self._threads):
+                            for demand in demands:
+                                found |= self._touched(value_of(demand.value))
         return found
+
+    def _touched(self, value: SSAValue) -> set[SSAValue]:
+        """The class of a tile; of memory those of all tiles that go through it."""
+        if _is_tile(value):
+            return {self._classes.find(value)}
+        from fragir.passes.placing.memories import shared_matrix, tiles_at  # few programs need them
+
+        matrix = shared_matrix(value)
+        if matrix is None or matrix.fixed_by:
+            return set()
+        return {self._classes.find(tile) for tile in tiles_at(matrix)}
 
     def _roots(self, op: Operation) -> set[SSAValue]:
         tiles = (v for v in (*op.operands, *op.results) if isinstance(v.type, frag.TileType))

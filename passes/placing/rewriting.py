@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
 from fragir.passes.placing.inference import Chosen, Inference
 from fragir.passes.placing.placement import placed_type, set_layout
+from fragir.passes.placing.sites import MemorySite
 from fragir.passes.placing.tables import Move
+
+if TYPE_CHECKING:
+    from fragir.passes.placing.memories import SharedMatrix
 
 
 def write(inference: Inference) -> None:
@@ -18,9 +25,23 @@ def write(inference: Inference) -> None:
             _insert(chosen, move)
     for chosen in inference.chosen:
         for site, candidate in chosen.layouts.items():
+            if isinstance(site, MemorySite):
+                _lay(site.matrix, candidate.layout)
+                continue
             for point in site.points:
                 if isinstance(point, SSAValue):
                     set_layout(point, candidate.layout)
+
+
+def _lay(matrix: SharedMatrix, order: frag.LayoutAttr) -> None:
+    """Lets the rows of memory lie in an order, in its type and in those of its views."""
+    from fragir.dialects.frag.row_orders import rows_as_they_are, stored
+
+    if order == rows_as_they_are(matrix.rows):
+        return
+    assert isinstance(order, frag.ExplicitLayoutAttr)
+    for value in matrix.values:
+        Rewriter.replace_value_with_new_type(value, stored(memref_type(value.type), order))
 
 
 def _insert(chosen: Chosen, move: Move) -> None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Threads, Tile, value_of
 from fragir.passes.placing.placement import owner_of
-from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
+from fragir.passes.placing.relations import IN_ORDER, WRITTEN, Demand, asking, checked
+
+if TYPE_CHECKING:
+    from fragir.passes.placing.memories import SharedMatrix
 
 Point: TypeAlias = "SSAValue | OperandAt"
 """A value where it is made, or an operand of an operation."""
@@ -33,6 +37,13 @@ class Site:
     owner: Operation
     points: list[Point] = field(default_factory=list[Point])
     demands: list[tuple[Point, Demand]] = field(default_factory=list[tuple[Point, Demand]])
+
+
+@dataclass(eq=False)
+class MemorySite(Site):
+    """Shared memory, the order of whose rows is chosen: its layouts are orders of rows."""
+
+    matrix: SharedMatrix = field(kw_only=True)
 
 
 class SiteEdge(NamedTuple):
@@ -50,6 +61,12 @@ class Asked(NamedTuple):
     op: Operation
     model: Layouts
     tiles: Mapping[SSAValue, Site]
+    memories: Mapping[SSAValue, MemorySite]
+
+    @property
+    def sites(self) -> Mapping[SSAValue, Site]:
+        """Those of tiles and of memory."""
+        return {**self.tiles, **self.memories} if self.memories else self.tiles
 
 
 class Choosing(NamedTuple):
@@ -58,6 +75,7 @@ class Choosing(NamedTuple):
     op: Operation
     model: Layouts
     sites: tuple[Site, ...]
+    memories: Mapping[SSAValue, MemorySite]
 
 
 class SiteGraph:
@@ -84,6 +102,8 @@ class SiteGraph:
             with asking(op):
                 more = _says_more(model) or isinstance(op, frag.ConvertOp)
                 self._relate(op, model, more)
+                if isinstance(op, frag.ConvertOp) and op.source in self._values:
+                    self._unite([op.source, OperandAt(op, 0)])  # it takes what there is
                 said = list(model.demands(threads))
             for tile, layout, role in said:
                 demand = Demand(checked(op, value_of(tile), layout), op, role)
@@ -99,8 +119,11 @@ class SiteGraph:
             self.of(point).demands.append((point, demand))
         self.all = list(dict.fromkeys(self._sites.values()))
         self.edges = list(self._edges())
-        self.asked = [Asked(op, model, self._tiles(op)) for op, model in talking]
-        self.choosing = [Choosing(op, model, self._operands_of(op)) for op, model in choosing]
+        self.memories = self._memories(choosing)
+        self.asked = [Asked(op, m, self._tiles(op), self._memories_of(op)) for op, m in talking]
+        self.choosing = [
+            Choosing(op, m, self._operands_of(op), self._memories_of(op)) for op, m in choosing
+        ]
 
     def of(self, point: Point) -> Site:
         """The site of a value where it is made, or of an operand."""
@@ -163,6 +186,29 @@ class SiteGraph:
         places = (OperandAt(op, number) for number in range(len(op.operands)))
         return tuple(dict.fromkeys(self.of(place) for place in places if place in self._parent))
 
+    def _memories(
+        self, choosing: Iterable[tuple[Operation, Layouts]]
+    ) -> dict[SSAValue, MemorySite]:
+        """Memory in which operations may want rows in another order, with its views."""
+        found: dict[SSAValue, MemorySite] = {}
+        values = [v for op, _ in choosing for v in op.operands if isinstance(v.type, MemRefType)]
+        for value in values:
+            if value in found:
+                continue
+            from fragir.passes.placing.memories import all_open, shared_matrix  # few need them
+
+            matrix = shared_matrix(value)
+            if matrix is not None and all_open(matrix, self._values):
+                site = memory_site(len(self.all), matrix)
+                self.all.append(site)
+                found.update(dict.fromkeys(matrix.values, site))
+        return found
+
+    def _memories_of(self, op: Operation) -> dict[SSAValue, MemorySite]:
+        if not self.memories:
+            return {}
+        return {v: self.memories[v] for v in op.operands if v in self.memories}
+
     def points_of(self, op: Operation, tile: Tile) -> list[Point]:
         """Where an operation has a tile."""
         return self._points(op, tile)
@@ -173,6 +219,16 @@ class SiteGraph:
             for point in self._points(op, value)[:1]:
                 found[value] = self.of(point)
         return found
+
+
+def memory_site(number: int, matrix: SharedMatrix) -> MemorySite:
+    """The site of memory, whose rows lie as they are unless somebody wants them otherwise."""
+    from fragir.dialects.frag.row_orders import rows_as_they_are
+
+    owner = owner_of(matrix.root)
+    site = MemorySite(number, (matrix.rows,), owner, list(matrix.values), matrix=matrix)
+    site.demands.append((matrix.root, Demand(rows_as_they_are(matrix.rows), owner, IN_ORDER)))
+    return site
 
 
 def _tile(value: SSAValue[Attribute]) -> frag.TileType:

@@ -155,7 +155,8 @@ class Tables:
         converted = isinstance(asked.op, frag.ConvertOp)
         if not priced and not related and not converted:
             return
-        sites = list(dict.fromkeys(asked.tiles.values()))
+        places = asked.sites
+        sites = list(dict.fromkeys(places.values()))
         domains = [self.component.domains[site] for site in sites]
         if not related and not converted and all(len(domain) == 1 for domain in domains):
             return  # what it costs is not a matter of choice
@@ -163,7 +164,7 @@ class Tables:
         entries: list[int] = []
         for chosen in product(*domains):
             of = dict(zip(sites, chosen, strict=True))
-            layouts = {value: of[site].layout for value, site in asked.tiles.items()}
+            layouts = {value: of[site].layout for value, site in places.items()}
             if related and not _consistent(asked, layouts):
                 entries.append(FORBIDDEN)
                 continue
@@ -386,7 +387,7 @@ class Tables:
     ) -> list[tuple[frag.ConvertOp, Candidate, Candidate]]:
         return [
             (op, chosen[tiles[op.source]], chosen[tiles[op.result]])
-            for op, _, tiles in self.component.asked
+            for op, _, tiles, _ in self.component.asked
             if isinstance(op, frag.ConvertOp)
         ]
 
