@@ -81,4 +81,4 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
         from fragir.passes.placing.asserted import check_free
 
         for op in plain.asserted:
-            check_free(op, target)
+            check_free(op, target, inference)

@@ -24,6 +24,7 @@ from fragir.isa.features import features_of
 from fragir.passes.placing.candidates import Candidate, Candidates, SiteComponent, components
 from fragir.passes.placing.memory_room import room_of
 from fragir.passes.placing.pbqp import Problem, Solution
+from fragir.passes.placing.placement import named
 from fragir.passes.placing.prices import Prices
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
 from fragir.passes.placing.sites import Site, SiteEdge, SiteGraph
@@ -190,8 +191,3 @@ def _impossible(tables: Tables) -> Iterator[tuple[SiteEdge, Candidate, Candidate
             pairs = [(a, b) for a in domains[edge.source] for b in domains[edge.target]]
             if all(tables.impossible(edge.value, a, b) for a, b in pairs):
                 yield edge, *pairs[0]
-
-
-def named(value: SSAValue) -> str:
-    """What a tile is called in messages."""
-    return f"%{value.name_hint}" if value.name_hint else f"a tile {value.type}"

@@ -39,10 +39,13 @@ class SharedMatrix(NamedTuple):
         return memref_type(self.root.type).get_shape()[-2]
 
 
-def shared_matrix(memory: SSAValue) -> SharedMatrix | None:
+def shared_matrix(
+    memory: SSAValue, tiles: Collection[SSAValue] | None = None
+) -> SharedMatrix | None:
     """The matrix, or stack of matrices, that a memref is or is a view of.
 
-    None where it has no rows of a known number.
+    None where it has no rows of a known number. `tiles` are those whose layouts are still to be
+    chosen, all unless given.
     """
     root = memory
     while isinstance(root.owner, Operation):
@@ -70,6 +73,8 @@ def shared_matrix(memory: SSAValue) -> SharedMatrix | None:
                 fixed_by = fixed_by or f"{op.name} takes it as it lies"
             elif model.view_of() is value:
                 values += op.results
+            if tiles is not None and any(tile not in tiles for tile in _tiles(op)):
+                fixed_by = fixed_by or f"the tiles of {op.name} are placed"
     return SharedMatrix(tuple(values), tuple(users), fixed_by)
 
 
@@ -88,11 +93,8 @@ def _as_made(root: SSAValue) -> str:
 def tiles_at(matrix: SharedMatrix) -> Iterator[SSAValue]:
     """The tiles of those who touch a matrix."""
     for op in matrix.users:
-        for value in (*op.operands, *op.results):
-            if isinstance(value.type, frag.TileType):
-                yield value
+        yield from _tiles(op)
 
 
-def all_open(matrix: SharedMatrix, values: Collection[SSAValue]) -> bool:
-    """Whether of all tiles of those who touch a matrix layouts are still to be chosen."""
-    return all(value in values for value in tiles_at(matrix))
+def _tiles(op: Operation) -> list[SSAValue]:
+    return [v for v in (*op.operands, *op.results) if isinstance(v.type, frag.TileType)]

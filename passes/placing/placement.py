@@ -31,3 +31,9 @@ def placed_type(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -
         return tile.with_layout(layout)
     except VerifyException as error:
         fail(owner_of(value), f"{tile} cannot have the layout {layout}: {error}")
+
+
+def named(value: SSAValue) -> str:
+    """What a tile, or memory, is called in messages."""
+    what = "a tile " if isinstance(value.type, frag.TileType) else ""
+    return f"%{value.name_hint}" if value.name_hint else f"{what}{value.type}"

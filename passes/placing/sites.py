@@ -195,10 +195,10 @@ class SiteGraph:
         for value in values:
             if value in found:
                 continue
-            from fragir.passes.placing.memories import all_open, shared_matrix  # few need them
+            from fragir.passes.placing.memories import shared_matrix  # few programs need it
 
-            matrix = shared_matrix(value)
-            if matrix is not None and all_open(matrix, self._values):
+            matrix = shared_matrix(value, self._values)
+            if matrix is not None:
                 site = memory_site(len(self.all), matrix)
                 self.all.append(site)
                 found.update(dict.fromkeys(matrix.values, site))
