@@ -54,8 +54,8 @@ class ConversionExplained:
 class MemoryExplained:
     """Shared memory of which rows are wanted in another order than their numbers.
 
-    `rows` is that order, as modes; `asked_by` whose columns are counted so, and for whom. `kept`
-    says why rows lie as they are all the same; it is empty where they lie in that order.
+    `rows` is that order, as modes; `asked_by` whose columns are counted so, and who has them so.
+    `kept` says why rows lie as they are all the same; it is empty where they lie in that order.
     """
 
     name: str
@@ -202,7 +202,7 @@ def _memories(chosen: Chosen) -> Iterator[MemoryExplained]:
             _name(site.matrix.root),
             _place(owner_of(site.matrix.root)),
             _modes(order),
-            f"columns of {_at(op)}, for {_asked_by(by)}",
+            f"columns of {_at(op)}, as in {_asked_by(by)}",
             kept,
         )
 

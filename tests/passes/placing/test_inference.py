@@ -24,11 +24,12 @@ from fragir.dialects import frag
 from fragir.dialects.interfaces import LayoutInterface, Threads
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
-from fragir.passes.convert_frag_to_ptx import warps_of
+from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.placing.inference import infer
 from fragir.passes.placing.pbqp import Problem
 from fragir.passes.placing.relations import Relations, tiles_of
+from tests.passes.placing import test_row_orders as row_orders
 
 Arrays = list[npt.NDArray[Any]]
 
@@ -359,14 +360,21 @@ def test_two_written_layouts_of_one_site_are_told_with_a_way_out() -> None:
 
 @pytest.mark.parametrize(
     ("text", "target"),
-    [(SQUARE, "sm_80"), (BRANCH, "sm_80"), (chain("f8E4M3FN"), "sm_89")],
-    ids=["square", "branch", "chain"],
+    [
+        (SQUARE, "sm_80"),
+        (BRANCH, "sm_80"),
+        (chain("f8E4M3FN"), "sm_89"),
+        (row_orders.chain("f8E4M3FN"), "sm_90a"),
+        (row_orders.chain("si8", more=row_orders.LOADED_BESIDE), "sm_90a"),
+        (row_orders.chain("f8E5M2", more=row_orders.PRODUCT, arguments=row_orders.SUMS), "sm_90a"),
+    ],
+    ids=["square", "branch", "chain", "rows", "rows-loaded", "rows-twice"],
 )
 def test_no_choice_costs_less_by_exact_prices(text: str, target: str) -> None:
     """Every conversion of every choice planned, and all choices looked at."""
     (function,) = (op for op in fragir.parse(text).ops if isinstance(op, func.FuncOp))
     warps = warps_of(function, "frag.warps")
-    threads, count = Threads(target, warps, (1, 1)), 32 * warps[0] * warps[1]
+    threads, count = Threads(target, warps, (1, 1)), threads_of(function)
     plain = Relations(function, tiles_of(function), threads, count).solve()
     for chosen in infer(function, plain.open, threads, count).chosen:
         tables, domains = chosen.tables, chosen.component.domains

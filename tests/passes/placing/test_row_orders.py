@@ -159,7 +159,7 @@ def test_memory_with_a_written_layout_keeps_it_and_is_named() -> None:
     found = fragir.explain_layouts(text, target="sm_90a")
     (memory,) = found.memories
     assert (memory.name, memory.kept) == ("%ks", "its layout is written")
-    assert "for operand a of frag.wgmma" in memory.asked_by
+    assert "as in operand a of frag.wgmma" in memory.asked_by
     assert "%ks" in str(found)
     assert "rows as they are: its layout is written" in str(found)
     (moved,) = found.conversions
@@ -179,6 +179,9 @@ SOMEWHERE = """
 PRODUCT = """
       %t = frag.wgmma %qs, %ks transposed, %c : {ks}, {ks}, {sums}
       frag.store %t, %out[0, 0] : {sums}, memref<64x64xf32>"""
+LOADED_BESIDE = """
+      %e = frag.load %ks[0, 0] : {ks} -> !frag.tile<64x64xsi8>
+      frag.store %e, %v[0, 0] : !frag.tile<64x64xsi8>, memref<64x64xsi8>"""
 LEFT_SIDE = """
       %t = frag.wgmma %ks, %qs transposed, %c : {ks}, {ks}, {sums}"""
 
@@ -190,9 +193,12 @@ def test_a_load_of_memory_in_another_order_reads_the_same() -> None:
     assert orders(text) == {"%ks": ("2:1 4:4 2:2", "")}
 
 
+SUMS = ", %out: memref<64x64xf32>"
+
+
 def test_two_products_read_one_memory() -> None:
     """The sum of the other is stored: its columns are in the same order, or nobody's are."""
-    text = chain("f8E4M3FN", more=PRODUCT, arguments=", %out: memref<64x64xf32>")
+    text = chain("f8E4M3FN", more=PRODUCT, arguments=SUMS)
     result(text, "f8E4M3FN", 64, 64, np.zeros((64, 64), np.float32))
     assert set(orders(text)) == {"%ks"}
 
@@ -295,10 +301,10 @@ def test_a_tile_in_an_order_is_one_without_in_memory_that_has_it() -> None:
     for lane in range(32):
         for element in range(16):
             slot = {"warp": 1, "lane": lane, "element": element}
-            row, col = tile(**slot)
-            lies, beside = found(**slot)
-            assert order.data(row=lies) == (row,)
-            assert beside == col
+            there, here = tile(**slot), found(**slot)
+            assert there is not None
+            assert here is not None
+            assert (order.data(row=here[0]), here[1]) == (there[:1], there[1])
     assert tile_in_rows_order(tile, 0, 8, order.data) is None  # begins inside of an order
     narrow = frag.MmaFragment("m16n8k32.e4m3", "b", (1, 1)).layout(32, 8)
     assert tile_in_rows_order(narrow, 1, 0, order.data) is None
