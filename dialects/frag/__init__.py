@@ -47,11 +47,16 @@ from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
+    from fragir.dialects.frag.indexing import IotaOp
+    from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.sparse import MmaSparseOp
 
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
+    "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
+    "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
+    "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
 }
 
 Frag = LateDialect(
@@ -91,6 +96,7 @@ __all__ = [
     "MOST_DIMENSIONS",
     "BarrierOp",
     "BlockIdOp",
+    "BroadcastOp",
     "CastOp",
     "CommitOp",
     "ConvertOp",
@@ -102,6 +108,7 @@ __all__ = [
     "FillOp",
     "Frag",
     "GridAttr",
+    "IotaOp",
     "LayoutAttr",
     "LoadOp",
     "MapOp",
@@ -111,6 +118,7 @@ __all__ = [
     "MmaOp",
     "MmaSparseOp",
     "PackedType",
+    "ReduceOp",
     "SharedAttr",
     "StoreOp",
     "TileType",

@@ -53,6 +53,7 @@ from .products import logical_product as logical_product
 from .products import raked_product as raked_product
 from .products import tiled_product as tiled_product
 from .products import zipped_product as zipped_product
+from .reduction import reduced as reduced
 from .reorder import free_order as free_order
 from .reorder import in_order as in_order
 from .reshaping import coalesce as coalesce

@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
+from fragir.dialects.elements import is_predicate
 from fragir.dialects.interfaces import FragmentwiseInterface
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
@@ -91,12 +94,34 @@ class Lanes:
 
     def points(self, tile: SSAValue) -> list[tuple[int, ...]]:
         """(row, column) of each element of lane 0 in warp 0; other lanes' are `base` further on."""
-        layout = _tile(tile).resolve()
+        return self.points_of(_tile(tile))
+
+    def points_of(self, type_: frag.TileType) -> list[tuple[int, ...]]:
+        """The same of any tile of a type."""
+        layout = type_.resolve()
         zeros = {axis.name: 0 for axis in layout.axes}
         found = [layout(**{**zeros, "element": e}) for e in range(layout.size("element"))]
         if None in found:
-            raise FragirError(f"not every lane holds elements of {tile.type}")
+            raise FragirError(f"not every lane holds elements of {type_}")
         return [point for point in found if point is not None]
+
+    def places(self, type_: frag.TileType, dim: int) -> list[SSAValue]:
+        """The place along a dimension of each of this lane's elements, i32, as of `points_of`."""
+        layout, ar = type_.resolve(), self.state.ar
+        numbers: list[Value] = []
+        for element, point in enumerate(self.points_of(type_)):
+            offset, constant = self.state.hardware.place(layout, dim, element)
+            rest = constant if layout.exclusive else point[dim]
+            numbers.append(ar.add(offset.value, rest))
+        return [self._integer(number) for number in numbers]
+
+    def _integer(self, number: Value) -> SSAValue:
+        """An index as an i32."""
+        ar = self.state.ar
+        if isinstance(number, int):
+            attribute = IntegerAttr(number, i32)
+            return ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
+        return ar.pure(("i32", number), (number,), lambda: arith.IndexCastOp(number, i32))
 
     def base(self, tile: SSAValue) -> list[Value]:
         """What lane and warp add to a point, for each dimension: a number or an index.
@@ -284,7 +309,7 @@ def _tile(value: SSAValue) -> frag.TileType:
 
 
 def _check_whole(tile: frag.TileType) -> None:
-    if ptx.bits(tile.element_type) < 8:
+    if ptx.bits(tile.element_type) < 8 and not is_predicate(tile.element_type):
         raise FragirError(
             f"elements of {tile.element_type} are no scalars", hint="use lanes.fragments"
         )

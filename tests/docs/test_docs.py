@@ -144,7 +144,9 @@ def test_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("block", MLIR, ids=names(MLIR))
 def test_programs(block: Block) -> None:
-    assert "mma" in fragir.compile(block.text, target="sm_80").ptx
+    kernel = fragir.compile(block.text, target="sm_80")
+    assert "st.global" in kernel.ptx
+    assert kernel.assembled.warnings == []
 
 
 @pytest.mark.parametrize("page", PYTHON, ids=[page.stem for page in PYTHON])

@@ -14,6 +14,8 @@ from fragir.passes.lowering.operations import tiles as tiles
 #: The subjects of operations that few programs have.
 LATE = {
     "indexed": ("memref.load",),
+    "indexing": ("frag.iota",),
+    "reductions": ("frag.broadcast", "frag.reduce"),
     "sparse": ("frag.mma_sparse",),
 }
 

@@ -1,0 +1,176 @@
+"""The meaning of reductions: bounds for every tree of few levels; and of what gains a dimension."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from fragir.dialects import frag
+from fragir.dialects.frag.combinations import COMBINATIONS, PLACES
+from fragir.dialects.frag.reduction import most_roundings, tile_of
+from fragir.dialects.interfaces import MEANINGS
+from fragir.reference import elementwise, integers
+from fragir.reference.bounded import UNIT, Bounded, bounded, exactly
+from fragir.reference.element_types import PREDICATE, type_name
+from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
+from fragir.reference.run import Run
+
+
+@MEANINGS.attach(frag.ReduceOp)
+def reduction(run: Run, op: frag.ReduceOp) -> None:
+    """Sums and products by a bound for every order; the rest do not depend on the order."""
+    x = run[op.source]
+    first = Bounded(np.moveaxis(x.value, op.along, 0), np.moveaxis(x.bound, op.along, 0))
+    kind, element = op.kind.data, type_name(tile_of(op.source).element_type)
+    if kind in PLACES:
+        found = place(first, largest=kind == "argmax", unsigned=element == "u32")
+    elif kind == "add" and element in FLOATS:
+        found = total(first, FLOATS[element])
+    elif kind == "mul" and element in FLOATS:
+        found = product(first, FLOATS[element])
+    else:
+        found = _one_by_one(first, kind, element)
+    run[op.result] = found
+
+
+@MEANINGS.attach(frag.BroadcastOp)
+def broadcast(run: Run, op: frag.BroadcastOp) -> None:
+    x, shape = run[op.source], op.result.type.shape
+    value, bound = (np.expand_dims(array, op.dim) for array in (x.value, x.bound))
+    run[op.result] = Bounded(np.broadcast_to(value, shape), np.broadcast_to(bound, shape))
+
+
+@MEANINGS.attach(frag.IotaOp)
+def iota(run: Run, op: frag.IotaOp) -> None:
+    run[op.tile] = exactly(np.indices(op.tile.type.shape)[op.along].astype(np.int64))
+
+
+def _one_by_one(x: Bounded, kind: str, element: str) -> Bounded:
+    """What gives the same in every order: integers, largest and smallest, logic."""
+    name = COMBINATIONS[kind].operation(element)
+    assert name is not None
+    if element in FLOATS:
+        form, apply = FLOATS[element], elementwise.BINARY[name]
+        rows = (Bounded(v, b) for v, b in zip(x.value, x.bound, strict=True))
+        return reduce(lambda a, b: apply(a, b, form), rows)
+    if element == PREDICATE:
+        return _logic(x, kind)
+    rows = (Bounded(v, b) for v, b in zip(x.value, x.bound, strict=True))
+    return reduce(lambda a, b: integers.apply(name, a, b, INTEGERS[element]), rows)
+
+
+def _logic(x: Bounded, kind: str) -> Bounded:
+    """All, any, or an odd number; uncertain where an uncertain one would change it."""
+    combine = {"and": np.all, "or": np.any, "xor": np.logical_xor.reduce}[kind]
+    value = np.asarray(combine(x.value, axis=0))
+    open_ = x.bound > 0
+    if kind == "xor":
+        return Bounded(value, np.where(open_.any(0), 1.0, 0.0))
+    low, high = (np.where(open_, guess, x.value) for guess in (False, True))
+    differ = combine(low, axis=0) != combine(high, axis=0)
+    return Bounded(value, np.where(differ, 1.0, 0.0))
+
+
+# Sums and products -------------------------------------------------------------------------------
+
+
+def total(x: Bounded, form: FloatFormat) -> Bounded:
+    """The sum along the first dimension, of floats."""
+    count = len(x.value)
+    finite = np.where(np.isfinite(x.value), x.value, 0.0)
+    value = finite.sum(0)
+    magnitude = (np.abs(finite) + x.bound).sum(0)
+    # this sum's own roundings, in whichever order numpy adds
+    own = count * UNIT * magnitude
+    roundings = most_roundings(count)
+    unit = half_unit(form)
+    error = x.bound.sum(0) + (roundings * unit / (1 - roundings * unit)) * magnitude + own
+    exact = _sums_exactly(x, magnitude, form)
+    bound = np.where(exact, 0.0, error)
+    # a partial sum that may overflow may be infinite, and then anything
+    bound = np.where(magnitude * (1 + count * unit) >= overflow(form), np.inf, bound)
+    return _special(x, bounded(value, bound))
+
+
+def _sums_exactly(x: Bounded, magnitude: Floats, form: FloatFormat) -> Array:
+    """Where no order rounds: all are multiples of a number of which few make up all of them."""
+    finite = np.where(np.isfinite(x.value) & (x.value != 0), np.abs(x.value), np.inf)
+    mantissa, exponent = np.frexp(np.where(np.isfinite(finite), finite, 1.0))
+    scaled = (mantissa * 2.0**53).astype(np.int64)
+    lowest = (scaled & -scaled).astype(np.float64)  # a power of two
+    step = np.where(np.isfinite(finite), np.ldexp(lowest, exponent - 53), np.inf).min(0)
+    few = magnitude <= step / half_unit(form) / 2
+    return (x.bound == 0).all(0) & (few | ~np.isfinite(step))
+
+
+def product(x: Bounded, form: FloatFormat) -> Bounded:
+    """The product along the first dimension, of floats."""
+    count = len(x.value)
+    finite = np.where(np.isfinite(x.value), x.value, 0.0)
+    value = finite.prod(0)
+    reach = np.abs(finite) + x.bound
+    # any partial product is at most this, and what underflows is multiplied by no more
+    largest = np.maximum(reach, 1.0).prod(0) * (1 + count * half_unit(form)) ** 2
+    growth = (1 + half_unit(form)) ** count * (1 + UNIT) ** (2 * count)
+    error = reach.prod(0) * growth - np.abs(value) + 4 * count * UNIT * reach.prod(0)
+    error = error + count * form.smallest * largest
+    bound = np.where(largest >= overflow(form), np.inf, error)
+    # powers of two and zeros of one sign, as long as nothing leaves the format
+    powers = (np.frexp(np.abs(finite))[0] == 0.5).all(0) & (x.bound == 0).all(0)
+    least = np.minimum(np.abs(finite), 1.0).prod(0)
+    exact = powers & (least >= form.smallest) & (largest < overflow(form))
+    return _special(x, bounded(value, np.where(exact, 0.0, bound)), times=True)
+
+
+def _special(x: Bounded, found: Bounded, times: bool = False) -> Bounded:
+    """By IEEE 754 where an element is infinite or NaN, and unknown where one is."""
+    plus, minus = (x.infinite & (np.sign(x.value) == sign) for sign in (1, -1))
+    some = plus.any(0) | minus.any(0)
+    if times:
+        decided = (x.signed & (np.abs(x.value) > 0)).all(0)
+        turned = (np.signbit(x.value).sum(0) % 2).astype(bool)
+        value = np.where(some, np.where(turned, -np.inf, np.inf), found.value)
+        # infinity times zero is NaN, in whichever order
+        zero = ((x.value == 0) & (x.bound == 0)).any(0)
+        value = np.where(some & zero, np.nan, value)
+        decided = decided | zero
+    else:
+        value = np.where(plus.any(0), np.inf, np.where(minus.any(0), -np.inf, found.value))
+        value = np.where(plus.any(0) & minus.any(0), np.nan, value)
+        decided = np.ones(value.shape, bool)
+    overflows = some & np.isinf(found.bound)
+    bound = np.where(some, np.where(decided & ~overflows, 0.0, np.inf), found.bound)
+    unknown, nan = x.unknown.any(0), x.nan.any(0)
+    bound = np.where(nan, 0.0, np.where(unknown, np.inf, bound))
+    return Bounded(np.where(nan, np.nan, value), bound)
+
+
+def half_unit(form: FloatFormat) -> float:
+    """The largest relative error of one rounding."""
+    return 2.0**-form.precision
+
+
+# Places ------------------------------------------------------------------------------------------
+
+
+def place(x: Bounded, *, largest: bool, unsigned: bool = False) -> Bounded:
+    """The place of the first of the largest or smallest, or of the first NaN.
+
+    Where others may be as good, the bound covers all their places.
+    """
+    value = x.value & 0xFFFFFFFF if unsigned else x.value
+    best = np.asarray((np.argmax if largest else np.argmin)(value, axis=0)).astype(np.int64)
+    sure = (x.bound == 0).all(0)
+    if sure.all():
+        return exactly(best)
+    sign = 1.0 if largest else -1.0
+    floats = sign * value.astype(np.float64)
+    low, high = floats - x.bound, floats + x.bound
+    threshold = np.where(np.isnan(low), -np.inf, low).max(0)
+    rival = (high >= threshold) | np.isnan(high) | x.unknown
+    numbers = np.arange(len(value)).reshape(-1, *(1 for _ in best.shape))
+    least = np.where(rival, numbers, len(value)).min(0)
+    most = np.where(rival, numbers, -1).max(0)
+    spread = np.maximum(best - least, most - best).astype(np.float64)
+    return Bounded(best, np.where(sure, 0.0, spread))

@@ -1,0 +1,207 @@
+"""Reductions along every dimension of any tile, repetitions, and places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import f32
+
+import fragir
+from fragir.dialects import frag
+from fragir.errors import FragirError
+from fragir.layout import Layout
+from fragir.passes.placing.default import default_layout
+from tests.passes.test_ranks import SHAPES, WARPS, layouts, tile
+
+Array = npt.NDArray[Any]
+
+NUMPY: dict[str, Any] = {
+    "f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32, "ui32": np.uint32,
+}  # fmt: skip
+#: word -> types of elements, and what numpy has for it.
+KINDS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "add": (("f16", "f32", "f64", "i32"), np.add.reduce),
+    "mul": (("f16", "f32", "f64", "i32"), np.multiply.reduce),
+    "max": (("f16", "f32", "f64", "i32", "ui32"), np.maximum.reduce),
+    "min": (("f16", "f32", "f64", "i32", "ui32"), np.minimum.reduce),
+    "maxnum": (("f16", "f32", "f64"), np.fmax.reduce),
+    "minnum": (("f16", "f32", "f64"), np.fmin.reduce),
+    "and": (("i32",), np.bitwise_and.reduce),
+    "or": (("i32",), np.bitwise_or.reduce),
+    "xor": (("i32",), np.bitwise_xor.reduce),
+    "argmax": (("f16", "f32", "f64", "i32", "ui32"), np.argmax),
+    "argmin": (("f16", "f32", "f64", "i32", "ui32"), np.argmin),
+}
+
+
+def buffer(shape: Sequence[int], element: str) -> str:
+    return f"memref<{'x'.join(map(str, shape))}x{element}>"
+
+
+def run(text: str, warps: int, *arrays: Array, assembled: bool = True) -> None:
+    kernel = fragir.compile(text, target="sm_80")
+    if assembled:
+        assert kernel.assembled.warnings == []
+    report = kernel.launch((1,), (32 * warps,), *arrays, on="emulator", check=True)
+    assert report.findings == []
+
+
+def divides(shape: Sequence[int], warps: int) -> bool:
+    """Whether a tile of this shape has a default layout."""
+    try:
+        default_layout(frag.TileType(shape, f32), 32 * warps)
+    except FragirError:
+        return False
+    return True
+
+
+def reduction(
+    kind: str, element: str, shape: Sequence[int], dim: int, warps: int, layout: Layout | None
+) -> str:
+    """y: the reduction, written once; z: the same beside every element (a sum with zero times)."""
+    gives = "i32" if kind.startswith("arg") else element
+    rest = [*shape[:dim], *shape[dim + 1 :]]
+    x, y, z = buffer(shape, element), buffer(rest or [1], gives), buffer(shape, gives)
+    source, small, large = tile(shape, element, layout), tile(rest, gives, None), ""
+    large = tile(shape, gives, layout)
+    if rest:
+        back = f"%b = frag.broadcast %r along {dim} : {small} -> {large}"
+        stored = f"frag.store %r, %y[{', '.join('0' for _ in rest)}] : {small}, {y}"
+    else:
+        back = f"%b = frag.fill %r : {large}"
+        stored = f"""%t = frag.fill %r : !frag.tile<1x{gives}>
+          frag.store %t, %y[0] : !frag.tile<1x{gives}>, {y}"""
+    at = ", ".join("0" for _ in shape)
+    return f"""
+    func.func @k(%x: {x}, %y: {y}, %z: {z}) attributes {{frag.warps = array<i64: {warps}, 1>}} {{
+      %a = frag.load %x[{at}] : {x} -> {source}
+      %r = frag.reduce {kind} dim {dim} %a : {source} -> {small if rest else gives}
+      {stored}
+      {back}
+      frag.store %b, %z[{at}] : {large}, {z}
+      func.return
+    }}
+    """
+
+
+def numbers(kind: str, element: str, shape: Sequence[int], seed: int) -> Array:
+    """Of which every order gives the same sum or product."""
+    rng = np.random.default_rng(seed)
+    if kind == "mul":
+        # rarely more than 1 or less, so that nothing leaves f16
+        found = rng.choice([-1, 1], shape) * np.where(rng.random(shape) < 4 / max(shape), 2, 1)
+    elif element in ("i32", "ui32"):
+        low = 0 if element == "ui32" else -(2**31)
+        found = rng.integers(low, 2 ** (32 if element == "ui32" else 31), shape)
+        if kind.startswith("arg"):
+            found = rng.integers(0, 5, shape)  # equals
+    else:
+        found = rng.integers(-4, 5, shape)
+    result: Array = found.astype(NUMPY[element])
+    if element[0] == "f" and kind not in ("add", "mul") and rng.random() < 0.3:
+        result[rng.random(shape) < 0.1] = np.nan
+    return result
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_every_dimension_of_every_layout(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(sorted(KINDS)))
+    element = data.draw(st.sampled_from(KINDS[kind][0]))
+    shape = data.draw(st.sampled_from(SHAPES))
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    warps = data.draw(st.sampled_from(WARPS))
+    layout = data.draw(layouts(shape, warps))
+    text = reduction(kind, element, shape, dim, warps, layout)
+    seed = data.draw(st.integers(0, 99))
+    x = numbers(kind, element, shape, seed)
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(KINDS[kind][1](x, axis=dim))
+    gives = np.int32 if kind.startswith("arg") else NUMPY[element]
+    y = np.full(wanted.shape or (1,), 77, gives)
+    z = np.full(shape, 77, gives)
+    if layout is None and not divides(shape, warps):
+        with pytest.raises(FragirError, match="threads do not divide"):
+            fragir.compile(text, target="sm_80")
+        return
+    run(text, warps, x, y, z, assembled=seed % 4 == 0)
+    np.testing.assert_array_equal(y, wanted.reshape(y.shape))
+    np.testing.assert_array_equal(z, np.broadcast_to(np.expand_dims(wanted, dim), shape))
+
+
+MIXED = (
+    "warp [4:(16,0)] lane [8:^(1,1) 4:(0,8)] element [8:(0,1) 2:(8,0)]",
+    "warp [4:^(16,8)] lane [8:(1,0) 4:(0,8)] element [8:^(0,1) 2:(8,0)]",
+    "warp [2:(32,0) 2:(0,16)] lane [8:(2,0) 4:(0,4)] element [2:^(1,1) 4:^(0,1) 2:(16,0)]",
+)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("layout", MIXED)
+def test_digits_of_several_dimensions(layout: str, dim: int) -> None:
+    shape = (64, 32)
+    x = numbers("add", "f32", shape, 3)
+    y, z = np.zeros(shape[1 - dim], np.float32), np.zeros(shape, np.float32)
+    text = reduction("add", "f32", shape, dim, 4, Layout.parse(layout))
+    run(text, 4, x, y, z)
+    np.testing.assert_array_equal(y, x.sum(dim))
+    np.testing.assert_array_equal(z, np.broadcast_to(np.expand_dims(x.sum(dim), dim), shape))
+
+
+@pytest.mark.parametrize("word", ["and", "or", "xor"])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_truth_values(word: str, warps: int) -> None:
+    shape = (64, 48)
+    combine = {"and": np.all, "or": np.any, "xor": np.logical_xor.reduce}[word]
+    text = f"""
+    func.func @k(%x: {buffer(shape, "i32")}, %y: memref<64xi32>)
+        attributes {{frag.warps = array<i64: 1, {warps}>}} {{
+      %a = frag.load %x[0, 0] : {buffer(shape, "i32")} -> !frag.tile<64x48xi32>
+      %p = frag.map %a : !frag.tile<64x48xi32> -> !frag.tile<64x48xi1> {{
+      ^bb0(%v: i32):
+        %zero = arith.constant 0 : i32
+        %q = arith.cmpi ne, %v, %zero : i32
+        frag.yield %q : i1
+      }}
+      %r = frag.reduce {word} dim 1 %p : !frag.tile<64x48xi1> -> !frag.tile<64xi1>
+      %n = frag.cast %r : !frag.tile<64xi1> -> !frag.tile<64xi32>
+      frag.store %n, %y[0] : !frag.tile<64xi32>, memref<64xi32>
+      func.return
+    }}
+    """
+    rng = np.random.default_rng(5)
+    x = (rng.random(shape) < rng.choice([0.01, 0.5, 0.99], (64, 1))).astype(np.int32)
+    x[0], x[1] = 0, 1
+    y = np.full(64, 77, np.int32)
+    run(text, warps, x, y)
+    np.testing.assert_array_equal(y, combine(x != 0, axis=1))
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.data())
+def test_places(data: st.DataObject) -> None:
+    shape = data.draw(st.sampled_from(SHAPES))
+    warps = data.draw(st.sampled_from(WARPS))
+    layout = data.draw(layouts(shape, warps))
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    type_, memory = tile(shape, "i32", layout), buffer(shape, "i32")
+    text = f"""
+    func.func @k(%y: {memory}) attributes {{frag.warps = array<i64: {warps}, 1>}} {{
+      %i = frag.iota dim {dim} : {type_}
+      frag.store %i, %y[{", ".join("0" for _ in shape)}] : {type_}, {memory}
+      func.return
+    }}
+    """
+    y = np.full(shape, -1, np.int32)
+    if layout is None and not divides(shape, warps):
+        with pytest.raises(FragirError, match="threads do not divide"):
+            fragir.compile(text, target="sm_80")
+        return
+    run(text, warps, y, assembled=False)
+    np.testing.assert_array_equal(y, np.indices(shape)[dim])
