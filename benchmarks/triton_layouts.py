@@ -21,7 +21,8 @@ from neighbours import TRITON, Neighbour, Worker
 
 from fragir.errors import FragirError
 from fragir.layout import Layout
-from fragir.layout.texts.bases import dims_of, from_bases
+from fragir.layout.distribution import dims_of
+from fragir.layout.texts.bases import from_bases
 from fragir.layout.texts.ttg import from_ttg
 
 LAYOUTS = Neighbour("Triton", TRITON.requirements, "triton_layouts_worker.py")

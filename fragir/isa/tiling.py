@@ -5,6 +5,8 @@ from __future__ import annotations
 from fragir.errors import FragirError
 from fragir.isa.model import Instruction
 from fragir.layout import Axis, Layout, Mode
+from fragir.layout.distribution import Distribution
+from fragir.layout.modes import WARP
 
 # Which of the instruction's dimensions an operand's rows and columns are.
 _DIMENSIONS = {"a": "mk", "b": "kn", "c": "mn", "d": "mn", "e": "mk"}
@@ -48,36 +50,27 @@ def tile_layout(
     over_rows, over_cols = (over[dimension] for dimension in _DIMENSIONS[operand])
     block_rows = _share(instruction, operand, "rows", rows, over_rows, held.shape[0])
     block_cols = _share(instruction, operand, "columns", cols, over_cols, held.shape[1])
-    in_group, lane = _split_lanes(held.layout.axis("lane"))
-    dimensions = _DIMENSIONS[operand]
-    stride_m = (block_rows, 0) if "m" in dimensions else (0, 0)
-    stride_n = (0, block_cols) if "n" in dimensions else (0, 0)
-    element = held.layout.axis("element").modes
-    return Layout(
-        (
-            _axis("warp", *in_group, Mode(wm, stride_m), Mode(wn, stride_n)),
-            lane,
-            _axis(
-                "element",
-                *element,
-                Mode(block_rows // held.shape[0], (held.shape[0], 0)),
-                Mode(block_cols // held.shape[1], (0, held.shape[1])),
-            ),
-        )
-    )
+    lane, in_group = _split_lanes(held.layout.axis("lane").modes)
+    modes = {"warp": in_group, "lane": lane, "element": held.layout.axis("element").modes}
+    tile = Distribution(held.shape, modes)
+    tile.spread("element", block_rows // held.shape[0], 0)
+    tile.spread("element", block_cols // held.shape[1], 1)
+    for dimension, count in zip("mn", warps, strict=True):
+        dim = _DIMENSIONS[operand].find(dimension)
+        if dim < 0:
+            tile.copies("warp", count)
+        else:
+            tile.spread("warp", count, dim)
+    return tile.layout(held.layout.dims)
 
 
-def _axis(name: str, *modes: Mode) -> Axis:
-    return Axis(name, tuple(mode for mode in modes if mode.size != 1))
-
-
-def _split_lanes(lane: Axis) -> tuple[tuple[Mode, ...], Axis]:
-    """The modes of the warps of a warpgroup, and the 32 lanes of one warp."""
+def _split_lanes(modes: tuple[Mode, ...]) -> tuple[tuple[Mode, ...], tuple[Mode, ...]]:
+    """The modes of the 32 lanes of one warp, and those of the warps of a warpgroup."""
     size, inner = 1, 0
-    while size < 32:
-        size *= lane.modes[inner].size
+    while size < WARP:
+        size *= modes[inner].size
         inner += 1
-    return lane.modes[inner:], Axis("lane", lane.modes[:inner])
+    return modes[:inner], modes[inner:]
 
 
 def _share(

@@ -1,3 +1,4 @@
+from .blocking import blocked as blocked
 from .chain import LayoutChain as LayoutChain
 from .chain import chained as chained
 from .combine import appended as appended

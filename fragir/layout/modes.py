@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from operator import add
 from typing import TYPE_CHECKING, ClassVar, Never, TypeAlias, cast
 
 from fragir.errors import FragirError
@@ -144,11 +145,8 @@ class Axis:
             )
         points: list[Point] = [(0,) * rank]
         for mode in self.modes:
-            points = [
-                tuple(p + digit * s for p, s in zip(point, mode.stride, strict=True))
-                for digit in range(mode.size)
-                for point in points
-            ]
+            steps = [tuple([digit * s for s in mode.stride]) for digit in range(mode.size)]
+            points = [tuple(map(add, point, step)) for step in steps for point in points]
         return points
 
 

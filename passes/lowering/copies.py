@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 
 from xdsl.dialects import scf
@@ -12,7 +13,9 @@ from xdsl.ir import Block, Region, SSAValue
 from fragir.dialects import ptx
 from fragir.errors import FragirError
 from fragir.isa.versions import CP_ASYNC, has
-from fragir.layout import Axis, Layout, Mode
+from fragir.layout import Layout
+from fragir.layout.distribution import handed_out
+from fragir.layout.modes import Point
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, inside
@@ -129,12 +132,7 @@ class _Copy:
         target = MemoryPlace((*[NOWHERE] * leading, row, col), self.target_at)
         return source, target
 
-    def steps(self, layout: Layout) -> list[tuple[int, int]]:
-        """The constant part of every piece that one thread copies."""
-        points = [layout(thread=0, element=e) for e in range(layout.size("element"))]
-        return [(p[0], p[1]) for p in points if p is not None]
-
-    def _constants(self, memory: LaneMemory, point: tuple[int, int]) -> tuple[int, ...]:
+    def _constants(self, memory: LaneMemory, point: Point) -> tuple[int, ...]:
         return (*[0] * (len(memory.shape) - 2), *point)
 
     def _pieces(self, chunk: int):
@@ -142,7 +140,7 @@ class _Copy:
         ar = self.ar
         layout, spare = distribution(self.rows, self.cols, chunk, self.hardware.threads)
         source, target = self.places(layout)
-        for point in self.steps(layout):
+        for point in layout.axis("element").points(2):
             exists: Predicate = True
             if spare:
                 row = target.coordinate(ar, len(self.target.shape) - 2, point[0])
@@ -234,24 +232,14 @@ class _Copy:
         self.ar.insert(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
 
 
+@lru_cache(maxsize=1024)
 def distribution(rows: int, cols: int, chunk: int, threads: int) -> tuple[Layout, bool]:
     """Pieces of `chunk` columns over threads, neighbours along the columns.
 
     The flag says that the last round of threads goes beyond the last row.
     """
-    per_row = cols // chunk
-    if per_row >= threads and per_row % threads == 0:
-        thread = Axis("thread", (Mode(threads, (0, chunk)),))
-        element = Axis(
-            "element", (Mode(per_row // threads, (0, threads * chunk)), Mode(rows, (1, 0)))
-        )
-        return Layout((thread, element)), False
-    width = gcd(per_row, threads)
+    width = gcd(cols // chunk, threads)
     down = threads // width
     rounds = -(-rows // down)
-    thread = Axis("thread", (Mode(width, (0, chunk)), Mode(down, (1, 0))))
-    element = Axis(
-        "element",
-        (Mode(per_row // width, (0, width * chunk)), Mode(rounds, (down, 0))),
-    )
-    return Layout((thread, element)), rows % down != 0
+    layout = handed_out((rounds * down, cols), {"thread": (down, width)}, piece=(1, chunk))
+    return layout, rows % down != 0

@@ -33,8 +33,8 @@ from fragir.layout import (
     transposed,
     write_layout,
 )
+from fragir.layout.distribution import dims_of
 from fragir.layout.modes import Point
-from fragir.layout.texts.bases import dims_of
 
 GOLDEN = Path(__file__).parent / "golden"
 TRITON: list[Any] = json.loads((GOLDEN / "triton_layouts.json").read_text())["cases"]

@@ -17,14 +17,10 @@ import fragir
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
-from fragir.layout.modes import default_dims
-from fragir.passes.placing.default import FOUR, default_layout
+from fragir.layout.distribution import dims_of
+from fragir.passes.placing.default import default_layout
 
 WARPS = (1, 2, 3, 4)
-
-
-def dims(rank: int) -> tuple[str, ...]:
-    return FOUR if rank == 4 else default_dims(rank)
 
 
 @st.composite
@@ -51,7 +47,7 @@ def layouts(draw: st.DrawFn, shape: Sequence[int], warps: int) -> Layout | None:
         if room > 1:
             axes[name].append(Mode(room, (0,) * len(shape)))
     order = ("warp", "lane", "element")
-    return Layout(tuple(Axis(n, tuple(axes[n])) for n in order), dims(len(shape)))
+    return Layout(tuple(Axis(n, tuple(axes[n])) for n in order), dims_of(len(shape)))
 
 
 SHAPES = (

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fragir.layout.distribution import dims_of
 from fragir.layout.f2 import Subspace
 from fragir.layout.layout import Layout
-from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode
+from fragir.layout.modes import Axis, LayoutError, Point, XorMode
 from fragir.layout.texts.cursor import Cursor
 
 Bases = Sequence[Point]
-
-_FOUR = ("outer", "inner", "row", "col")
-
-
-def dims_of(rank: int) -> tuple[str, ...]:
-    """The names of a tensor's dimensions. Raises LayoutError beyond four."""
-    if not 1 <= rank <= 4:
-        raise LayoutError(f"A tensor of {rank} dimensions is not read; there are 1 to 4.")
-    return DEFAULT_DIMS.get(rank, _FOUR)
 
 
 def from_bases(axes: Iterable[tuple[str, Bases]], dims: tuple[str, ...]) -> Layout:

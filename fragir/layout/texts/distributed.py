@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from fragir.layout.distribution import Distribution, dims_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point
-from fragir.layout.texts.bases import dims_of, from_bases
+from fragir.layout.texts.bases import from_bases
 from fragir.layout.texts.encoding import Encoding
-from fragir.layout.texts.tile import AXES, ThreadTile
+
+AXES = ("lane", "element", "warp", "block")
 
 _K_WIDTH = 2
 """Neighbouring elements of an accumulator that a lane holds, in every version."""
@@ -44,7 +46,18 @@ def distributed(encoding: Encoding, shape: Point) -> Layout:
         cga.spread(tile, shape)
     except LayoutError as error:
         raise error if error.line else encoding.error(error.message) from error
-    return tile.layout()
+    return _layout(tile)
+
+
+def _one_element(rank: int) -> Distribution:
+    return Distribution((1,) * rank, {name: () for name in AXES})
+
+
+def _layout(tile: Distribution) -> Layout:
+    """The tile as a layout; axes of warps and blocks only where there are several."""
+    layout = tile.layout(dims_of(len(tile.extent)))
+    axes = (axis for axis in layout.axes if axis.modes or axis.name in ("lane", "element"))
+    return replace(layout, axes=tuple(axes)).simplified()
 
 
 DISTRIBUTED = ("blocked", "dot_op", "linear", "nvidia_mma", "slice")
@@ -68,11 +81,11 @@ def _check_rank(encoding: Encoding, rank: int, shape: Point) -> None:
         )
 
 
-def _blocked(encoding: Encoding, shape: Point) -> ThreadTile:
+def _blocked(encoding: Encoding, shape: Point) -> Distribution:
     rank = len(encoding.numbers("sizePerThread"))
     _check_rank(encoding, rank, shape)
     order = encoding.order(rank)
-    tile = ThreadTile(rank)
+    tile = _one_element(rank)
     tile.spread_all("element", encoding.numbers("sizePerThread", rank), order)
     tile.spread_all("lane", encoding.numbers("threadsPerWarp", rank), order)
     tile.spread_all("warp", encoding.numbers("warpsPerCTA", rank), order)
@@ -108,7 +121,7 @@ class _Mma:
         self.order = range(rank - 1, -1, -1) if self.version == 2 else range(rank)
 
 
-def _fragment(tile: ThreadTile, shape: Point, width: int, inner: int, outer: int) -> None:
+def _fragment(tile: Distribution, shape: Point, width: int, inner: int, outer: int) -> None:
     """What a warp's lanes hold of one instruction: four lanes along a row, eight below each other.
 
     `width` neighbours along `inner` lie in a lane; then rows, then columns go on in registers.
@@ -120,17 +133,17 @@ def _fragment(tile: ThreadTile, shape: Point, width: int, inner: int, outer: int
     tile.spread("element", shape[inner] // (4 * width), inner)
 
 
-def _mma(encoding: Encoding, shape: Point) -> ThreadTile:
+def _mma(encoding: Encoding, shape: Point) -> Distribution:
     mma = _Mma(encoding)
     _check_rank(encoding, mma.rank, shape)
-    tile = ThreadTile(mma.rank)
+    tile = _one_element(mma.rank)
     _fragment(tile, mma.tile, _K_WIDTH, mma.rank - 1, mma.rank - 2)
     tile.spread_all("warp", mma.warps, mma.order)
     tile.fit(shape, range(mma.rank - 1, -1, -1))
     return tile
 
 
-def _dot_operand(encoding: Encoding, shape: Point) -> ThreadTile:
+def _dot_operand(encoding: Encoding, shape: Point) -> Distribution:
     operand = encoding.number("opIdx")
     if operand > 1:
         raise encoding.error("opIdx is 0 for A, 1 for B.", "opIdx")
@@ -149,7 +162,7 @@ def _dot_operand(encoding: Encoding, shape: Point) -> ThreadTile:
         )
     rank, width = mma.rank, encoding.number("kWidth", least=1)
     inner, outer = (rank - 1, rank - 2) if operand == 0 else (rank - 2, rank - 1)
-    tile = ThreadTile(rank)
+    tile = _one_element(rank)
     extents = [1] * rank
     extents[inner], extents[outer] = 8 * width, 16 if operand == 0 else 8
     _fragment(tile, tuple(extents), width, inner, outer)
@@ -158,7 +171,7 @@ def _dot_operand(encoding: Encoding, shape: Point) -> ThreadTile:
     return tile
 
 
-def _warps_of_operand(tile: ThreadTile, warps: Point, order: Point | range, k: int) -> None:
+def _warps_of_operand(tile: Distribution, warps: Point, order: Point | range, k: int) -> None:
     """Warps along the result's other dimension hold the same part of an operand."""
     for dim in order:
         if dim == k:
@@ -167,7 +180,7 @@ def _warps_of_operand(tile: ThreadTile, warps: Point, order: Point | range, k: i
             tile.spread("warp", warps[dim], dim)
 
 
-def _dot_blocked(encoding: Encoding, operand: int, parent: Encoding, shape: Point) -> ThreadTile:
+def _dot_blocked(encoding: Encoding, operand: int, parent: Encoding, shape: Point) -> Distribution:
     """An operand of a product without tensor cores: a thread holds all of K."""
     rank = len(parent.numbers("sizePerThread"))
     _check_rank(encoding, rank, shape)
@@ -175,7 +188,7 @@ def _dot_blocked(encoding: Encoding, operand: int, parent: Encoding, shape: Poin
         raise encoding.error("An operand has two dimensions or more.", "parent")
     k = rank - 1 if operand == 0 else rank - 2
     order = parent.order(rank)
-    tile = ThreadTile(rank)
+    tile = _one_element(rank)
     sizes = parent.numbers("sizePerThread", rank)
     tile.spread_all("element", (*sizes[:k], shape[k], *sizes[k + 1 :]), order)
     lanes = parent.numbers("threadsPerWarp", rank)
@@ -262,7 +275,7 @@ class _Blocks:
             self.modes += [Mode(parts, stride), Mode(blocks[dim] // parts, (0,) * rank)]
             self.extent[dim] *= parts
 
-    def spread(self, tile: ThreadTile, shape: Point) -> None:
+    def spread(self, tile: Distribution, shape: Point) -> None:
         """The blocks of a tile that is one block's share of the shape."""
         if not prod(mode.size for mode in self.modes) > 1:
             return

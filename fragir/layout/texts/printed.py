@@ -25,9 +25,10 @@ from __future__ import annotations
 import re
 
 from fragir.layout.arguments import takes
+from fragir.layout.distribution import dims_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Point
-from fragir.layout.texts.bases import bases_of, dims_of, from_bases, inverse_bases
+from fragir.layout.texts.bases import bases_of, from_bases, inverse_bases
 from fragir.layout.texts.cursor import Cursor
 
 _BIT = re.compile(r"(-\s*)?([A-Za-z_]\w*)\s*=\s*(\d{1,30})\s*->\s*\(([\d\s,]*)\)")

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from math import prod
 
 from fragir.layout.chain import LayoutChain, chained
+from fragir.layout.distribution import dims_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, Mode, Point
-from fragir.layout.texts.bases import dims_of, from_bases, inverse_bases
+from fragir.layout.texts.bases import from_bases, inverse_bases
 from fragir.layout.texts.encoding import Encoding
 
 Columns = dict[int, list[int]]
