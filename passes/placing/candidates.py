@@ -20,8 +20,8 @@ from fragir.dialects.interfaces import LayoutDemand, Layouts, Threads, Tile, val
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.passes.placing.memory_room import fits, is_streamed
-from fragir.passes.placing.relations import WRITTEN, Demand, asking, checked
-from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
+from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, checked
+from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteEdge, SiteGraph
 
 MOST = 8
 """Layouts that a site chooses from; the first of those, by rank, that come up."""
@@ -131,6 +131,7 @@ class Candidates:
 
     def choose(self) -> None:
         """Gives every site of the component its domain."""
+        inside = set(self._component.sites)
         for site in self._component.sites:
             if isinstance(site, MemorySite):
                 continue
@@ -151,9 +152,12 @@ class Candidates:
             for asked in self._component.asked
             if type(asked.model).propagate is not Layouts.propagate
         ]
+        edges = [edge for edge in self._sites.edges if edge.source in inside]
         for _ in range(ROUNDS):
             if not any([self._follow(asked) for asked in following]):
                 break
+            while any([self._pass_on(edge) for edge in edges]):
+                pass
         for site in self._component.sites:
             self._component.domains[site] = self.of(site)
 
@@ -286,11 +290,26 @@ class Candidates:
                     target = asked.tiles.get(other)
                     if target is None or target.demands:
                         continue
-                    domain = self._own.setdefault(target, {})
-                    if len(domain) < MOST:
-                        fitting = checked(asked.op, other, layout)
-                        news |= self._add(domain, target, fitting, Rank.FOLLOWING, None)
+                    fitting = checked(asked.op, other, layout)
+                    news |= self._own_too(target, Demand(fitting, asked.op, CONSEQUENCE))
         return news
+
+    def _pass_on(self, edge: SiteEdge) -> bool:
+        """Whether one end of an edge learns what follows for the other: then nothing is moved."""
+        news = False
+        for have, want in ((edge.source, edge.target), (edge.target, edge.source)):
+            if not want.demands:
+                for candidate in list(self._own.get(have, {}).values()):
+                    if candidate.demand is not None:
+                        news |= self._own_too(want, candidate.demand)
+        return news
+
+    def _own_too(self, site: Site, demand: Demand) -> bool:
+        """Whether it is news that a site may have a layout, which follows from others."""
+        domain = self._own.setdefault(site, {})
+        if len(domain) >= MOST:
+            return False
+        return self._add(domain, site, demand.layout, Rank.FOLLOWING, demand)
 
 
 @per_table

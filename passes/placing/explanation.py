@@ -247,7 +247,8 @@ def _reason(chosen: Chosen, start: Site) -> str:
     for asked in chosen.component.asked:
         if start in asked.tiles.values() and type(asked.model).propagate is not Layouts.propagate:
             return f"what follows by {_at(asked.op)}"
-    return "least cost"
+    told = chosen.layouts[start].demand
+    return "least cost" if told is None else _asked_by(told)
 
 
 def _conversion(chosen: Chosen, move: Move, rest: float) -> ConversionExplained:
