@@ -8,10 +8,12 @@ from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.ptx.machines import shared_problem
 
+ALIGNED = 1024  # bytes: where buffers of shared memory begin, since swizzles repeat after so many
+
 
 def aligned(size: int) -> int:
-    """Bytes of shared memory up to where the next buffer begins: swizzles repeat after 1024."""
-    return -(-size // 1024) * 1024
+    """Bytes of shared memory up to where the next buffer begins."""
+    return -(-size // ALIGNED) * ALIGNED
 
 
 def allocate(op: ptx.SharedOp, before: int, target: str) -> int:

@@ -13,6 +13,7 @@ from xdsl.ir import Dialect
 from fragir.dialects.ptx.exchange import MovmatrixOp, ShuffleOp, ShuffleXorOp
 from fragir.dialects.ptx.memory import (
     CpAsyncOp,
+    FlipOp,
     LdmatrixOp,
     LoadOp,
     NamedBarrierOp,
@@ -63,6 +64,7 @@ Ptx = Dialect(
         CpAsyncOp,
         CvtOp,
         DescriptorOp,
+        FlipOp,
         LdmatrixOp,
         LoadOp,
         MmaOp,
@@ -100,6 +102,7 @@ __all__ = [
     "CpAsyncOp",
     "CvtOp",
     "DescriptorOp",
+    "FlipOp",
     "LdmatrixOp",
     "LoadOp",
     "MmaOp",

@@ -88,6 +88,23 @@ class OffsetOp(IRDLOperation):
             raise VerifyException("ptx.offset: the pointer stays in its space")
 
 
+@op_definition
+class FlipOp(IRDLOperation):
+    """A pointer with the bits of an index flipped, below the 1024 bytes that all shared memory is
+    aligned to: as if they were flipped in the offset from where it begins.
+    """
+
+    name = "ptx.flip"
+    pointer = operand_def(SHARED)
+    index = operand_def(IndexType)
+    result = result_def(SHARED)
+    traits = traits_def(Pure())
+    assembly_format = "$pointer `,` $index attr-dict"
+
+    def __init__(self, pointer: SSAValue, index: SSAValue):
+        Operation.__init__(self, operands=(pointer, index), result_types=(SHARED,))
+
+
 def _check_width(op: Operation, type_: Attribute) -> None:
     width = length(type_) * bits(type_)
     if width not in WIDTHS:

@@ -344,6 +344,14 @@ class Arithmetic:
             )
         return result
 
+    def flip(self, pointer: SSAValue, index: Value) -> SSAValue:
+        """A pointer into shared memory with bits flipped that lie below its alignment."""
+        if index == 0:
+            return pointer
+        value = self.value(index)
+        key = ("flip", pointer, value)
+        return self.pure(key, (pointer, value), lambda: ptx.FlipOp(pointer, value))
+
     # --- values of other types ----------------------------------------------------------------
 
     def zero(self, type_: Attribute) -> SSAValue:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects.builtin import IntegerType, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import ptx
-from fragir.layout.planning.program import Linear
 from fragir.passes.lowering import lanewise
+from fragir.passes.lowering.lane_pointers import pointers
 from fragir.passes.lowering.programs import ProgramLowering
 from fragir.passes.lowering.scratch import WHOLE, Sharers
 from fragir.passes.lowering.state import LoweringState
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 BYTE = IntegerType(8)
 DOUBLE = 64  # bits
 WARP_MASK = -1  # all lanes
+
+Place: TypeAlias = tuple[SSAValue, int]
+"""A pointer, and bytes to add."""
 
 
 def through_shared(
@@ -36,11 +39,11 @@ def through_shared(
         for turn, (stores, loads) in enumerate(plan.turns):
             if turn:
                 ar.insert(sharers.barrier())
-            for access in stores:
-                _store(state, access, [stored[word] for word in access.words])
+            for access, place in _places(state, stores):
+                _store(state, access, place, [stored[word] for word in access.words])
             ar.insert(sharers.barrier())
-            for access in loads:
-                loaded.update(zip(access.words, _load(state, access, pairs), strict=True))
+            for access, place in _places(state, loads):
+                loaded.update(zip(access.words, _load(state, access, place, pairs), strict=True))
     return programs.run(plan.after, [loaded[word] for word in range(plan.after.inputs)])
 
 
@@ -67,20 +70,19 @@ def _sharers(state: LoweringState, plan: Through) -> Sharers:
     return Sharers("group", key, lambda: ptx.NamedBarrierOp(value, 32 * meeting.warps))
 
 
-def _place(state: LoweringState, address: Linear) -> tuple[SSAValue, int]:
-    """Where an access goes: what threads may set is computed, the rest is an immediate."""
-    ar = state.ar
-    moved = lanewise.linear(ar, state.hardware, address.lane, address.warp)
-    reached = 0
-    for column in address.lane if state.threads <= 32 else (*address.lane, *address.warp):
-        reached |= column
-    low = ar.xor(moved, address.start & reached)
-    pointer, offset = ar.offset(state.scratch.pointer, low)
-    return pointer, offset + (address.start & ~reached)
+def _places(
+    state: LoweringState, accesses: Sequence[SharedAccess]
+) -> Iterator[tuple[SharedAccess, Place]]:
+    """The accesses of one side, all of the same columns, each with where it goes."""
+    base = state.scratch.pointer
+    places = pointers(state.ar, state.hardware, base, [access.address for access in accesses])
+    return zip(accesses, places, strict=True)
 
 
-def _store(state: LoweringState, access: SharedAccess, words: Sequence[SSAValue]) -> None:
-    pointer, offset = _place(state, access.address)
+def _store(
+    state: LoweringState, access: SharedAccess, place: Place, words: Sequence[SSAValue]
+) -> None:
+    pointer, offset = place
     value = words[0] if len(words) == 1 else state.ar.insert(ptx.PackOp(words)).result
     if access.kind == "stmatrix":
         if len(words) == 1:
@@ -92,13 +94,12 @@ def _store(state: LoweringState, access: SharedAccess, words: Sequence[SSAValue]
     state.ar.insert(ptx.StoreOp(value, pointer, offset, _condition(state, access)))
 
 
-def _load(state: LoweringState, access: SharedAccess, pairs: bool) -> list[SSAValue]:
+def _load(state: LoweringState, access: SharedAccess, place: Place, pairs: bool) -> list[SSAValue]:
     """The words of one access, or where they are elements in `pairs` their halves.
 
     ptxas copies registers that are loaded one by one and then become one of 64 bits.
     """
-    ar = state.ar
-    pointer, offset = _place(state, access.address)
+    ar, (pointer, offset) = state.ar, place
     if access.kind == "ldmatrix":
         type_ = ptx.vector_type(i32, access.matrices)
         loaded = ar.insert(ptx.LdmatrixOp(pointer, offset, type_, access.trans)).value

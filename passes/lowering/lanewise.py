@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from fragir.layout.f2 import image
 from fragir.layout.planning.program import LaneTable, Lanewise, Linear
@@ -21,6 +21,39 @@ from fragir.passes.lowering.lanes import Hardware
 LANES = 1 << LANE_BITS
 
 
+class Shift(NamedTuple):
+    """`(thread & mask) << shift`; a shift below zero goes down."""
+
+    shift: int
+    mask: int
+
+    @property
+    def cost(self) -> int:
+        """Instructions, about: one to shift, one to mask and add."""
+        return 1 + (self.shift != 0)
+
+    @property
+    def reached(self) -> int:
+        """The bits that it may set."""
+        return _moved(self.mask, self.shift)
+
+    @property
+    def factor(self) -> int:
+        """What `taken` is multiplied by."""
+        return 1 << max(0, self.shift)
+
+    def taken(self, ar: Arithmetic, hardware: Hardware) -> Value:
+        """What is multiplied: masked where it lies, unless it is to go down."""
+        return Shift(min(0, self.shift), self.mask).value(ar, hardware)
+
+    def value(self, ar: Arithmetic, hardware: Hardware) -> Value:
+        """The term; masked last, and not where the mask would take nothing away."""
+        thread, shift = hardware.thread, self.shift
+        moved = ar.mul(thread, 1 << shift) if shift >= 0 else ar.div(thread, 1 << -shift)
+        every = (1 << (hardware.threads - 1).bit_length()) - 1
+        return moved if self.reached == _moved(every, shift) else ar.and_(moved, self.reached)
+
+
 class Pattern(NamedTuple):
     """`(sum of thread >> k for k in bits) & mask, times factor`."""
 
@@ -28,18 +61,27 @@ class Pattern(NamedTuple):
     mask: int
     factor: int
 
-
-class Terms(NamedTuple):
-    """A sum without carry: `(thread & mask) << shift` for each (shift, mask), and patterns."""
-
-    shifts: tuple[tuple[int, int], ...]
-    patterns: tuple[Pattern, ...]
-
     @property
     def cost(self) -> int:
-        """Instructions, about: one to shift, one to mask and add, one to multiply."""
-        shifts = sum(1 + (shift != 0) for shift, _ in self.shifts)
-        return shifts + sum(len(p.bits) + (p.bits != (0,)) + 2 for p in self.patterns)
+        """Instructions, about: shifts and sums, one to mask, one to multiply and one to add."""
+        return len(self.bits) + (self.bits != (0,)) + 2
+
+    @property
+    def reached(self) -> int:
+        """The bits that it may set: the product has no carry."""
+        return self.mask * self.factor
+
+    def taken(self, ar: Arithmetic, hardware: Hardware) -> Value:
+        """What is multiplied."""
+        return ar.and_(_parity(ar, hardware.thread, self.bits), self.mask)
+
+    def value(self, ar: Arithmetic, hardware: Hardware) -> Value:
+        """The term."""
+        return ar.mul(self.taken(ar, hardware), self.factor)
+
+
+Terms: TypeAlias = tuple[Shift | Pattern, ...]
+"""A sum without carry."""
 
 
 def number(ar: Arithmetic, hardware: Hardware, given: Lanewise) -> Value:
@@ -55,13 +97,8 @@ def linear(
 ) -> Value:
     """The sum of the columns of this thread's set bits."""
     result: Value = 0
-    thread = hardware.thread
-    terms = _terms(_columns(hardware, lane, warp))
-    for shift, mask in terms.shifts:
-        result = ar.xor(result, ar.and_(_shifted(ar, thread, shift), _moved(mask, shift)))
-    for pattern in terms.patterns:
-        bits = ar.and_(_parity(ar, thread, pattern.bits), pattern.mask)
-        result = ar.xor(result, ar.mul(bits, pattern.factor))
+    for term in terms(columns_of(hardware, lane, warp)):
+        result = ar.xor(result, term.value(ar, hardware))
     return result
 
 
@@ -74,7 +111,7 @@ def predicate(ar: Arithmetic, hardware: Hardware, given: Lanewise, value: int) -
         if isinstance(simple, Linear):
             return predicate(ar, hardware, simple, 1)
         return ar.compare("ne", _from_table(ar, hardware, chosen), 0)
-    columns = _columns(hardware, given.lane, given.warp)
+    columns = columns_of(hardware, given.lane, given.warp)
     wanted = given.start ^ value
     moved = {column for column in columns if column}
     if len(moved) > 1:
@@ -89,7 +126,7 @@ def predicate(ar: Arithmetic, hardware: Hardware, given: Lanewise, value: int) -
     return ar.compare("ne" if wanted else "eq", test, 0)
 
 
-def _columns(hardware: Hardware, lane: Sequence[int], warp: Sequence[int]) -> tuple[int, ...]:
+def columns_of(hardware: Hardware, lane: Sequence[int], warp: Sequence[int]) -> tuple[int, ...]:
     """The columns by the bits of the thread's number in its block."""
     if hardware.threads <= LANES:
         return tuple(lane)
@@ -97,28 +134,32 @@ def _columns(hardware: Hardware, lane: Sequence[int], warp: Sequence[int]) -> tu
 
 
 @lru_cache(maxsize=1024)
-def _terms(columns: tuple[int, ...]) -> Terms:
+def terms(columns: tuple[int, ...]) -> Terms:
     """The cheapest terms found: all by shifts, then one pattern after the other where it pays."""
-    chosen: tuple[Pattern, ...] = ()
-    best = Terms(_by_shift(columns), chosen)
+    chosen: Terms = ()
+    best = _by_shift(columns)
     for pattern in _patterns(columns):
         left = list(columns)
         for k in pattern.bits:
             for i in range(pattern.mask.bit_length()):
                 left[k + i] = 0
-        trial = Terms(_by_shift(left), (*chosen, pattern))
-        if trial.cost < best.cost:
-            best, chosen, columns = trial, trial.patterns, tuple(left)
+        trial = (*_by_shift(left), *chosen, pattern)
+        if _cost(trial) < _cost(best):
+            best, chosen, columns = trial, (*chosen, pattern), tuple(left)
     return best
 
 
-def _by_shift(columns: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def _cost(found: Terms) -> int:
+    return sum(term.cost for term in found)
+
+
+def _by_shift(columns: Sequence[int]) -> Terms:
     masks: dict[int, int] = {}
     for k, column in enumerate(columns):
         for j in range(column.bit_length()):
             if column >> j & 1:
                 masks[j - k] = masks.get(j - k, 0) | 1 << k
-    return tuple(sorted(masks.items()))
+    return tuple(Shift(shift, mask) for shift, mask in sorted(masks.items()))
 
 
 def _patterns(columns: Sequence[int]) -> list[Pattern]:
@@ -144,10 +185,6 @@ def _patterns(columns: Sequence[int]) -> list[Pattern]:
             taken.update(equal)
             found.append(Pattern(tuple(equal), 1, column))
     return found
-
-
-def _shifted(ar: Arithmetic, value: Value, shift: int) -> Value:
-    return ar.mul(value, 1 << shift) if shift >= 0 else ar.div(value, 1 << -shift)
 
 
 def _moved(mask: int, shift: int) -> int:

@@ -12,6 +12,7 @@ from fragir.errors import FragirError
 from fragir.isa.versions import requirement
 from fragir.passes.writer import arith as tables
 from fragir.passes.writer.convert import Convert
+from fragir.passes.writer.masks import is_part, write_with_mask
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal, vector
 
@@ -230,6 +231,8 @@ class ElementwiseWriter:
 
     def _integer(self, op: Operation) -> None:
         w = self.writer
+        if is_part(op) if isinstance(op, arith.AndIOp) else write_with_mask(w, op):
+            return
         result = op.results[0]
         bits = ptx.bits(result.type)
         opcode = tables.INTEGER[op.name]

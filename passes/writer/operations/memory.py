@@ -9,6 +9,7 @@ from fragir.passes.writer.literals import (
     access,
     braced,
 )
+from fragir.passes.writer.masks import write_with_mask
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import address, vector
 
@@ -34,6 +35,13 @@ def offset(w: KernelText, op: ptx.OffsetOp) -> None:
         w.emit("add.s32", result, pointer, index)
     else:
         w.emit("mad.lo.s32", result, index, factor, pointer)
+
+
+@WRITERS.attach(ptx.FlipOp)
+def flip(w: KernelText, op: ptx.FlipOp) -> None:
+    if not write_with_mask(w, op):
+        (result,) = w.define(op.result)
+        w.emit("xor.b32", result, w.one(op.pointer), w.one(op.index))
 
 
 @WRITERS.attach(ptx.LoadOp)
