@@ -101,15 +101,23 @@ def subtile(layout: Layout, start: Point, shape: Point, element: str = "element"
 
     The axis `element` shrinks to what lies in the part. The other axes keep their coordinates:
     who holds nothing of the part is excluded by a condition. Raises LayoutError naming the mode
-    that the part's border cuts at a place that does not divide.
+    that the part's border cuts at a place that does not divide, and, of bits that are flipped,
+    where several together decide what lies in the part.
     """
-    if layout.offset:
-        raise LayoutError(f"A layout with an offset has no sub-tile; shift it to zero: {layout}.")
     if any(c.axis == element for c in layout.where):
         raise LayoutError(f"A layout with a predicate over {element} has no sub-tile: {layout}.")
     start = point(start, layout.rank, "the start")
     shape = point(shape, layout.rank, "the shape", 1)
     layout.axis(element)
+    for name, at, extent, whole in zip(layout.dims, start, shape, layout.shape, strict=True):
+        if at + extent > whole or at % extent:
+            raise LayoutError(f"A part of {extent} from {at} on does not tile {name} {whole}.")
+    if layout.exclusive:
+        from fragir.layout.flipped_parts import flipped_part
+
+        return Part(*flipped_part(layout, start, shape, element))
+    if layout.offset:
+        raise LayoutError(f"A layout with an offset has no sub-tile; shift it to zero: {layout}.")
     plan = _Borders(layout, start, shape)
     axes: list[Axis] = []
     where = list(layout.where)
@@ -143,10 +151,7 @@ class _Borders:
         self.layout, self.extent = layout, shape
         self.fixed: list[dict[int, int]] = []  # per dimension: stride -> digit of the part's start
         digits = digits_of(layout, "No sub-tile")
-        for dim, name in enumerate(layout.dims):
-            at, extent, whole = start[dim], shape[dim], layout.shape[dim]
-            if extent < 1 or at < 0 or at + extent > whole or at % extent:
-                raise LayoutError(f"A part of {extent} from {at} on does not tile {name} {whole}.")
+        for dim, (name, at, extent) in enumerate(zip(layout.dims, start, shape, strict=True)):
             self.fixed.append(self._digits_of_start(along(digits, dim), name, at, extent))
 
     def _digits_of_start(
