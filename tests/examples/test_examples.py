@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.mlir"))
 SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.name != "gemm.py")
 # none is a multiple of a tile
-SIZES = {"m": 100, "n": 77, "k": 45}
+SIZES = {"m": 100, "n": 77, "k": 45, "h": 2}
 LANE_LEVEL = {"stmatrix.mlir"}  # no meaning but its PTX; run by tests/families
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,3 +206,39 @@ def test_places(data: st.DataObject) -> None:
         return
     run(text, warps, y, assembled=False)
     np.testing.assert_array_equal(y, np.indices(shape)[dim])
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (18, 300), (5, 128)])
+def test_softmax(m: int, n: int) -> None:
+    text = (EXAMPLES / "softmax.mlir").read_text()
+    x = np.random.default_rng(n).standard_normal((m, n)).astype(np.float32) * 9
+    y = np.full((m, n), np.nan, np.float32)
+    assert fragir.compile(text)(x, y, on="emulator", check=True).findings == []
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (9, 300)])
+def test_layer_norm(m: int, n: int) -> None:
+    text = (EXAMPLES / "layer_norm.mlir").read_text()
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((m, n)) * 3 + 5).astype(np.float16)
+    gamma, beta = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
+    y = np.full((m, n), np.nan, np.float16)
+    kernel = fragir.compile(text)
+    assert kernel(x, gamma, beta, y, 1e-5, on="emulator", check=True).findings == []
+    wide = x.astype(np.float64)
+    d = wide - wide.mean(1, keepdims=True)
+    wanted = d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5) * gamma + beta
+    np.testing.assert_allclose(y, wanted, rtol=2**-10, atol=2**-10)
+    assert "shared" not in kernel.ptx
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_norms_convert_nothing(name: str) -> None:
+    """Rows lie as they are loaded, and what belongs to columns is loaded where it is wanted."""
+    text = (EXAMPLES / f"{name}.mlir").read_text()
+    assert fragir.explain_layouts(text).conversions == ()
