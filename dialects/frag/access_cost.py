@@ -17,6 +17,7 @@ from math import gcd, prod
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
 from fragir.layout.f2 import Subspace
+from fragir.layout.modes import binary_digits
 from fragir.layout.planning.costs import COSTS, Costs
 from fragir.layout.swizzled import swizzled
 
@@ -110,12 +111,8 @@ def _digits(layout: Layout, name: str) -> Iterator[tuple[int, tuple[int, ...]]]:
     if name not in layout.names:
         return
     for mode in layout.axis(name).modes:
-        size, step = mode.size, mode.step
-        while size % 2 == 0:
-            yield 2, step
-            size, step = size // 2, tuple(2 * s for s in step)
-        if size > 1:
-            yield size, step
+        for digit in binary_digits(mode):
+            yield digit.size, digit.step
 
 
 def _width(steps: list[tuple[int, tuple[int, ...]]], chunk: int, memory: TileMemory) -> int:

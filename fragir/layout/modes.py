@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from operator import add
@@ -197,6 +197,22 @@ def coalesced(modes: Iterable[Mode]) -> tuple[Mode, ...]:
 def _runs_on(last: Mode, mode: Mode) -> bool:
     """Whether a mode is of the kind of the one before it and begins where that one ends."""
     return last.xor == mode.xor and tuple(s * last.size for s in last.step) == mode.step
+
+
+def binary_digits(mode: Mode) -> Iterator[Mode]:
+    """A mode as digits of size two of its kind, fastest first; what is odd of its size comes last.
+
+    >>> [str(digit) for digit in binary_digits(Mode(12, (3,)))]
+    ['2:3', '2:6', '3:12']
+    >>> [str(digit) for digit in binary_digits(XorMode(4, (5,)))]
+    ['2:^5', '2:^10']
+    """
+    size, step = mode.size, mode.step
+    while size % 2 == 0:
+        yield mode.moving(2, step)
+        size, step = size // 2, tuple([2 * s for s in step])
+    if size > 1:
+        yield mode.moving(size, step)
 
 
 def needed(where: Iterable[Condition], sizes: Mapping[str, int]) -> tuple[Condition, ...]:

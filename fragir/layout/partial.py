@@ -28,7 +28,15 @@ from fragir.layout.digits import unit
 from fragir.layout.f2 import Subspace
 from fragir.layout.inversion import left_inverse
 from fragir.layout.layout import Layout
-from fragir.layout.modes import Axis, LayoutError, Mode, Point, XorMode, coalesced
+from fragir.layout.modes import (
+    Axis,
+    LayoutError,
+    Mode,
+    Point,
+    XorMode,
+    binary_digits,
+    coalesced,
+)
 
 
 @takes(Layout)
@@ -106,18 +114,13 @@ def partial_left_inverse(layout: Layout) -> Layout:
     for axis in reversed(layout.axes):  # the last one's coordinates are the least of a slot's
         modes: list[Mode] = []
         for mode in coalesced(axis.modes):
-            pieces = _bits(mode) if seen is not None else [mode]
+            pieces = list(binary_digits(mode)) if seen is not None else [mode]
             for piece in pieces:
                 packed = _packed(piece.step, layout.kernel.width)
                 fresh = seen.add(packed) if seen is not None else bool(packed)
                 modes.append(piece if fresh else Mode(piece.size, (0,) * layout.rank))
         axes.insert(0, Axis(axis.name, tuple(modes)))
     return _with_gaps(left_inverse(_without_copies(axes, layout.dims)), axes, layout.names)
-
-
-def _bits(mode: Mode) -> list[Mode]:
-    count = mode.size.bit_length() - 1
-    return [mode.moving(2, tuple(x << bit for x in mode.step)) for bit in range(count)]
 
 
 def _packed(point: Point, width: int) -> int:

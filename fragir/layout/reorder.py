@@ -22,7 +22,15 @@ from __future__ import annotations
 
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
-from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import (
+    DEFAULT_DIMS,
+    Axis,
+    LayoutError,
+    Mode,
+    Point,
+    binary_digits,
+    coalesced,
+)
 
 
 def in_order(layout: Layout, dim: int, order: Layout) -> Layout:
@@ -89,15 +97,10 @@ def _moved(mode: Mode, dim: int, rank: int) -> Mode:
 
 def _bits(layout: Layout, axis: str) -> list[Point]:
     """The strides of an axis's digits of size two; those of odd size by their own."""
-    found: list[Point] = []
-    for mode in layout.axis(axis).modes if axis in layout.names else ():
-        size, stride = mode.size, mode.stride
-        while size % 2 == 0 and size > 1:
-            found.append(stride)
-            size, stride = size // 2, tuple(2 * s for s in stride)
-        if size > 1:
-            found.append((*stride, size))  # equal to another odd digit only
-    return found
+    modes = layout.axis(axis).modes if axis in layout.names else ()
+    digits = (digit for mode in modes for digit in binary_digits(mode))
+    # an odd digit with its size is equal to another one only
+    return [d.stride if d.size == 2 else (*d.stride, d.size) for d in digits]
 
 
 def _along(layout: Layout, dim: int) -> tuple[list[int], list[Point]]:

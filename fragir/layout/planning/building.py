@@ -108,13 +108,11 @@ def chained(first: WordProgram, second: WordProgram) -> WordProgram:
     )
 
 
-def repeated(
-    program: WordProgram, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> WordProgram:
-    """A program done several times with other words, all with the same numbers of lanes.
-
-    Its inputs are the words `sources[i]` of a fragment, its outputs become the words `targets[i]`
-    of another. A step stands beside its kind, so that what takes long overlaps.
+def side_by_side(
+    program: WordProgram, sources: Sequence[Sequence[int]]
+) -> tuple[tuple[Step, ...], list[list[int]]]:
+    """The steps of a program done once for each of `sources`, its inputs among all words; and for
+    each time its words' numbers. A step stands beside its kind, so that what takes long overlaps.
     """
     inputs = sum(map(len, sources))
     words = [list(group) for group in sources]
@@ -124,12 +122,25 @@ def repeated(
             made = _renumbered(step, group)
             group.append(inputs + len(steps))
             steps.append(made)
+    return tuple(steps), words
+
+
+def repeated(
+    program: WordProgram, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> WordProgram:
+    """A program done several times with other words, all with the same numbers of lanes.
+
+    Its inputs are the words `sources[i]` of a fragment, its outputs become the words `targets[i]`
+    of another.
+    """
+    steps, words = side_by_side(program, sources)
     placed = {
         place: group[output]
         for group, places in zip(words, targets, strict=True)
         for output, place in zip(program.outputs, places, strict=True)
     }
-    return WordProgram(inputs, tuple(steps), tuple(placed[place] for place in sorted(placed)))
+    inputs = sum(map(len, sources))
+    return WordProgram(inputs, steps, tuple(placed[place] for place in sorted(placed)))
 
 
 def lanewise(step: Step) -> Lanewise | None:

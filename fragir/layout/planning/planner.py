@@ -25,7 +25,7 @@ from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, LayoutError, Point
 from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Movement, least_price, moves_of
-from fragir.layout.planning.building import lanewise, repeated
+from fragir.layout.planning.building import lanewise, repeated, side_by_side
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.padding import PaddedRows, padded_rows
 from fragir.layout.planning.program import Linear, WordProgram
@@ -198,9 +198,9 @@ def assembled(program: WordProgram, pair: LayoutPair) -> WordProgram:
 def _through(shared: SharedPlan, pair: LayoutPair, features: Features) -> Through:
     """A shared plan for each of the pair's times: as many side by side as fit, then in turns."""
     before, after = shared.before, shared.after
-    unnamed = [()] * pair.times  # accesses name the words that are made
-    whole = repeated(replace(before, outputs=()), pair.source_words, unnamed)
-    numbers = _numbers(before, pair)
+    steps, numbers = side_by_side(before, pair.source_words)
+    # accesses name the words that are made
+    whole = WordProgram(sum(map(len, pair.source_words)), steps, ())
     loaded = after.inputs
     turns: list[Turn] = []
     beside = min(pair.times, max(1, features.scratch // shared.scratch))
@@ -229,18 +229,6 @@ def _through(shared: SharedPlan, pair: LayoutPair, features: Features) -> Throug
         shared.scratch * beside,
         (shared.passes[0] * pair.times, shared.passes[1] * pair.times),
     )
-
-
-def _numbers(program: WordProgram, pair: LayoutPair) -> list[list[int]]:
-    """For each time the numbers in the whole program of the words that one program makes."""
-    inputs = sum(map(len, pair.source_words))
-    numbers = [list(words) for words in pair.source_words]
-    made = inputs
-    for _ in program.steps:
-        for known in numbers:
-            known.append(made)
-            made += 1
-    return numbers
 
 
 def _moved(

@@ -21,7 +21,7 @@ from math import log2, prod
 from fragir.layout.combine import permuted
 from fragir.layout.exclusive import LayoutKernel
 from fragir.layout.layout import Layout
-from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesced
+from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, binary_digits, coalesced
 
 LANE_BITS = 5
 AXES = ("element", "lane", "warp")
@@ -204,14 +204,14 @@ def _in_order(layout: Layout, inside: int) -> Layout | None:
         return layout
     digits: list[Mode] = []
     for mode in coalesced(layout.axis("element").modes):
-        digits += _fine(mode)
+        digits += binary_digits(mode)
     low, rest = digits[:inside], digits[inside:]
     if any(mode.size != 2 for mode in low) or not all(any(m.stride) for m in digits):
         return None
     if any(sum(map(bool, m.stride)) > 1 for m in rest):
         return None
     runs = coalesced(sorted(rest, key=lambda m: tuple(reversed(m.stride))))
-    fine = [digit for run in runs for digit in _fine(run)]
+    fine = [digit for run in runs for digit in binary_digits(run)]
     fine.sort(key=lambda m: m.size != 2)  # those over F2 first
     axes = [
         replace(axis, modes=(*low, *fine)) if axis.name == "element" else axis
@@ -220,22 +220,12 @@ def _in_order(layout: Layout, inside: int) -> Layout | None:
     return replace(layout, axes=tuple(axes))
 
 
-def _fine(mode: Mode) -> list[Mode]:
-    """A mode as digits of size two and one of odd size, the slowest."""
-    digits: list[Mode] = []
-    size, stride = mode.size, mode.stride
-    while size % 2 == 0:
-        digits.append(Mode(2, stride))
-        size, stride = size // 2, tuple(2 * s for s in stride)
-    return [*digits, Mode(size, stride)] if size > 1 else digits
-
-
 def _odds(layout: Layout) -> set[_Odd] | None:
     """The odd digits of the registers; None where lanes or warps have such."""
     found: set[_Odd] = set()
     for axis in layout.axes:
         for mode in coalesced(axis.modes):
-            for digit in _fine(mode):
+            for digit in binary_digits(mode):
                 if digit.size == 2:
                     continue
                 if axis.name != "element":
@@ -254,7 +244,7 @@ def _stripped(layout: Layout, odd: Sequence[_Odd]) -> Layout | None:
     names: tuple[str, ...] = ()
     for axis in layout.axes:
         modes: list[Mode] = []
-        for mode in (digit for m in coalesced(axis.modes) for digit in _fine(m)):
+        for mode in (digit for m in coalesced(axis.modes) for digit in binary_digits(m)):
             if mode.size != 2:
                 continue
             strides: list[int] = []
