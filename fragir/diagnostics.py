@@ -12,7 +12,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection
 from math import prod
-from traceback import walk_tb
 from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
@@ -322,6 +321,8 @@ def unexpected(error: BaseException, packages: Collection[str], doing: str) -> t
 
 def _outside(error: BaseException, packages: Collection[str]) -> tuple[str, str] | None:
     """(package, `ops.py:31`): the innermost place of one of the packages on the way of an error."""
+    from traceback import walk_tb  # imports much
+
     place: tuple[str, str] | None = None
     for frame, line in walk_tb(error.__traceback__):
         package = frame.f_globals.get("__name__", "").partition(".")[0]

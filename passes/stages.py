@@ -8,8 +8,8 @@ through the entry point `fragir.stages` (docs/extending.md).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -55,8 +55,7 @@ def is_lanes(function: func.FuncOp) -> bool:
     return "ptx.ntid" in function.attributes
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """A step of the road.
 
     `passes` is pass-pipeline text, as `toy-fuse,toy-to-frag{unroll=2}`; a pass with a field

@@ -9,10 +9,10 @@ by side in a lane's fragment and in memory, 16 at most, and 8x8 matrices where t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import gcd, prod
+from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
@@ -30,8 +30,7 @@ MATRIX = 4
 """Matrices of 8x8 that ldmatrix and stmatrix move at once."""
 
 
-@dataclass(frozen=True)
-class TileMemory:
+class TileMemory(NamedTuple):
     """Where a tile lies: which of its dimensions runs along memory, and how well it is aligned.
 
     `swizzle` is None in global memory; `shape` is that of the matrix in memory. `together` is how

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -81,6 +80,8 @@ def guarded(run: Callable[[Sequence[str]], object], argv: Sequence[str]) -> int:
         return ended.code
     except Exception as error:
         if debug:
+            import traceback  # imports much
+
             note(traceback.format_exc().rstrip())
         code = USAGE if isinstance(error, click.UsageError) else FINDING
         known = as_fragir_error(error)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -66,9 +65,10 @@ def main(
     refuse_to_replace(output, program)
     name = "<stdin>" if program == "-" else program
     listed = None if passes is None else _passes(passes, target)
-    work = Compilation(read_text(program, "MLIR"), name, level, target, entry, listed, comments)
-    work.observe = _print_ir if print_ir_after_all else None
-    work.explain = explain_layouts
+    text, observe = read_text(program, "MLIR"), _print_ir if print_ir_after_all else None
+    work = Compilation(
+        text, name, level, target, entry, listed, comments, observe, explain_layouts, []
+    )
     try:
         result: str | bytes = f"{work.pipeline()}\n" if print_pipeline else work.result()
     except FragirError as error:
@@ -85,8 +85,7 @@ def _passes(text: str, target: str) -> list[ModulePass]:
     return pipeline.parse(text, target)
 
 
-@dataclass
-class Compilation:
+class Compilation(NamedTuple):
     """One program on its way to a level."""
 
     text: str
@@ -96,9 +95,9 @@ class Compilation:
     entry: str | None
     passes: list[ModulePass] | None
     comments: bool
-    observe: Observer | None = None
-    explain: bool = False
-    warnings: list[str] = field(default_factory=list[str])
+    observe: Observer | None
+    explain: bool
+    warnings: list[str]
     """What ptxas warns of, spills too."""
 
     def pipeline(self) -> str:
@@ -138,10 +137,10 @@ class Compilation:
         from fragir.toolchain.ptxas import assemble
 
         assembled = assemble(ptx, self.target, filename=f"PTX of {self.name}")
-        self.warnings = [
+        self.warnings.extend(
             f"{code + ': ' if code else ''}{words}" for code, words in assembled.warnings
-        ]
-        self.warnings += spill_notes(assembled.entries)
+        )
+        self.warnings.extend(spill_notes(assembled.entries))
         return assembled.cubin
 
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -143,6 +142,8 @@ def write_files(contents: Mapping[str, bytes | str]) -> None:
 
 def _written_beside(path: Path, data: bytes) -> str:
     """The name of a new file with this content, in the same folder, with the mode of `path`."""
+    import tempfile  # imports much
+
     if path.exists():
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "Permission denied", str(path))

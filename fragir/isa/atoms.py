@@ -17,8 +17,9 @@ True
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major
@@ -28,8 +29,7 @@ from fragir.layout.swizzled import CHUNK, swizzled_elements
 ATOM_ROWS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(NamedTuple):
     """A layout of elements, axes row and col, as an atom that is repeated.
 
     `atom` is the number of elements along MN and K that one atom covers; `mn` and `k` say at which

@@ -18,12 +18,11 @@ c ^ (r % W).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa.elements import BITS
-from fragir.layout import Axis, Layout, Mode, swizzle_of
+from fragir.layout import Axis, Layout, Mode
 
 Major = Literal["k", "mn"]
 SWIZZLES = (0, 32, 64, 128)
@@ -34,6 +33,8 @@ STEP_BYTES = 32
 def swizzled(address: int, swizzle: int) -> int:
     """A byte address after the swizzle of `swizzle` bytes (0, 32, 64, 128)."""
     _chunks(swizzle)  # refuses other widths
+    from fragir.layout import swizzle_of  # a descriptor does without
+
     return swizzle_of(swizzle)(address)
 
 
@@ -43,8 +44,7 @@ def _chunks(swizzle: int) -> int:
     return max(1, swizzle // 16)
 
 
-@dataclass(frozen=True, slots=True)
-class CanonicalLayout:
+class CanonicalLayout(NamedTuple):
     """A canonical layout: (mn, k) of an operand to its byte in shared memory.
 
     `leading` and `stride` are the byte offsets LBO and SBO of the descriptor, `element_bytes` s.

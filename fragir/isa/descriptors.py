@@ -7,7 +7,7 @@ PTX ISA 9.2, sections 9.7.15.5.1.2 (wgmma), 9.7.16.4.1 (tcgen05 shared memory) a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa.canonical import CanonicalLayout
@@ -21,8 +21,7 @@ _WGMMA_SWIZZLES = {0: 0, 1: 128, 2: 64, 3: 32}
 _TCGEN05_SWIZZLES = {0: "none", 1: "128 with 32-byte atoms", 2: "128", 4: "64", 6: "32"}
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Bits `high`:`low` of a word."""
 
     name: str
@@ -58,8 +57,7 @@ TCGEN05_FIELDS = (
 _SCALED = ("start", "leading", "stride")
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixDescriptor:
+class MatrixDescriptor(NamedTuple):
     """The 64-bit descriptor of a matrix in shared memory, taken apart.
 
     `start`, `leading` and `stride` in bytes (multiples of 16, below 2^18), `swizzle` as encoded.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Mode, coalesced
 
 
-@dataclass(frozen=True, slots=True)
-class Digit:
+class Digit(NamedTuple):
     """One mode of an axis that moves along one dimension only (or nowhere)."""
 
     axis: str

@@ -21,9 +21,9 @@ different dimensions never meet, so one addition or exclusive or moves all of th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
+from typing import NamedTuple
 
 from fragir.layout.f2 import Subspace
 from fragir.layout.modes import (
@@ -37,8 +37,7 @@ from fragir.layout.modes import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bit:
+class Bit(NamedTuple):
     """A linear bit of an axis's coordinate: of value `place`, it moves the point by ^`column`."""
 
     axis: str
@@ -47,8 +46,7 @@ class Bit:
     size = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Forced:
+class Forced(NamedTuple):
     """A digit that must be added: odd, or a bit that carries. It steps by `stride`."""
 
     axis: str
@@ -277,8 +275,7 @@ def _column(start: int, digit: Forced, cluster: Cluster) -> int | None:
 # Sums of digits
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """Digits whose sums share bits, with all their sums; clusters have no bit in common."""
 
     mask: int

@@ -9,7 +9,7 @@ each digit must be a flip of fixed bits or a step that adds up with the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fragir.layout.exclusive import Bit, Forced, LayoutKernel, unpack
 from fragir.layout.modes import Axis, LayoutError
@@ -93,8 +93,7 @@ def swizzle_kernel(swizzle: tuple[int, int, int], width: int, name: str) -> Layo
     return LayoutKernel((name,), 1, max(width, low + bits), 0, moves, ())
 
 
-@dataclass(frozen=True, slots=True)
-class GridDigit:
+class GridDigit(NamedTuple):
     """A digit of the grid: it adds `stride` to the inner layout's point or flips `column`."""
 
     axis: str

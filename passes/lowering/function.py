@@ -39,7 +39,7 @@ class FunctionLowering:
         """The lowered function, not yet in the module."""
         KernelArguments(self.function, self.entry, self.state).declare()
         self.lower_block(self.function.body.block)
-        self.state.scratch.finish(self.entry)
+        self.state.finish(self.entry)
         types = [argument.type for argument in self.entry.args]
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
         lowered.attributes["ptx.ntid"] = IntegerAttr(self.state.threads, i64)

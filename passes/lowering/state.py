@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, SSAValue
 
@@ -11,7 +12,9 @@ from fragir.dialects.limits import check_index
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
-from fragir.passes.lowering.scratch import Scratch
+
+if TYPE_CHECKING:
+    from fragir.passes.lowering.scratch import Scratch
 
 
 class LoweringState:
@@ -33,13 +36,26 @@ class LoweringState:
         self.async_proxy = async_proxy
         """Whether the function reads shared memory by the async proxy, as wgmma does."""
         self.ar, self.hardware = ar, hardware
-        self.scratch = Scratch(ar)
-        """The shared memory of conversions."""
+        self._scratch: Scratch | None = None
         self.lower_block = lower_block
         """Lowers every operation of a block into the current one."""
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
         self.values: dict[SSAValue, Value] = {}
         self.memories: dict[SSAValue, LaneMemory] = {}
+
+    @property
+    def scratch(self) -> Scratch:
+        """The shared memory of conversions."""
+        if self._scratch is None:
+            from fragir.passes.lowering.scratch import Scratch  # few programs need it
+
+            self._scratch = Scratch(self.ar)
+        return self._scratch
+
+    def finish(self, entry: Block) -> None:
+        """Divides the shared memory of conversions, once all operations are lowered."""
+        if self._scratch is not None:
+            self._scratch.finish(entry)
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the lane level."""

@@ -8,11 +8,10 @@ machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(NamedTuple):
     """The price of each kind of work, in half cycles of an SM for one warp."""
 
     shuffle: float = 2  # 32 words a clock
@@ -39,8 +38,7 @@ class Costs:
 COSTS = Costs()
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(NamedTuple):
     """Instructions that a target has beyond shuffles and plain shared memory.
 
     ldmatrix and movmatrix are of sm_75, stmatrix of sm_90 (PTX ISA 9.2, sections 9.7.14.5.15 to
