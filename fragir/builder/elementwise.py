@@ -75,6 +75,86 @@ class ElementwiseFunctions:
         """The logarithm to base 2 (lg2.approx)."""
         return self._apply("log2", x)
 
+    def log10(self, x: ValueT) -> ValueT:
+        """The logarithm to base 10 (lg2.approx times log10 2)."""
+        return self._apply("log10", x)
+
+    def log1p(self, x: ValueT) -> ValueT:
+        """The natural logarithm of 1 + x, exact where x is small too."""
+        return self._apply("log1p", x)
+
+    def expm1(self, x: ValueT) -> ValueT:
+        """e to the power of x, less 1, exact where x is small too."""
+        return self._apply("expm1", x)
+
+    def erf(self, x: ValueT) -> ValueT:
+        """The error function."""
+        return self._apply("erf", x)
+
+    def cbrt(self, x: ValueT) -> ValueT:
+        """The cube root."""
+        return self._apply("cbrt", x)
+
+    def sinh(self, x: ValueT) -> ValueT:
+        """The hyperbolic sine."""
+        return self._apply("sinh", x)
+
+    def cosh(self, x: ValueT) -> ValueT:
+        """The hyperbolic cosine."""
+        return self._apply("cosh", x)
+
+    def tan(self, x: ValueT) -> ValueT:
+        """The tangent; up to 100,000."""
+        return self._apply("tan", x)
+
+    def asin(self, x: ValueT) -> ValueT:
+        """The arc sine."""
+        return self._apply("asin", x)
+
+    def acos(self, x: ValueT) -> ValueT:
+        """The arc cosine."""
+        return self._apply("acos", x)
+
+    def atan(self, x: ValueT) -> ValueT:
+        """The arc tangent."""
+        return self._apply("atan", x)
+
+    def asinh(self, x: ValueT) -> ValueT:
+        """The inverse of the hyperbolic sine."""
+        return self._apply("asinh", x)
+
+    def acosh(self, x: ValueT) -> ValueT:
+        """The inverse of the hyperbolic cosine."""
+        return self._apply("acosh", x)
+
+    def atanh(self, x: ValueT) -> ValueT:
+        """The inverse of the hyperbolic tangent."""
+        return self._apply("atanh", x)
+
+    def pow(self, x: ValueT, y: TileOperand) -> ValueT:
+        """x to the power of y, as C has it for zeros, infinities and NaN; or of whole numbers."""
+        return self._apply("pow", x, y)
+
+    def atan2(self, y: ValueT, x: TileOperand) -> ValueT:
+        """The angle of the point (y, x) in (-pi, pi]."""
+        return self._apply("atan2", y, x)
+
+    def copysign(self, x: ValueT, y: TileOperand) -> ValueT:
+        """x with the sign of y."""
+        return self._apply("copysign", x, y)
+
+    def count_ones(self, x: ValueT) -> ValueT:
+        """How many bits of a whole number are set."""
+        return self._apply("count_ones", x)
+
+    def leading_zeros(self, x: ValueT) -> ValueT:
+        """How many of the upper bits are zero."""
+        return self._apply("leading_zeros", x)
+
+    def trailing_zeros(self, x: ValueT) -> ValueT:
+        """How many of the lower bits are zero."""
+        return self._apply("trailing_zeros", x)
+
     def sqrt(self, x: ValueT) -> ValueT:
         """The square root."""
         return self._apply("sqrt", x)

@@ -16,6 +16,7 @@ from fragir.reference.formats import FLOATS, Array, FloatFormat, Floats
 F32 = FLOATS["f32"]
 _LOG2_E = 1.4426950408889634
 _LN_2 = 0.6931471805599453
+_LOG10_2 = 0.3010299956639812
 
 Unary = Callable[[Bounded, FloatFormat], Bounded]
 
@@ -97,12 +98,16 @@ def _log2(x: Bounded, form: FloatFormat) -> Bounded:
     return _settled(bounded(plain.value, plain.bound + error), x, negative=high < 0)
 
 
-def _log(x: Bounded, form: FloatFormat) -> Bounded:
-    """lg2.approx times ln 2, a rounded constant, rounded."""
-    binary = _log2(x, form)
-    scaled = evaluated(binary.value * _LN_2, binary.bound * _LN_2)
-    relative = np.where(np.isfinite(scaled.value), scaled.magnitude * 2.0**-24 * 1.01, 0.0)
-    return rounded(bounded(scaled.value, scaled.bound + relative), F32, correct=False)
+def _log(factor: float) -> Unary:
+    """lg2.approx times ln 2 or log10 2, a rounded constant, rounded."""
+
+    def apply(x: Bounded, form: FloatFormat) -> Bounded:
+        binary = _log2(x, form)
+        scaled = evaluated(binary.value * factor, binary.bound * factor)
+        relative = np.where(np.isfinite(scaled.value), scaled.magnitude * 2.0**-24 * 1.01, 0.0)
+        return rounded(bounded(scaled.value, scaled.bound + relative), F32, correct=False)
+
+    return apply
 
 
 def _tanh(x: Bounded, form: FloatFormat) -> Bounded:
@@ -129,21 +134,24 @@ def _circular(function: Callable[[Floats], Floats]) -> Unary:
 
 
 def _rsqrt(x: Bounded, form: FloatFormat) -> Bounded:
-    """rsqrt.approx.f32: relative error 2^-22.9 (section 9.7.3.16)."""
+    """rsqrt.approx.f32: relative error 2^-22.9 (section 9.7.3.16). In f64 a root and a reciprocal,
+    each rounded once."""
     value = 1 / np.sqrt(x.value)
     low, high = x.value - x.bound, x.value + x.bound
     bound = spread(1 / np.sqrt(low), 1 / np.sqrt(high), value)
     bound = np.where(x.bound == 0, 0.0, np.where((low <= 0) | x.unknown, np.inf, bound))
-    error = (2.0**-22.9 + 8 * UNIT) * (np.abs(value) + bound)
+    own = 0.0 if form.name == "f64" else 2.0**-22.9
+    error = (own + 8 * UNIT) * (np.abs(value) + bound)
     return _settled(bounded(value, bound + error), x, negative=high < 0)
 
 
 APPROXIMATED: dict[str, Unary] = {
-    "math.rsqrt": _through_f32(_rsqrt),
+    "math.rsqrt": lambda x, form: (_rsqrt if form.name == "f64" else _through_f32(_rsqrt))(x, form),
     "math.exp2": _through_f32(_exp2),
     "math.exp": _through_f32(_exp),
     "math.log2": _through_f32(_log2),
-    "math.log": _through_f32(_log),
+    "math.log": _through_f32(_log(_LN_2)),
+    "math.log10": _through_f32(_log(_LOG10_2)),
     "math.tanh": _through_f32(_tanh),
     "math.sin": _through_f32(_circular(np.sin)),
     "math.cos": _through_f32(_circular(np.cos)),

@@ -1,6 +1,7 @@
 """What arith and math operations do to bounded values of floating-point type.
 
-Add, sub, mul, div, fma and sqrt round once to nearest; approximations are in `approximated`.
+Add, sub, mul, div, fma and sqrt round once to nearest; approximations are in `approximated`, what
+takes several instructions is in `functions`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fragir.reference import functions
 from fragir.reference.approximated import APPROXIMATED, Unary, monotone
 from fragir.reference.bounded import (
     UNIT,
@@ -140,6 +142,7 @@ UNARY: dict[str, Unary] = {
     "math.trunc": _integral(np.trunc),
     "math.roundeven": _integral(np.rint),
     **APPROXIMATED,
+    **functions.UNARY,
 }
 BINARY: dict[str, Binary] = {
     "arith.addf": add,
@@ -150,6 +153,7 @@ BINARY: dict[str, Binary] = {
     "arith.minimumf": _extremum(np.minimum, propagates=True),
     "arith.maxnumf": _extremum(np.fmax, propagates=False),
     "arith.minnumf": _extremum(np.fmin, propagates=False),
+    **functions.BINARY,
 }
 
 # Comparisons -------------------------------------------------------------------------------------

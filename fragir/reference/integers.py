@@ -37,6 +37,54 @@ def _quotient(x: Array, y: Array, form: Integers) -> Array:
     return down + ((x % safe != 0) & ((x < 0) != (safe < 0)))
 
 
+def _up(x: Array, y: Array, form: Integers) -> Array:
+    """The quotient rounded up."""
+    safe = np.where(y == 0, 1, y)
+    return x // safe + (x % safe != 0)
+
+
+def _power(x: Array, y: Array, form: Integers) -> Array:
+    """x^y modulo 2^bits; of a negative exponent the quotient 1 / x^-y, rounded towards zero."""
+    result, base = np.ones(np.broadcast_shapes(x.shape, y.shape), np.int64), x + np.zeros_like(y)
+    left = np.abs(y)
+    for _ in range(form.bits):
+        result = np.where(left & 1 == 1, result * base, result)
+        base, left = base * base, (left >> 1) & ((1 << (form.bits - 1)) - 1)
+    return np.where((y < 0) & (np.abs(x) != 1), 0, result)
+
+
+def _high(x: Array, y: Array, form: Integers, signed: bool) -> Array:
+    """The upper half of the product."""
+    unsigned = [_unsigned(v, form).astype(object) for v in (x, y)]
+    whole = x.astype(object) * y.astype(object) if signed else unsigned[0] * unsigned[1]
+    half = (whole >> form.bits) & ((1 << form.bits) - 1)
+    return np.asarray(half, object).astype(np.uint64).view(np.int64)
+
+
+def extended(name: str, x: Bounded, y: Bounded, form: Integers) -> tuple[Bounded, Bounded]:
+    """Both halves of a product, or a sum and its carry."""
+    if name == "arith.addui_extended":
+        low = apply("arith.addi", x, y, form)
+        carry = _unsigned(low.value, form) < _unsigned(x.value, form)
+        unsure = np.where(x.bound + y.bound > 0, 1.0, 0.0) + np.zeros(carry.shape)
+        return low, Bounded(carry, unsure)
+    low = apply("arith.muli", x, y, form)
+    high = form.wrapped(_high(x.value, y.value, form, name == "arith.mulsi_extended"))
+    return low, Bounded(high, np.where(x.bound + y.bound > 0, np.inf, 0.0) + np.zeros(high.shape))
+
+
+def counted(name: str, x: Bounded, form: Integers) -> Bounded:
+    """The bits that are set (ctpop), or zeros at the upper (ctlz) or the lower end (cttz)."""
+    bits = _unsigned(x.value, form)[..., None] >> np.arange(form.bits, dtype=np.uint64)
+    ones = (bits & np.uint64(1)).astype(np.int64)
+    if name == "math.ctpop":
+        value = ones.sum(-1)
+    else:
+        seen = np.maximum.accumulate(ones if name == "math.cttz" else ones[..., ::-1], -1)
+        value = form.bits - seen.sum(-1)
+    return Bounded(value, np.where(x.bound > 0, np.inf, 0.0))
+
+
 def _shift(left: bool, signed: bool) -> Operation:
     """Counts of the width and more shift everything out (PTX ISA 9.2, section 9.7.8.8)."""
 
@@ -61,6 +109,14 @@ BINARY: dict[str, Operation] = {
     "arith.remsi": lambda x, y, form: x - _quotient(x, y, form) * y,
     "arith.divui": _without_sign(lambda x, y: x // np.where(y == 0, np.uint64(1), y)),
     "arith.remui": _without_sign(lambda x, y: x % np.where(y == 0, np.uint64(1), y)),
+    "arith.ceildivui": _without_sign(
+        lambda x, y: (
+            x // np.where(y == 0, np.uint64(1), y) + (x % np.where(y == 0, np.uint64(1), y) != 0)
+        )
+    ),
+    "arith.ceildivsi": _up,
+    "arith.floordivsi": lambda x, y, form: x // np.where(y == 0, 1, y),
+    "math.ipowi": _power,
     "arith.minsi": lambda x, y, form: np.minimum(x, y),
     "arith.maxsi": lambda x, y, form: np.maximum(x, y),
     "arith.minui": _without_sign(np.minimum),
@@ -72,7 +128,9 @@ BINARY: dict[str, Operation] = {
     "arith.shrui": _shift(left=False, signed=False),
     "arith.shrsi": _shift(left=False, signed=True),
 }
-_DIVISIONS = ("arith.divsi", "arith.remsi", "arith.divui", "arith.remui")
+_DIVISIONS = tuple(
+    f"arith.{name}" for name in "divsi remsi divui remui ceildivui ceildivsi floordivsi".split()
+)
 
 
 def apply(name: str, x: Bounded, y: Bounded, form: Integers) -> Bounded:
@@ -81,6 +139,8 @@ def apply(name: str, x: Bounded, y: Bounded, form: Integers) -> Bounded:
     bound = np.zeros(value.shape)
     if name in _DIVISIONS:
         bound = np.where(y.value == 0, np.inf, bound)
+    if name == "math.ipowi":  # one through zero
+        bound = np.where((x.value == 0) & (y.value < 0), np.inf, bound)
     if x.exact and y.exact:
         return Bounded(value, bound)
     return bounded(value, np.maximum(bound, _uncertain(name, x, y, form)))

@@ -15,7 +15,15 @@ from fragir.errors import FragirError
 from fragir.reference import elementwise, integers
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
-from fragir.reference.formats import FLOATS, INTEGERS, Integers, round_to
+from fragir.reference.formats import (
+    FLOATS,
+    INTEGERS,
+    Integers,
+    decode,
+    encode,
+    round_to,
+    storage,
+)
 from fragir.reference.run import Run
 
 _LOGIC: dict[str, Callable[..., Any]] = {
@@ -65,6 +73,11 @@ def constant(run: Run, op: arith.ConstantOp) -> None:
     *(op for op in (*arith.Arith.operations, *math.Math.operations) if op is not arith.ConstantOp)
 )
 def scalar(run: Run, op: Operation) -> None:
+    if len(op.results) == 2:
+        form = _integers(type_name(op.results[0].type))
+        x, y = (run[value] for value in op.operands)
+        run[op.results[0]], run[op.results[1]] = integers.extended(op.name, x, y, form)
+        return
     run[op.results[0]] = _scalar(run, op)
 
 
@@ -79,6 +92,8 @@ def _scalar(run: Run, op: Operation) -> Bounded:
             return elementwise.BINARY[name](operands[0], operands[1], FLOATS[result])
         if name in integers.BINARY:
             return _integer(name, operands, result)
+        if name in ("math.ctlz", "math.cttz", "math.ctpop"):
+            return integers.counted(name, operands[0], INTEGERS[result])
         if name in _CASTS:
             source = type_name(op.operands[0].type)
             if source == PREDICATE and name in ("arith.extsi", "arith.sitofp"):
@@ -93,6 +108,8 @@ def _scalar(run: Run, op: Operation) -> Bounded:
         case math.AbsIOp():
             form = INTEGERS[type_name(op.result.type)]
             return Bounded(form.wrapped(np.abs(operands[0].value)), operands[0].bound)
+        case arith.BitcastOp():
+            return _bitcast(operands[0], type_name(op.input.type), type_name(op.result.type))
         case arith.CmpfOp():
             return elementwise.compare(op.predicate.value.data, operands[0], operands[1])
         case arith.CmpiOp():
@@ -114,6 +131,16 @@ def _integer(name: str, operands: Sequence[Bounded], result: str) -> Bounded:
         raise FragirError(f"the reference does not know {name} on i1")
     value = _LOGIC[name](x.value, y.value)
     return Bounded(value, np.maximum(x.bound, y.bound) + np.zeros(value.shape))
+
+
+def _bitcast(x: Bounded, source: str, target: str) -> Bounded:
+    """The same bits as another type; of NaN only that it is one is known."""
+    kinds = (storage(source), storage(target))
+    if kinds[0].itemsize != kinds[1].itemsize:
+        raise FragirError(f"{source} and {target} differ in their bits")
+    value = decode(encode(x.value, source).view(kinds[1]), target)
+    unsure = (x.bound > 0) | np.isnan(x.value.astype(np.float64))
+    return Bounded(value, np.where(unsure, np.inf, 0.0))
 
 
 def _integers(name: str) -> Integers:

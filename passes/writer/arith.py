@@ -75,10 +75,11 @@ FLOAT: dict[str, dict[str, str]] = {
     "math.trunc": {"f32": "cvt.rzi.f32.f32", "f64": "cvt.rzi.f64.f64"},
 }
 
-# math.exp(x) = exp2(x * log2 e), math.log(x) = log2(x) * ln 2
+# math.exp(x) = exp2(x * log2 e), math.log(x) = log2(x) * ln 2, log10(x) = log2(x) * log10 2
 SCALED: dict[str, tuple[str, str, float]] = {
     "math.exp": ("before", "ex2.approx.f32", 1.4426950408889634),
     "math.log": ("after", "lg2.approx.f32", 0.6931471805599453),
+    "math.log10": ("after", "lg2.approx.f32", 0.3010299956639812),
 }
 
 # {bits} is 32 or 64; the operands of a shift and of logic have no sign

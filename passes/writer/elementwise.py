@@ -44,8 +44,14 @@ class ElementwiseWriter:
         elif op.name in tables.INTEGER:
             self._integer(op)
         else:
-            return False
+            return self._composed_of_several(op)
         return True
+
+    def _composed_of_several(self, op: Operation) -> bool:
+        """What few programs have; False where it is nothing known."""
+        from fragir.passes.writer.composed import write
+
+        return write(self.writer, self.convert, op)
 
     # --- floats -------------------------------------------------------------------------------
 
@@ -62,7 +68,7 @@ class ElementwiseWriter:
             self._through_f32(op, name)
         elif name == "f32" or op.name in EXTREMA:
             self._composed(op, name)
-        else:
+        elif not self._composed_of_several(op):
             raise FragirError(
                 f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -146,6 +147,13 @@ EXACT: dict[str, tuple[Build, Numpy]] = {
         lambda x, y: np.maximum(x, y) + np.trunc(x),
     ),
 }
+
+
+def by_bits(count: Callable[[int], int], x: Array) -> Array:
+    """A function of whole numbers on every element."""
+    return np.array([count(int(n)) for n in x.flat]).reshape(x.shape)
+
+
 # these have instructions of limited accuracy: about 2^-22 relative, 2^-11 for tanh (PTX ISA 9.2,
 # sections 9.7.3.16 to 9.7.3.22), more where an argument is scaled first
 APPROXIMATE: dict[str, tuple[Build, Numpy, float]] = {
@@ -153,6 +161,38 @@ APPROXIMATE: dict[str, tuple[Build, Numpy, float]] = {
     "exp2": (lambda k, x, y: k.exp2(x), lambda x, y: np.exp2(x), 1e-6),
     "log": (lambda k, x, y: k.log(y + 1), lambda x, y: np.log(y + 1), 2e-6),
     "log2": (lambda k, x, y: k.log2(y + 1), lambda x, y: np.log2(y + 1), 2e-6),
+    "log10": (lambda k, x, y: k.log10(y + 1), lambda x, y: np.log10(y + 1), 2e-6),
+    "log1p": (lambda k, x, y: k.log1p(y), lambda x, y: np.log1p(y), 1e-6),
+    "expm1": (lambda k, x, y: k.expm1(x), lambda x, y: np.expm1(x), 1e-6),
+    "erf": (lambda k, x, y: k.erf(x), lambda x, y: np.vectorize(math.erf)(x), 1e-6),
+    "pow": (lambda k, x, y: k.pow(y + 1, x), lambda x, y: (y + 1) ** x, 1e-6),
+    "cbrt": (lambda k, x, y: k.cbrt(x), lambda x, y: np.cbrt(x), 1e-6),
+    "sinh": (lambda k, x, y: k.sinh(x), lambda x, y: np.sinh(x), 1e-6),
+    "cosh": (lambda k, x, y: k.cosh(x), lambda x, y: np.cosh(x), 1e-6),
+    "tan": (lambda k, x, y: k.tan(x / 8), lambda x, y: np.tan(x / 8), 1e-6),
+    "asin": (lambda k, x, y: k.asin(y / 64), lambda x, y: np.arcsin(y / 64), 1e-6),
+    "acos": (lambda k, x, y: k.acos(y / 64), lambda x, y: np.arccos(y / 64), 1e-6),
+    "atan": (lambda k, x, y: k.atan(x), lambda x, y: np.arctan(x), 1e-6),
+    "atan2": (lambda k, x, y: k.atan2(x, y), lambda x, y: np.arctan2(x, y), 1e-6),
+    "asinh": (lambda k, x, y: k.asinh(x), lambda x, y: np.arcsinh(x), 1e-6),
+    "acosh": (lambda k, x, y: k.acosh(y + 1), lambda x, y: np.arccosh(y + 1), 1e-6),
+    "atanh": (lambda k, x, y: k.atanh(y / 64), lambda x, y: np.arctanh(y / 64), 2e-6),
+    "copysign": (lambda k, x, y: k.copysign(y, x), lambda x, y: np.copysign(y, x), 0.0),
+    "count_ones": (
+        lambda k, x, y: k.count_ones((y * 64).cast(s32)).cast(f32),
+        lambda x, y: by_bits(lambda n: n.bit_count(), y * 64),
+        0.0,
+    ),
+    "leading_zeros": (
+        lambda k, x, y: k.leading_zeros((y * 64).cast(s32)).cast(f32),
+        lambda x, y: by_bits(lambda n: 32 - n.bit_length(), y * 64),
+        0.0,
+    ),
+    "trailing_zeros": (
+        lambda k, x, y: k.trailing_zeros((y * 64).cast(s32) + 1).cast(f32),
+        lambda x, y: by_bits(lambda n: (n & -n).bit_length() - 1, np.floor(y * 64) + 1),
+        0.0,
+    ),
     "rsqrt": (lambda k, x, y: k.rsqrt(y), lambda x, y: 1 / np.sqrt(y), 1e-6),
     "tanh": (lambda k, x, y: k.tanh(x), lambda x, y: np.tanh(x), 6e-4),
     "sin": (lambda k, x, y: k.sin(x / 2) + 2, lambda x, y: np.sin(x / 2) + 2, 2e-6),

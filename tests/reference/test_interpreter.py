@@ -340,8 +340,8 @@ def test_leaving_the_memory_is_an_error_with_its_place() -> None:
 
 
 def test_an_unknown_operation_is_named() -> None:
-    f = body("%x = math.atan %s : f32", "%s: f32")
-    with pytest.raises(FragirError, match=r"does not know math\.atan"):
+    f = body("%x = arith.shli %s, %s : i1", "%s: i1")
+    with pytest.raises(FragirError, match=r"does not know arith\.shli on i1"):
         evaluate(f, [1.0])
 
 

@@ -1,0 +1,71 @@
+"""Operations of arith and math that take several instructions, and arith.bitcast."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from fragir.dialects import ptx
+from fragir.dialects.elements import FLOATS, element_name
+from fragir.errors import FragirError
+from fragir.passes.writer.convert import HALVES, Convert
+from fragir.passes.writer.sequences import SUBJECTS, sequence
+from fragir.passes.writer.text import KernelText
+
+
+def write(w: KernelText, convert: Convert, op: Operation) -> bool:
+    """Writes an operation; False where it is not one of these."""
+    if op.name == "arith.bitcast":
+        _bitcast(w, op)
+    elif op.name not in SUBJECTS:
+        return False
+    elif (name := element_name(ptx.scalar_type(op.results[0].type))) in FLOATS:
+        _floats(w, convert, op, name)
+    else:
+        _integers(w, op)
+    return True
+
+
+def _floats(w: KernelText, convert: Convert, op: Operation, name: str) -> None:
+    """f32 and f64 as they are, halves in f32."""
+    found = sequence(op.name, "f32" if name in HALVES else name)
+    if found is None:
+        raise FragirError(
+            f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
+        )
+    exponent = op.operands[-1]
+    if ptx.bits(exponent.type) == 64 and op.name == "math.fpowi":
+        raise FragirError("an exponent has 32 bits", hint="cast it with arith.trunci")
+    columns = [
+        convert.to_f32(x) if element_name(ptx.scalar_type(x.type)) in HALVES else w.in_registers(x)
+        for x in op.operands
+    ]
+    result = op.results[0]
+    if name in HALVES:
+        targets = [w.registers.fresh(32, "f") for _ in columns[0]]
+    else:
+        targets = list(w.define(result))
+    for target, *operands in zip(targets, *columns, strict=True):
+        found.write(w, [target], operands)
+    if name in HALVES:
+        convert.from_f32(result, targets, name)
+
+
+def _integers(w: KernelText, op: Operation) -> None:
+    bits = ptx.bits(op.results[0].type)
+    found = sequence(op.name, f"b{bits}")
+    if found is None:
+        raise FragirError(f"{op.name} on {op.results[0].type} is not supported; extend to i32")
+    columns = [w.in_registers(x) for x in op.operands]
+    targets = [w.define(result) for result in op.results]
+    for results, operands in zip(
+        zip(*targets, strict=True), zip(*columns, strict=True), strict=True
+    ):
+        found.write(w, list(results), list(operands))
+
+
+def _bitcast(w: KernelText, op: Operation) -> None:
+    """Registers have no type: the same ones."""
+    source, result = op.operands[0], op.results[0]
+    if ptx.bits(source.type) != ptx.bits(result.type):
+        raise FragirError(f"{source.type} and {result.type} differ in their bits")
+    w.alias(result, w.in_registers(source))
