@@ -43,7 +43,7 @@ from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, Yie
 from fragir.dialects.frag.products import MmaOp, WgmmaOp
 from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
 from fragir.dialects.frag.tiles import LoadOp, StoreOp
-from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared
+from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared, tile_of
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
@@ -136,4 +136,5 @@ __all__ = [
     "sizes_error",
     "sizes_of",
     "strides_of",
+    "tile_of",
 ]

@@ -15,7 +15,7 @@ from fragir.dialects.frag.attributes import (
     MmaLayoutAttr,
 )
 from fragir.dialects.frag.lane_selected import selected_tile
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import LayoutDemand, OperandAt, Tile, value_of
 from fragir.errors import FragirError
 from fragir.isa import Instruction
@@ -59,9 +59,8 @@ def reordered(
     """
     from fragir.layout.reorder import free_order  # few programs need it
 
-    tile = value_of(a.value).type
+    tile = tile_of(value_of(a.value))
     plain = [one.layout for one in (a, b) if isinstance(one.layout, MmaLayoutAttr)]
-    assert isinstance(tile, TileType)
     if len(plain) < 2 or plain[0].data.orders or not isinstance(layout, LayoutAttr):
         return
     if element_bits(tile.element_type) < 8:
@@ -75,8 +74,7 @@ def reordered(
             MmaLayoutAttr(attr.data._replace(orders=(("k", order),))) for attr in plain
         )
         for one, attr in ((a, first), (b, second)):
-            type_ = value_of(one.value).type
-            assert isinstance(type_, TileType)
+            type_ = tile_of(value_of(one.value))
             attr.layout(*type_.shape)  # is there one for its shape?
     except FragirError:
         return
@@ -94,8 +92,7 @@ def columns_reordered(
     from fragir.dialects.frag.row_orders import row_order  # few programs need them
     from fragir.layout.reorder import free_order
 
-    tile = value_of(d.value).type
-    assert isinstance(tile, TileType)
+    tile = tile_of(value_of(d.value))
     if not isinstance(d.layout, MmaLayoutAttr) or d.layout.data.orders:
         return
     if not isinstance(layout, LayoutAttr):
@@ -124,8 +121,7 @@ def check_in_order(values: Iterable[SSAValue], why: str) -> None:
 
 def selected(instruction: Instruction, operand: str, value: Tile, warps: Warps) -> LayoutDemand:
     """The demand for a tile of metadata (e) or scales (sfa, sfb)."""
-    tile = value_of(value).type
-    assert isinstance(tile, TileType)
+    tile = tile_of(value_of(value))
     layout = selected_tile(instruction, operand, (tile.rows, tile.cols), warps)
     word = "metadata" if operand == "e" else operand
     return LayoutDemand(value, ExplicitLayoutAttr(layout), f"operand {word}")

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.attributes import LayoutAttr
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     FragmentwiseInterface,
@@ -134,7 +134,8 @@ class CastOp(IRDLOperation, LayoutInterface, FragmentwiseInterface, DimensionsIn
 
     def verify_(self) -> None:
         _check_shapes(self.name, self.source, self.result)
-        if is_predicate(_element(self.result)) and not is_predicate(_element(self.source)):
+        source, result = (tile_of(tile).element_type for tile in (self.source, self.result))
+        if is_predicate(result) and not is_predicate(source):
             raise VerifyException("frag.cast gives no i1; compare in frag.map (arith.cmpf, cmpi)")
 
 
@@ -171,24 +172,18 @@ class MapOp(IRDLOperation, LayoutInterface, FragmentwiseInterface):
 
     def verify_(self) -> None:
         wanted = self.result.type
-        for tile in self.tiles:
-            assert isinstance(tile.type, TileType)
-            if tile.type.shape != wanted.shape or tile.type.layout != wanted.layout:
+        for tile in map(tile_of, self.tiles):
+            if tile.shape != wanted.shape or tile.layout != wanted.layout:
                 raise VerifyException(
-                    f"frag.map: {tile.type} and the result {wanted} differ in shape or layout"
+                    f"frag.map: {tile} and the result {wanted} differ in shape or layout"
                 )
-        check_elementwise(self.name, self.body.block, [_element(t) for t in self.tiles])
+        check_elementwise(self.name, self.body.block, [tile_of(t).element_type for t in self.tiles])
         last = self.body.block.last_op
         assert isinstance(last, YieldOp)
         if last.value.type != wanted.element_type:
             raise VerifyException(
                 f"frag.map yields {last.value.type}, its result holds {wanted.element_type}"
             )
-
-
-def _element(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, TileType)
-    return value.type.element_type
 
 
 def check_elementwise(name: str, block: Block, expected: Sequence[Attribute]) -> None:
@@ -222,11 +217,6 @@ def elementwise_cost(tile: SSAValue, layout: Attribute, operations: int) -> floa
 
     if not isinstance(layout, LayoutAttr):
         return 0.0
-    places = layout.layout(*_tile(tile).shape)
+    places = layout.layout(*tile_of(tile).shape)
     elements = places.size("element") if "element" in places.names else 1
     return elements * operations * COSTS.issue
-
-
-def _tile(tile: SSAValue) -> TileType:
-    assert isinstance(tile.type, TileType)
-    return tile.type

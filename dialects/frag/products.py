@@ -32,7 +32,7 @@ from fragir.dialects.frag.instructions import instruction_of, operand_name, wgmm
 from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.qualifiers import How
 from fragir.dialects.frag.scales import check_metadata, of_scales, read_scales
-from fragir.dialects.frag.types import TileType, is_shared
+from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
@@ -287,8 +287,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
 
     def shapes(self) -> tuple[int, int, int]:
         """(M, N, K) of the whole product; VerifyException where the operands disagree."""
-        c = self.d.type
-        assert isinstance(c, TileType)
+        c = tile_of(self.d)
         m, n = c.rows, c.cols
         a, b = _matrix(self.a, self.a_transposed), _matrix(self.b, self.b_transposed)
         if a[0] != m or b[1] != n or a[1] * (2 if self.metadata else 1) != b[0]:
@@ -308,8 +307,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
     def instruction(self, n: int) -> isa.Instruction:
         """The instruction with this N."""
         a, b = (element_name(type_) for type_ in self.elements())
-        d = self.d.type
-        assert isinstance(d, TileType)
+        d = tile_of(self.d)
         return wgmma(n, a, b, d.element, self.how())
 
     def same_layout(self) -> Iterable[Sequence[Tile]]:
@@ -318,8 +316,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
 
     def demands(self, threads: Threads) -> Iterator[LayoutDemand]:
         """The accumulator's fragments, and those of what A has in registers."""
-        tile, a, groups = self.d.type, self.a.type, threads.warpgroups
-        assert isinstance(tile, TileType)
+        tile, a, groups = tile_of(self.d), self.a.type, threads.warpgroups
         element = element_name(self.elements()[0])
         part = tile
         if tile.placement is None:
@@ -372,8 +369,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
 
     def verify_(self) -> None:
         m, _, k = self.shapes()
-        a, b, c = self.a.type, memref_type(self.b.type), self.d.type
-        assert isinstance(c, TileType)
+        a, b, c = self.a.type, memref_type(self.b.type), tile_of(self.d)
         for name, operand in (("a", a), ("b", b)):
             if is_memref(operand):
                 check_memory(self.name, operand)
@@ -391,8 +387,7 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
             if self.metadata is not None:
                 tiles = (v for v in (self.a, self.c, self.d) if isinstance(v.type, TileType))
                 demands.check_in_order(tiles, "metadata are for rows and K as they are")
-                metadata = self.metadata.type
-                assert isinstance(metadata, TileType)
+                metadata = tile_of(self.metadata)
                 instruction = self.instruction(wgmma_n(c, element_name(first)))
                 check_metadata(self.name, instruction, metadata, m, k)
         except FragirError as error:

@@ -26,16 +26,10 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.combinations import PLACES, WORDS, problem
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface, Names, Threads
 from fragir.layout import Layout
 from fragir.layout.reduction import gathered, reduced, spread
-
-
-def tile_of(value: SSAValue) -> TileType:
-    """The type of a value that is a tile."""
-    assert isinstance(value.type, TileType)
-    return value.type
 
 
 def reduced_layout(placement: Attribute, shape: tuple[int, ...], dim: int) -> ExplicitLayoutAttr:

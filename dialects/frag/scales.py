@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import Names
 from fragir.errors import FragirError
 
@@ -30,9 +30,7 @@ def read_scales(scales: Sequence[SSAValue], m: int, n: int, k: int) -> tuple[str
         raise FragirError(
             f"`scaled` takes two tiles, not {len(scales)}", hint="write `scaled %sfa, %sfb`"
         )
-    sfa, sfb = (scale.type for scale in scales)
-    assert isinstance(sfa, TileType)
-    assert isinstance(sfb, TileType)
+    sfa, sfb = map(tile_of, scales)
     blocks = sfa.cols
     if sfa.element_type != sfb.element_type:
         raise FragirError(f"the scales of A are {sfa.element}, those of B {sfb.element}")

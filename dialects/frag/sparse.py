@@ -44,7 +44,7 @@ from fragir.dialects.frag.products import (
 )
 from fragir.dialects.frag.qualifiers import How
 from fragir.dialects.frag.scales import check_metadata, of_scales, read_scales
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     LayoutDemand,
@@ -235,8 +235,7 @@ class MmaSparseOp(IRDLOperation, LayoutInterface, DimensionsInterface):
 
     def verify_(self) -> None:
         a, b, _, _ = self.tile_types()
-        metadata = self.metadata.type
-        assert isinstance(metadata, TileType)
+        metadata = tile_of(self.metadata)
         if b.rows != 2 * a.cols:
             raise VerifyException(
                 f"frag.mma_sparse: B has {b.rows} rows, A {a.cols} packed columns; A "

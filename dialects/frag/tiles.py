@@ -40,7 +40,7 @@ from fragir.dialects.elements import element_bits, is_predicate
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.memory_layout import check_memory
-from fragir.dialects.frag.types import TileType, is_shared
+from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import (
     DimensionsInterface,
     FragmentwiseInterface,
@@ -305,15 +305,13 @@ class StoreOp(
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """What is stored is taken for C of a product."""
-        tile = self.tile.type
-        assert isinstance(tile, TileType)
+        tile = tile_of(self.tile)
         if len(tile.shape) in (2, 3):
             names = made_of(self.tile, ("m", "n", "p")[: len(tile.shape)])
             yield self.memory, names if self.transposed is None else names[::-1]
 
     def verify_(self) -> None:
-        memory, tile = memref_type(self.memory.type), self.tile.type
-        assert isinstance(tile, TileType)
+        memory, tile = memref_type(self.memory.type), tile_of(self.tile)
         check_access(
             self,
             memory,
@@ -333,7 +331,7 @@ def _access_cost(
     memory, layout = _memory(op, tile, threads), layouts[tile]
     if memory is None or not isinstance(layout, LayoutAttr):
         return 0.0
-    places = layout.layout(*_type(tile).shape)
+    places = layout.layout(*tile_of(tile).shape)
     order = layouts.get(op.memory)
     if isinstance(order, ExplicitLayoutAttr):
         from fragir.dialects.frag.row_orders import tile_in_rows_order  # few programs need it
@@ -349,7 +347,7 @@ def _access_cost(
 
 def _knows_rows(op: LoadOp | StoreOp) -> bool:
     """Whether a tile is a matrix whose first row in memory is known."""
-    matrix = len(_type(op.tile).shape) == 2 and len(op.static_indices) >= 2
+    matrix = len(tile_of(op.tile).shape) == 2 and len(op.static_indices) >= 2
     return matrix and isinstance(op.all_indices()[-2], int)
 
 
@@ -361,7 +359,7 @@ def _wide(
 
     memory = _memory(op, tile, threads)
     if memory is not None and isinstance(layout, LayoutAttr):
-        found = rows_beside(layout.layout(*_type(tile).shape), memory)
+        found = rows_beside(layout.layout(*tile_of(tile).shape), memory)
         if found is not None:
             yield LayoutDemand(tile, ExplicitLayoutAttr(found), "wide accesses")
 
@@ -375,13 +373,8 @@ def _memory(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemor
         op,
         op.memory,
         op.all_indices(),
-        _type(tile),
+        tile_of(tile),
         transposed=op.transposed is not None,
         masked=op.masked is not None,
         target=threads.target,
     )
-
-
-def _type(tile: SSAValue) -> TileType:
-    assert isinstance(tile.type, TileType)
-    return tile.type

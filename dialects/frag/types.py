@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
     AnyInt,
@@ -196,3 +196,9 @@ def _extents(shape: Sequence[int]) -> ArrayAttr[IntAttr]:
 def is_shared(type_: Attribute) -> bool:
     """Whether a memref lies in shared memory."""
     return is_memref(type_) and isinstance(type_.memory_space, SharedAttr)
+
+
+def tile_of(value: SSAValue) -> TileType:
+    """The type of a value that is a tile, as an operand's constraint has checked."""
+    assert isinstance(value.type, TileType)
+    return value.type

@@ -252,8 +252,7 @@ class TileOperations(ElementwiseFunctions):
 
     def _sums(self, c: Tile, result: Attribute | None) -> frag.TileType:
         """The type of a product's tile: c's, with the elements of `result`."""
-        type_ = self._tile(c).type
-        assert isinstance(type_, frag.TileType)
+        type_ = frag.tile_of(self._tile(c))
         return type_ if result is None else type_.with_element(tile_element(result, "a tile"))
 
     def _scales(self, scales: tuple[Tile, Tile] | None) -> list[SSAValue]:

@@ -54,8 +54,7 @@ def wgmma(run: Run, op: frag.WgmmaOp) -> None:
     b = _turned(b) if op.b_transposed is not None else b
     a = _negated(a) if op.a_negated is not None else a
     b = _negated(b) if op.b_negated is not None else b
-    d = op.d.type
-    assert isinstance(d, frag.TileType)
+    d = frag.tile_of(op.d)
     first, second = (element_name(type_) for type_ in op.elements())
     types, how = (first, second, d.element, d.element), op.how()
     name = f"m64n8k{wgmma_k(first)}.{first}"

@@ -8,7 +8,8 @@ import numpy as np
 
 from fragir.dialects import frag
 from fragir.dialects.frag.combinations import COMBINATIONS, PLACES
-from fragir.dialects.frag.reduction import most_roundings, tile_of
+from fragir.dialects.frag.reduction import most_roundings
+from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference import elementwise, integers
 from fragir.reference.bounded import UNIT, Bounded, bounded, exactly

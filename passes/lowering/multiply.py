@@ -172,8 +172,7 @@ def wgmma(
     """
     from fragir.passes.lowering.descriptors import WgmmaOperand  # only wgmma has descriptors
 
-    tile = op.d.type
-    assert isinstance(tile, frag.TileType)
+    tile = frag.tile_of(op.d)
     placement = tile.placement
     if not isinstance(placement, frag.MmaLayoutAttr) or not placement.data.is_wgmma:
         raise FragirError(

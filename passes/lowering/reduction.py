@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name, is_predicate
 from fragir.dialects.frag.combinations import COMBINATIONS, FLOATS, PLACES
-from fragir.dialects.frag.reduction import tile_of
+from fragir.dialects.frag.types import tile_of
 from fragir.layout.reduction import by_warps, gathered, spread
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.elementwise import cast_op

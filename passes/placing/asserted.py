@@ -18,9 +18,7 @@ def check_free(op: frag.ConvertOp, target: str, inference: Inference | None) -> 
     from fragir.isa.features import features_of
     from fragir.passes.placing.prices import Prices
 
-    source, wanted = op.source.type, op.result.type
-    assert isinstance(source, frag.TileType)
-    assert isinstance(wanted, frag.TileType)
+    source, wanted = frag.tile_of(op.source), frag.tile_of(op.result)
     try:
         have, want = source.resolve(), wanted.resolve()
     except FragirError as error:

@@ -111,8 +111,7 @@ def _fill(
         if not unknown:
             return
         site = unknown[0]
-        tile = value_of(site.points[0]).type
-        assert isinstance(tile, frag.TileType)
+        tile = frag.tile_of(value_of(site.points[0]))
         try:
             layout = frag.ExplicitLayoutAttr(default_layout(tile, count))
         except FragirError as error:
@@ -170,8 +169,7 @@ def _refuse(tables: Tables) -> NoReturn:
     for edge, have, want in _impossible(tables):
         by = f" ({want.demand.role} of {want.demand.op.name})" if want.demand else ""
         made = f" ({have.demand.role} of {have.demand.op.name})" if have.demand else ""
-        tile = edge.value.type
-        assert isinstance(tile, frag.TileType)
+        tile = frag.tile_of(edge.value)
         why = tables.prices.why_not(have.places, want.places, tile.element_type)
         fail(
             edge.operand.op,

@@ -26,8 +26,7 @@ def room_of(function: func.FuncOp) -> int:
 
 def fits(tile: SSAValue, room: int) -> bool:
     """Whether a tile goes through that much memory in one piece."""
-    type_ = tile.type
-    assert isinstance(type_, frag.TileType)
+    type_ = frag.tile_of(tile)
     return prod(type_.shape) * ptx.bits(type_.element_type) // 8 <= room
 
 

@@ -19,8 +19,7 @@ def owner_of(value: SSAValue) -> Operation:
 
 def set_layout(value: SSAValue, layout: frag.LayoutAttr) -> None:
     """Gives a tile its layout. Fails where it cannot have it."""
-    tile = value.type
-    assert isinstance(tile, frag.TileType)
+    tile = frag.tile_of(value)
     if tile.layout == layout:
         return
     Rewriter.replace_value_with_new_type(value, placed_type(value, tile, layout))

@@ -260,8 +260,7 @@ class Relations:
     def _default(self, root: SSAValue) -> Demand:
         from fragir.passes.placing.default import default_layout  # few programs need it
 
-        tile, owner = root.type, owner_of(root)
-        assert isinstance(tile, frag.TileType)
+        tile, owner = frag.tile_of(root), owner_of(root)
         try:
             layout = frag.ExplicitLayoutAttr(default_layout(tile, self._count))
         except FragirError as error:
@@ -311,8 +310,8 @@ def _least_between_lanes(value: SSAValue, have: frag.LayoutAttr, want: frag.Layo
     """
     from fragir.layout.planning.costs import COSTS
 
-    assert isinstance(value.type, frag.TileType)
-    shape, bits = value.type.shape, element_bits(value.type.element_type)
+    tile = frag.tile_of(value)
+    shape, bits = tile.shape, element_bits(tile.element_type)
     first, second = (side.layout(*shape) for side in (have, want))
     if all(first.axis(name).modes == second.axis(name).modes for name in first.names[:-1]):
         return 0.0
@@ -325,8 +324,8 @@ def _least_price(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) 
     from fragir.dialects import ptx
     from fragir.layout.planning.bounds import conversion_bound  # few programs need it
 
-    assert isinstance(value.type, frag.TileType)
-    shape, bits = value.type.shape, ptx.bits(value.type.element_type)
+    tile = frag.tile_of(value)
+    shape, bits = tile.shape, ptx.bits(tile.element_type)
     return conversion_bound(have.layout(*shape), want.layout(*shape), bits)
 
 
@@ -335,8 +334,7 @@ def _is_tile(value: SSAValue) -> bool:
 
 
 def _size(value: SSAValue) -> int:
-    assert isinstance(value.type, frag.TileType)
-    return prod(value.type.shape)
+    return prod(frag.tile_of(value).shape)
 
 
 def checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
@@ -358,8 +356,7 @@ def same(first: frag.LayoutAttr, second: frag.LayoutAttr, value: SSAValue, fragm
     """Whether two layouts put every element of a tile in the same place, and fragment if asked."""
     if first == second:
         return True
-    assert isinstance(value.type, frag.TileType)
-    shape = value.type.shape
+    shape = frag.tile_of(value).shape
     return (first.chunk == second.chunk or not fragments) and first.layout(
         *shape
     ).simplified() == second.layout(*shape).simplified()

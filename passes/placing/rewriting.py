@@ -50,8 +50,7 @@ def _insert(chosen: Chosen, move: Move) -> None:
     if chosen.tables.made_again(move):
         made = _again(value, layout)
     else:
-        tile = value.type
-        assert isinstance(tile, frag.TileType)
+        tile = frag.tile_of(value)
         made = frag.ConvertOp(value, placed_type(value, tile, layout))
         made.location = move.edges[0].operand.op.location
         at = _behind(value) if move.at_value else InsertPoint.before(move.edges[0].operand.op)
@@ -79,8 +78,7 @@ def _again(value: SSAValue, layout: frag.LayoutAttr) -> Operation:
     op: Operation = value.owner
     other = op.clone()
     other.location = op.location
-    tile = value.type
-    assert isinstance(tile, frag.TileType)
+    tile = frag.tile_of(value)
     for index, operand in enumerate(op.operands):
         if isinstance(operand.type, frag.TileType):
             other.operands[index] = _again(operand, layout).results[0]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.dialects import frag
@@ -89,7 +89,7 @@ class SiteGraph:
         choosing: list[tuple[Operation, Layouts]] = []
         for value in values:
             self._find(value)
-            tile = _tile(value)
+            tile = frag.tile_of(value)
             if tile.placement is not None:
                 demands.append((value, Demand(tile.placement, owner_of(value), WRITTEN)))
         for op in function.walk():
@@ -171,7 +171,7 @@ class SiteGraph:
             value = value_of(point)
             if root not in sites:
                 owner = point.op if isinstance(point, OperandAt) else owner_of(point)
-                sites[root] = Site(len(sites), _tile(value).shape, owner)
+                sites[root] = Site(len(sites), frag.tile_of(value).shape, owner)
             sites[root].points.append(point)
         return sites
 
@@ -229,11 +229,6 @@ def memory_site(number: int, matrix: SharedMatrix) -> MemorySite:
     site = MemorySite(number, (matrix.rows,), owner, list(matrix.values), matrix=matrix)
     site.demands.append((matrix.root, Demand(rows_as_they_are(matrix.rows), owner, IN_ORDER)))
     return site
-
-
-def _tile(value: SSAValue[Attribute]) -> frag.TileType:
-    assert isinstance(value.type, frag.TileType)
-    return value.type
 
 
 def _made(op: Operation) -> Iterator[SSAValue]:

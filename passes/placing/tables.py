@@ -194,7 +194,9 @@ class Tables:
     ) -> int:
         """The price of a conversion that stands in the program."""
         source, target = of[tiles[op.source]], of[tiles[op.result]]
-        price = self.prices.price(source.places, target.places, _element(op.result))
+        price = self.prices.price(
+            source.places, target.places, frag.tile_of(op.result).element_type
+        )
         asserted = ASSERTED if op.assert_free is not None and price.cost else 0
         return weighted(price.cost, trips) + asserted
 
@@ -248,7 +250,7 @@ class Tables:
         """The table of an edge: how often for each layout wanted, and whether a copy is paid for
         apart."""
         value, forbidden = edge.value, edge.operand in self.forbidden
-        element, making = _element(value), self.trips.making(value)
+        element, making = frag.tile_of(value).element_type, self.trips.making(value)
         wanted: list[tuple[Candidate, float, bool, float]] = []
         for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
             again = None if shared else self.again(value, want)
@@ -308,7 +310,7 @@ class Tables:
 
     def cost(self, value: SSAValue, have: Candidate, want: Candidate, trips: Fraction) -> float:
         """The least of converting a value and making it again."""
-        price = self.prices.price(have.places, want.places, _element(value)).cost
+        price = self.prices.price(have.places, want.places, frag.tile_of(value).element_type).cost
         again = self.again(value, want)
         if again is None:
             return price
@@ -327,23 +329,25 @@ class Tables:
 
     def price_of(self, move: Move) -> Price:
         """The price of one conversion."""
-        element = _element(move.value)
+        element = frag.tile_of(move.value).element_type
         return self.prices.price(move.source.places, move.target.places, element)
 
     def settle(self, chosen: Mapping[Site, Candidate], moves: Iterable[Move]) -> bool:
         """Plans what a choice converts; whether that changes a price."""
         changed = False
         for move in moves:
-            element = _element(move.value)
+            element = frag.tile_of(move.value).element_type
             if not self.made_again(move):
                 changed |= self.prices.settle(move.source.places, move.target.places, element)
         for op, have, want in self._conversions(chosen):
-            changed |= self.prices.settle(have.places, want.places, _element(op.result))
+            changed |= self.prices.settle(
+                have.places, want.places, frag.tile_of(op.result).element_type
+            )
         return changed
 
     def impossible(self, value: SSAValue, have: Candidate, want: Candidate) -> bool:
         """Whether there is no way from one layout to the other."""
-        self.prices.settle(have.places, want.places, _element(value))
+        self.prices.settle(have.places, want.places, frag.tile_of(value).element_type)
         return self.cost(value, have, want, Fraction(1)) == inf
 
     # --- solutions --------------------------------------------------------------------------------
@@ -378,7 +382,7 @@ class Tables:
     def written(self, chosen: Mapping[Site, Candidate]) -> list[tuple[frag.ConvertOp, Price]]:
         """The conversions that stand in the program, with their prices."""
         return [
-            (op, self.prices.price(have.places, want.places, _element(op.result)))
+            (op, self.prices.price(have.places, want.places, frag.tile_of(op.result).element_type))
             for op, have, want in self._conversions(chosen)
         ]
 
@@ -400,8 +404,3 @@ def _consistent(asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> bo
             or (isinstance(layout, frag.LayoutAttr) and same(layouts[value], layout, value, False))
             for value, layout in asked.model.propagate(layouts)
         )
-
-
-def _element(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, frag.TileType)
-    return value.type.element_type

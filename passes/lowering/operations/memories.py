@@ -106,8 +106,7 @@ def load(lanes: Lanes, op: frag.LoadOp) -> None:
 
 @LOWERINGS.attach(frag.StoreOp)
 def store(lanes: Lanes, op: frag.StoreOp) -> None:
-    tile, state = op.tile.type, lanes.state
-    assert isinstance(tile, frag.TileType)
+    tile, state = frag.tile_of(op.tile), lanes.state
     _access(state, tile, op).store(state.tiles[op.tile])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.dialects.frag.reduction import reduced_layout, tile_of
+from fragir.dialects.frag.reduction import reduced_layout
+from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.reduction import Reduction

@@ -36,8 +36,7 @@ def _is_zero(attribute: Attribute) -> bool:
 
 @LOWERINGS.attach(frag.CastOp)
 def cast(lanes: Lanes, op: frag.CastOp) -> None:
-    source, target = op.source.type, op.result.type
-    assert isinstance(source, frag.TileType)
+    source, target = frag.tile_of(op.source), op.result.type
     first, second = source.element_type, target.element_type
     ar, fragments = lanes.state.ar, lanes.fragments(op.source)
     lanes.bind_each(op.result, lambda i: cast_op(ar, fragments[i], first, second))
@@ -61,7 +60,6 @@ def map_(lanes: Lanes, op: frag.MapOp) -> None:
 def convert(lanes: Lanes, op: frag.ConvertOp) -> None:
     from fragir.passes.lowering.convert import convert
 
-    state, source = lanes.state, op.source.type
-    assert isinstance(source, frag.TileType)
+    state, source = lanes.state, frag.tile_of(op.source)
     fragments = state.tiles[op.source]
     state.tiles[op.result] = convert(state, source, op.result.type, fragments)
