@@ -47,6 +47,7 @@ from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared, til
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
+    from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.sparse import MmaSparseOp
@@ -54,9 +55,11 @@ if TYPE_CHECKING:
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
+    "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
+    "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
 }
 
 Frag = LateDialect(
@@ -107,6 +110,7 @@ __all__ = [
     "Extent",
     "FillOp",
     "Frag",
+    "GatherOp",
     "GridAttr",
     "IotaOp",
     "LayoutAttr",
@@ -119,6 +123,7 @@ __all__ = [
     "MmaSparseOp",
     "PackedType",
     "ReduceOp",
+    "ScatterOp",
     "SharedAttr",
     "StoreOp",
     "TileType",

@@ -3,6 +3,7 @@
 from fragir.reference import buffers as buffers
 from fragir.reference import contraction as contraction
 from fragir.reference import control as control
+from fragir.reference import indexed as indexed
 from fragir.reference import products as products
 from fragir.reference import reductions as reductions
 from fragir.reference import scalars as scalars

@@ -101,6 +101,10 @@ class TileAccess(TilePlaces):
         """Writes the tile, one vector a chunk."""
         if has_stmatrix(self.target) and MatrixAccess(self).store(fragments):
             return
+        self.store_parts(fragments)
+
+    def store_parts(self, fragments: Sequence[SSAValue]) -> None:
+        """The same by plain stores."""
         width = self.width
         for number, fragment in enumerate(fragments):
             first = number * self.chunk

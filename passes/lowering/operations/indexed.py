@@ -1,4 +1,4 @@
-"""Memory at computed places: single numbers that all lanes read."""
+"""Memory at computed places: single numbers that all lanes read, gather, scatter."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+from fragir.passes.lowering.indexed_access import IndexedAccess
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import MemoryPlace, address
 from fragir.passes.lowering.positions import NOWHERE
@@ -36,3 +37,15 @@ def load_scalar(lanes: Lanes, op: memref.LoadOp) -> None:
     pointer, offset = address(state.ar, memory, place, (0,) * len(at))
     loaded = state.ar.insert(ptx.LoadOp(pointer, offset, type_.element_type), op.res.name_hint)
     lanes.bind_scalar(op.res, loaded.value)
+
+
+@LOWERINGS.attach(frag.GatherOp)
+def gather(lanes: Lanes, op: frag.GatherOp) -> None:
+    other = None if op.other is None else lanes.scalar(op.other)
+    access = IndexedAccess(lanes, op, writes=False, other=other)
+    lanes.bind_each(op.tile, access.load_chunk)
+
+
+@LOWERINGS.attach(frag.ScatterOp)
+def scatter(lanes: Lanes, op: frag.ScatterOp) -> None:
+    IndexedAccess(lanes, op, writes=True).store_parts(lanes.fragments(op.tile))
