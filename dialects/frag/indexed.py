@@ -2,15 +2,15 @@
 
 An index list has an entry for every dimension of the memory, each a number, an `index` or a tile of
 i32. There are two forms. *Elements*: the tiles of indices have the tile's shape and say where each
-element lies; numbers among them are the same for all. *Rows*: one tile of indices, of one dimension,
-says where each part of the tile along its first dimension lies; the entries behind it say where
-there the rest of the tile begins, as in `frag.load`.
+element lies; numbers among them are the same for all. *Rows*: one tile of indices, of one
+dimension, says where each part of the tile along its first dimension lies; the entries behind it
+say where there the rest of the tile begins, as in `frag.load`.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, MemRefType, UnitAttr, i64
@@ -47,6 +47,8 @@ from fragir.dialects.interfaces import (
     Threads,
 )
 from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
+from fragir.layout import Layout
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.access_cost import TileMemory
@@ -116,8 +118,9 @@ class Indexed(LayoutInterface, MemoryInterface):
         from fragir.dialects.frag.access_cost import rows_beside
 
         tile, memory = self.tiles()[0], self._row_memory(threads)
-        if memory is not None and isinstance(layout, LayoutAttr):
-            found = rows_beside(layout.layout(*tile_type(tile).shape), memory)
+        places = None if memory is None else _layout_of(layout, tile)
+        if memory is not None and places is not None:
+            found = rows_beside(places, memory)
             if found is not None:
                 yield LayoutDemand(tile, ExplicitLayoutAttr(found), "wide accesses")
 
@@ -126,10 +129,13 @@ class Indexed(LayoutInterface, MemoryInterface):
         from fragir.dialects.frag.access_cost import access_cost
 
         tile = self.tiles()[0]
-        layout, memory = layouts[tile], self._row_memory(threads)
-        if memory is None or not isinstance(layout, LayoutAttr):
+        layout, memory = layouts.get(tile), self._row_memory(threads)
+        if not isinstance(layout, LayoutAttr):
+            return 0.0
+        places = _layout_of(layout, tile)
+        if memory is None or places is None:
             return elementwise_cost(tile, layout, INSTRUCTIONS)
-        return access_cost(layout.layout(*tile_type(tile).shape), layout.chunk, memory)
+        return access_cost(places, layout.chunk, memory)
 
     def _row_memory(self, threads: Threads) -> TileMemory | None:
         from fragir.dialects.frag.tile_memory import memory_of
@@ -166,24 +172,25 @@ class Indexed(LayoutInterface, MemoryInterface):
             )
         _check_tiles(self, tile)
         if self.masked is None:
-            self._check_inside(memory, tile, indices)
-
-    def _check_inside(
-        self, memory: MemRefType[Attribute], tile: TileType, indices: Sequence[int | SSAValue]
-    ) -> None:
-        rest = tile.shape[1:] if self.by_rows else ()
-        extents = [1] * (len(indices) - len(rest)) + [*rest]
-        unknown = self.index_tiles()
-        dims = [dim for dim in range(len(indices)) if dim not in unknown]
-        sizes = memory.get_shape()
-        for dim in dims:
-            check_inside(self.name, sizes[dim:][:1], indices[dim:][:1], extents[dim:][:1])
+            rest = tile.shape[1:] if self.by_rows else ()
+            extents = (*[1] * (rank - len(rest)), *rest)
+            check_inside(self.name, memory.get_shape(), indices, extents)
 
 
 def tile_type(value: SSAValue) -> TileType:
     """The type of a value that is a tile."""
     assert isinstance(value.type, TileType)
     return value.type
+
+
+def _layout_of(placement: Attribute, tile: SSAValue) -> Layout | None:
+    """A layout of a tile; None where it is one of other tiles, as of rows' indices."""
+    if not isinstance(placement, LayoutAttr):
+        return None
+    try:
+        return placement.layout(*tile_type(tile).shape)
+    except FragirError:
+        return None
 
 
 def rows_layout(placement: Attribute, shape: tuple[int, ...]) -> ExplicitLayoutAttr:
@@ -214,10 +221,11 @@ def _check_tiles(op: Indexed, tile: TileType) -> None:
         given = ", ".join(
             f"{'x'.join(map(str, type_.shape))} in dimension {dim}" for dim, type_ in types.items()
         )
+        first = rank - len(shape)
+        rows = f", or one has {shape[0]} indices of rows, in dimension {first} of the memory"
         raise VerifyException(
             f"{op.name}: tiles of indices have the shape of the tile, "
-            f"{'x'.join(map(str, shape))}, or one has {shape[0]} indices of rows, in dimension "
-            f"{rank - len(shape)} of the memory, not {given}"
+            f"{'x'.join(map(str, shape))}{rows if len(shape) > 1 else ''}, not {given}"
         )
     if op.mask is not None:
         mask = tile_type(op.mask)
@@ -279,8 +287,8 @@ class GatherOp(IRDLOperation, Indexed):
         return (self.tile,)
 
     def repeats(self) -> bool:
-        """Always: right behind it memory is as it was."""
-        return True
+        """Right behind it memory is as it was; but rows have indices in another layout."""
+        return not self.by_rows
 
     def reads(self) -> tuple[SSAValue]:
         """The memory."""
@@ -335,7 +343,7 @@ class ScatterOp(IRDLOperation, Indexed):
         """What is written."""
         return (self.tile,)
 
-    def writes(self) -> Iterable[SSAValue]:
+    def writes(self) -> tuple[SSAValue]:
         """The memory."""
         return (self.memory,)
 

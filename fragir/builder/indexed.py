@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from xdsl.dialects import memref
+from xdsl.ir import SSAValue
 
+from fragir.builder.checks import items
 from fragir.builder.places import fail
-from fragir.builder.tiles import TileOperations
-from fragir.builder.types import index
-from fragir.builder.values import IndexOperand, Memory, Scalar
+from fragir.builder.tiles import Placement, TileOperations
+from fragir.builder.types import condition, index, s32, type_name
+from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
+from fragir.dialects import frag
+
+Place: TypeAlias = Tile | IndexOperand
 
 
 class IndexedOperations(TileOperations):
-    """Numbers from memory."""
+    """Numbers from memory; gather and scatter."""
 
     def load_scalar(self, memory: Memory, at: Sequence[IndexOperand]) -> Scalar:
         """One number from global memory, the same for all threads: a bound of a loop, or, with
@@ -27,3 +33,69 @@ class IndexedOperations(TileOperations):
             fail(f"{memory!r} takes {rank} indices, one a dimension, but {len(indices)} are given")
         places = [self.trace.constant(i, index) if isinstance(i, int) else i for i in indices]
         return Scalar(self.trace, self.trace.insert(memref.LoadOp.get(source, places)).res)
+
+    def gather(
+        self,
+        memory: Memory,
+        at: Sequence[Place],
+        *,
+        shape: Sequence[int],
+        masked: bool = False,
+        where: Tile | None = None,
+        other: Scalar | float | None = None,
+        layout: Placement | None = None,
+    ) -> Tile:
+        """A tile from places that tiles of s32 say, one index a dimension of the memory.
+
+        Tiles of the result's shape say where each element lies. One tile of one dimension, for the
+        first dimension of a larger tile, says where each row lies; what stands behind it is where
+        columns begin. What lies outside the array (`masked`), or where the tile of conditions
+        `where` does not hold, is `other`, zero unless given.
+        """
+        source = self._memory(memory)
+        type_ = self._tile_type(shape, memory.element, layout)
+        outside = None if other is None else self.trace.scalar(other, memory.element, "other")
+        op = frag.GatherOp(
+            source, self._places(at), type_, masked=masked, mask=self._where(where), other=outside
+        )
+        return self.trace.wrap(self.trace.insert(op).tile)
+
+    def scatter(
+        self,
+        tile: Tile,
+        memory: Memory,
+        at: Sequence[Place],
+        *,
+        masked: bool = False,
+        where: Tile | None = None,
+    ) -> None:
+        """Writes a tile to places that tiles of s32 say, as in `gather`.
+
+        Of several elements at one place one is written, it is not said which.
+        """
+        source, target = self._tile(tile), self._memory(memory)
+        places, mask = self._places(at), self._where(where)
+        self.trace.insert(frag.ScatterOp(source, target, places, masked=masked, mask=mask))
+
+    def _places(self, values: object) -> list[int | SSAValue]:
+        given = items(values)
+        if given is None:
+            fail(f"{values!r} is no list of indices", "write (rows, 0)")
+        return [
+            self._index_tile(value)
+            if isinstance(value, Tile)
+            else self.trace.index(value, "an index")
+            for value in given
+        ]
+
+    def _index_tile(self, tile: Tile) -> SSAValue:
+        if tile.element != s32:
+            fail(f"indices are s32, not {type_name(tile.element)}", "use .cast(fragir.s32)")
+        return self._tile(tile)
+
+    def _where(self, tile: object) -> SSAValue | None:
+        if tile is None:
+            return None
+        if not isinstance(tile, Tile) or tile.element != condition:
+            fail(f"where is {tile!r}, it must be a tile of conditions", "compare: where=x < 3")
+        return self.trace.mask(tile)

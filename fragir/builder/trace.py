@@ -133,6 +133,14 @@ class Trace:
             "carry it out: name it in k.loop(..., name=first) or k.if_(..., name=otherwise)",
         )
 
+    def mask(self, value: Tile) -> SSAValue:
+        """A tile of conditions as a value, which only operations on tiles take."""
+        self.own(value)
+        if value.expression is None or (value.ssa is not None and self.sees(value.ssa)):
+            return self.use(value)
+        value.ssa = self._map_of(value)
+        return value.ssa
+
     def sees(self, ssa: SSAValue) -> bool:
         """Whether a value may be used in the present block."""
         block = _block(ssa)
@@ -276,6 +284,9 @@ class Trace:
         """An expression as one `frag.map`."""
         if tile.element == condition:
             fail("a tile of conditions cannot be kept", "use it in k.select(...)")
+        return self._map_of(tile)
+
+    def _map_of(self, tile: Tile) -> SSAValue:
         done = {t for t in nodes(tile, set()) if t.ssa is not None and self.sees(t.ssa)}
         order = nodes(tile, done)
         leaves = [t for t in order if t in done or t.expression is None]

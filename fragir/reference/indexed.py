@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def _spread(values: Array, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(values, shape)
 
 
-def _text(point: tuple[int, ...]) -> str:
+def _text(point: Iterable[Any]) -> str:
     return "[" + ", ".join(str(int(x)) for x in point) + "]"
 
 

@@ -115,12 +115,12 @@ class IndexedAccess(TileAccess):
             return self._exclusive
         return [self.place()] * self.count, self._steps
 
-    @property
+    @cached_property
     def places(self) -> list[MemoryPlace]:
         """One for each row, or element."""
         return self._placed[0]
 
-    @property
+    @cached_property
     def constants(self) -> list[tuple[int, ...]]:
         """How far each element lies behind the beginning of its row."""
         return self._placed[1]

@@ -364,7 +364,43 @@ func.func @paged(%a: memref<640x8xf32>, %pages: memref<4x10xi32>, %b: memref<16x
 }"""
 
 
+def embedded() -> KernelBuilder:
+    with fragir.kernel("embed") as k:
+        a = k.memory("a", f32, (640, 64))
+        ids = k.memory("ids", s32, (32,))
+        b = k.memory("b", f32, (640, 64))
+        i = k.load(ids, (0,), shape=(32,))
+        x = k.gather(a, (i, 16), shape=(32, 32), masked=True, where=i > 0, other=1)
+        k.scatter(x, b, (i, 0), where=i > 0)
+    return k
+
+
+EMBEDDED = """
+func.func @embed(%a: memref<640x64xf32>, %ids: memref<32xi32>, %b: memref<640x64xf32>) {
+  %i = frag.load %ids[0] : memref<32xi32> -> !frag.tile<32xi32>
+  %one = arith.constant 1.0 : f32
+  %p = frag.map %i : !frag.tile<32xi32> -> !frag.tile<32xi1> {
+  ^bb0(%v: i32):
+    %zero = arith.constant 0 : i32
+    %c = arith.cmpi sgt, %v, %zero : i32
+    frag.yield %c : i1
+  }
+  %x = frag.gather %a[%i, 16] masked where %p other %one
+    : memref<640x64xf32>, !frag.tile<32xi32> where !frag.tile<32xi1> -> !frag.tile<32x32xf32>
+  %q = frag.map %i : !frag.tile<32xi32> -> !frag.tile<32xi1> {
+  ^bb0(%v: i32):
+    %zero = arith.constant 0 : i32
+    %c = arith.cmpi sgt, %v, %zero : i32
+    frag.yield %c : i1
+  }
+  frag.scatter %x, %b[%i, 0] where %q
+    : !frag.tile<32x32xf32>, memref<640x64xf32>, !frag.tile<32xi32> where !frag.tile<32xi1>
+  func.return
+}"""
+
+
 PAIRS = [
+    (embedded, EMBEDDED),
     (paged, PAGED),
     (other_value, OTHER_VALUE),
     (one_mma, ONE_MMA),
