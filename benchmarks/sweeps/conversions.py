@@ -2,9 +2,10 @@
 
 The layouts are those of the matrix operands in registers. A pair has one width of elements and a
 least common tile of at most 128 x 256. Beside them, for wgmma's D of every N: against the mma
-accumulator, rows of 16 bytes and wgmma's A. A tile with random elements is loaded in the first
-layout, converted and stored in the second. It must arrive, the instructions must be those of the
-plan, and shared memory must take as many passes as the plan says.
+accumulator, rows of 16 bytes and wgmma's A; and registers of odd number in other orders. A tile
+with random elements is loaded in the first layout, converted and stored in the second. It must
+arrive, the instructions must be those of the plan, and shared memory must take as many passes as
+the plan says.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import permutations
 from math import lcm
 from typing import Any, NamedTuple
 
@@ -38,6 +40,7 @@ LARGEST = 128, 256  # rows and columns of a pair's tile
 WARPGROUP = 128  # lanes of an operand of wgmma
 CONVERSION = 5  # its line in a program
 ELEMENTS = {1: "ui1", 4: "ui4", 8: "i8", 16: "f16", 32: "i32", 64: "f64"}
+NARROW = ("and", "or", "shl", "shr", "mul")  # lanes compute with these too
 SHARED = re.compile(r"(st|ld)\.shared(?:\.v(\d))?\.b(\d+)")
 Array = npt.NDArray[Any]
 
@@ -100,8 +103,7 @@ def fragments() -> tuple[Fragment, ...]:
 @cache
 def cases() -> tuple[Case, ...]:
     """All conversions, in the order of the table."""
-    found = list(_pairs())
-    return tuple(found + list(_accumulators()))
+    return (*_pairs(), *_accumulators(), *_orders())
 
 
 def _pairs() -> Iterator[Case]:
@@ -137,6 +139,21 @@ def _accumulators() -> Iterator[Case]:
         chunks = _by_rows(rows, cols, fragment.bits)
         for name, pair in (("rows", (layout, chunks)), ("from rows", (chunks, layout))):
             yield Case(f"{fragment} {name}", fragment.bits, *pair, fragment.shape, 4)
+
+
+def _orders() -> Iterator[Case]:
+    """Registers of odd number in other orders: elements stay in their lanes, and words may part.
+
+    What shares a byte stays together.
+    """
+    orders = [" ".join(order) for order in permutations(("2:(0,1)", "3:(0,2)", "4:(0,6)"))]
+    sides = [(order, Layout.parse(f"lane [32:(1,0)] element [{order}]")) for order in orders]
+    for bits in (4, 8, 16, 32):
+        for (first, source), (second, target) in permutations(sides, 2):
+            whole = first.startswith(orders[0][:2]) and second.startswith(orders[0][:2])
+            if orders[0] in (first, second) and (bits >= 8 or whole):
+                name = f"{bits} bit {first} -> {second}"
+                yield Case(name, bits, source, target, (32, 24), 1)
 
 
 def _by_rows(rows: int, cols: int, bits: int) -> Layout:
@@ -240,7 +257,8 @@ def findings(
     if ptxas:
         assemble(kernel.ptx, target)
     counts = emitted(kernel.ptx)
-    if plan.way != "elements" and counts != Counter(plan.counts):
+    planned = {name: n for name, n in plan.counts.items() if name not in NARROW}
+    if plan.way != "elements" and counts != Counter(planned):
         found.append(f"emitted {dict(counts)}, planned {plan.counts}")
     rng = np.random.default_rng(seed)
     if case.bits < 8:
@@ -263,9 +281,10 @@ def findings(
         found.append(f"{np.count_nonzero(result != wanted)} of {wanted.size} did not arrive")
     found += [str(finding) for finding in report.findings]
     passes = report.statistics.conflicts["passes"]
-    if plan.through is not None and passes != _passes(plan.through, case.warps):
+    through = (plan.apart or plan).through
+    if through is not None and passes != _passes(through, case.warps):
         found.append(
-            f"{passes} passes of shared memory, planned {plan.through.passes} "
+            f"{passes} passes of shared memory, planned {through.passes} "
             f"by each of {case.warps} warps"
         )
     return found, plan

@@ -41,9 +41,9 @@ def convert(
     if is_predicate(source.element_type):
         return _predicates(state, source, target, fragments)
     plan = planned(source, target, bits, state.target)
-    renaming = _renaming(plan)
-    if bits < 8 and (plan.way == "elements" or not _whole(renaming, WORD // bits)):
+    if plan.apart is not None or (bits < 8 and plan.rows is not None):
         return _by_bytes(state, source, target, fragments)
+    renaming = _renaming(plan)
     if renaming is not None:
         return _renamed(ar, fragments, renaming, _chunk(target))
     words = _moved(state, plan, words_of(ar, fragments))
@@ -125,26 +125,18 @@ def _renaming(plan: ConversionPlan) -> Sequence[int] | None:
 def _renamed(
     ar: Arithmetic, fragments: Sequence[SSAValue], permutation: Sequence[int], chunk: int
 ) -> list[SSAValue]:
-    """Elements picked in another order; whole registers where the order keeps them whole."""
+    """Elements picked in another order, which keeps whole registers."""
     element = ptx.scalar_type(fragments[0].type)
-    per = 1 if is_predicate(element) else max(1, WORD // ptx.bits(element))
-    width = per if _whole(permutation, per) else 1
+    width = 1 if is_predicate(element) else max(1, WORD // ptx.bits(element))
+    if len(permutation) % width:  # the last register is not full
+        words = words_of(ar, fragments)
+        picked = [words[first // width] for first in permutation[::width]]
+        return fragments_from(ar, picked, element, chunk, len(permutation) // chunk)
     parts = [part for fragment in fragments for part in split(ar, fragment, width)]
     picked = [parts[first // width] for first in permutation[::width]]
     size = chunk // width
     groups = [picked[i : i + size] for i in range(0, len(picked), size)]
     return [_join(ar, group, width) for group in groups]
-
-
-def _whole(permutation: Sequence[int] | None, per: int) -> bool:
-    """Whether registers of so many elements stay whole, as they do where nothing is renamed."""
-    if permutation is None:
-        return True
-    return len(permutation) % per == 0 and all(
-        first % per == 0 and permutation[i * per + j] == first + j
-        for i, first in enumerate(permutation[::per])
-        for j in range(per)
-    )
 
 
 def _join(ar: Arithmetic, parts: Sequence[SSAValue], width: int) -> SSAValue:

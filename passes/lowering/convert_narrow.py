@@ -46,7 +46,8 @@ class Narrow:
             return [self._permuted(low, high, selector) for selector in (0x5140, 0x7362)]
         found: list[SSAValue] = []
         for shift in range(0, 32, 4):
-            four = self._with(arith.AndIOp, self._with(arith.ShRUIOp, word, shift), 15)
+            low = self._with(arith.ShRUIOp, word, shift) if shift else word
+            four = self._with(arith.AndIOp, low, 15)
             spread = self._with(arith.MuliOp, four, _SPREAD)
             found.append(self._with(arith.AndIOp, spread, _LOWEST))
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.sweeps.conversions import SWEEP, cases
+import pytest
+
+from benchmarks.sweeps.conversions import SWEEP, Case, cases, findings
 from fragir.sweeps import Plan
 
 SAMPLE = 60
@@ -23,3 +25,23 @@ def test_pairs_arrive_as_planned() -> None:
     assert len(results) == SAMPLE
     assert not [finding for result in results for finding in result["findings"]]
     assert {result["way"] for result in results} >= {"nothing", "shuffles", "shared"}
+
+
+NARROW = [case for case in cases() if case.bits < 8]
+ORDERS = [case for case in cases() if case.shape == (32, 24) and case.bits < 32]
+"""Registers that only change their order, and elements with it inside of words."""
+
+
+@pytest.mark.parametrize("case", ORDERS[::3], ids=lambda case: case.name)
+def test_elements_change_places_inside_of_words(case: Case) -> None:
+    found, plan = findings(case, 1)
+    assert not found
+    assert plan.way == "bytes" or plan.free
+    assert set(plan.counts) <= {"prmt"}
+
+
+@pytest.mark.parametrize("case", NARROW[:: len(NARROW) // 4], ids=lambda case: case.name)
+def test_elements_of_less_than_a_byte(case: Case) -> None:
+    found, plan = findings(case, 1)
+    assert not found
+    assert plan.way != "elements"

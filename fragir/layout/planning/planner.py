@@ -13,6 +13,7 @@ does where its warp is enough, `plan.through` what it does through shared memory
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -27,6 +28,8 @@ from fragir.layout.planning.access import SharedAccess
 from fragir.layout.planning.bounds import Movement, least_price, moves_of
 from fragir.layout.planning.building import lanewise, repeated, side_by_side
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
+from fragir.layout.planning.gather import gathered
+from fragir.layout.planning.narrow import APART, beside_bytes
 from fragir.layout.planning.padding import PaddedRows, padded_rows
 from fragir.layout.planning.program import Linear, WordProgram
 from fragir.layout.planning.registers import LayoutPair, pair_of, words_of
@@ -87,10 +90,11 @@ class Through:
 class ConversionPlan:
     """The cheapest known conversion between two layouts of elements of `bits`.
 
-    `moves` is None where the layouts are not said over F2. Of `program`, `through`, `permutation`
-    and `rows` one is given: `program` takes and gives the fragment's 32-bit words,
-    `permutation` names for every element of the target one of the source, in the same lane, and
-    `rows` is the memory through which single elements go.
+    `moves` is None where the layouts are not said over F2. Of `program`, `through`, `permutation`,
+    `rows` and `apart` one is given: `program` takes and gives the fragment's 32-bit words,
+    `permutation` names for every element of the target one of the source, in the same lane, where
+    whole words have other names, `rows` is the memory through which single elements go, and `apart`
+    the conversion of elements of less than a byte with a byte for each.
     """
 
     source: Layout
@@ -105,6 +109,7 @@ class ConversionPlan:
     through: Through | None = None
     permutation: tuple[int, ...] | None = None
     rows: PaddedRows | None = None
+    apart: ConversionPlan | None = None
 
     @property
     def free(self) -> bool:
@@ -119,11 +124,21 @@ class ConversionPlan:
         """
         if self.program is not None:
             return self.program.counts
+        if self.apart is not None:
+            return dict(self._beside + Counter(self.apart.counts))
         return {} if self.through is None else self.through.counts
+
+    @property
+    def _beside(self) -> Counter[str]:
+        """Instructions beside the conversion of bytes."""
+        given, wanted = (side.sizes.get("element", 1) for side in (self.source, self.target))
+        return beside_bytes(given, wanted, self.bits)
 
     @property
     def scratch(self) -> int:
         """Bytes of shared memory."""
+        if self.apart is not None:
+            return self.apart.scratch
         if self.rows is not None:
             return self.rows.scratch
         return 0 if self.through is None else self.through.scratch
@@ -157,7 +172,7 @@ def plan_conversion(
     """
     pair = pair_of(source, target, bits)
     if pair is None:
-        return _by_elements(source, target, bits, costs)
+        return _by_elements(source, target, bits, features, costs)
     moves, least = moves_of(pair), least_price(pair, costs)
     warp = warp_plan(pair.source, pair.target, pair.bits, costs, features)
     if warp is not None and not warp.crosses:
@@ -255,14 +270,20 @@ def _joined(groups: Iterable[tuple[SharedAccess, ...]]) -> tuple[SharedAccess, .
 # --- what is not said over F2 --------------------------------------------------------------------
 
 
-def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> ConversionPlan:
-    """Renaming where that is enough; else element by element through shared memory."""
+def _by_elements(
+    source: Layout, target: Layout, bits: int, features: Features, costs: Costs
+) -> ConversionPlan:
+    """Inside of registers where that is enough; else element by element through shared memory."""
     inside = True
     if _lanes(source) >= WARP <= _lanes(target) or _warps(source) != _warps(target):
         found = sources_of(source, target)
         if found.permutation is not None:
-            return _renamed(source, target, bits, costs, found.kind, found.permutation)
+            plan = _renamed(source, target, bits, costs, found.permutation)
+            if plan is not None:
+                return plan
         inside = found.kind == "warp"
+    if bits in APART:
+        return _apart(source, target, bits, features, costs)
     rows = padded_rows(source, target, max(8, bits))
     work = sum(rows.passes) * costs.wavefront + sum(rows.accesses) * costs.issue
     cost = work + 2 * costs.formula + costs.block_barrier
@@ -278,18 +299,70 @@ def _by_elements(source: Layout, target: Layout, bits: int, costs: Costs) -> Con
 
 
 def _renamed(
-    source: Layout,
-    target: Layout,
-    bits: int,
-    costs: Costs,
-    kind: str,
-    permutation: tuple[int, ...],
+    source: Layout, target: Layout, bits: int, costs: Costs, permutation: tuple[int, ...]
+) -> ConversionPlan | None:
+    """Elements in another order in each lane; None where they are parts of bytes."""
+    given, per = source.sizes.get("element", 1), max(1, 32 // bits)
+    order = _filled(permutation, per, given)
+    if _whole_words(order, per):
+        same = order == tuple(range(given))
+        way: Way = "nothing" if same else "registers"
+        return ConversionPlan(source, target, bits, way, 0.0, 0.0, permutation=order)
+    unit = bits
+    while unit < 8 and (halved := _by_pairs(order)) is not None:
+        order, unit, given = halved, 2 * unit, -(-given // 2)
+    if unit not in (8, 16):
+        return None
+    per = 32 // unit
+    words = (order[first : first + per] for first in range(0, len(order), per))
+    program = gathered(words_of(given, unit), words, unit // 8)
+    cost = price(program, costs)
+    return ConversionPlan(source, target, bits, "bytes", cost, 0.0, program=program)
+
+
+def _filled(permutation: Sequence[int], per: int, given: int) -> tuple[int, ...]:
+    """The permutation with a source for the elements that no lane wants (-1): what keeps words of
+    `per` elements whole, if there is such, of so many elements given.
+    """
+    filled: list[int] = []
+    for first in range(0, len(permutation), per):
+        word = permutation[first : first + per]
+        known = next(((e, place) for place, e in enumerate(word) if e >= 0), (0, 0))
+        begin = known[0] - known[1]
+        whole = begin % per == 0 and all(e in (-1, begin + i) for i, e in enumerate(word))
+        if whole and begin + len(word) <= given:
+            filled += range(begin, begin + len(word))
+        else:
+            filled += [known[0] if e < 0 else e for e in word]
+    return tuple(filled)
+
+
+def _whole_words(order: Sequence[int], per: int) -> bool:
+    """Whether whole words of `per` elements are renamed, so that no element moves in one."""
+    return all(
+        order[i] % per == 0 and tuple(order[i : i + per]) == tuple(range(order[i], order[i] + per))
+        for i in range(0, len(order), per)
+    )
+
+
+def _by_pairs(order: Sequence[int]) -> tuple[int, ...] | None:
+    """The order of elements twice as large; None where two that share one part."""
+    firsts = order[::2]
+    pairs = [e for first in firsts for e in (first, first + 1)]
+    if any(e % 2 for e in firsts) or list(order) != pairs:
+        return None
+    return tuple(e // 2 for e in firsts)
+
+
+def _apart(
+    source: Layout, target: Layout, bits: int, features: Features, costs: Costs
 ) -> ConversionPlan:
-    whole = _whole_words(permutation, bits)
-    way: Way = "nothing" if kind == "identity" else "registers" if whole else "bytes"
-    words = words_of(len(permutation), bits)
-    cost = words * (costs.move + costs.issue) if way == "bytes" else 0.0
-    return ConversionPlan(source, target, bits, way, cost, 0.0, permutation=permutation)
+    """Elements of less than a byte with a byte for each."""
+    moved = plan_conversion(source, target, 8, features, costs)
+    way = "bytes" if moved.free else moved.way
+    plan = ConversionPlan(source, target, bits, way, moved.cost, 0.0, apart=moved)
+    beside = sum(plan.counts.values()) - sum(moved.counts.values())
+    return replace(plan, cost=moved.cost + beside * (costs.move + costs.issue))
 
 
 def _lanes(layout: Layout) -> int:
@@ -325,13 +398,3 @@ def _by_tables(source: Layout, target: Layout, bits: int) -> TablePlan | None:
 def _whole_warp(lanes: list[list[Point | None]]) -> list[list[Point | None]]:
     """What 32 lanes hold; those beyond the layout's begin anew."""
     return [lanes[lane % len(lanes)] for lane in range(WARP)]
-
-
-def _whole_words(permutation: Sequence[int], bits: int) -> bool:
-    """Whether whole words are renamed, so that no element changes its place in one."""
-    per = max(1, 32 // bits)
-    return all(
-        first % per == 0 and tuple(permutation[i : i + per]) == tuple(range(first, first + per))
-        for i, first in ((i, permutation[i]) for i in range(0, len(permutation), per))
-        if first >= 0
-    )

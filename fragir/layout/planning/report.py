@@ -20,7 +20,7 @@ from math import isclose
 from fragir.layout.planning.bounds import Movement
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.planner import ConversionPlan, Through, assembled
-from fragir.layout.planning.registers import pair_of, words_of
+from fragir.layout.planning.registers import pair_of
 from fragir.layout.planning.shared import shared_plan
 from fragir.layout.planning.warp import price, warp_plan
 
@@ -36,6 +36,7 @@ WORDS = {
 _OPERATIONS = {
     "selp": "select one of two words by the lane's number",
     "prmt": "permute or select bytes of two words",
+    **dict.fromkeys(("and", "or", "shl", "shr", "mul"), "take bytes apart and join them"),
     "shfl": "shuffle a word between lanes",
     "movmatrix": "transpose 8 x 8 over the warp",
     "bar.warp.sync": "wait for the lanes of the warp",
@@ -111,8 +112,8 @@ def _steps(plan: ConversionPlan) -> Iterator[tuple[str, int]]:
         yield f"st.{8 * sizes[0]}", accesses[0]
         yield "bar.sync", 1
         yield f"ld.{8 * sizes[1]}", accesses[1]
-    elif plan.way == "bytes" and plan.permutation is not None:
-        yield "prmt", words_of(len(plan.permutation), plan.bits)
+    elif plan.apart is not None:
+        yield from plan.counts.items()
 
 
 def _through(through: Through) -> Iterator[tuple[str, int]]:
@@ -142,12 +143,16 @@ def _joined(steps: Iterable[tuple[str, int]]) -> Iterator[tuple[str, int]]:
 
 
 def _passes(plan: ConversionPlan) -> tuple[int, int]:
+    if plan.apart is not None:
+        return _passes(plan.apart)
     if plan.through is not None:
         return plan.through.passes
     return (0, 0) if plan.rows is None else plan.rows.passes
 
 
 def _barriers(plan: ConversionPlan) -> int:
+    if plan.apart is not None:
+        return _barriers(plan.apart)
     if plan.through is not None:
         return plan.through.barriers
     return 0 if plan.rows is None else 1
@@ -157,6 +162,10 @@ def _reasons(plan: ConversionPlan, features: Features, costs: Costs) -> Iterator
     """Why nothing is cheaper, as far as it is known."""
     if plan.free:
         yield "Every value stays in its lane and every word in one piece: there is nothing to do."
+        return
+    if plan.apart is not None:
+        yield "Elements part from those they share a byte with: each goes with a byte of its own."
+        yield from _reasons(plan.apart, features, costs)
         return
     moves, pair = plan.moves, pair_of(plan.source, plan.target, plan.bits)
     if moves is None or pair is None:
