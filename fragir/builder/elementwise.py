@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
 from xdsl.ir import Attribute, Region, SSAValue
@@ -22,6 +23,27 @@ class ElementwiseFunctions:
 
     def _apply(self, function: str, *operands: object) -> Any:
         return self.trace.apply(function, operands)
+
+    @contextmanager
+    def fastmath(self, *flags: str) -> Generator[None]:
+        """What is written inside may be less exact: `with k.fastmath("afn", "contract"): ...`
+
+        afn: approximate functions and quotients, which take subnormal numbers for zero; arcp:
+        quotients as products with an approximate reciprocal; contract: a product and the sum
+        that it goes into are rounded once; fast: all of these. nnan, ninf, nsz and reassoc are
+        kept for other tools. docs/accuracy.md has the errors.
+        """
+        known = ("afn", "arcp", "contract", "nnan", "ninf", "nsz", "reassoc")
+        for flag in flags:
+            if flag not in (*known, "fast"):
+                fail(f"there is no fastmath flag {flag!r}", f"write {', '.join(known)} or fast")
+        outside = self.trace.fastmath
+        wanted = known if "fast" in flags else flags
+        self.trace.fastmath = tuple(dict.fromkeys((*outside, *wanted)))
+        try:
+            yield
+        finally:
+            self.trace.fastmath = outside
 
     @overload
     def max(self, x: Tile, y: TileOperand) -> Tile: ...

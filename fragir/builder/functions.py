@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.builder.places import fail
@@ -132,13 +133,17 @@ def result_type(function: str, type_: Attribute) -> Attribute:
     return condition if known is not None and known.compares else type_
 
 
-def build(function: str, operands: Sequence[SSAValue]) -> Operation:
-    """The operation for operands whose types have been checked."""
+def build(function: str, operands: Sequence[SSAValue], fastmath: Sequence[str] = ()) -> Operation:
+    """The operation for operands whose types have been checked, with flags where it takes any."""
     if function == "select":
         return arith.SelectOp(*operands)
     make = FUNCTIONS[function].choose(operands[0].type)
     assert make is not None
-    return make(*operands)
+    op = make(*operands)
+    if fastmath and "fastmath" in op.properties:
+        flags = [FastMathFlag(flag) for flag in fastmath]
+        op.properties["fastmath"] = arith.FastMathFlagsAttr(flags)
+    return op
 
 
 def attribute(number: float, type_: Any) -> Any:

@@ -41,6 +41,7 @@ class Trace:
     def __init__(self, name: str):
         self.name = name
         self.scopes: list[OpenBlock] = []
+        self.fastmath: tuple[str, ...] = ()  # what operations written now allow
         self._closed: dict[Block, OpenBlock] = {}
 
     # --- scopes -------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ class Trace:
                 fail(f"{tiles[0]!r} and {tile!r} differ in shape")
         _ = self.block
         element = functions.result_type(function, type_)
-        expression = Expression(function, tuple(given), place(), target())
+        expression = Expression(function, tuple(given), place(), target(), self.fastmath)
         return Tile(self, None, tiles[0].shape, element, expression)
 
     def _common(self, function: str, operands: list[TileOperand]) -> Attribute:
@@ -249,7 +250,8 @@ class Trace:
                 values.append(self.use(operand))
             else:
                 values.append(self.constant(operand, type_))
-        op = functions.build(function, values)
+        allowed = self.fastmath if written is None else written.fastmath
+        op = functions.build(function, values, allowed)
         if written is None:
             return self.insert(op).results[0]
         return self.insert(op, written.name, written.location).results[0]

@@ -166,6 +166,7 @@ class Expression:
     operands: tuple[TileOperand, ...]
     location: LocationAttr
     name: str | None = None
+    fastmath: tuple[str, ...] = ()
 
 
 class Shape(Sequence[int | Scalar]):

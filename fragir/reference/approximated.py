@@ -55,8 +55,11 @@ def _through_f32(function: Unary) -> Unary:
     return apply
 
 
-def _exp2_of(x: Floats, bound: Floats) -> Bounded:
-    """ex2.approx.f32: at most 2 ulp from the correctly rounded result (section 9.7.3.21)."""
+def _exp2_of(x: Floats, bound: Floats, flushed: bool = False) -> Bounded:
+    """ex2.approx.f32: at most 2 ulp from the correctly rounded result (section 9.7.3.21).
+
+    `flushed`: what is subnormal may be 0.
+    """
     value = np.exp2(x)
     # the ends of the interval, each rounded once more by float64
     high, low = np.nextafter(x + bound, np.inf), np.nextafter(x - bound, -np.inf)
@@ -66,6 +69,8 @@ def _exp2_of(x: Floats, bound: Floats) -> Bounded:
     relative, least = 2.5 * 2.0**-23 * (1 + 2.0**-20), 2.5 * F32.smallest
     most = above * (1 + relative) + least
     fewest = np.maximum(below * (1 - relative) - least, 0.0)
+    if flushed:
+        fewest = np.where(fewest < 2.0**F32.lowest, 0.0, fewest)
     # exp2 of 0 is 1 and that of infinities is exact: only of these float64 is no approximation
     exact = (bound == 0) & ((x == 0) | ~np.isfinite(x))
     overflows = (fewest >= 2.0**128) & ~exact
@@ -75,17 +80,17 @@ def _exp2_of(x: Floats, bound: Floats) -> Bounded:
     return bounded(np.where(overflows, np.inf, value), error)
 
 
-def _exp2(x: Bounded, form: FloatFormat) -> Bounded:
-    return _exp2_of(x.value, x.bound)
+def exp2(x: Bounded, flushed: bool = False) -> Bounded:
+    return _exp2_of(x.value, x.bound, flushed)
 
 
-def _exp(x: Bounded, form: FloatFormat) -> Bounded:
+def exp(x: Bounded, flushed: bool = False) -> Bounded:
     """x log2(e) rounded to f32, with a rounded constant, then ex2.approx."""
     scaled = x.value * _LOG2_E
     exact = (x.bound == 0) & ((x.value == 0) | ~np.isfinite(x.value))
     bound = x.bound * _LOG2_E
     bound = bound + (2.0**-23 + 2.0**-46 + 4 * UNIT) * (np.abs(scaled) + bound) + F32.smallest
-    return _exp2_of(scaled, np.where(exact, 0.0, bound))
+    return _exp2_of(scaled, np.where(exact, 0.0, bound), flushed)
 
 
 def _log2(x: Bounded, form: FloatFormat) -> Bounded:
@@ -147,8 +152,8 @@ def _rsqrt(x: Bounded, form: FloatFormat) -> Bounded:
 
 APPROXIMATED: dict[str, Unary] = {
     "math.rsqrt": lambda x, form: (_rsqrt if form.name == "f64" else _through_f32(_rsqrt))(x, form),
-    "math.exp2": _through_f32(_exp2),
-    "math.exp": _through_f32(_exp),
+    "math.exp2": _through_f32(lambda x, form: exp2(x)),
+    "math.exp": _through_f32(lambda x, form: exp(x)),
     "math.log2": _through_f32(_log2),
     "math.log": _through_f32(_log(_LN_2)),
     "math.log10": _through_f32(_log(_LOG10_2)),

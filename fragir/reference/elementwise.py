@@ -45,6 +45,14 @@ def mul(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
     return _either_zero(rounded(_product(x, y), form), ~(x.signed & y.signed), form)
 
 
+def mul_contracted(x: Bounded, y: Bounded, form: FloatFormat) -> Bounded:
+    """A product that is rounded, or formed together with the sum that it goes into."""
+    whole, single = _product(x, y), mul(x, y, form)
+    away = np.where(single.nan & np.isnan(whole.value), 0.0, apart(single.value, whole.value))
+    own = 0.0 if form.name != "f64" else UNIT * np.abs(whole.value)
+    return bounded(single.value, np.where(single.unknown, np.inf, single.bound + away + own))
+
+
 def _either_zero(x: Bounded, turned: Array, form: FloatFormat) -> Bounded:
     """The zeros whose sign may be either are not exact: what is divided by them shows it."""
     either = turned & (x.value == 0) & (x.bound == 0)

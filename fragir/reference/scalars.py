@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
-from fragir.reference import elementwise, integers
+from fragir.reference import elementwise, fast, integers
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import (
@@ -86,6 +86,9 @@ def _scalar(run: Run, op: Operation) -> Bounded:
     operands = [run[value] for value in op.operands]
     if len(op.results) == 1 and (name in _CASTS or name.startswith(("arith.", "math."))):
         result = type_name(op.results[0].type)
+        flags = frozenset(f.value for f in getattr(op.properties.get("fastmath"), "data", ()))
+        if flags and result in FLOATS and (found := fast.apply(name, flags, operands, result)):
+            return found
         if name in elementwise.UNARY and result in FLOATS:
             return elementwise.UNARY[name](operands[0], FLOATS[result])
         if name in elementwise.BINARY and result in FLOATS:

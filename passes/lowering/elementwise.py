@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, SSAValue
 
 from fragir.dialects import ptx
@@ -21,6 +22,7 @@ def clone_elementwise(
 ) -> SSAValue:
     """The region's value on vectors of `count` elements; `outside` gives scalars from outside."""
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    fused: set[SSAValue] = set()  # products that are formed with the sum that they go into
 
     def operand(value: SSAValue) -> SSAValue:
         known = values.get(value)
@@ -40,6 +42,12 @@ def clone_elementwise(
             scalar = ar.pure(("constant", attribute), (), lambda a=attribute: arith.ConstantOp(a))
             values[op.result] = ar.splat(scalar, count)
             continue
+        if isinstance(op, arith.MulfOp) and op.fastmath.data and joins_a_sum(op):
+            fused.add(op.result)
+            continue
+        if fused and isinstance(op, arith.AddfOp | arith.SubfOp) and fused & {op.lhs, op.rhs}:
+            values[op.result] = _fma(ar, op, fused, operand)
+            continue
         operands = [operand(value) for value in op.operands]
         if isinstance(op, arith.CmpiOp | arith.CmpfOp | arith.SelectOp):
             values[op.results[0]] = _vectorized(ar, op, operands)
@@ -50,6 +58,51 @@ def clone_elementwise(
         )
         values.update(zip(op.results, new.results, strict=True))
     raise FragirError("an elementwise region ends in a yield of one value")
+
+
+def joins_a_sum(op: arith.MulfOp) -> bool:
+    """Whether a product may be formed with the one sum or difference that it goes into."""
+    contract = FastMathFlag.ALLOW_CONTRACT
+    use = op.result.get_user_of_unique_use()
+    return (
+        contract in op.fastmath.data
+        and isinstance(use, arith.AddfOp | arith.SubfOp)
+        and contract in use.fastmath.data
+        and use.parent is op.parent
+    )
+
+
+def _fma(
+    ar: Arithmetic,
+    op: arith.AddfOp | arith.SubfOp,
+    fused: set[SSAValue],
+    operand: Callable[[SSAValue], SSAValue],
+) -> SSAValue:
+    """x y + z, x y - z or z - x y, rounded once."""
+    product, other = (op.lhs, op.rhs) if op.lhs in fused else (op.rhs, op.lhs)
+    assert isinstance(product.owner, arith.MulfOp)
+    x, y = (operand(value) for value in product.owner.operands)
+    z = fused_value(ar, other, fused, operand)
+    if isinstance(op, arith.SubfOp):
+        if product is op.lhs:
+            z = ar.insert(arith.NegfOp(z)).result
+        else:
+            x = ar.insert(arith.NegfOp(x)).result
+    return ar.insert(math.FmaOp(x, y, z)).result
+
+
+def fused_value(
+    ar: Arithmetic,
+    value: SSAValue,
+    fused: set[SSAValue],
+    operand: Callable[[SSAValue], SSAValue],
+) -> SSAValue:
+    """The other term of a sum: of two products one is rounded by itself."""
+    if value not in fused:
+        return operand(value)
+    assert isinstance(value.owner, arith.MulfOp)
+    x, y = (operand(factor) for factor in value.owner.operands)
+    return ar.insert(arith.MulfOp(x, y)).result
 
 
 def _vectorized(

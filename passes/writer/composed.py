@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from fragir.dialects import ptx
@@ -9,6 +10,7 @@ from fragir.dialects.elements import FLOATS, element_name
 from fragir.errors import FragirError
 from fragir.passes.writer.convert import HALVES, Convert
 from fragir.passes.writer.sequences import SUBJECTS, sequence
+from fragir.passes.writer.sequences.sequence import Sequence
 from fragir.passes.writer.text import KernelText
 
 
@@ -25,6 +27,20 @@ def write(w: KernelText, convert: Convert, op: Operation) -> bool:
     return True
 
 
+def write_fast(w: KernelText, convert: Convert, op: Operation) -> bool:
+    """Writes an operation as its fastmath flags allow; False where they change nothing."""
+    from fragir.passes.writer.sequences.fast import fast
+
+    name = element_name(ptx.scalar_type(op.results[0].type))
+    flags = op.properties["fastmath"]
+    assert isinstance(flags, arith.FastMathFlagsAttr)
+    found = fast(op.name, frozenset(flag.value for flag in flags.data))
+    if found is None or name not in ("f32", *HALVES):
+        return False
+    _written(w, convert, op, name, found)
+    return True
+
+
 def _floats(w: KernelText, convert: Convert, op: Operation, name: str) -> None:
     """f32 and f64 as they are, halves in f32."""
     found = sequence(op.name, "f32" if name in HALVES else name)
@@ -35,6 +51,10 @@ def _floats(w: KernelText, convert: Convert, op: Operation, name: str) -> None:
     exponent = op.operands[-1]
     if ptx.bits(exponent.type) == 64 and op.name == "math.fpowi":
         raise FragirError("an exponent has 32 bits", hint="cast it with arith.trunci")
+    _written(w, convert, op, name, found)
+
+
+def _written(w: KernelText, convert: Convert, op: Operation, name: str, found: Sequence) -> None:
     columns = [
         convert.to_f32(x) if element_name(ptx.scalar_type(x.type)) in HALVES else w.in_registers(x)
         for x in op.operands

@@ -58,6 +58,8 @@ class ElementwiseWriter:
     def _float(self, op: Operation) -> None:
         result = op.results[0]
         name = element_name(ptx.scalar_type(result.type))
+        if self._fast(op):
+            return
         packed = is_vector(result.type) and name in HALVES
         form = f"{name}x2" if packed else name
         if self._native(op.name, form):
@@ -72,6 +74,15 @@ class ElementwiseWriter:
             raise FragirError(
                 f"there is no instruction for {op.name} on {name}", hint="cast to f32 around it"
             )
+
+    def _fast(self, op: Operation) -> bool:
+        """Writes what fastmath flags allow to be written otherwise."""
+        flags = op.properties.get("fastmath")
+        if flags is None or not getattr(flags, "data", None):
+            return False
+        from fragir.passes.writer.composed import write_fast
+
+        return write_fast(self.writer, self.convert, op)
 
     def _native(self, name: str, form: str) -> bool:
         """Whether the target has one instruction for it."""
