@@ -10,12 +10,14 @@ neighbours along K.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from fragir import isa
 from fragir.errors import FragirError
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Axis, Condition, Layout, Mode
+from fragir.layout.distribution import Distribution
 
 # Operand -> (dimension in which instructions take turns, whether it is M, N or K).
 _TURNS = {"e": (1, "k"), "sfa": (0, "m"), "sfb": (1, "n")}
@@ -37,70 +39,47 @@ def selected_tile(
     """
     dim, letter = _TURNS[operand]
     over = {"m": warps[0], "n": warps[1], "k": 1}[letter]
-    unit = instruction.operands[operand].shape[dim]
-    if shape[dim] % (unit * over):
+    covered = instruction.operands[operand].shape[dim]
+    if shape[dim] % (covered * over):
         raise FragirError(
             f"{shape[dim]} {'columns' if dim else 'rows'} of {operand} are no multiple of "
-            f"{unit * over}, what {instruction.mnemonic} covers"
+            f"{covered * over}, what {instruction.mnemonic} covers"
         )
-    own = shape[dim] // over
-    ways = turns(instruction, operand, own // unit)
-    step = tuple(unit * (d == dim) for d in range(2))
+    ways = turns(instruction, operand, shape[dim] // (covered * over))
+    held = instruction.operands[operand]
+    assert held.layout is not None
+    lane = _shared_lanes(instruction, operand, held.layout.axis("lane"), ways, dim)
     if operand == "e":
-        return _metadata(instruction, shape, warps, ways, step)
-    held = instruction.operands[operand].layout
-    assert held is not None
-    block = tuple(own * (d == dim) for d in range(2))
-    along_k = tuple(int(d != dim) for d in range(2))
-    shares = [Mode(count, (0, 0)) for count in warps]
-    shares[dim] = Mode(over, block)
-    element = (
-        Mode(shape[1 - dim], along_k),
-        Mode(own // (unit * ways), tuple(ways * x for x in step)),
-    )
-    return Layout(
-        (
-            _axis("warp", *shares),
-            _shared_lanes(instruction, operand, held.axis("lane"), ways, step),
-            _axis("element", *element),
-        )
-    )
-
-
-def _metadata(
-    instruction: isa.Instruction,
-    shape: tuple[int, int],
-    warps: tuple[int, int],
-    ways: int,
-    step: tuple[int, ...],
-) -> Layout:
-    tile = tile_layout(instruction, "e", (shape[0], shape[1] // ways), warps)
-    if ways == 1:
-        return tile
-    lane = _shared_lanes(instruction, "e", tile.axis("lane"), ways, step)
-    # what the tile repeats along K now lies `ways` instructions apart
-    modes = list(tile.axis("element").modes)
-    if modes[-1].stride == step:
-        modes[-1] = Mode(modes[-1].size, tuple(ways * x for x in step))
-    return Layout((tile.axis("warp"), lane, Axis("element", tuple(modes))), tile.dims)
+        fragment = Layout((lane, held.layout.axis("element")))
+        several = replace(held, shape=(held.shape[0], covered * ways), layout=fragment)
+        return tile_layout(instruction.with_operands(several), operand, shape, warps)
+    extent = (covered * ways, 1) if dim == 0 else (1, covered * ways)
+    tile = Distribution(extent, {"warp": (), "lane": lane.modes, "element": ()})
+    tile.spread("element", shape[1 - dim], 1 - dim)
+    tile.spread("element", shape[dim] // (extent[dim] * over), dim)
+    for number, count in enumerate(warps):
+        if number == dim:
+            tile.spread("warp", count, dim)
+        else:
+            tile.copies("warp", count)
+    return tile.layout(held.layout.dims)
 
 
 def _shared_lanes(
-    instruction: isa.Instruction, operand: str, lane: Axis, ways: int, step: tuple[int, ...]
+    instruction: isa.Instruction, operand: str, lane: Axis, ways: int, dim: int
 ) -> Axis:
     """The lanes, those that an instruction does not read with the part of its neighbours."""
     condition = _condition(instruction, operand)
     if condition is None or ways == 1:
         return lane
-    modes: list[Mode] = []
-    weight = 1
-    for mode in lane.modes:
-        if weight == condition.divisor:
-            modes += [Mode(ways, step), Mode(mode.size // ways, mode.stride)]
-        else:
-            modes.append(mode)
-        weight *= mode.size
-    return _axis("lane", *modes)
+    from fragir.layout.combine import cut  # few programs need it
+    from fragir.layout.digits import unit
+
+    below, above = cut(lane.modes, condition.divisor, "lane")
+    copies, above = cut(above, ways, "lane")
+    assert not any(any(mode.stride) for mode in copies)
+    step = unit(dim, 2, instruction.operands[operand].shape[dim])
+    return Axis("lane", (*below, Mode(ways, step), *above))
 
 
 def _condition(instruction: isa.Instruction, operand: str) -> Condition | None:
@@ -108,7 +87,3 @@ def _condition(instruction: isa.Instruction, operand: str) -> Condition | None:
     layout = instruction.operands[operand].layout
     assert layout is not None
     return next((c for c in layout.where if c.axis == "lane"), None)
-
-
-def _axis(name: str, *modes: Mode) -> Axis:
-    return Axis(name, tuple(mode for mode in modes if mode.size != 1))

@@ -94,12 +94,8 @@ def repetition(layout: Layout, bits: int, major: Major) -> Repetition | None:
         whole = ATOM_ROWS * width if swizzle else width
         if any(mode.xor or mode.stride[0] % whole for mode in steps) or rest.origin[0] % whole:
             continue
-        rows, cols = (_in_bytes(rest.axis(name), size) for name in ("row", "col"))
+        rows, cols = (rest.axis(name).scaled(size).modes for name in ("row", "col"))
         if major == "k":
             return Repetition(major, swizzle, size, (ATOM_ROWS, width), rows, cols)
         return Repetition(major, swizzle, size, (width, ATOM_ROWS), cols, rows)
     return None
-
-
-def _in_bytes(axis: Axis, size: int) -> tuple[Mode, ...]:
-    return tuple(Mode(mode.size, (mode.stride[0] * size,)) for mode in axis.modes)

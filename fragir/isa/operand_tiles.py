@@ -10,7 +10,7 @@ from fragir.isa.atoms import repetition
 from fragir.isa.canonical import SWIZZLES, CanonicalLayout, Major, canonical
 from fragir.isa.elements import BITS
 from fragir.isa.model import Operand
-from fragir.layout import Axis, Layout, LayoutError, Mode, renamed, swizzle_of
+from fragir.layout import Layout, LayoutError, renamed, swizzle_of
 from fragir.layout import SharedLayout as Swizzled
 
 
@@ -132,19 +132,9 @@ def _canonical(layout: Layout, bits: int, major: Major, mn: int, k: int) -> Cano
     outer, inner = ("mn", "k") if major == "k" else ("k", "mn")
     try:
         size = bits // 8
-        axes = (
-            Axis(name, tuple(_elements(mode, size) for mode in layout.axis(name).modes))
-            for name in (outer, inner)
-        )
+        axes = (layout.axis(name).scaled(1, size) for name in (outer, inner))
         repeated = repetition(Layout(tuple(axes), ("index",)), bits, major)
         found = None if repeated is None else repeated.canonical(mn, k)
         return found if found and found.layout(mn, k) else None
     except FragirError:
         return None
-
-
-def _elements(mode: Mode, size: int) -> Mode:
-    (step,) = mode.step
-    if step % size:
-        raise LayoutError(f"Mode {mode} does not step by elements of {size} bytes.")
-    return mode.moving(mode.size, (step // size,))

@@ -126,6 +126,23 @@ class Axis:
     def __str__(self) -> str:
         return f"{self.name} [{' '.join(map(str, self.modes))}]"
 
+    def scaled(self, times: int, over: int = 1) -> Axis:
+        """The axis with every step `times` / `over` as long: elements counted in bytes, say.
+
+        Modes of size one are left out. Raises LayoutError naming a mode whose step would be no
+        whole number, and one that flips bits, which only a power of two moves to others.
+        """
+        modes: list[Mode] = []
+        for mode in self.modes:
+            if mode.size > 1:
+                step = [s * times for s in mode.step]
+                if any([s % over for s in step]) or (mode.xor and times * over & times * over - 1):
+                    raise LayoutError(
+                        f"Mode {mode} of axis {self.name} has no steps {times}/{over} as long."
+                    )
+                modes.append(mode.moving(mode.size, tuple([s // over for s in step])))
+        return Axis(self.name, tuple(modes))
+
     def at(self, coordinate: int, rank: int) -> Point:
         """The point, in `rank` dimensions, that this axis contributes at a coordinate."""
         point = [0] * rank

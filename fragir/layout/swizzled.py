@@ -74,7 +74,7 @@ def _swizzled(shape: Point, bits: int, width: int, unit: int, dim: str) -> Layou
         axes.append(Axis(f"matrix{number or ''}", (Mode(extent, (stride,)),)))
     axes += [Axis("row", tuple(row)), Axis("col", tuple(col))]
     return Layout(
-        tuple(Axis(axis.name, coalesced(_in_units(m, unit) for m in axis.modes)) for axis in axes),
+        tuple(Axis(axis.name, coalesced(axis.scaled(1, unit).modes)) for axis in axes),
         (dim,),
     )
 
@@ -91,9 +91,3 @@ def _rows(rows: int, width: int) -> list[Mode]:
         XorMode(flipped, (8 * (LINE + CHUNK),)),
         Mode(atoms, (8 * LINE * lines,)),
     ]
-
-
-def _in_units(mode: Mode, unit: int) -> Mode:
-    if any(step % unit for step in mode.step):
-        raise LayoutError(f"Mode {mode} (in bits) does not step by units of {unit} bits.")
-    return mode.moving(mode.size, tuple(step // unit for step in mode.step))

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import ptx
 from fragir.errors import FragirError
-from fragir.layout import Axis, Layout
+from fragir.layout import Layout, LayoutError
 from fragir.layout.swizzled import ATOM
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.position_rules import position_rule
@@ -108,14 +108,18 @@ def in_bytes(layout: Layout, bits: int) -> Layout:
 
     FragirError where an element does not begin at a byte.
     """
-    steps = [mode.step[0] for axis in layout.axes for mode in axis.modes if mode.size > 1]
-    if any(step * bits % 8 for step in (layout.origin[0], *steps)):
-        raise FragirError("elements of less than a byte are not placed in shared memory")
-    axes = tuple(
-        Axis(axis.name, tuple(m.moving(m.size, (m.step[0] * bits // 8,)) for m in axis.modes))
-        for axis in layout.axes
-    )
-    return Layout(axes, ("byte",), (layout.origin[0] * bits // 8,))
+    offset, rest = divmod(layout.origin[0] * bits, 8)
+    if rest:
+        raise _small()
+    try:
+        axes = tuple([axis.scaled(bits, 8) for axis in layout.axes])
+    except LayoutError as error:
+        raise _small() from error
+    return Layout(axes, ("byte",), (offset,))
+
+
+def _small() -> FragirError:
+    return FragirError("elements of less than a byte are not placed in shared memory")
 
 
 class MemoryPlace:

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from fragir.layout import LayoutError
+from fragir.layout import Layout, LayoutError
 from fragir.layout.swizzled import swizzled, swizzled_elements
 
 
@@ -58,3 +58,15 @@ def test_what_is_no_matrix_in_shared_memory(
 ) -> None:
     with pytest.raises(LayoutError, match=why):
         swizzled(shape, bits, width)
+
+
+def test_steps_are_counted_in_other_units() -> None:
+    axis = Layout.parse("row [8:^72 3:512 1:7]").axis("row")
+    bytes_ = axis.scaled(16, 8)
+    assert str(bytes_) == "row [8:^144 3:1024]"
+    assert str(bytes_.scaled(1, 2)) == "row [8:^72 3:512]"
+    assert str(Layout.parse("row [4:5 2:1]").axis("row").scaled(3)) == "row [4:15 2:3]"
+    with pytest.raises(LayoutError, match=r"Mode 8:\^72 of axis row has no steps 1/16 as long"):
+        axis.scaled(1, 16)
+    with pytest.raises(LayoutError, match=r"Mode 8:\^72 of axis row has no steps 3/1 as long"):
+        axis.scaled(3)  # 72 ^ 144 is not three times 24 ^ 48 for every digit
