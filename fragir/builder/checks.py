@@ -94,6 +94,14 @@ def divisor_of(number: object, name: str) -> int:
     fail(f"{name} cannot be a multiple of {number!r}", f"give a positive number, as in {name}=16")
 
 
+def dimension(axis: object, rank: int, of: str) -> int:
+    """The number of a dimension, counted from the end if it is negative."""
+    number = whole(axis, "axis")
+    if not -rank <= number < rank:
+        fail(f"axis is {number}, but {of} has {rank} dimension{'s' * (rank > 1)}")
+    return number % rank
+
+
 def shape_of(shape: object) -> list[int]:
     """Sizes that Python knows."""
     given = items(shape) or []

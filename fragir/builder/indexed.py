@@ -98,4 +98,4 @@ class IndexedOperations(TileOperations):
             return None
         if not isinstance(tile, Tile) or tile.element != condition:
             fail(f"where is {tile!r}, it must be a tile of conditions", "compare: where=x < 3")
-        return self.trace.mask(tile)
+        return self.trace.use(tile)

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
-from fragir.builder.checks import items, shape_of, whole, word
+from fragir.builder.checks import dimension, items, shape_of, whole, word
 from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
-from fragir.builder.types import scalar_type, tile_element, type_name
+from fragir.builder.types import s32, scalar_type, tile_element, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -171,6 +171,12 @@ class TileOperations(ElementwiseFunctions):
         element = tile_element(element, "a tile")
         number = self.trace.scalar(value, element, "the value")
         op = frag.FillOp(number, self._tile_type(shape, element, layout))
+        return self.trace.wrap(self.trace.insert(op).tile)
+
+    def iota(self, axis: int, shape: Sequence[int], *, layout: Placement | None = None) -> Tile:
+        """A tile of s32: every element's place along a dimension, from 0 on."""
+        type_ = self._tile_type(shape, s32, layout)
+        op = frag.IotaOp(dimension(axis, len(type_.shape), f"a tile of shape {shape}"), type_)
         return self.trace.wrap(self.trace.insert(op).tile)
 
     def mma(

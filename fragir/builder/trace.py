@@ -12,10 +12,19 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.builder import functions
-from fragir.builder.checks import whole
+from fragir.builder.checks import dimension, whole
 from fragir.builder.expression import nodes
 from fragir.builder.places import describe, error_at, fail, place, target
-from fragir.builder.types import condition, index, scalar_type, tile_element, type_name
+from fragir.builder.types import (
+    bf16,
+    condition,
+    f16,
+    f32,
+    index,
+    scalar_type,
+    tile_element,
+    type_name,
+)
 from fragir.builder.values import Expression, Memory, Scalar, Tile, TileOperand, Value
 from fragir.diagnostics import message_of
 from fragir.dialects import frag
@@ -133,14 +142,6 @@ class Trace:
             f"{value!r} was made {where}, which is over",
             "carry it out: name it in k.loop(..., name=first) or k.if_(..., name=otherwise)",
         )
-
-    def mask(self, value: Tile) -> SSAValue:
-        """A tile of conditions as a value, which only operations on tiles take."""
-        self.own(value)
-        if value.expression is None or (value.ssa is not None and self.sees(value.ssa)):
-            return self.use(value)
-        value.ssa = self._map_of(value)
-        return value.ssa
 
     def sees(self, ssa: SSAValue) -> bool:
         """Whether a value may be used in the present block."""
@@ -275,6 +276,38 @@ class Trace:
         result = self.insert(frag.CastOp(source, source.type.with_element(element))).results[0]
         return self.wrap(result)
 
+    def reduce(self, tile: Tile, kind: str, axis: int | None) -> Tile | Scalar:
+        """A tile without a dimension, or the one number that is left; sums of 16 bits in f32."""
+        if axis is None:
+            found: Tile | Scalar = tile
+            while isinstance(found, Tile):
+                found = self.reduce(found, kind, len(found.shape) - 1)
+            return found
+        dim = dimension(axis, len(tile.shape), repr(tile))
+        narrow = tile.element if kind in ("add", "mul") and tile.element in (f16, bf16) else None
+        wide = tile if narrow is None else self.cast_tile(tile, f32)
+        source = self.use(wide)
+        from fragir.dialects.frag.combinations import problem  # few kernels need it
+
+        wrong = problem(kind, wide.element)
+        if wrong is not None:
+            fail(f"{tile!r}: {wrong}")
+        result = self.insert(frag.ReduceOp(kind, dim, source)).result
+        if not isinstance(result.type, frag.TileType):
+            scalar = Scalar(self, result)
+            return scalar if narrow is None else self.cast_scalar(scalar, narrow)
+        reduced = self.wrap(result)
+        return reduced if narrow is None else self.cast_tile(reduced, narrow)
+
+    def broadcast(self, tile: Tile, axis: int, size: int) -> Tile:
+        """A tile repeated along a new dimension."""
+        rank = len(tile.shape)
+        if rank == frag.MOST_DIMENSIONS:
+            fail(f"{tile!r} has {rank} dimensions, and a tile no more")
+        dim = dimension(axis, rank + 1, f"{tile!r} with one more")
+        op = frag.BroadcastOp(self.use(tile), dim, whole(size, "size", 1))
+        return self.wrap(self.insert(op).result)
+
     def wrap(self, ssa: SSAValue) -> Tile:
         """A tile of the IR as a value of the builder."""
         assert isinstance(ssa.type, frag.TileType)
@@ -284,11 +317,6 @@ class Trace:
 
     def _compute(self, tile: Tile) -> SSAValue:
         """An expression as one `frag.map`."""
-        if tile.element == condition:
-            fail("a tile of conditions cannot be kept", "use it in k.select(...)")
-        return self._map_of(tile)
-
-    def _map_of(self, tile: Tile) -> SSAValue:
         done = {t for t in nodes(tile, set()) if t.ssa is not None and self.sees(t.ssa)}
         order = nodes(tile, done)
         leaves = [t for t in order if t in done or t.expression is None]

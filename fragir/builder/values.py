@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.builder.operators import Operators, Other
 from fragir.builder.places import fail
+from fragir.builder.reductions import Reductions
 from fragir.builder.types import type_name
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
@@ -55,6 +56,14 @@ class Recorder(Protocol):
 
     def cast_tile(self, tile: Tile, type_: Attribute) -> Tile:
         """A tile in another element type."""
+        ...
+
+    def reduce(self, tile: Tile, kind: str, axis: int | None) -> Tile | Scalar:
+        """A tile without a dimension, or the one number that is left."""
+        ...
+
+    def broadcast(self, tile: Tile, axis: int, size: int) -> Tile:
+        """A tile repeated along a new dimension."""
         ...
 
 
@@ -124,7 +133,7 @@ class Scalar(Computed[ScalarOperand]):
         return self.trace.cast_scalar(self, type_)
 
 
-class Tile(Computed[TileOperand]):
+class Tile(Computed[TileOperand], Reductions["Tile", Scalar]):
     """Elements in one to four dimensions, in the registers of a block.
 
     `shape` is (rows, columns) of a matrix, `element` its type. Operators work on every element,
@@ -156,6 +165,13 @@ class Tile(Computed[TileOperand]):
     def cast(self, type_: Attribute) -> Tile:
         """The tile with elements of another type, rounded to nearest even."""
         return self.trace.cast_tile(self, type_)
+
+    def broadcast(self, axis: int, size: int) -> Tile:
+        """The tile repeated along a new dimension, `axis` of the result."""
+        return self.trace.broadcast(self, axis, size)
+
+    def _reduced(self, kind: str, axis: int | None) -> Any:
+        return self.trace.reduce(self, kind, axis)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -67,8 +67,23 @@ class Passage:
         return self.accesses[-1]
 
 
-# passages whose loads may not be over everywhere, with their areas
-Pending: TypeAlias = frozenset[tuple[int, Passage]]
+class Reading(NamedTuple):
+    """A passage whose loads may not be over everywhere.
+
+    Where its own sharers have waited since, each knows of those that it shares memory with, and of
+    no others: a passage of the same sharers may store.
+    """
+
+    area: int
+    passage: Passage
+    waited: bool = False
+
+    def hinders(self, other: Passage) -> bool:
+        """Whether another passage may not store in this one's area."""
+        return not (self.waited and self.passage.sharers.key == other.sharers.key)
+
+
+Pending: TypeAlias = frozenset[Reading]
 Choose: TypeAlias = Callable[[Passage, Set[int]], int]
 
 
@@ -202,7 +217,7 @@ class _Areas:
             if op in self._ends:
                 passage = self._ends[op]
                 # those that it waited for have come past what they had loaded before
-                pending = _without(pending, passage.sharers) | {(self._area[passage], passage)}
+                pending = _after(pending, passage.sharers) | {Reading(self._area[passage], passage)}
             elif isinstance(op, ptx.SyncOp) and op.instruction.data == "bar.sync":
                 pending = frozenset()
             elif op.regions:
@@ -223,20 +238,23 @@ class _Areas:
     def _begun(self, passage: Passage, pending: Pending, depth: int) -> Pending:
         """What is pending once a passage may store; it waits where others read its area."""
         self._depth[passage] = depth
-        read = {area for area, _ in pending}
+        read = {reading.area for reading in pending if reading.hinders(passage)}
         if passage not in self._area:
             self._area[passage] = self._choose(passage, read)
         area = self._area[passage]
-        meets = [other for at, other in pending if at == area]
+        meets = [r.passage for r in pending if r.area == area and r.hinders(passage)]
         if meets and self._waits.get(passage) is not WHOLE:
             own = all(other.sharers.key == passage.sharers.key for other in meets)
             self._waits[passage] = passage.sharers if own else WHOLE
         wait = self._waits.get(passage)
-        return pending if wait is None else _without(pending, wait)
+        return pending if wait is None else _after(pending, wait)
 
 
-def _without(pending: Pending, sharers: Sharers) -> Pending:
+def _after(pending: Pending, sharers: Sharers) -> Pending:
     """What is pending behind a barrier of these threads."""
     if sharers.reach == "block":
         return frozenset()
-    return frozenset(item for item in pending if item[1].sharers.key != sharers.key)
+    return frozenset(
+        reading._replace(waited=True) if reading.passage.sharers.key == sharers.key else reading
+        for reading in pending
+    )

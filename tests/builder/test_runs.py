@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 import fragir
-from fragir import Scalar, Tile, f16, f32, f64, index, s8, s32
+from fragir import Scalar, Tile, bf16, f16, f32, f64, index, s8, s32
 from fragir.builder import KernelBuilder
 from fragir.errors import FragirError
 
@@ -358,3 +359,49 @@ def test_products_take_matrices() -> None:
         tile = k.load(x, [0], shape=(64,))
         with pytest.raises(FragirError, match=r"tile 64 of f16.* is no matrix"):
             k.mma(tile, tile, tile)
+
+
+def test_reductions() -> None:
+    with fragir.kernel("rows", warps=(4, 1)) as k:
+        x = k.memory("x", f16, ("m", 200))
+        y = k.memory("y", f16, ("m", 200))
+        best = k.memory("best", s32, ("m",))
+        counts = k.memory("counts", s32, ("m",))
+        k.grid("m / 16")
+        row = k.block_id("x") * 16
+        t = k.load(x, (row, 0), shape=(16, 256), masked=True)
+        inside = k.iota(-1, (16, 256)) < 200
+        wide = k.select(inside, t.cast(f32), -1e30)
+        e = k.exp(wide - wide.max(1).broadcast(1, 256))
+        k.store((e / e.sum(1).broadcast(1, 256)).cast(f16), y, (row, 0), masked=True)
+        k.store(wide.argmax(-1), best, (row,), masked=True)
+        positive = (t > 0).any(1)
+        ones = k.select(positive, k.fill(1, (16,), s32), 0)
+        total = ones.sum()
+        k.store(k.map(lambda i: i * total, ones), counts, (row,), masked=True)
+    rng = np.random.default_rng(1)
+    source = normal(rng, 40, 200)
+    source[3:7] = -np.abs(source[3:7])
+    target, places = np.zeros_like(source), np.zeros(40, np.int32)
+    found = np.zeros(40, np.int32)
+    report = k.compile()(source, target, places, found, on="emulator", check=True)
+    assert report.findings == []
+    e = np.exp(source.astype(np.float64) - source.max(1, keepdims=True))
+    np.testing.assert_allclose(target, e / e.sum(1, keepdims=True), rtol=2**-10)
+    np.testing.assert_array_equal(places, source.argmax(1))
+    some = (source > 0).any(1).astype(np.int32)
+    totals = np.add.reduceat(some, (0, 16, 32)).repeat(16)[:40]
+    np.testing.assert_array_equal(found, some * totals)
+
+
+@pytest.mark.parametrize("element", [f16, bf16])
+def test_sums_of_16_bits_are_formed_in_32(element: Any) -> None:
+    with fragir.kernel("total") as k:
+        x = k.memory("x", element, (2048,))
+        y = k.memory("y", element, (1,))
+        t = k.load(x, (0,), shape=(2048,))
+        k.store(k.fill(t.sum(), (1,), element), y, (0,))
+    dtype = np.float16 if element == f16 else ml_dtypes.bfloat16
+    ones, one = np.ones(2048, dtype), np.zeros(1, dtype)
+    k.compile()(ones, one, on="emulator")
+    assert one == 2048  # of f16, 2048 + 1 is 2048

@@ -232,3 +232,15 @@ def test_warps_beside_a_layout_wait_too() -> None:
     kernel = fragir.compile(program(body, warps=4), target="sm_90a")
     assert barriers(kernel.ptx)[0] >= 2
     check(kernel)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_pairs_that_met_know_nothing_of_other_pairs(times: int) -> None:
+    """There and back in pairs, and then in other pairs, through memory that the first have read."""
+    body = "  %0 = frag.load %a[0, 0] : memref<64x32xf32> -> $PAIRS\n"
+    for number in range(times):
+        body += there("PAIRS", "PAIRED", f"%{number}", f"%u{number}")
+        body += there("PAIRED", "PAIRS", f"%u{number}", f"%{number + 1}")
+    body += there("PAIRS", "ACROSS", f"%{times}", "%r")
+    body += "  frag.store %r, %d[0, 0] : $ACROSS, memref<64x32xf32>"
+    check(fragir.compile(program(body, rows=64, warps=4), target="sm_90a"), 64)

@@ -1,0 +1,77 @@
+"""Methods of tiles that combine elements: sums, products, the largest and where it stands."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar, overload
+
+TileT = TypeVar("TileT")
+ScalarT = TypeVar("ScalarT")
+
+
+class Reductions(ABC, Generic[TileT, ScalarT]):
+    """Reductions with numpy's names, along one dimension or, without `axis`, all of them.
+
+    Along a dimension they give a tile of one dimension less; of one dimension, and without `axis`,
+    a scalar, the same in all threads.
+    """
+
+    @abstractmethod
+    def _reduced(self, kind: str, axis: int | None) -> Any:
+        """What `frag.reduce` gives."""
+
+    @overload
+    def sum(self, axis: int) -> TileT: ...
+    @overload
+    def sum(self, axis: None = None) -> ScalarT: ...
+    def sum(self, axis: int | None = None) -> TileT | ScalarT:
+        """The sum; of f16 and bf16 it is formed in f32 and rounded once."""
+        return self._reduced("add", axis)
+
+    @overload
+    def prod(self, axis: int) -> TileT: ...
+    @overload
+    def prod(self, axis: None = None) -> ScalarT: ...
+    def prod(self, axis: int | None = None) -> TileT | ScalarT:
+        """The product; of f16 and bf16 it is formed in f32 and rounded once."""
+        return self._reduced("mul", axis)
+
+    @overload
+    def max(self, axis: int) -> TileT: ...
+    @overload
+    def max(self, axis: None = None) -> ScalarT: ...
+    def max(self, axis: int | None = None) -> TileT | ScalarT:
+        """The largest element; NaN where one is NaN."""
+        return self._reduced("max", axis)
+
+    @overload
+    def min(self, axis: int) -> TileT: ...
+    @overload
+    def min(self, axis: None = None) -> ScalarT: ...
+    def min(self, axis: int | None = None) -> TileT | ScalarT:
+        """The smallest element; NaN where one is NaN."""
+        return self._reduced("min", axis)
+
+    @overload
+    def all(self, axis: int) -> TileT: ...
+    @overload
+    def all(self, axis: None = None) -> ScalarT: ...
+    def all(self, axis: int | None = None) -> TileT | ScalarT:
+        """Of conditions: whether all hold."""
+        return self._reduced("and", axis)
+
+    @overload
+    def any(self, axis: int) -> TileT: ...
+    @overload
+    def any(self, axis: None = None) -> ScalarT: ...
+    def any(self, axis: int | None = None) -> TileT | ScalarT:
+        """Of conditions: whether one holds."""
+        return self._reduced("or", axis)
+
+    def argmax(self, axis: int) -> TileT:
+        """The place of the largest element along a dimension, s32; of equals the first."""
+        return self._reduced("argmax", axis)
+
+    def argmin(self, axis: int) -> TileT:
+        """The place of the smallest element along a dimension, s32; of equals the first."""
+        return self._reduced("argmin", axis)
