@@ -28,10 +28,12 @@ from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.combinations import PLACES, WORDS, problem
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface, Names, Threads
+from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.layout.reduction import gathered, reduced, spread
 
 
+@per_table
 def reduced_layout(placement: Attribute, shape: tuple[int, ...], dim: int) -> ExplicitLayoutAttr:
     """The layout of a tile without a dimension, from that of one of this shape with it."""
     assert isinstance(placement, LayoutAttr)
