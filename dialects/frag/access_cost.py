@@ -145,7 +145,8 @@ def _shared(layout: Layout, elements: int, chunk: int, memory: TileMemory, costs
     steps = list(_digits(layout, "element"))
     words = -(-elements * memory.bits // 32)
     if memory.matrices and _by_matrices(layout, steps, memory):
-        return words * (costs.wavefront + costs.issue / MATRIX)
+        rows = _rows_apart(layout, memory)
+        return words * (rows * costs.wavefront + costs.issue / MATRIX)
     width = _width(steps, chunk, memory)
     accesses = elements / width
     return accesses * (_passes(layout, width, memory) * costs.wavefront + costs.issue)
@@ -159,30 +160,55 @@ def _by_matrices(
         return False
     lane = [mode for mode in layout.axis("lane").modes if mode.size > 1]
     per = 32 // memory.bits
-    if [mode.size for mode in lane][:2] != [4, 8]:
+    rows = lane[1:] if prod(mode.size for mode in lane) == 32 else lane[1:2]
+    if not lane or lane[0].size != 4 or prod(mode.size for mode in rows) != 8:
         return False
     along, across = memory.along, 1 - memory.along
     inside = 1
     for size, step in steps:
         if inside < per and size == 2 and step[along] == inside and not step[across]:
             inside *= 2
-    plain = inside == per and lane[0].step[along] == per and lane[1].step[across] == 1
+    plain = inside == per and lane[0].step[along] == per
+    plain = plain and not any(mode.step[along] for mode in rows)
     turned = (
         memory.bits == 16
         and bool(steps)
         and steps[0] == (2, tuple(int(d == across) for d in range(2)))
         and lane[0].step[across] == 2
-        and lane[1].step[along] == 1
+        and len(rows) == 1
+        and rows[0].step[along] == 1
     )
     return plain or turned
 
 
-def _passes(layout: Layout, width: int, memory: TileMemory) -> int:
-    """Passes over the banks that one access of a warp takes."""
+def _rows_apart(layout: Layout, memory: TileMemory) -> int:
+    """Passes over the banks that the rows of a matrix take, where rows in a row take one."""
+    across = 1 - memory.along
+    steps = [step[across] for size, step in list(_digits(layout, "lane"))[2:LANE_BITS] if size == 2]
+    if sorted(steps) in ([], [0, 0, 0], [1, 2, 4]):
+        return 1
+    matrix = _matrix(memory)
+    if matrix is None:
+        return 1
+    taken = [Subspace(), Subspace()]
+    for space, rows in zip(taken, (steps, (1, 2, 4)), strict=True):
+        for row in rows:
+            space.add(_byte(matrix, row, 0) & 127 & ~(WIDEST - 1))
+    return 1 << max(0, len(taken[1]) - len(taken[0]))
+
+
+def _matrix(memory: TileMemory) -> Layout | None:
     assert memory.swizzle is not None
     try:
-        matrix = swizzled(memory.shape[-2:], max(8, memory.bits), memory.swizzle)
+        return swizzled(memory.shape[-2:], max(8, memory.bits), memory.swizzle)
     except FragirError:
+        return None
+
+
+def _passes(layout: Layout, width: int, memory: TileMemory) -> int:
+    """Passes over the banks that one access of a warp takes."""
+    matrix = _matrix(memory)
+    if matrix is None:
         return 1
     bytes_ = max(1, width * memory.bits // 8)
     served = 5 if bytes_ <= 4 else 4 if bytes_ == 8 else 3

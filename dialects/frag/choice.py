@@ -21,6 +21,7 @@ from fragir.dialects.frag.qualifiers import PLAIN, How, check_how
 from fragir.dialects.frag.types import TileType
 from fragir.errors import FragirError
 from fragir.isa.products import DENSE, shapes, wgmma_k
+from fragir.isa.registry import per_table
 from fragir.isa.spelling import mnk
 
 
@@ -38,6 +39,19 @@ def choose(
     With a target only what it has is chosen. FragirError, with what to write instead, where no
     instruction fits.
     """
+    return _choose(a, b, c, d, using, target, how)
+
+
+@per_table
+def _choose(
+    a: TileType,
+    b: TileType,
+    c: TileType,
+    d: TileType,
+    using: str | None,
+    target: str | None,
+    how: How,
+) -> str:
     types = a.element, b.element, c.element, d.element
     check_words(types, how)
     name = using or _placed_name(a, b)

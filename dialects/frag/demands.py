@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -17,6 +18,7 @@ from fragir.dialects.frag.attributes import (
 from fragir.dialects.frag.lane_selected import selected_tile
 from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import LayoutDemand, OperandAt, Tile, value_of
+from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa import Instruction
 from fragir.layout import Axis, Layout
@@ -70,44 +72,64 @@ def reordered(
         if order is None or order.axes[0].size == 1:
             return
         order = Layout((Axis("k", order.axes[0].modes),), ("k",))
-        first, second = (
-            MmaLayoutAttr(attr.data._replace(orders=(("k", order),))) for attr in plain
-        )
-        for one, attr in ((a, first), (b, second)):
-            type_ = tile_of(value_of(one.value))
-            attr.layout(*type_.shape)  # is there one for its shape?
+        first, second = (in_order_of(one, "k", order) for one in (a, b))
     except FragirError:
         return
-    yield a._replace(layout=first), b._replace(layout=second)
+    yield first, second
 
 
 def columns_reordered(
+    b: LayoutDemand, c: LayoutDemand, d: LayoutDemand, layout: Attribute
+) -> Iterator[Sequence[LayoutDemand]]:
+    """The demands for B, C and D with N in the order in which `layout` has D, registers renamed."""
+    order = _order_of_columns(d, layout)
+    if order is not None:
+        with suppress(FragirError):
+            yield [in_order_of(one, "n", order) for one in (b, c, d)]
+
+
+def columns_and_rows(
     d: LayoutDemand, b: OperandAt, layout: Attribute
-) -> Iterator[tuple[LayoutDemand, LayoutDemand]]:
-    """The demands for D with its columns in the order in which `layout` has them, registers
-    renamed, and for B, whose rows in shared memory are D's columns, so that its rows lie so.
-
-    Nothing where there is no such order, or where it is the one demanded.
+) -> Iterator[Sequence[LayoutDemand]]:
+    """The demands for D with N in the order in which `layout` has it, registers renamed, and for
+    B, whose rows in shared memory are D's columns, so that its rows lie so.
     """
-    from fragir.dialects.frag.row_orders import row_order  # few programs need them
-    from fragir.layout.reorder import free_order
+    order = _order_of_columns(d, layout)
+    if order is not None:
+        from fragir.dialects.frag.row_orders import row_order  # few programs need it
 
-    tile = tile_of(value_of(d.value))
-    if not isinstance(d.layout, MmaLayoutAttr) or d.layout.data.orders:
-        return
+        rows = memref_type(b.value.type).get_shape()[-2]
+        with suppress(FragirError):
+            yield in_order_of(d, "n", order), LayoutDemand(b, row_order(order, rows), "operand b")
+
+
+def _order_of_columns(d: LayoutDemand, layout: Attribute) -> Layout | None:
+    """The order of N in which D is `layout` with registers renamed.
+
+    None where there is no such order, or where it is the one demanded.
+    """
+    from fragir.layout.reorder import free_order  # few programs need it
+
+    tile, plain = tile_of(value_of(d.value)), d.layout
+    if not isinstance(plain, MmaLayoutAttr) or plain.data.orders:
+        return None
     if not isinstance(layout, LayoutAttr):
-        return
+        return None
     try:
-        order = free_order(d.layout.layout(*tile.shape), layout.layout(*tile.shape), 1)
-        if order is None or order.axes[0].size == 1:
-            return
-        order = Layout((Axis("n", order.axes[0].modes),), ("n",))
-        columns = MmaLayoutAttr(d.layout.data._replace(orders=(("n", order),)))
-        columns.layout(*tile.shape)  # is there one?
-        rows = row_order(order, tile.cols)
+        order = free_order(plain.layout(*tile.shape), layout.layout(*tile.shape), 1)
     except FragirError:
-        return
-    yield d._replace(layout=columns), LayoutDemand(b, rows, "operand b")
+        return None
+    if order is None or order.axes[0].size == 1:
+        return None
+    return Layout((Axis("n", order.axes[0].modes),), ("n",))
+
+
+def in_order_of(demand: LayoutDemand, name: str, order: Layout) -> LayoutDemand:
+    """A demand for an operand with a dimension in an order. FragirError where there is none."""
+    assert isinstance(demand.layout, MmaLayoutAttr)
+    layout = MmaLayoutAttr(demand.layout.data._replace(orders=((name, order),)))
+    layout.layout(*tile_of(value_of(demand.value)).shape)  # is there one for its shape?
+    return demand._replace(layout=layout)
 
 
 def check_in_order(values: Iterable[SSAValue], why: str) -> None:

@@ -203,11 +203,16 @@ class MmaOp(IRDLOperation, LayoutInterface, DimensionsInterface):
     def alternatives(
         self, value: SSAValue, layout: Attribute, threads: Threads
     ) -> Iterator[Sequence[LayoutDemand]]:
-        """A and B with K in the order in which `layout` has the columns of A in its lanes."""
-        if value is self.a and not self.scales:
-            asked = {d.value: d for d in self.demands(threads)}
-            operands = asked[OperandAt(self, A)], asked[OperandAt(self, B)]
-            yield from demands.reordered(*operands, layout)
+        """A and B with K in the order in which `layout` has the columns of A in its lanes; B, C
+        and D with N in that in which `layout` has those of C.
+        """
+        if value not in (self.a, self.c) or self.scales:
+            return
+        a, b, c, d = self.demands(threads)
+        if value is self.a:
+            yield from demands.reordered(a, b, layout)
+        if value is self.c:
+            yield from demands.columns_reordered(b, c, d, layout)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """M x K, K x N, and of the scales what they share with A and B."""
@@ -335,9 +340,9 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
         self, value: SSAValue, layout: Attribute, threads: Threads
     ) -> Iterator[Sequence[LayoutDemand]]:
         """D with its columns in the order in which `layout` has them, and B's rows in memory so."""
-        if value is self.c and self.b_transposed is not None and self.metadata is None:
-            d = next(iter(self.demands(threads)))
-            yield from demands.columns_reordered(d, OperandAt(self, B), layout)
+        if value is not self.c or self.b_transposed is None or self.metadata is not None:
+            return
+        yield from demands.columns_and_rows(next(self.demands(threads)), OperandAt(self, B), layout)
 
     def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
         """B's, where they are columns of D: those are counted alike (`alternatives`)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +38,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_bits, is_predicate
-from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
+from fragir.dialects.frag.attributes import (
+    DIMENSIONS,
+    ExplicitLayoutAttr,
+    LayoutAttr,
+    MmaLayoutAttr,
+)
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.types import TileType, is_shared, tile_of
@@ -52,6 +58,7 @@ from fragir.dialects.interfaces import (
     made_of,
 )
 from fragir.dialects.narrow import integers, memref_type
+from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.access_cost import TileMemory
@@ -173,8 +180,11 @@ class LoadOp(
         return join_indices(self.indices, self.static_indices)
 
     def proposals(self, layout: Attribute, threads: Threads) -> Iterator[LayoutDemand]:
-        """The tile in wide accesses, each warp with the same part of it."""
+        """The tile in wide accesses, each warp with the same part of it; and rows of memory in the
+        order in which the tile has them.
+        """
         yield from _wide(self, self.tile, layout, threads)
+        yield from _rows(self, layout)
 
     def cost(self, layouts: Mapping[SSAValue, Attribute], threads: Threads) -> float:
         """The accesses of a warp."""
@@ -343,6 +353,23 @@ def _access_cost(
             return inf
         places = found
     return access_cost(places, layout.chunk, memory)
+
+
+def _rows(op: LoadOp | StoreOp, layout: Attribute) -> Iterator[LayoutDemand]:
+    """The order of rows of shared memory in which a tile's fragments have them as if in order."""
+    if not isinstance(layout, MmaLayoutAttr) or not layout.data.orders or not _knows_rows(op):
+        return
+    memory = memref_type(op.memory.type)
+    if not is_shared(memory):
+        return
+    from fragir.dialects.frag.row_orders import row_order  # few programs need it
+
+    row = DIMENSIONS[layout.data.operand][0 if op.transposed is None else 1]
+    for name, order in layout.data.orders:
+        if name == row:
+            with suppress(FragirError):
+                rows = row_order(order, memory.get_shape()[-2])
+                yield LayoutDemand(op.memory, rows, "rows")
 
 
 def _knows_rows(op: LoadOp | StoreOp) -> bool:

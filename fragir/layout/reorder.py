@@ -20,6 +20,8 @@ Every lane now holds the same elements as in `c`, in other registers.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fragir.layout.composition import compose
 from fragir.layout.layout import Layout
 from fragir.layout.modes import (
@@ -55,6 +57,7 @@ def in_order(layout: Layout, dim: int, order: Layout) -> Layout:
     return compose(Layout(tuple(axes), layout.dims), layout)
 
 
+@lru_cache(maxsize=1024)
 def free_order(operand: Layout, source: Layout, dim: int) -> Layout | None:
     """The order of a dimension in which `operand` is `source` with its registers renamed.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -35,6 +36,8 @@ class MatrixAccess:
         self.ar, self.memory = access.ar, access.memory
         self.per = max(1, 32 // access.memory.bits)  # elements of one register
         self.turned = False
+        self.rows: list[tuple[int, tuple[int, ...]]] = []
+        """The rows of a matrix that is not turned, which may be any: digits with their steps."""
 
     def load(self) -> list[SSAValue] | None:
         """The tile, one vector a chunk; None where ldmatrix does not fit."""
@@ -88,11 +91,15 @@ class MatrixAccess:
         assert row is not None
         assert col is not None
         lane = [m for m in access.layout.axis("lane").modes if m.size > 1]
-        if [m.size for m in lane] != [4, 8] or not self._aligned(col):
+        if not lane or lane[0].size != 4 or not self._aligned(col):
             return None
-        t, g = lane[0].stride, lane[1].stride
-        plain = t[col] == per and t[row] == 0 and g[col] == 0 and g[row] == 1
-        self.turned = bits == 16 and t[row] == 2 and t[col] == 0 and g[row] == 0 and g[col] == 1
+        t, g = lane[0].stride, lane[1:]
+        if prod(m.size for m in g) != 8:
+            return None
+        self.rows = [(m.size, m.stride) for m in g]
+        plain = t[col] == per and t[row] == 0 and all(m.stride[col] == 0 for m in g)
+        beside = len(g) == 1 and g[0].stride[row] == 0 and g[0].stride[col] == 1
+        self.turned = bits == 16 and t[row] == 2 and t[col] == 0 and beside
         if not plain and not self.turned:
             return None
         step = along if plain else self.across
@@ -149,8 +156,7 @@ class MatrixAccess:
         access = self.access
         dims = len(access.layout.dims)
         next_row = tuple(int(d == self.across) for d in range(len(group[0])))
-        unit = _from_memory(access.mapped, next_row, dims)
-        modes = [(8, unit)]
+        modes = [(8, _from_memory(access.mapped, next_row, dims))] if self.turned else [*self.rows]
         if len(group) > 1:
             modes.append((2, _from_memory(access.mapped, _minus(group[1], group[0]), dims)))
         if len(group) > 2:

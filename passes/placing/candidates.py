@@ -60,12 +60,14 @@ class Together(NamedTuple):
 
 
 class RowsWanted(NamedTuple):
-    """Memory whose rows an operation would read in another order, so that a tile may be had in the
+    """Memory whose rows an operation would have in another order, so that a tile may be had in the
     layout that is demanded elsewhere."""
 
     site: MemorySite
     order: frag.LayoutAttr
     op: Operation
+    part: str
+    """What of the operation's is in that order: "columns", "rows"."""
     by: Demand
 
 
@@ -128,6 +130,7 @@ class Candidates:
         self._others: dict[Site, list[Candidate]] = {}
         self._shapes: dict[Shape, dict[frag.LayoutAttr, Candidate]] = {}
         self._own: dict[Site, dict[frag.LayoutAttr, Candidate]] = {}
+        self._beside: dict[Site, list[Site]] = {}
 
     def choose(self) -> None:
         """Gives every site of the component its domain."""
@@ -147,6 +150,8 @@ class Candidates:
         for asked in self._component.asked:
             if type(asked.model).proposals is not Layouts.proposals:
                 self._propose(asked)
+                if asked.memories:
+                    self._propose_rows(asked)
         following = [
             asked
             for asked in self._component.asked
@@ -176,24 +181,27 @@ class Candidates:
         op, model = choosing.op, choosing.model
         if any(demand.op is not op for site in choosing.sites for _, demand in site.demands):
             return  # what others demand of them too stays
-        sets: dict[tuple[Site, ...], list[tuple[frag.LayoutAttr, ...]]] = {}
+        sets: list[dict[Site, Demand]] = []
         for value, known in self._may_be_had(choosing):
             with asking(op):
                 others = list(model.alternatives(value, known.layout, self._threads))
             for other in others:
                 told = self._told(choosing, known, other)
-                sites, layouts = tuple(told), tuple(demand.layout for demand in told.values())
-                if not told or layouts in sets.setdefault(sites, []) or len(sets[sites]) >= MOST:
+                if not told or told in sets or len(sets) == MOST - 1:
                     continue
-                sets[sites].append(layouts)
+                sets.append(told)
                 for site, demand in told.items():
                     self._other(site, demand)
-        for site in choosing.memories.values():
-            if all(site not in sites for sites in sets):
-                sets[site,] = []  # read as it lies
-        for sites, others in sets.items():
-            plain = tuple(site.demands[0][1].layout for site in sites)
-            self._component.together.append(Together(sites, (plain, *others)))
+        # memory that nobody wants otherwise is read as it lies
+        sites = tuple(
+            dict.fromkeys((*(s for told in sets for s in told), *choosing.memories.values()))
+        )
+        plain = {site: site.demands[0][1] for site in sites}
+        combined = tuple(
+            tuple({**plain, **told}[site].layout for site in sites) for told in (plain, *sets)
+        )
+        if sites:
+            self._component.together.append(Together(sites, combined))
 
     def _told(
         self, choosing: Choosing, known: Candidate, demands: Sequence[LayoutDemand]
@@ -212,7 +220,7 @@ class Candidates:
             assert isinstance(layout, frag.LayoutAttr)
             if isinstance(site, MemorySite):
                 assert known.demand is not None
-                self._component.rows.append(RowsWanted(site, layout, op, known.demand))
+                self._component.rows.append(RowsWanted(site, layout, op, "columns", known.demand))
                 if site.matrix.fixed_by:
                     return {}
             told[site] = Demand(layout, op, role)
@@ -239,10 +247,29 @@ class Candidates:
         self._others.setdefault(site, []).append(
             Candidate(demand.layout, places, Rank.FOLLOWING, demand)
         )
-        if isinstance(site, MemorySite):
-            return  # no other has an order of its rows
-        known = self._shapes.setdefault(site.shape, {})
-        self._add(known, site, demand.layout, Rank.FOLLOWING, demand)
+        everywhere = self._shapes.get(site.shape, {})
+        if demand.layout in everywhere:
+            return
+        shared = Candidate(demand.layout, places, Rank.FOLLOWING, demand)
+        known = [candidate.places for candidate in everywhere.values()]
+        for other in self._on_the_way(site):
+            if not other.demands and all(places is not one for one in known):
+                self._own.setdefault(other, {}).setdefault(demand.layout, shared)
+
+    def _on_the_way(self, start: Site) -> list[Site]:
+        """The sites that values pass on their way to a site, or from it."""
+        if not self._beside:
+            for edge in self._sites.edges:
+                self._beside.setdefault(edge.source, []).append(edge.target)
+                self._beside.setdefault(edge.target, []).append(edge.source)
+        found = {start: None}
+        queue = [start]
+        for site in queue:
+            for other in self._beside.get(site, []):
+                if other not in found:
+                    found[other] = None
+                    queue.append(other)
+        return queue[1:]
 
     def default(self, site: Site, layout: frag.LayoutAttr) -> None:
         """A layout for a site of which nothing is known."""
@@ -278,6 +305,22 @@ class Candidates:
                         fitting = checked(asked.op, value, layout)
                         domain = self._shapes.setdefault(site.shape, {})
                         self._add(domain, site, fitting, Rank.MEMORY, None)
+
+    def _propose_rows(self, asked: Asked) -> None:
+        """Orders of rows of memory that suit what a tile may be had in."""
+        for site in asked.tiles.values():
+            for known in self.of(site):
+                with asking(asked.op):
+                    said = list(asked.model.proposals(known.layout, self._threads))
+                for tile, order, _ in said:
+                    memory = asked.memories.get(value_of(tile))
+                    if memory is None or known.demand is None:
+                        continue
+                    assert isinstance(order, frag.LayoutAttr)
+                    wanted = RowsWanted(memory, order, asked.op, "rows", known.demand)
+                    self._component.rows.append(wanted)
+                    if not memory.matrix.fixed_by:
+                        self._other(memory, Demand(order, asked.op, "rows"))
 
     def _follow(self, asked: Asked) -> bool:
         """Whether new layouts follow from those of an operation's tiles, one by one."""

@@ -54,7 +54,7 @@ class ConversionExplained:
 class MemoryExplained:
     """Shared memory of which rows are wanted in another order than their numbers.
 
-    `rows` is that order, as modes; `asked_by` whose columns are counted so, and who has them so.
+    `rows` is that order, as modes; `asked_by` whose columns or rows are counted so, and for whom.
     `kept` says why rows lie as they are all the same; it is empty where they lie in that order.
     """
 
@@ -191,7 +191,7 @@ def _asked_by(demand: Demand) -> str:
 def _memories(chosen: Chosen) -> Iterator[MemoryExplained]:
     """Memory of which rows are wanted in another order: each order once."""
     seen: set[tuple[MemorySite, frag.LayoutAttr]] = set()
-    for site, order, op, by in chosen.component.rows:
+    for site, order, op, part, by in chosen.component.rows:
         if (site, order) in seen:
             continue
         seen.add((site, order))
@@ -202,7 +202,7 @@ def _memories(chosen: Chosen) -> Iterator[MemoryExplained]:
             _name(site.matrix.root),
             _place(owner_of(site.matrix.root)),
             _modes(order),
-            f"columns of {_at(op)}, as in {_asked_by(by)}",
+            f"{part} of {_at(op)}, as in {_asked_by(by)}",
             kept,
         )
 

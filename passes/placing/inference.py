@@ -28,8 +28,9 @@ from fragir.passes.placing.placement import named
 from fragir.passes.placing.prices import Prices
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, same
 from fragir.passes.placing.sites import Site, SiteEdge, SiteGraph
-from fragir.passes.placing.tables import Move, Tables, Work
+from fragir.passes.placing.tables import Move, Tables
 from fragir.passes.placing.trips import Trips
+from fragir.passes.placing.work import Work
 
 TURNS = 1000
 """How often a choice is made again with better known prices; there are never so many prices."""
@@ -70,7 +71,9 @@ def infer(
     sites = SiteGraph(function, values, threads)
     for site in sites.all:
         _check(site)
-    prices, work, trips = Prices(features_of(threads.target)), Work(threads), Trips()
+    prices, trips = Prices(features_of(threads.target)), Trips()
+    movable = {value for value, site in sites.memories.items() if not site.matrix.fixed_by}
+    work = Work(threads, movable)
     room = room_of(function)
     chosen: list[Chosen] = []
     for component in components(sites):

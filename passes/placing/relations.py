@@ -76,6 +76,8 @@ class Relations:
         self._found: dict[SSAValue, Demand] = {}
         self._open: set[SSAValue] = set()  # classes of which several layouts are wanted
         self._others: dict[SSAValue, list[frag.LayoutAttr]] = {}  # of those, but the first
+        self._told: set[tuple[Operation, SSAValue, frag.LayoutAttr]] = set()
+        """Operations that have told what they would take where a tile may be had in a layout."""
         for value in tiles:
             self._classes.find(value)
         self._ops = list(function.walk())
@@ -218,6 +220,9 @@ class Relations:
                 if root not in self._open:
                     continue
                 for layout in dict.fromkeys((known.layout, *self._others.get(root, ()))):
+                    if (op, value, layout) in self._told:
+                        continue
+                    self._told.add((op, value, layout))
                     with asking(op):
                         for demands in model.alternatives(value, layout, self._threads):
                             for demand in demands:
@@ -225,9 +230,14 @@ class Relations:
         return found
 
     def _touched(self, value: SSAValue) -> set[SSAValue]:
-        """The class of a tile; of memory those of all tiles that go through it."""
+        """The class of a tile, and of those in the shared memory that it is loaded from; of memory
+        those of all tiles that go through it.
+        """
         if _is_tile(value):
-            return {self._classes.find(value)}
+            found = {self._classes.find(value)}
+            if isinstance(value.owner, frag.LoadOp) and frag.is_shared(value.owner.memory.type):
+                found |= self._touched(value.owner.memory)
+            return found
         from fragir.passes.placing.memories import shared_matrix, tiles_at  # few programs need them
 
         matrix = shared_matrix(value)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -119,7 +118,7 @@ class SiteGraph:
             self.of(point).demands.append((point, demand))
         self.all = list(dict.fromkeys(self._sites.values()))
         self.edges = list(self._edges())
-        self.memories = self._memories(choosing)
+        self.memories = self._memories((*choosing, *talking)) if choosing else {}
         self.asked = [Asked(op, m, self._tiles(op), self._memories_of(op)) for op, m in talking]
         self.choosing = [
             Choosing(op, m, self._operands_of(op), self._memories_of(op)) for op, m in choosing
@@ -187,11 +186,11 @@ class SiteGraph:
         return tuple(dict.fromkeys(self.of(place) for place in places if place in self._parent))
 
     def _memories(
-        self, choosing: Iterable[tuple[Operation, Layouts]]
+        self, touching: Iterable[tuple[Operation, Layouts]]
     ) -> dict[SSAValue, MemorySite]:
         """Memory in which operations may want rows in another order, with its views."""
         found: dict[SSAValue, MemorySite] = {}
-        values = [v for op, _ in choosing for v in op.operands if isinstance(v.type, MemRefType)]
+        values = [v for op, _ in touching for v in op.operands if frag.is_shared(v.type)]
         for value in values:
             if value in found:
                 continue

@@ -15,23 +15,24 @@ the layouts' names, then the number of conversions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import inf
 from typing import NamedTuple
 
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LAYOUTS, Layouts, OperandAt, Threads, value_of
+from fragir.dialects.interfaces import Layouts, OperandAt
 from fragir.passes.placing.candidates import Candidate, SiteComponent, Together
 from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
 from fragir.passes.placing.prices import Price, Prices
 from fragir.passes.placing.relations import asking, same
 from fragir.passes.placing.sites import Asked, Site, SiteEdge, SiteGraph
 from fragir.passes.placing.trips import Trips
+from fragir.passes.placing.work import Work
 
 UNIT = 64
 """Parts of a half cycle: branches are taken every second time."""
@@ -53,54 +54,6 @@ def weighted(cost: float, trips: Fraction | float, conversions: int = 0) -> int:
 def half_cycles(total: int) -> float:
     """The cost of a total, without what only decides ties."""
     return (total >> TIES) / UNIT
-
-
-class Work:
-    """What operations of a function cost in which layouts, each asked once."""
-
-    def __init__(self, threads: Threads):
-        self._threads = threads
-        self._costs: dict[tuple[Operation, tuple[frag.LayoutAttr, ...]], float] = {}
-        self._again: dict[tuple[SSAValue, frag.LayoutAttr], float | None] = {}
-
-    def cost(self, asked: Asked, layouts: Mapping[SSAValue, frag.LayoutAttr]) -> float:
-        """What an operation costs in its tiles' layouts."""
-        key = asked.op, tuple(layouts.values())
-        known = self._costs.get(key)
-        if known is None:
-            with asking(asked.op):
-                known = self._costs[key] = asked.model.cost(layouts, self._threads)
-        return known
-
-    def again(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
-        """What it costs to make a value again in a layout, with all that it is made of.
-
-        None where an operation on the way may not be repeated or does not have its tiles alike.
-        """
-        key = value, layout
-        if key not in self._again:
-            self._again[key] = self._made(value, layout)
-        return self._again[key]
-
-    def _made(self, value: SSAValue, layout: frag.LayoutAttr) -> float | None:
-        if not isinstance(value, OpResult) or len(value.owner.results) != 1:
-            return None
-        op: Operation = value.owner
-        make = LAYOUTS.of(type(op))
-        if make is None:
-            return None
-        model = make(op)
-        if not model.repeats() or list(model.demands(self._threads)):
-            return None
-        tiles = [v for v in op.operands if isinstance(v.type, frag.TileType)]
-        total = model.cost({v: layout for v in (*tiles, value)}, self._threads)
-        alike = {value_of(tile) for group in model.same_layout() for tile in group}
-        for tile in dict.fromkeys(tiles):
-            below = self.again(tile, layout) if tile in alike else None
-            if below is None:
-                return None
-            total += below
-        return total
 
 
 class Move(NamedTuple):
@@ -132,6 +85,10 @@ class Tables:
         init=False, default_factory=dict[tuple[int, int, int], float]
     )
     """Prices by the identity of layouts, which candidates keep alive, and of element types."""
+    _pairs: dict[tuple[object, ...], list[int]] = field(
+        init=False, default_factory=dict[tuple[object, ...], list[int]]
+    )
+    """Tables of edges, by the identity of their candidates and by how often what is paid."""
 
     def __post_init__(self) -> None:
         for site in self.component.sites:
@@ -251,15 +208,33 @@ class Tables:
         apart."""
         value, forbidden = edge.value, edge.operand in self.forbidden
         element, making = frag.tile_of(value).element_type, self.trips.making(value)
-        wanted: list[tuple[Candidate, float, bool, float]] = []
-        for want, (trips, shared) in zip(self._domain(edge.target), weights, strict=True):
+        haves, wants = self._domain(edge.source), self._domain(edge.target)
+        paid: list[tuple[float, bool, float]] = []
+        for want, (trips, shared) in zip(wants, weights, strict=True):
             again = None if shared else self.again(value, want)
             made = inf if again is None else again * float(making / trips)
-            wanted.append((want, float(trips), shared, made))
+            paid.append((float(trips), shared, made))
+        # the same for most edges of a chain: candidates live as long as the component
+        key = (*map(id, haves), *map(id, wants), id(element), forbidden, *paid)
+        entries = self._pairs.get(key)
+        if entries is None:
+            entries = self._pairs[key] = self._entries(haves, wants, element, forbidden, paid)
+        self._add(edge.source, edge.target, entries)
+
+    def _entries(
+        self,
+        haves: Iterable[Candidate],
+        wants: Sequence[Candidate],
+        element: Attribute,
+        forbidden: bool,
+        paid: Sequence[tuple[float, bool, float]],
+    ) -> list[int]:
+        """The table of a conversion: how often for each layout wanted, whether a copy is paid for
+        apart, what it costs to make the value again instead."""
         entries: list[int] = []
         known = self._known
-        for have in self._domain(edge.source):
-            for want, trips, shared, made in wanted:
+        for have in haves:
+            for want, (trips, shared, made) in zip(wants, paid, strict=True):
                 if have.layout == want.layout:
                     entries.append(0)
                 elif forbidden and have.places != want.places:
@@ -273,7 +248,7 @@ class Tables:
                         price = self.prices.price(have.places, want.places, element).cost
                         known[key] = price
                     entries.append(weighted(min(price, made), trips, 1))
-        self._add(edge.source, edge.target, entries)
+        return entries
 
     def _add(self, source: Site, target: Site, entries: list[int]) -> None:
         self.problem.add((self.variables[source], self.variables[target]), entries)

@@ -153,11 +153,12 @@ def test_a_sum_is_the_operand_of_the_next_product(
 ) -> None:
     text = chain(narrow, loop)
     found = fragir.explain_layouts(text, target=target)
-    # registers are renamed: of 8-bit types because K is counted in another order in %p and %v
+    # registers are renamed: of 8-bit types because N is counted in another order in %s and %k
     (moved,) = [one for one in found.conversions if one.name in ("%s", "%p")]
     assert moved.cost == 0
-    reordered = [op for op in conversions(placed(text, target)) if ", k = " in str(op.result.type)]
-    assert len(reordered) == (0 if narrow == "f16" else 2)
+    reordered = {tile.name for tile in found.tiles if ", n = " in tile.layout}
+    reordered |= {one.name for one in found.conversions if ", n = " in one.target}
+    assert reordered == (set() if narrow == "f16" else {"%zero", "%s", "%k"})
     if narrow == "f16":
         ptx = fragir.compile(text, target=target).ptx
         assert not any(word in ptx for word in ("shfl", "st.shared", "movmatrix"))
@@ -166,6 +167,41 @@ def test_a_sum_is_the_operand_of_the_next_product(
     fragir.compile(text, target=target)(q, k, v, o, on="emulator")
     first = (q.astype(np.float32) @ k.astype(np.float32)).astype(dtype).astype(np.float32)
     np.testing.assert_array_equal(o, (4 if loop else 1) * (first @ v.astype(np.float32)))
+
+
+PLAIN = "#frag.mma<m16n8k32.e4m3, b, warps = [4, 1]>"
+
+
+def written(text: str, name: str) -> str:
+    """The narrow chain with a tile of B in the instruction's own order, as the user's word."""
+    tile = "!frag.tile<32x32xf8E4M3FN"
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if f"%{name} = frag.load" in line:
+            lines[number] = line.replace(f"{tile}>", f"{tile}, {PLAIN}>")
+        if f"%{name}, " in line:
+            lines[number] = line.replace(f"{tile}>", f"{tile}, {PLAIN}>")
+    assert "\n".join(lines).count(PLAIN) == text.count(PLAIN) + 2
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "order"),
+    [("v", ', n = "2:1 4:4 2:2"'), ("k", ', k = "2:1 2:8 4:2"')],
+)
+def test_either_product_counts_in_another_order(given: str, order: str) -> None:
+    """Which one, the operand tells whose layout is not written: neither moves anything."""
+    text = written(chain("f8E4M3FN", loop=True), given)
+    found = fragir.explain_layouts(text, target="sm_89")
+    assert all(one.cost == 0 for one in found.conversions if one.name in ("%s", "%p"))
+    other = next(one for one in found.conversions if one.name == {"v": "%k", "k": "%v"}[given])
+    assert order in other.target
+    e4m3 = ml_dtypes.float8_e4m3fn
+    q, k, v = (drawn(s, e4m3, i) for i, s in enumerate(((64, 32), (32, 32), (32, 32))))
+    o = np.zeros((64, 32), np.float32)
+    fragir.compile(text, target="sm_89")(q, k, v, o, on="emulator")
+    first = (q.astype(np.float32) @ k.astype(np.float32)).astype(e4m3).astype(np.float32)
+    np.testing.assert_array_equal(o, 4 * (first @ v.astype(np.float32)))
 
 
 # --- loops and branches ---------------------------------------------------------------------------
@@ -430,19 +466,9 @@ def test_a_reduction_has_the_slice_of_its_operand() -> None:
 # --- explanations ---------------------------------------------------------------------------------
 
 
-PLAIN = "#frag.mma<m16n8k32.e4m3, b, warps = [4, 1]>"
-
-
 def test_each_layout_and_conversion_is_explained() -> None:
-    """V is written in the plain order of K, so that the sum has to be moved between lanes."""
-    text = chain("f8E4M3FN", loop=True).replace(
-        "%v = frag.load %V[0, 0] : memref<32x32xf8E4M3FN> -> !frag.tile<32x32xf8E4M3FN>",
-        f"%v = frag.load %V[0, 0] : memref<32x32xf8E4M3FN> -> !frag.tile<32x32xf8E4M3FN, {PLAIN}>",
-    )
-    text = text.replace(
-        "%v, %acc : !frag.tile<64x32xf8E4M3FN>, !frag.tile<32x32xf8E4M3FN>",
-        f"%v, %acc : !frag.tile<64x32xf8E4M3FN>, !frag.tile<32x32xf8E4M3FN, {PLAIN}>",
-    )
+    """K and V are written in the plain order, so that the sum has to be moved between lanes."""
+    text = written(written(chain("f8E4M3FN", loop=True), "k"), "v")
     found = fragir.explain_layouts(text, target="sm_89")
     by_name = {tile.name: tile for tile in found.tiles}
     assert set(by_name) == {

@@ -93,7 +93,7 @@ def drawn(shape: tuple[int, int], narrow: str, rng: np.random.Generator) -> npt.
 
 
 def result(text: str, narrow: str, keys: int, depth: int, *more: npt.NDArray[Any]) -> str:
-    """The PTX, after its result has been compared."""
+    """The PTX, after its result has been compared, and what is stored besides: sums or K."""
     kernel = fragir.compile(text, target="sm_90a")
     rng = np.random.default_rng(7)
     q, k, v = (drawn(s, narrow, rng) for s in ((M, depth), (keys, depth), (depth, keys)))
@@ -308,3 +308,49 @@ def test_a_tile_in_an_order_is_one_without_in_memory_that_has_it() -> None:
     assert tile_in_rows_order(tile, 0, 8, order.data) is None  # begins inside of an order
     narrow = frag.MmaFragment("m16n8k32.e4m3", "b", (1, 1)).layout(32, 8)
     assert tile_in_rows_order(narrow, 1, 0, order.data) is None
+
+
+def by_warps(narrow: str, keys: int, depth: int) -> str:
+    """The same by frag.mma, all operands through shared memory."""
+    wide = TYPES[narrow][0]
+    shapes = {"q": (M, depth), "k": (keys, depth), "v": (depth, keys)}
+    lies = {name: shared(*shape, narrow) for name, shape in shapes.items()}
+    given = {name: memory.split(", #")[0] + ">" for name, memory in lies.items()}
+    s, o = f"!frag.tile<{M}x{keys}x{wide}>", f"!frag.tile<{M}x{depth}x{wide}>"
+    a, b, p, v = (
+        f"!frag.tile<{rows}x{cols}x{narrow}>"
+        for rows, cols in ((M, depth), (depth, keys), (M, keys), (keys, depth))
+    )
+    filled = "\n".join(
+        f"""%{name}s = memref.alloc() : {lies[name]}
+      frag.copy %{name}[0, 0] to %{name}s[] : {given[name]} to {lies[name]}"""
+        for name in COPIES
+    )
+    return f"""
+    func.func @k(%q: {given["q"]}, %k: {given["k"]}, %v: {given["v"]},
+                 %o: memref<{M}x{depth}x{wide}>) attributes {{frag.warps = array<i64: 4, 1>}} {{
+      {filled}
+      frag.barrier
+      %zero = arith.constant {"0.0" if wide == "f32" else "0"} : {wide}
+      %c = frag.fill %zero : {s}
+      %z = frag.fill %zero : {o}
+      %a = frag.load %qs[0, 0] : {lies["q"]} -> {a}
+      %b = frag.load %ks[0, 0] transposed : {lies["k"]} -> {b}
+      %w = frag.load %vs[0, 0] transposed : {lies["v"]} -> {v}
+      %s = frag.mma %a, %b, %c : {a}, {b}, {s} -> {s}
+      %p = frag.cast %s : {s} -> {p}
+      %r = frag.mma %p, %w, %z : {p}, {v}, {o} -> {o}
+      frag.store %r, %o[0, 0] : {o}, memref<{M}x{depth}x{wide}>
+      func.return
+    }}"""
+
+
+@pytest.mark.parametrize("narrow", sorted(TYPES))
+def test_rows_follow_what_matrices_are_loaded_in(narrow: str) -> None:
+    """K by ldmatrix with its N in another order, its rows lying so; V as it is."""
+    keys, depth = 32, 32
+    text = by_warps(narrow, keys, depth)
+    assert set(orders(text)) == {"%ks"}
+    ptx = result(text, narrow, keys, depth)
+    assert not any(word in ptx for word in (*MOVES, "ld.shared"))
+    assert ptx.count("ldmatrix") > 0
