@@ -47,6 +47,7 @@ from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared, til
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
+    from fragir.dialects.frag.atomics import AtomicOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
+    "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
@@ -97,6 +99,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "DIVISIBLE",
     "MOST_DIMENSIONS",
+    "AtomicOp",
     "BarrierOp",
     "BlockIdOp",
     "BroadcastOp",

@@ -88,8 +88,16 @@ class Indexed(LayoutInterface, MemoryInterface):
     def by_rows(self) -> bool:
         """Whether an index stands for a whole row: whatever the tile has behind its first
         dimension."""
-        shape = tile_type(self.tiles()[0]).shape
-        return all(tile_type(tile).shape != shape for tile in self.index_tiles().values())
+        shape, tiles = tile_type(self.tiles()[0]).shape, self.index_tiles().values()
+        return bool(tiles) and all(tile_type(tile).shape != shape for tile in tiles)
+
+    @property
+    def behind(self) -> int:
+        """How many of the tile's last dimensions lie in memory as in `frag.load`."""
+        dims = len(tile_type(self.tiles()[0]).shape)
+        if not self.index_tiles():
+            return dims
+        return dims - 1 if self.by_rows else 0
 
     def _placing(self) -> list[SSAValue]:
         """The tiles that say where, and whether."""
@@ -170,11 +178,17 @@ class Indexed(LayoutInterface, MemoryInterface):
                 f"{self.name}: the memory holds {memory.element_type}, the tile "
                 f"{tile.element_type}; use frag.cast"
             )
-        _check_tiles(self, tile)
+        self.check_tiles(tile)
         if self.masked is None:
-            rest = tile.shape[1:] if self.by_rows else ()
+            rest = tile.shape[len(tile.shape) - self.behind :]
             extents = (*[1] * (rank - len(rest)), *rest)
             check_inside(self.name, memory.get_shape(), indices, extents)
+
+    def check_tiles(self, tile: TileType) -> None:
+        """VerifyException where shapes and types of indices and mask do not fit the tile."""
+        if not self.index_tiles():
+            raise VerifyException(f"{self.name}: no index is a tile; use frag.load or frag.store")
+        _check_tiles(self, tile)
 
 
 def tile_type(value: SSAValue) -> TileType:
@@ -207,8 +221,6 @@ def rows_layout(placement: Attribute, shape: tuple[int, ...]) -> ExplicitLayoutA
 def _check_tiles(op: Indexed, tile: TileType) -> None:
     """Whether shapes and types of the tiles of indices, and of the mask, fit."""
     tiles = op.index_tiles()
-    if not tiles:
-        raise VerifyException(f"{op.name}: no index is a tile; use frag.load or frag.store")
     types = {dim: tile_type(value) for dim, value in tiles.items()}
     for type_ in types.values():
         if element_name(type_.element_type) != "s32":

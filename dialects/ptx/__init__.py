@@ -8,7 +8,7 @@ its vector operands. `index` is 32 bits wide.
 
 from __future__ import annotations
 
-from xdsl.ir import Dialect
+from typing import TYPE_CHECKING
 
 from fragir.dialects.ptx.exchange import MovmatrixOp, ShuffleOp, ShuffleXorOp
 from fragir.dialects.ptx.memory import (
@@ -53,8 +53,17 @@ from fragir.dialects.ptx.types import (
     scalar_type,
     vector_type,
 )
+from fragir.late_dialect import LateDialect
 
-Ptx = Dialect(
+if TYPE_CHECKING:
+    from fragir.dialects.ptx.atomic import AtomicOp
+
+#: Operations that few programs have: where their classes stand, by name.
+LATE = {
+    "ptx.atomic": ("fragir.dialects.ptx.atomic", "AtomicOp"),
+}
+
+Ptx = LateDialect(
     "ptx",
     [
         BitcastOp,
@@ -90,11 +99,21 @@ Ptx = Dialect(
         ZeroOp,
     ],
     [PointerType, SpaceAttr],
+    LATE,
 )
+
+
+def __getattr__(name: str) -> object:
+    found = Ptx.member(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
 
 __all__ = [
     "GLOBAL",
     "SHARED",
+    "AtomicOp",
     "BitcastOp",
     "CompareOp",
     "ConcatOp",

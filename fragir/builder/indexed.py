@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
-from fragir.builder.checks import items
+from fragir.builder.checks import items, word
 from fragir.builder.places import fail
 from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.types import condition, index, s32, type_name
@@ -19,7 +19,7 @@ Place: TypeAlias = Tile | IndexOperand
 
 
 class IndexedOperations(TileOperations):
-    """Numbers from memory; gather and scatter."""
+    """Numbers from memory; gather, scatter, atomics."""
 
     def load_scalar(self, memory: Memory, at: Sequence[IndexOperand]) -> Scalar:
         """One number from global memory, the same for all threads: a bound of a loop, or, with
@@ -76,6 +76,40 @@ class IndexedOperations(TileOperations):
         source, target = self._tile(tile), self._memory(memory)
         places, mask = self._places(at), self._where(where)
         self.trace.insert(frag.ScatterOp(source, target, places, masked=masked, mask=mask))
+
+    def atomic(
+        self,
+        kind: str,
+        tile: Tile,
+        memory: Memory,
+        at: Sequence[Place],
+        *,
+        masked: bool = False,
+        where: Tile | None = None,
+        expected: Tile | None = None,
+        old: bool = False,
+    ) -> Tile | None:
+        """Changes memory by a tile, each place at once: `kind` is add, max, min, and, or, xor,
+        exch, or cas, which writes where memory holds what the tile `expected` has.
+
+        Places are those of a tile, as in `store`, or such as tiles of s32 say, as in `gather`. With
+        `old` it returns what memory held, zero where nothing is accessed. PTX ISA 9.2, section
+        9.7.13.12.
+        """
+        source, target = self._tile(tile), self._memory(memory)
+        compared = None if expected is None else self._tile(expected)
+        op = frag.AtomicOp(
+            word(kind, "kind"),
+            source,
+            target,
+            self._places(at),
+            expected=compared,
+            masked=masked,
+            mask=self._where(where),
+            old=old,
+        )
+        result = self.trace.insert(op).old
+        return None if result is None else self.trace.wrap(result)
 
     def _places(self, values: object) -> list[int | SSAValue]:
         given = items(values)

@@ -48,9 +48,9 @@ def places(run: Run, op: Indexed) -> Places:
             indices.append(np.broadcast_to(_spread(given.value, shape), shape))
             continue
         start = np.int64(run.number(index))
-        along = dim - memory.value.ndim + len(shape) if op.by_rows else 0
-        places = np.indices(shape)[along] if along > 0 else np.zeros(shape, np.int64)
-        indices.append(start + places)
+        along = dim - memory.value.ndim + len(shape)
+        moves = along >= len(shape) - op.behind
+        indices.append(start + (np.indices(shape)[along] if moves else np.zeros(shape, np.int64)))
     sizes = memory.value.shape
     inside = np.all([(i >= 0) & (i < n) for i, n in zip(indices, sizes, strict=True)], axis=0)
     if op.masked is None and (kept & ~inside).any():

@@ -1,5 +1,6 @@
 """Attaches what operations mean to `fragir.dialects.interfaces.MEANINGS`, a subject a file."""
 
+from fragir.reference import atomics as atomics
 from fragir.reference import buffers as buffers
 from fragir.reference import contraction as contraction
 from fragir.reference import control as control

@@ -96,13 +96,18 @@ def total(x: Bounded, form: FloatFormat) -> Bounded:
 
 def _sums_exactly(x: Bounded, magnitude: Floats, form: FloatFormat) -> Array:
     """Where no order rounds: all are multiples of a number of which few make up all of them."""
-    finite = np.where(np.isfinite(x.value) & (x.value != 0), np.abs(x.value), np.inf)
-    mantissa, exponent = np.frexp(np.where(np.isfinite(finite), finite, 1.0))
-    scaled = (mantissa * 2.0**53).astype(np.int64)
-    lowest = (scaled & -scaled).astype(np.float64)  # a power of two
-    step = np.where(np.isfinite(finite), np.ldexp(lowest, exponent - 53), np.inf).min(0)
+    step = lowest_bits(x.value).min(0)
     few = magnitude <= step / half_unit(form) / 2
     return (x.bound == 0).all(0) & (few | ~np.isfinite(step))
+
+
+def lowest_bits(values: Floats) -> Floats:
+    """The largest power of two that divides each number; infinite for 0, and for no number."""
+    finite = np.isfinite(values) & (values != 0)
+    mantissa, exponent = np.frexp(np.where(finite, np.abs(values), 1.0))
+    scaled = (mantissa * 2.0**53).astype(np.int64)
+    lowest = (scaled & -scaled).astype(np.float64)
+    return np.where(finite, np.ldexp(lowest, exponent - 53), np.inf)
 
 
 def product(x: Bounded, form: FloatFormat) -> Bounded:

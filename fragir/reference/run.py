@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
@@ -51,6 +52,8 @@ class Run:
         self.homes: dict[SSAValue, BoundedMemory] = {}
         # for returned tensors that come from no argument
         self.results: list[BoundedMemory] = []
+        # what meanings keep from one operation and block to the next
+        self.kept: dict[str, Any] = {}
         self._source = source
         self._unknown = unknown
 

@@ -40,7 +40,7 @@ class IndexedAccess(TileAccess):
             target=state.target,
             other=other,
         )
-        self.by_rows = op.by_rows
+        self.by_rows, self.behind = op.by_rows, op.behind
         tiles = op.index_tiles()
         if self.by_rows:
             self._check_rows(op, tile)
@@ -76,6 +76,11 @@ class IndexedAccess(TileAccess):
             )
 
     @cached_property
+    def width(self) -> int:
+        """As of any tile, but a mask of elements is asked for each."""
+        return 1 if self.mask is not None and not self.by_rows else super().width
+
+    @cached_property
     def numbers(self) -> list[int]:
         """For each element which of a lane's indices is its own."""
         if not self.by_rows:
@@ -90,11 +95,13 @@ class IndexedAccess(TileAccess):
     @cached_property
     def _placed(self) -> tuple[list[MemoryPlace], list[tuple[int, ...]]]:
         rank = len(self.at)
-        nowhere, behind = (NOWHERE,) * rank, len(self.tile.shape) - 1 if self.by_rows else 0
+        nowhere, behind = (NOWHERE,) * rank, self.behind
+        alone = not any(isinstance(x, list) for x in self.at)
         known: dict[tuple[int, tuple[LaneOffset, ...]], MemoryPlace] = {}
         places: list[MemoryPlace] = []
         constants: list[tuple[int, ...]] = []
-        for element, number in enumerate(self.numbers):
+        for element, index in enumerate(self.numbers):
+            number = 0 if alone else index
             lanes, steps = nowhere, (0,) * rank
             if behind:
                 place, point = self._in_rows[0][element], self._in_rows[1][element]
@@ -130,3 +137,11 @@ class IndexedAccess(TileAccess):
         if self.once:
             held = self.ar.both(held, self.hardware.holds(self.once, first))
         return held if self.mask is None else self.ar.both(held, self.mask[self.numbers[first]])
+
+    def condition(self, first: int) -> Predicate:
+        """Whether this lane accesses an element."""
+        return self._predicate(first)
+
+    def pointer(self, element: int) -> tuple[SSAValue, int]:
+        """Where it lies: a pointer, and bytes from there."""
+        return self._address(element)

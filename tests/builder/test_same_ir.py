@@ -399,7 +399,34 @@ func.func @embed(%a: memref<640x64xf32>, %ids: memref<32xi32>, %b: memref<640x64
 }"""
 
 
+def counted() -> KernelBuilder:
+    with fragir.kernel("count") as k:
+        a = k.memory("a", s32, (256,))
+        h = k.memory("h", s32, (16,))
+        last = k.memory("last", s32, (256,))
+        i = k.load(a, (0,), shape=(256,))
+        k.atomic("add", k.fill(1, (256,), s32), h, (i,), masked=True)
+        before = k.atomic("cas", i, last, (0,), expected=i, old=True)
+        assert before is not None
+        k.store(before, a, (0,))
+    return k
+
+
+COUNTED = """
+func.func @count(%a: memref<256xi32>, %h: memref<16xi32>, %last: memref<256xi32>) {
+  %i = frag.load %a[0] : memref<256xi32> -> !frag.tile<256xi32>
+  %one = arith.constant 1 : i32
+  %t = frag.fill %one : !frag.tile<256xi32>
+  frag.atomic add %t, %h[%i] masked : !frag.tile<256xi32>, memref<16xi32>, !frag.tile<256xi32>
+  %before = frag.atomic cas %i, %last[0] expected %i
+    : !frag.tile<256xi32>, memref<256xi32> -> !frag.tile<256xi32>
+  frag.store %before, %a[0] : !frag.tile<256xi32>, memref<256xi32>
+  func.return
+}"""
+
+
 PAIRS = [
+    (counted, COUNTED),
     (embedded, EMBEDDED),
     (paged, PAGED),
     (other_value, OTHER_VALUE),

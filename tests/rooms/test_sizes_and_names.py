@@ -20,6 +20,7 @@ LONG = {
 
 # Classes of one name, and why.
 ALIKE = {
+    "AtomicOp": "frag.atomic and ptx.atomic",
     "CopyOp": "frag.copy and ptx.copy",
     "LoadOp": "frag.load and ptx.load",
     "MmaOp": "frag.mma and ptx.mma",

@@ -13,6 +13,7 @@ from fragir.passes.lowering.operations import tiles as tiles
 
 #: The subjects of operations that few programs have.
 LATE = {
+    "atomics": ("frag.atomic",),
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
     "indexing": ("frag.iota",),
     "reductions": ("frag.broadcast", "frag.reduce"),

@@ -1,10 +1,20 @@
 """How the operations of the lane level are written, a subject a file.
 
-Importing this attaches all of them to `fragir.dialects.interfaces.WRITERS`.
+Importing this attaches them to `fragir.dialects.interfaces.WRITERS`: what most programs have at
+once, the rest when a program has it.
 """
 
+from fragir.dialects.interfaces import WRITERS
 from fragir.passes.writer.operations import control as control
 from fragir.passes.writer.operations import memory as memory
 from fragir.passes.writer.operations import naming as naming
 from fragir.passes.writer.operations import products as products
 from fragir.passes.writer.operations import values as values
+
+#: The subjects of operations that few programs have.
+LATE = {
+    "atomics": ("ptx.atomic",),
+}
+
+for _subject, _names in LATE.items():
+    WRITERS.attached_in(f"{__name__}.{_subject}", *_names)
