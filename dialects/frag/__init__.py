@@ -51,17 +51,31 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
+    from fragir.dialects.frag.shapes import (
+        ConcatOp,
+        JoinOp,
+        ReshapeOp,
+        SliceOp,
+        SplitOp,
+        TransposeOp,
+    )
     from fragir.dialects.frag.sparse import MmaSparseOp
 
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
+    "frag.concat": ("fragir.dialects.frag.shapes", "ConcatOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
+    "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
+    "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
+    "frag.slice": ("fragir.dialects.frag.shapes", "SliceOp"),
+    "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
+    "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
 }
 
 Frag = LateDialect(
@@ -105,6 +119,7 @@ __all__ = [
     "BroadcastOp",
     "CastOp",
     "CommitOp",
+    "ConcatOp",
     "ConvertOp",
     "CopyOp",
     "Dimension",
@@ -116,6 +131,7 @@ __all__ = [
     "GatherOp",
     "GridAttr",
     "IotaOp",
+    "JoinOp",
     "LayoutAttr",
     "LoadOp",
     "MapOp",
@@ -126,10 +142,14 @@ __all__ = [
     "MmaSparseOp",
     "PackedType",
     "ReduceOp",
+    "ReshapeOp",
     "ScatterOp",
     "SharedAttr",
+    "SliceOp",
+    "SplitOp",
     "StoreOp",
     "TileType",
+    "TransposeOp",
     "ViewOp",
     "WaitOp",
     "WgmmaOp",

@@ -8,4 +8,5 @@ from fragir.reference import indexed as indexed
 from fragir.reference import products as products
 from fragir.reference import reductions as reductions
 from fragir.reference import scalars as scalars
+from fragir.reference import shapes as shapes
 from fragir.reference import tiles as tiles

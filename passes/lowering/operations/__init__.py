@@ -17,6 +17,14 @@ LATE = {
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
     "indexing": ("frag.iota",),
     "reductions": ("frag.broadcast", "frag.reduce"),
+    "shapes": (
+        "frag.concat",
+        "frag.join",
+        "frag.reshape",
+        "frag.slice",
+        "frag.split",
+        "frag.transpose",
+    ),
     "sparse": ("frag.mma_sparse",),
 }
 

@@ -1,0 +1,101 @@
+"""What operations that only count elements otherwise have in common: registers get other names.
+
+Of two tiles, the elements of one are the other's, or some of them, in the same lane. Where lanes
+do not hold what that takes, the operation asks for a layout near to the tile's in which they do,
+and the tile is converted on the way.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
+from fragir.dialects.frag.types import TileType
+from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface
+from fragir.layout import Layout
+from fragir.layout.modes import Point
+from fragir.layout.regrouping import Ways, alike, follow, nearest
+
+
+class Regrouped(NamedTuple):
+    """Two tiles of an operation, and how the elements of each are those of the other."""
+
+    first: SSAValue
+    second: SSAValue
+    there: Ways
+    back: Ways
+
+
+class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
+    """An operation whose results are elements of its operands, in the same lanes."""
+
+    @abc.abstractmethod
+    def regrouped(self) -> Iterable[Regrouped]:
+        """Which tiles are which others' elements; a layout of each must follow from the others'."""
+
+    @abc.abstractmethod
+    def source_of(self, result: int, point: Point) -> tuple[int, Point]:
+        """The number of the operand that an element of a result is of, and where it stands there."""
+
+    def propagate(
+        self, known: Mapping[SSAValue, Attribute]
+    ) -> Iterator[tuple[SSAValue, Attribute]]:
+        """What follows in both directions; where nothing can, a layout that the tile should have.
+
+        Nothing of two tiles in whose layouts lanes hold the same elements, in whatever order.
+        """
+        layouts = {value: _layout(value, attribute) for value, attribute in known.items()}
+        for first, second, there, back in self.regrouped():
+            source, target, ways = first, second, there
+            if first not in layouts:
+                source, target, ways = second, first, back
+            have, other = layouts.get(source), layouts.get(target)
+            if have is None:
+                continue
+            found = follow(have, ways)
+            if found is None:
+                yield source, ExplicitLayoutAttr(nearest(have, ways))
+            elif other is None or not alike(found, other):
+                layouts.setdefault(target, found)
+                yield target, ExplicitLayoutAttr(found)
+
+    def repeats(self) -> bool:
+        """Always."""
+        return True
+
+    def verify_layouts(self) -> None:
+        """VerifyException where the layouts of placed tiles would have elements change lanes."""
+        known = {
+            value: tile_of(value).layout
+            for value in (*self.operands, *self.results)
+            if tile_of(value).placement is not None
+        }
+        if len(known) < 2:
+            return
+        for value, layout in self.propagate(known):
+            if value in known:
+                raise VerifyException(
+                    f"{self.name}: no element changes its lane, so {tile_of(value)} must have the "
+                    f"layout {layout} here; write frag.convert"
+                )
+
+
+def tile_of(value: SSAValue) -> TileType:
+    """The type of a value that is a tile."""
+    assert isinstance(value.type, TileType)
+    return value.type
+
+
+def by(shape: Iterable[int]) -> str:
+    """The text of a shape, as in types."""
+    return "x".join(map(str, shape))
+
+
+def _layout(value: SSAValue, attribute: Attribute) -> Layout:
+    assert isinstance(attribute, LayoutAttr)
+    return attribute.layout(*tile_of(value).shape)

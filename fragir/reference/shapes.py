@@ -1,0 +1,57 @@
+"""The meaning of operations that count elements otherwise: those of numpy, and exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import MEANINGS
+from fragir.reference.bounded import Bounded
+from fragir.reference.formats import Array
+from fragir.reference.run import Run
+
+
+def _counted(
+    run: Run, result: SSAValue, sources: Sequence[SSAValue], function: Callable[..., Array]
+) -> None:
+    """A result's values and bounds, which are the sources'."""
+    given = [run[source] for source in sources]
+    value = function(*(x.value for x in given))
+    run[result] = Bounded(value, function(*(x.bound for x in given)))
+
+
+@MEANINGS.attach(frag.TransposeOp)
+def transpose(run: Run, op: frag.TransposeOp) -> None:
+    _counted(run, op.result, [op.source], lambda x: np.transpose(x, op.order))
+
+
+@MEANINGS.attach(frag.ReshapeOp)
+def reshape(run: Run, op: frag.ReshapeOp) -> None:
+    shape = op.result.type.shape
+    _counted(run, op.result, [op.source], lambda x: np.reshape(x, shape))
+
+
+@MEANINGS.attach(frag.SliceOp)
+def slice_(run: Run, op: frag.SliceOp) -> None:
+    parts = tuple(slice(c.start, c.start + c.count * c.step, c.step) for c in op.cutouts)
+    _counted(run, op.result, [op.source], lambda x: x[parts])
+
+
+@MEANINGS.attach(frag.ConcatOp)
+def concat(run: Run, op: frag.ConcatOp) -> None:
+    dim = op.along
+    _counted(run, op.result, [op.first, op.second], lambda x, y: np.concatenate([x, y], dim))
+
+
+@MEANINGS.attach(frag.SplitOp)
+def split(run: Run, op: frag.SplitOp) -> None:
+    _counted(run, op.first, [op.source], lambda x: x[..., 0])
+    _counted(run, op.second, [op.source], lambda x: x[..., 1])
+
+
+@MEANINGS.attach(frag.JoinOp)
+def join(run: Run, op: frag.JoinOp) -> None:
+    _counted(run, op.result, [op.first, op.second], lambda x, y: np.stack([x, y], -1))
