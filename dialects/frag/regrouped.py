@@ -40,7 +40,7 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
 
     @abc.abstractmethod
     def source_of(self, result: int, point: Point) -> tuple[int, Point]:
-        """The number of the operand that an element of a result is of, and where it stands there."""
+        """The number of the operand that has an element of a result, and where it stands there."""
 
     def propagate(
         self, known: Mapping[SSAValue, Attribute]

@@ -79,9 +79,7 @@ class TransposeOp(IRDLOperation, RenamingOp):
         order, shape = self.order, tile_of(self.source).shape
         back = tuple(order.index(dim) for dim in range(len(order)))
         turned_shape = self.result.type.shape
-        yield Regrouped(
-            self.source, self.result, turned(shape, order), turned(turned_shape, back)
-        )
+        yield Regrouped(self.source, self.result, turned(shape, order), turned(turned_shape, back))
 
     def source_of(self, result: int, point: Point) -> tuple[int, Point]:
         """The same place, its coordinates in the order of the source."""
@@ -313,8 +311,8 @@ class ConcatOp(IRDLOperation, RenamingOp):
         wanted = (*first[:dim], first[dim] + second[dim], *first[dim + 1 :])
         if self.result.type.shape != wanted:
             raise VerifyException(
-                f"{self.name}: {by(first)} and {by(second)} along dimension {dim} are {by(wanted)}, "
-                f"not {by(self.result.type.shape)}"
+                f"{self.name}: {by(first)} and {by(second)} along dimension {dim} are "
+                f"{by(wanted)}, not {by(self.result.type.shape)}"
             )
         self.verify_layouts()
 

@@ -32,12 +32,11 @@ from math import gcd, lcm, prod
 from typing import NamedTuple, TypeAlias
 
 from fragir.layout.combine import permuted
-from fragir.layout.distribution import dims_of
+from fragir.layout.distribution import ELEMENT, Distribution, dims_of
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Axis, LayoutError, Mode, Point, coalesced
 from fragir.layout.reshaping import reshape
 
-ELEMENT = "element"
 Shape: TypeAlias = tuple[int, ...]
 
 
@@ -294,36 +293,20 @@ def _exchanged(layout: Layout, held: Collection[str]) -> Layout:
                 others.append(Mode(left, still))
             elements.append(mode)
         axes[name] = others
-    found = tuple(
-        Axis(name, tuple(m for m in modes if m.size > 1)) for name, modes in axes.items()
-    )
+    found = tuple(Axis(name, tuple(m for m in modes if m.size > 1)) for name, modes in axes.items())
     return Layout(found, layout.dims, layout.offset)
 
 
 def _in_order(layout: Layout, sizes: dict[str, int], held: Collection[str]) -> Layout:
     """Rows in order over the lanes and warps of a layout, some dimensions in elements only."""
-    names = list(sizes)
-    left = dict(sizes)
-    steps = dict.fromkeys(names, 1)
-
-    def taken(name: str, size: int) -> Mode:
-        step = tuple(steps[name] * (other == name) for other in names)
-        left[name] //= size
-        steps[name] *= size
-        return Mode(size, step)
-
-    axes: list[Axis] = []
-    for axis in reversed([a for a in layout.axes if a.name != ELEMENT]):
-        count, modes = axis.size, list[Mode]()
-        for name in reversed([n for n in names if n not in held]):
-            part = gcd(count, left[name])
-            modes.append(taken(name, part))
-            count //= part
-        modes.append(Mode(count, (0,) * len(names)))
-        axes.insert(0, Axis(axis.name, tuple(m for m in modes if m.size > 1)))
-    rest = (taken(name, left[name]) for name in reversed(names))
-    axes.append(Axis(ELEMENT, tuple(m for m in rest if m.size > 1)))
-    return Layout(tuple(axes), tuple(names))
+    threads = [axis for axis in layout.axes if axis.name != ELEMENT]
+    names, shape = tuple(sizes), tuple(sizes.values())
+    order = range(len(names) - 1, -1, -1)
+    tile = Distribution((1,) * len(names), {**{axis.name: () for axis in threads}, ELEMENT: ()})
+    for axis in reversed(threads):
+        tile.share(axis.name, axis.size, shape, [dim for dim in order if names[dim] not in held])
+    tile.fit(shape, order)
+    return tile.layout(names)
 
 
 @lru_cache(maxsize=1024)

@@ -143,6 +143,7 @@ class Relations:
         while True:
             while any([self._follow(op, model) for op, model in self._following]):
                 pass
+            self._spread()  # that has layouts to choose from
             members = self._classes.members()
             rest = [root for root in members if root not in self._found and root not in self._open]
             if not rest:

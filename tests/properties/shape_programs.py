@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fragir.layout import Axis, Layout, Mode
-from fragir.layout.modes import tile_dims
+from fragir.layout import Axis, Layout, Mode, XorMode
+from fragir.layout.distribution import dims_of
 
 Array = npt.NDArray[Any]
 
@@ -32,8 +32,6 @@ class ShapeProgram(NamedTuple):
 
     text: str
     warps: int
-    element: str
-    result: str
     first: Array
     second: Array
     expected: Array
@@ -59,14 +57,12 @@ def any_layout(rng: Random, shape: tuple[int, ...], warps: int) -> Layout:
         if room > 1:
             axes[name].append(Mode(room, (0,) * len(shape)))
     names = ("warp", "lane", "element")
-    found = Layout(tuple(Axis(n, tuple(axes[n])) for n in names), tile_dims(len(shape)))
+    found = Layout(tuple(Axis(n, tuple(axes[n])) for n in names), dims_of(len(shape)))
     return _flipped(rng, found) if rng.random() < 0.3 else found
 
 
 def _flipped(rng: Random, layout: Layout) -> Layout:
     """The layout with one digit of two of an axis flipping, too, what another one moves."""
-    from fragir.layout import XorMode
-
     digits = [
         (a, m) for a, axis in enumerate(layout.axes) for m, mode in enumerate(axis.modes)
         if mode.size == 2 and any(mode.stride)
@@ -88,160 +84,143 @@ def tile(shape: tuple[int, ...], element: str, layout: Layout | None = None) -> 
     return f"!frag.tile<{size}x{element}" + (f', #frag.layout<"{layout}">>' if layout else ">")
 
 
-class _Chain:
-    """The text of a program while it grows, and the tiles it may go on with."""
+class _Known(NamedTuple):
+    """A tile of the program, and what it holds."""
 
-    def __init__(self, rng: Random, warps: int):
-        self.rng, self.warps = rng, warps
+    name: str
+    type: str
+    element: str
+    array: Array
+
+
+class _Chain:
+    """The text of a program while it grows, and the tiles that it may go on with."""
+
+    def __init__(self, rng: Random):
+        self.rng = rng
         self.lines: list[str] = []
-        self.tiles: list[tuple[str, str, Array]] = []
+        self.tiles: list[_Known] = []
 
     def add(self, array: Array, element: str, text: str, layout: Layout | None = None) -> None:
-        name = f"%t{len(self.tiles)}"
-        self.lines.append(f"{name} = {text}{tile(array.shape, element, layout)}")
-        if layout is not None:  # what follows may lie elsewhere
-            plain = tile(array.shape, element)
-            self.lines.append(
-                f"{name}c = frag.convert {name} : {tile(array.shape, element, layout)} -> {plain}"
-            )
-            name += "c"
-        self.tiles.append((name, element, array))
+        name, type_ = f"%t{len(self.tiles)}", tile(array.shape, element, layout)
+        self.lines.append(f"{name} = {text} -> {type_}")
+        self.tiles.append(_Known(name, type_, element, array))
 
     def step(self) -> None:
-        name, element, x = self.rng.choice(self.tiles[-3:])
         kinds = ["transpose", "reshape", "reshape", "slice", "slice", "concat", "join", "split"]
-        getattr(self, self.rng.choice([*kinds, "map", "cast"]))(name, element, x)
+        getattr(self, self.rng.choice([*kinds, "map", "cast"]))(self.rng.choice(self.tiles[-3:]))
 
-    def transpose(self, name: str, element: str, x: Array) -> None:
-        order = list(range(x.ndim))
-        self.rng.shuffle(order)
-        text = f"frag.transpose {name} {order} : {tile(x.shape, element)} -> "
-        self.add(x.transpose(order), element, text)
+    def transpose(self, t: _Known) -> None:
+        order = self.rng.sample(range(t.array.ndim), t.array.ndim)
+        text = f"frag.transpose {t.name} {order} : {t.type}"
+        self.add(t.array.transpose(order), t.element, text)
 
-    def reshape(self, name: str, element: str, x: Array) -> None:
-        left, shape = x.size, list[int]()
+    def reshape(self, t: _Known) -> None:
+        left, shape = t.array.size, list[int]()
         for _ in range(self.rng.randint(0, 3)):
-            size = self.rng.choice([d for d in range(1, left + 1) if left % d == 0])
-            shape.append(size)
-            left //= size
+            shape.append(self.rng.choice([d for d in range(1, left + 1) if left % d == 0]))
+            left //= shape[-1]
         shape.append(left)
         self.rng.shuffle(shape)
-        text = f"frag.reshape {name} : {tile(x.shape, element)} -> "
-        self.add(x.reshape(shape), element, text)
+        self.add(t.array.reshape(shape), t.element, f"frag.reshape {t.name} : {t.type}")
 
-    def slice(self, name: str, element: str, x: Array) -> None:
-        parts: list[range] = []
-        for size in x.shape:
-            pieces = [d for d in range(1, size + 1) if size % d == 0]
+    def slice(self, t: _Known) -> None:
+        parts: list[slice] = []
+        for size in t.array.shape:
             step = self.rng.choice([1, 1, 1, 2, 3])
-            block = self.rng.choice(pieces)
+            block = self.rng.choice([d for d in range(1, size + 1) if size % d == 0])
             start = self.rng.choice([0, self.rng.randrange(0, size, block)])
             count = self.rng.randint(1, max(1, (size - start) // block)) * block
-            parts.append(range(start, min(size, start + count), step))
-        if x[tuple(slice(p.start, p.stop, p.step) for p in parts)].size < 4:
-            return
-        strides = [p.step for p in parts]
-        text = f"frag.slice {name} {[p.start for p in parts]} "
-        text += f"strides {strides} " if max(strides) > 1 else ""
-        found = x[tuple(slice(p.start, p.stop, p.step) for p in parts)]
-        self.add(found, element, f"{text}: {tile(x.shape, element)} -> ")
+            parts.append(slice(start, min(size, start + count), step))
+        found = t.array[tuple(parts)]
+        if found.size >= 4:
+            strides = [part.step for part in parts]
+            text = f"frag.slice {t.name} {[part.start for part in parts]}"
+            text += f" strides {strides}" if max(strides) > 1 else ""
+            self.add(found, t.element, f"{text} : {t.type}")
 
-    def concat(self, name: str, element: str, x: Array) -> None:
-        dim = self.rng.randrange(x.ndim)
-        rest = [n for d, n in enumerate(x.shape) if d != dim]
-        for other, type_, y in reversed(self.tiles):
-            if type_ == element and y.ndim == x.ndim and x.size + y.size <= 4096:
-                if [n for d, n in enumerate(y.shape) if d != dim] == rest:
-                    text = f"frag.concat {name}, {other} dim {dim} : {tile(x.shape, element)}, "
-                    self.add(
-                        np.concatenate([x, y], dim),
-                        element,
-                        f"{text}{tile(y.shape, element)} -> ",
-                    )
+    def concat(self, t: _Known) -> None:
+        x, dim = t.array, self.rng.randrange(t.array.ndim)
+        rest = np.delete(x.shape, dim).tolist()
+        for u in reversed(self.tiles):
+            y = u.array
+            if u.element == t.element and y.ndim == x.ndim and x.size + y.size <= 4096:
+                if np.delete(y.shape, dim).tolist() == rest:
+                    text = f"frag.concat {t.name}, {u.name} dim {dim} : {t.type}, {u.type}"
+                    self.add(np.concatenate([x, y], dim), t.element, text)
                     return
 
-    def join(self, name: str, element: str, x: Array) -> None:
-        same = [t for t in self.tiles if t[1] == element and t[2].shape == x.shape]
-        if x.ndim == 4 or x.size > 2048:
-            return
-        other, _, y = self.rng.choice(same)
-        type_ = tile(x.shape, element)
-        self.add(
-            np.stack([x, y], -1), element, f"frag.join {name}, {other} : {type_}, {type_} -> "
-        )
+    def join(self, t: _Known) -> None:
+        u = self._like(t)
+        if t.array.ndim < 4 and t.array.size <= 2048:
+            text = f"frag.join {t.name}, {u.name} : {t.type}, {u.type}"
+            self.add(np.stack([t.array, u.array], -1), t.element, text)
 
-    def split(self, name: str, element: str, x: Array) -> None:
-        if x.shape[-1] % 2 or x.ndim == 4:
+    def split(self, t: _Known) -> None:
+        shape = t.array.shape
+        if shape[-1] % 2 or len(shape) == 4:
             return
-        if x.shape[-1] != 2 or x.ndim == 1:
-            shape = (*x.shape[:-1], x.shape[-1] // 2, 2)
-            self.add(
-                x.reshape(shape),
-                element,
-                f"frag.reshape {name} : {tile(x.shape, element)} -> ",
-            )
-            name, element, x = self.tiles[-1]
-        part, count = tile(x.shape[:-1], element), len(self.tiles)
+        if shape[-1] != 2 or len(shape) == 1:
+            shape = (*shape[:-1], shape[-1] // 2, 2)
+            self.add(t.array.reshape(shape), t.element, f"frag.reshape {t.name} : {t.type}")
+            t = self.tiles[-1]
+        part, count = tile(shape[:-1], t.element), len(self.tiles)
+        names = f"%t{count}", f"%t{count + 1}"
+        self.lines.append(f"{', '.join(names)} = frag.split {t.name} : {t.type} -> {part}, {part}")
+        for place, name in enumerate(names):
+            self.tiles.append(_Known(name, part, t.element, t.array[..., place]))
+
+    def map(self, t: _Known) -> None:
+        u, element = self._like(t), t.element
+        if element == "si8" or np.abs(t.array).max() + np.abs(u.array).max() > 1000:
+            return
+        if u.type != t.type:
+            return
+        body = f"^bb0(%u: {element}, %v: {element}):\n"
+        body += f"%r = arith.add{'i' if element == 'i32' else 'f'} %u, %v : {element}\n"
+        name = f"%t{len(self.tiles)}"
         self.lines.append(
-            f"%t{count}, %t{count + 1} = frag.split {name} : {tile(x.shape, element)} "
-            f"-> {part}, {part}"
+            f"{name} = frag.map {t.name}, {u.name} : {t.type}, {u.type} -> {t.type} "
+            f"{{\n{body}frag.yield %r : {element}\n}}"
         )
-        self.tiles += [(f"%t{count}", element, x[..., 0]), (f"%t{count + 1}", element, x[..., 1])]
+        self.tiles.append(_Known(name, t.type, element, t.array + u.array))
 
-    def map(self, name: str, element: str, x: Array) -> None:
-        if element == "si8":
-            return
-        same = [t for t in self.tiles if t[1] == element and t[2].shape == x.shape]
-        other, _, y = self.rng.choice(same)
-        type_, kind = tile(x.shape, element), "i" if element == "i32" else "f"
-        if np.abs(x).max() + np.abs(y).max() > 1000:
-            return
-        count = len(self.tiles)
-        self.lines.append(
-            f"%t{count} = frag.map {name}, {other} : {type_}, {type_} -> {type_} {{\n"
-            f"^bb0(%u: {element}, %v: {element}):\n"
-            f"  %r = arith.add{kind} %u, %v : {element}\n  frag.yield %r : {element}\n}}"
-        )
-        self.tiles.append((f"%t{count}", element, x + y))
+    def cast(self, t: _Known) -> None:
+        if t.element in CASTS and "layout" not in t.type:
+            new = self.rng.choice(CASTS[t.element])
+            self.add(t.array.astype(TYPES[new]), new, f"frag.cast {t.name} : {t.type}")
 
-    def cast(self, name: str, element: str, x: Array) -> None:
-        if element in CASTS:
-            new = self.rng.choice(CASTS[element])
-            text = f"frag.cast {name} : {tile(x.shape, element)} -> "
-            self.add(x.astype(TYPES[new]), new, text)
+    def _like(self, t: _Known) -> _Known:
+        """A tile of the same shape and type."""
+        same = [u for u in self.tiles if u.element == t.element and u.array.shape == t.array.shape]
+        return self.rng.choice(same)
+
 
 def shape_program(seed: int, steps: int = 6) -> ShapeProgram:
     """The program of a seed."""
     rng = Random(seed)
-    warps, shape = rng.choice(WARPS), rng.choice(SHAPES)
-    element = rng.choice(sorted(TYPES))
+    warps, shape, element = rng.choice(WARPS), rng.choice(SHAPES), rng.choice(sorted(TYPES))
     values = np.random.default_rng(seed)
-    x, y = (values.integers(-9, 10, shape).astype(TYPES[element]) for _ in range(2))
-    chain = _Chain(rng, warps)
-    memory = f"memref<{'x'.join(map(str, shape))}x{element}>"
-    zeros = ", ".join("0" * len(shape))
-    for name, array in (("%x", x), ("%y", y)):
-        layout = any_layout(rng, shape, warps) if rng.random() < 0.7 else None
-        chain.add(array, element, f"frag.load {name}[{zeros}] : {memory} -> ", layout)
+    inputs = [values.integers(-9, 10, shape).astype(TYPES[element]) for _ in range(2)]
+    chain, memory = _Chain(rng), f"memref<{'x'.join(map(str, shape))}x{element}>"
+    even = prod(shape) % (32 * warps) == 0 and warps != 3  # rows in order go round
+    for name, array in zip(("%x", "%y"), inputs, strict=True):
+        layout = None if even and rng.random() < 0.3 else any_layout(rng, shape, warps)
+        text = f"frag.load {name}[{', '.join('0' * len(shape))}] : {memory}"
+        chain.add(array, element, text, layout)
     for _ in range(steps):
         chain.step()
-    name, result, found = chain.tiles[-1]
+    last = chain.tiles[-1]
+    name, found, type_ = last.name, last.array, last.type
     if rng.random() < 0.5:
-        layout = any_layout(rng, found.shape, warps)
-        chain.lines.append(
-            f"%last = frag.convert {name} : {tile(found.shape, result)} -> "
-            f"{tile(found.shape, result, layout)}"
-        )
-        name, stored = "%last", tile(found.shape, result, layout)
-    else:
-        stored = tile(found.shape, result)
-    target = f"memref<{'x'.join(map(str, found.shape))}x{result}>"
-    body = "\n".join(f"  {line}" for line in chain.lines)
+        type_ = tile(found.shape, last.element, any_layout(rng, found.shape, warps))
+        chain.lines.append(f"%last = frag.convert {name} : {last.type} -> {type_}")
+        name = "%last"
+    target = f"memref<{'x'.join(map(str, found.shape))}x{last.element}>"
+    store = f"frag.store {name}, %z[{', '.join('0' * found.ndim)}] : {type_}, {target}"
+    body = "\n".join([*chain.lines, store, "func.return"])
     text = (
         f"func.func @k(%x: {memory}, %y: {memory}, %z: {target}) "
-        f"attributes {{frag.warps = array<i64: {warps}, 1>}} {{\n{body}\n"
-        f"  frag.store {name}, %z[{', '.join('0' * found.ndim)}] : {stored}, {target}\n"
-        "  func.return\n}\n"
+        f"attributes {{frag.warps = array<i64: {warps}, 1>}} {{\n{body}\n}}\n"
     )
-    assert prod(found.shape) == found.size
-    return ShapeProgram(text, warps, element, result, x, y, found)
+    return ShapeProgram(text, warps, *inputs, found)
