@@ -214,7 +214,7 @@ class SliceOp(IRDLOperation, RenamingOp):
 
     def origin(self, names: Names) -> tuple[SSAValue, Names]:
         """The source; a dimension of which a part is taken has no name there."""
-        whole = (cutout.count == cutout.size for cutout in self.cutouts)
+        whole = (cutout.length == cutout.size for cutout in self.cutouts)
         named = zip(names, whole, strict=True)
         return self.source, tuple(name if is_whole else None for name, is_whole in named)
 

@@ -18,6 +18,7 @@ from fragir.builder.operators import Operators, Other
 from fragir.builder.places import fail
 from fragir.builder.reductions import Reductions
 from fragir.builder.types import type_name
+from fragir.builder.views import Views
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 
@@ -64,6 +65,10 @@ class Recorder(Protocol):
 
     def broadcast(self, tile: Tile, axis: int, size: int) -> Tile:
         """A tile repeated along a new dimension."""
+        ...
+
+    def view(self, tile: Tile, function: str, arguments: Sequence[object]) -> Any:
+        """A tile, or a part, in another shape, or two tiles."""
         ...
 
 
@@ -133,7 +138,7 @@ class Scalar(Computed[ScalarOperand]):
         return self.trace.cast_scalar(self, type_)
 
 
-class Tile(Computed[TileOperand], Reductions["Tile", Scalar]):
+class Tile(Computed[TileOperand], Reductions["Tile", Scalar], Views["Tile"]):
     """Elements in one to four dimensions, in the registers of a block.
 
     `shape` is (rows, columns) of a matrix, `element` its type. Operators work on every element,
@@ -172,6 +177,9 @@ class Tile(Computed[TileOperand], Reductions["Tile", Scalar]):
 
     def _reduced(self, kind: str, axis: int | None) -> Any:
         return self.trace.reduce(self, kind, axis)
+
+    def _viewed(self, function: str, *arguments: object) -> Any:
+        return self.trace.view(self, function, arguments)
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,11 +67,11 @@ def turned(shape: Shape, order: Shape) -> Ways:
 
 
 class Cutout(NamedTuple):
-    """Of a dimension of so many places `start`, `start + step`, ..., `count` of them."""
+    """Of a dimension of so many places `start`, `start + step`, ..., `length` of them."""
 
     size: int
     start: int
-    count: int
+    length: int
     step: int = 1
 
 
@@ -92,7 +92,7 @@ def around(cutouts: tuple[Cutout, ...]) -> Ways:
 
 def _windows(cutouts: tuple[Cutout, ...], whole: bool) -> Iterator[Regrouping]:
     """The windows with the largest blocks, then with smaller ones; from the whole tile or to it."""
-    choices = [list(_blocks(c)) if c.count < c.size else [] for c in cutouts]
+    choices = [list(_blocks(c)) if c.length < c.size else [] for c in cutouts]
     for number in range(max(1, *map(len, choices))):
         cut: list[int] = []
         held: list[tuple[int, int]] = []
@@ -101,7 +101,7 @@ def _windows(cutouts: tuple[Cutout, ...], whole: bool) -> Iterator[Regrouping]:
                 cut.append(cutout.size)
                 continue
             all_, block, lowest = blocks[min(number, len(blocks) - 1)]
-            (old, new) = (all_, lowest), (cutout.count // block, 1)
+            (old, new) = (all_, lowest), (cutout.length // block, 1)
             if not whole:
                 old, new = new, old
             held += [(len(cut), new[0]), (len(cut) + 2, new[1])]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -15,43 +16,54 @@ from fragir.reference.run import Run
 
 
 def _counted(
-    run: Run, result: SSAValue, sources: Sequence[SSAValue], function: Callable[..., Array]
+    run: Run, result: SSAValue, source: SSAValue, function: Callable[[Array], Array]
 ) -> None:
-    """A result's values and bounds, which are the sources'."""
-    given = [run[source] for source in sources]
-    value = function(*(x.value for x in given))
-    run[result] = Bounded(value, function(*(x.bound for x in given)))
+    """A result's values and bounds, which are the source's."""
+    x = run[source]
+    run[result] = Bounded(function(x.value), function(x.bound))
+
+
+def _together(
+    run: Run,
+    result: SSAValue,
+    sources: tuple[SSAValue, SSAValue],
+    function: Callable[[list[Any]], Array],
+) -> None:
+    """The same of two sources."""
+    first, second = (run[source] for source in sources)
+    value = function([first.value, second.value])
+    run[result] = Bounded(value, function([first.bound, second.bound]))
 
 
 @MEANINGS.attach(frag.TransposeOp)
 def transpose(run: Run, op: frag.TransposeOp) -> None:
-    _counted(run, op.result, [op.source], lambda x: np.transpose(x, op.order))
+    _counted(run, op.result, op.source, lambda x: np.transpose(x, op.order))
 
 
 @MEANINGS.attach(frag.ReshapeOp)
 def reshape(run: Run, op: frag.ReshapeOp) -> None:
     shape = op.result.type.shape
-    _counted(run, op.result, [op.source], lambda x: np.reshape(x, shape))
+    _counted(run, op.result, op.source, lambda x: np.reshape(x, shape))
 
 
 @MEANINGS.attach(frag.SliceOp)
 def slice_(run: Run, op: frag.SliceOp) -> None:
-    parts = tuple(slice(c.start, c.start + c.count * c.step, c.step) for c in op.cutouts)
-    _counted(run, op.result, [op.source], lambda x: x[parts])
+    parts = tuple(slice(c.start, c.start + c.length * c.step, c.step) for c in op.cutouts)
+    _counted(run, op.result, op.source, lambda x: x[parts])
 
 
 @MEANINGS.attach(frag.ConcatOp)
 def concat(run: Run, op: frag.ConcatOp) -> None:
     dim = op.along
-    _counted(run, op.result, [op.first, op.second], lambda x, y: np.concatenate([x, y], dim))
+    _together(run, op.result, (op.first, op.second), lambda parts: np.concatenate(parts, dim))
 
 
 @MEANINGS.attach(frag.SplitOp)
 def split(run: Run, op: frag.SplitOp) -> None:
-    _counted(run, op.first, [op.source], lambda x: x[..., 0])
-    _counted(run, op.second, [op.source], lambda x: x[..., 1])
+    _counted(run, op.first, op.source, lambda x: x[..., 0])
+    _counted(run, op.second, op.source, lambda x: x[..., 1])
 
 
 @MEANINGS.attach(frag.JoinOp)
 def join(run: Run, op: frag.JoinOp) -> None:
-    _counted(run, op.result, [op.first, op.second], lambda x, y: np.stack([x, y], -1))
+    _together(run, op.result, (op.first, op.second), lambda parts: np.stack(parts, -1))

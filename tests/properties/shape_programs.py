@@ -223,4 +223,4 @@ def shape_program(seed: int, steps: int = 6) -> ShapeProgram:
         f"func.func @k(%x: {memory}, %y: {memory}, %z: {target}) "
         f"attributes {{frag.warps = array<i64: {warps}, 1>}} {{\n{body}\n}}\n"
     )
-    return ShapeProgram(text, warps, *inputs, found)
+    return ShapeProgram(text, warps, inputs[0], inputs[1], found)

@@ -1,0 +1,185 @@
+"""Tiles in other shapes, by numpy's names: what `tile.T`, `tile[:, 0:32]`, `k.concatenate` are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from typing import Any, cast
+
+from xdsl.ir import SSAValue
+
+from fragir.builder.checks import items, whole
+from fragir.builder.places import fail
+from fragir.builder.tiles import TileOperations
+from fragir.builder.trace import Trace
+from fragir.builder.types import type_name
+from fragir.builder.values import Scalar, Tile
+from fragir.dialects import frag
+
+
+class ShapeOperations(TileOperations):
+    """Tiles made of several tiles."""
+
+    def concatenate(self, tiles: Sequence[Tile], axis: int = 0) -> Tile:
+        """Tiles behind each other along a dimension; the other sizes and the types are alike."""
+        given = items(tiles)
+        if not given:
+            fail(f"{tiles!r} are no tiles to concatenate", "write k.concatenate([a, b], 1)")
+        sources = [self._tile(tile) for tile in given]
+        first = tile_of(sources[0])
+        dim = _dimension(axis, len(first.shape), "axis")
+        for source in sources[1:]:
+            other = tile_of(source)
+            _same_element(first, other)
+            rest = [shape[:dim] + shape[dim + 1 :] for shape in (first.shape, other.shape)]
+            if len(first.shape) != len(other.shape) or rest[0] != rest[1]:
+                fail(f"{_by(first.shape)} and {_by(other.shape)} differ besides dimension {dim}")
+
+        def behind(one: SSAValue, other: SSAValue) -> SSAValue:
+            return self.trace.insert(frag.ConcatOp(one, other, dim)).result
+
+        return self.trace.wrap(reduce(behind, sources))
+
+    def join(self, first: Tile, second: Tile) -> Tile:
+        """Two tiles with another dimension, of size 2, behind theirs; `tile.split()` undoes it.
+
+        `k.join(x, y).reshape(-1)` of two rows is x0 y0 x1 y1 and so on.
+        """
+        one, other = self._tile(first), self._tile(second)
+        _same_element(tile_of(one), tile_of(other))
+        if first.shape != second.shape:
+            fail(f"{first!r} and {second!r} differ in shape")
+        return self.trace.wrap(self.trace.insert(frag.JoinOp(one, other)).result)
+
+
+def transpose(tile: Tile, axes: Sequence[int]) -> Tile:
+    """The tile with its dimensions in another order, the reverse one where none is given."""
+    rank = len(tile.shape)
+    order = [_dimension(axis, rank, "an axis") for axis in axes or range(rank)[::-1]]
+    if sorted(order) != list(range(rank)):
+        fail(
+            f"{tuple(axes)} is no order of the dimensions of {tile!r}",
+            f"write each of the numbers 0 to {rank - 1} once",
+        )
+    trace = _trace(tile)
+    return trace.wrap(trace.insert(frag.TransposeOp(trace.use(tile), order)).result)
+
+
+def reshape(tile: Tile, shape: Sequence[object]) -> Tile:
+    """The same elements in another shape; one size may be -1, for what is left."""
+    given = items(shape[0]) if len(shape) == 1 and items(shape[0]) is not None else list(shape)
+    sizes = [whole(size, "a size") for size in given or ()]
+    count = prod(tile.shape)
+    if sizes.count(-1) == 1:
+        known = prod(size for size in sizes if size != -1)
+        if known > 0 and count % known == 0:
+            sizes[sizes.index(-1)] = count // known
+    if not sizes or min(sizes) < 1 or prod(sizes) != count:
+        text = _by(tuple(given or ()))
+        fail(f"{tile!r} has {count} elements and cannot be {text or 'without dimensions'}")
+    if len(sizes) > frag.MOST_DIMENSIONS:
+        fail(f"a tile has one to four dimensions, not {len(sizes)}")
+    if tuple(sizes) == tile.shape:
+        return tile
+    trace, type_ = _trace(tile), frag.TileType(sizes, tile.element)
+    return trace.wrap(trace.insert(frag.ReshapeOp(trace.use(tile), type_)).result)
+
+
+def split(tile: Tile) -> tuple[Tile, Tile]:
+    """What stands at 0 and at 1 along the last dimension."""
+    trace = _trace(tile)
+    if len(tile.shape) < 2 or tile.shape[-1] != 2:
+        fail(f"{tile!r} is not split", "its last size must be 2: tile.reshape(..., 2).split()")
+    op = trace.insert(frag.SplitOp(trace.use(tile)))
+    return trace.wrap(op.first), trace.wrap(op.second)
+
+
+def item(tile: Tile, key: object) -> Tile:
+    """A part: slices with numbers that Python knows, numbers, `...`, and None for a new dimension.
+
+    A number drops its dimension, as in numpy.
+    """
+    keys = _filled(tile, (items(key) or []) if isinstance(key, tuple) else [key])
+    cutouts: list[range] = []
+    shape: list[int] = []
+    sizes = iter(tile.shape)
+    for part in keys:
+        if part is None:
+            shape.append(1)
+            continue
+        size = next(sizes)
+        if isinstance(part, slice):
+            chosen = _range(tile, cast("slice[Any, Any, Any]", part), size)
+            shape.append(len(chosen))
+        else:
+            place = _dimension(part, size, "an index", f"of {size} places")
+            chosen = range(place, place + 1)
+        cutouts.append(chosen)
+    counts = [len(chosen) for chosen in cutouts]
+    if not shape:
+        fail(f"one element of {tile!r} is no tile", "keep a dimension, as in tile[0:1, 0:1]")
+    part = tile
+    if tuple(counts) != tile.shape or any(chosen.step > 1 for chosen in cutouts):
+        trace, type_ = _trace(tile), frag.TileType(counts, tile.element)
+        starts, steps = [c.start for c in cutouts], [c.step for c in cutouts]
+        op = trace.insert(frag.SliceOp(trace.use(tile), starts, type_, steps))
+        part = trace.wrap(op.result)
+    return reshape(part, shape)
+
+
+def _filled(tile: Tile, keys: list[object]) -> list[object]:
+    """A key for every dimension, and None for new ones."""
+    given = sum(1 for part in keys if part is not None and part is not Ellipsis)
+    missing = len(tile.shape) - given
+    dots = [number for number, part in enumerate(keys) if part is Ellipsis]
+    if missing < 0 or len(dots) > 1:
+        fail(f"{tile!r} has {len(tile.shape)} dimensions, and {given} are indexed")
+    at = dots[0] if dots else len(keys)
+    return [*keys[:at], *[slice(None)] * missing, *keys[at + 1 :]]
+
+
+def _range(tile: Tile, part: slice[Any, Any, Any], size: int) -> range:
+    """The places of a slice, of which there must be some, in order."""
+    for number in (part.start, part.stop, part.step):
+        if isinstance(number, Scalar):
+            fail(f"{number!r} is known when the kernel runs", "slices of tiles have fixed places")
+        if number is not None:
+            whole(number, "a place in a slice")
+    if part.step is not None and part.step < 1:
+        fail(f"the step of a slice of a tile is {part.step}, it must be positive")
+    chosen = range(*part.indices(size))
+    if not chosen:
+        fail(f"{part.start}:{part.stop} selects nothing of {size} places of {tile!r}")
+    return chosen
+
+
+def _dimension(given: object, count: int, name: str, of: str = "") -> int:
+    """A number that may count from the end."""
+    if isinstance(given, Scalar):
+        fail(f"{given!r} is known when the kernel runs", "parts of tiles have fixed places")
+    number = whole(given, name)
+    if not -count <= number < count:
+        fail(f"{name} is {number}, there is no such one {of or f'of {count} dimensions'}")
+    return number % count
+
+
+def _trace(tile: Tile) -> Trace:
+    assert isinstance(tile.trace, Trace)
+    return tile.trace
+
+
+def tile_of(value: SSAValue) -> frag.TileType:
+    """The type of a tile."""
+    assert isinstance(value.type, frag.TileType)
+    return value.type
+
+
+def _same_element(first: frag.TileType, second: frag.TileType) -> None:
+    types = [type_name(tile.element_type) for tile in (first, second)]
+    if types[0] != types[1]:
+        fail(f"tiles of {types[0]} and {types[1]} have no elements in common", "use .cast(...)")
+
+
+def _by(shape: Sequence[object]) -> str:
+    return "x".join(map(str, shape))
