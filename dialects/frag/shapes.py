@@ -224,8 +224,8 @@ class SliceOp(IRDLOperation, RenamingOp):
         for what, given in (("offsets", integers(self.offsets)), ("strides", strides)):
             if len(given) != len(old):
                 raise VerifyException(
-                    f"{self.name}: {brackets(given)} are {len(given)} {what}; a tile of {by(old)} "
-                    f"takes {len(old)}"
+                    f"{self.name}: {brackets(given)} as {what} of {by(old)}; write one for each of "
+                    f"the {len(old)} dimensions"
                 )
         if len(new) != len(old):
             raise VerifyException(

@@ -21,7 +21,7 @@ from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.passes.placing.memory_room import fits, is_streamed
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, checked
-from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteEdge, SiteGraph
+from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
 
 MOST = 8
 """Layouts that a site chooses from; the first of those, by rank, that come up."""
@@ -134,7 +134,6 @@ class Candidates:
 
     def choose(self) -> None:
         """Gives every site of the component its domain."""
-        inside = set(self._component.sites)
         for site in self._component.sites:
             if isinstance(site, MemorySite):
                 continue
@@ -157,12 +156,11 @@ class Candidates:
             for asked in self._component.asked
             if type(asked.model).propagate is not Layouts.propagate
         ]
-        edges = [edge for edge in self._sites.edges if edge.source in inside]
+        self._beside = self._neighbours() if following else {}
         for _ in range(ROUNDS):
             if not any([self._follow(asked) for asked in following]):
                 break
-            while any([self._pass_on(edge) for edge in edges]):
-                pass
+            following.reverse()  # down a chain of operations in one round, and up in the next
         for site in self._component.sites:
             self._component.domains[site] = self.of(site)
 
@@ -326,33 +324,49 @@ class Candidates:
         """Whether new layouts follow from those of an operation's tiles, one by one."""
         news = False
         for value, site in asked.tiles.items():
-            for known in self.of(site):
-                with asking(asked.op):
-                    said = list(asked.model.propagate({value: known.layout}))
-                for other, layout in said:
-                    target = asked.tiles.get(other)
-                    if target is None or target.demands:
-                        continue
-                    fitting = checked(asked.op, other, layout)
-                    news |= self._own_too(target, Demand(fitting, asked.op, CONSEQUENCE))
+            before: list[Candidate] = []
+            while len(now := self.of(site)) > len(before):  # one may follow for the tile itself
+                before = now
+                news |= self._follow_from(asked, value, now)
         return news
 
-    def _pass_on(self, edge: SiteEdge) -> bool:
-        """Whether one end of an edge learns what follows for the other: then nothing is moved."""
+    def _follow_from(self, asked: Asked, value: SSAValue, layouts: list[Candidate]) -> bool:
+        """Whether new layouts follow from those of one tile."""
         news = False
-        for have, want in ((edge.source, edge.target), (edge.target, edge.source)):
-            if not want.demands:
-                for candidate in list(self._own.get(have, {}).values()):
-                    if candidate.demand is not None:
-                        news |= self._own_too(want, candidate.demand)
+        for known in layouts:
+            with asking(asked.op):
+                said = list(asked.model.propagate({value: known.layout}))
+            for other, layout in said:
+                target = asked.tiles.get(other)
+                if target is None or target.demands:
+                    continue
+                fitting = checked(asked.op, other, layout)
+                news |= self._own_too(target, Demand(fitting, asked.op, CONSEQUENCE))
         return news
 
     def _own_too(self, site: Site, demand: Demand) -> bool:
-        """Whether it is news that a site may have a layout, which follows from others."""
+        """Whether it is news that a site may have a layout, which follows from others.
+
+        What a value is converted to or from may be had there as well: then nothing is moved.
+        """
         domain = self._own.setdefault(site, {})
         if len(domain) >= MOST:
             return False
-        return self._add(domain, site, demand.layout, Rank.FOLLOWING, demand)
+        if not self._add(domain, site, demand.layout, Rank.FOLLOWING, demand):
+            return False
+        for other in self._beside.get(site, ()):
+            if not other.demands:
+                self._own_too(other, demand)
+        return True
+
+    def _neighbours(self) -> dict[Site, list[Site]]:
+        """The sites that values come from and go to, of each site of the component."""
+        beside: dict[Site, list[Site]] = {site: [] for site in self._component.sites}
+        for edge in self._sites.edges:
+            if edge.source in beside:
+                beside[edge.source].append(edge.target)
+                beside[edge.target].append(edge.source)
+        return beside
 
 
 @per_table
