@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface
 from fragir.layout import Layout
 from fragir.layout.modes import Point
@@ -83,12 +83,6 @@ class RenamingOp(LayoutInterface, DimensionsInterface, abc.ABC):
                     f"{self.name}: no element changes its lane, so {tile_of(value)} must have the "
                     f"layout {layout} here; write frag.convert"
                 )
-
-
-def tile_of(value: SSAValue) -> TileType:
-    """The type of a value that is a tile."""
-    assert isinstance(value.type, TileType)
-    return value.type
 
 
 def by(shape: Iterable[int]) -> str:

@@ -27,8 +27,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.numbers import Numbers, brackets, numbers
-from fragir.dialects.frag.regrouped import Regrouped, RenamingOp, by, tile_of
-from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType
+from fragir.dialects.frag.regrouped import Regrouped, RenamingOp, by
+from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, tile_of
 from fragir.dialects.interfaces import Names
 from fragir.dialects.narrow import integers
 from fragir.layout.modes import Point

@@ -27,10 +27,10 @@ class ShapeOperations(TileOperations):
         if not given:
             fail(f"{tiles!r} are no tiles to concatenate", "write k.concatenate([a, b], 1)")
         sources = [self._tile(tile) for tile in given]
-        first = tile_of(sources[0])
+        first = frag.tile_of(sources[0])
         dim = _dimension(axis, len(first.shape), "axis")
         for source in sources[1:]:
-            other = tile_of(source)
+            other = frag.tile_of(source)
             _same_element(first, other)
             rest = [shape[:dim] + shape[dim + 1 :] for shape in (first.shape, other.shape)]
             if len(first.shape) != len(other.shape) or rest[0] != rest[1]:
@@ -47,7 +47,7 @@ class ShapeOperations(TileOperations):
         `k.join(x, y).reshape(-1)` of two rows is x0 y0 x1 y1 and so on.
         """
         one, other = self._tile(first), self._tile(second)
-        _same_element(tile_of(one), tile_of(other))
+        _same_element(frag.tile_of(one), frag.tile_of(other))
         if first.shape != second.shape:
             fail(f"{first!r} and {second!r} differ in shape")
         return self.trace.wrap(self.trace.insert(frag.JoinOp(one, other)).result)
@@ -167,12 +167,6 @@ def _dimension(given: object, count: int, name: str, of: str = "") -> int:
 def _trace(tile: Tile) -> Trace:
     assert isinstance(tile.trace, Trace)
     return tile.trace
-
-
-def tile_of(value: SSAValue) -> frag.TileType:
-    """The type of a tile."""
-    assert isinstance(value.type, frag.TileType)
-    return value.type
 
 
 def _same_element(first: frag.TileType, second: frag.TileType) -> None:

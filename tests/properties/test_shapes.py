@@ -101,15 +101,16 @@ def test_truth_values() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("operation", "shape", "numpy"),
-    [
-        ("frag.slice %t [16, 8]", "32x16", lambda x: x[16:48, 8:24]),
-        ("frag.slice %t [0, 1] strides [1, 2]", "64x16", lambda x: x[:, 1::2]),
-        ("frag.transpose %t [1, 0]", "32x64", lambda x: x.T),
-        ("frag.reshape %t", "8x8x32", lambda x: x.reshape(8, 8, 32)),
-    ],
-)
+#: Of a 64x32 tile: an operation, its result's shape, and the same of numpy.
+OPERATIONS: list[tuple[str, str, Callable[[Array], Array]]] = [
+    ("frag.slice %t [16, 8]", "32x16", lambda x: x[16:48, 8:24]),
+    ("frag.slice %t [0, 1] strides [1, 2]", "64x16", lambda x: x[:, 1::2]),
+    ("frag.transpose %t [1, 0]", "32x64", lambda x: x.T),
+    ("frag.reshape %t", "8x8x32", lambda x: x.reshape(8, 8, 32)),
+]
+
+
+@pytest.mark.parametrize(("operation", "shape", "numpy"), OPERATIONS)
 def test_elements_of_half_a_byte(
     operation: str, shape: str, numpy: Callable[[Array], Array]
 ) -> None:

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
-from fragir.dialects.frag.regrouped import RenamingOp, tile_of
+from fragir.dialects.frag.regrouped import RenamingOp
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.layout.regrouping import element_points
@@ -27,7 +27,7 @@ def rename(lanes: Lanes, op: RenamingOp) -> None:
     state = lanes.state
     for number, result in enumerate(op.results):
         picked = elements_of(op, number)
-        type_ = tile_of(result)
+        type_ = frag.tile_of(result)
         assert type_.placement is not None
         chunk, element = type_.placement.chunk, type_.element_type
         sources = [list(state.tiles[operand]) for operand in op.operands]
@@ -47,17 +47,17 @@ def elements_of(op: RenamingOp, number: int) -> list[int]:
     places: list[dict[tuple[int, ...], int]] = []
     count = 0
     for operand in op.operands:
-        points = element_points(tile_of(operand).resolve())
+        points = element_points(frag.tile_of(operand).resolve())
         places.append({point: count + at for at, point in reversed(list(enumerate(points)))})
         count += len(points)
     found: list[int] = []
-    for point in element_points(tile_of(op.results[number]).resolve()):
+    for point in element_points(frag.tile_of(op.results[number]).resolve()):
         operand, source = op.source_of(number, point)
         place = places[operand].get(source)
         if place is None:
             raise FragirError(
-                f"lanes lack elements of {tile_of(op.operands[operand])} for "
-                f"{tile_of(op.results[number])}",
+                f"lanes lack elements of {frag.tile_of(op.operands[operand])} for "
+                f"{frag.tile_of(op.results[number])}",
                 hint="run the pass frag-place first, or write frag.convert",
             )
         found.append(place)
@@ -84,7 +84,7 @@ def _by_bytes(
     apart: list[SSAValue] = []
     for operand, source in zip(op.operands, sources, strict=True):
         words = narrow.bytes_of(words_of(ar, source))
-        size = tile_of(operand).resolve().size("element")
+        size = frag.tile_of(operand).resolve().size("element")
         apart += fragments_from(ar, words, byte, size, 1)
     assert result.placement is not None
     chunk = result.placement.chunk
