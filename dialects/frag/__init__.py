@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.shapes import (
-        ConcatOp,
+        ConcatenateOp,
         JoinOp,
         ReshapeOp,
-        SliceOp,
+        SliceTileOp,
         SplitOp,
         TransposeOp,
     )
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 LATE = {
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
-    "frag.concat": ("fragir.dialects.frag.shapes", "ConcatOp"),
+    "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
@@ -73,7 +73,7 @@ LATE = {
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
-    "frag.slice": ("fragir.dialects.frag.shapes", "SliceOp"),
+    "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
     "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
     "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
 }
@@ -119,7 +119,7 @@ __all__ = [
     "BroadcastOp",
     "CastOp",
     "CommitOp",
-    "ConcatOp",
+    "ConcatenateOp",
     "ConvertOp",
     "CopyOp",
     "Dimension",
@@ -145,7 +145,7 @@ __all__ = [
     "ReshapeOp",
     "ScatterOp",
     "SharedAttr",
-    "SliceOp",
+    "SliceTileOp",
     "SplitOp",
     "StoreOp",
     "TileType",

@@ -158,7 +158,7 @@ class ReshapeOp(IRDLOperation, RenamingOp):
 
 
 @op_definition
-class SliceOp(IRDLOperation, RenamingOp):
+class SliceTileOp(IRDLOperation, RenamingOp):
     """A part of a tile: from `offsets` on, every element or, with `strides`, every so many-th.
 
     As many as the result's shape says. Both have a number for every dimension.
@@ -243,7 +243,7 @@ class SliceOp(IRDLOperation, RenamingOp):
 
 
 @op_definition
-class ConcatOp(IRDLOperation, RenamingOp):
+class ConcatenateOp(IRDLOperation, RenamingOp):
     """Two tiles behind each other along a dimension; the others are alike."""
 
     name = "frag.concat"

@@ -42,8 +42,8 @@ from fragir.builder.checks import (
 )
 from fragir.builder.control import Branch, Carried, Loop
 from fragir.builder.indexed import IndexedOperations
+from fragir.builder.joining import JoiningOperations
 from fragir.builder.places import describe, error_at, fail, place
-from fragir.builder.shapes import ShapeOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -64,7 +64,7 @@ Epilogue: TypeAlias = (
 )
 
 
-class KernelBuilder(IndexedOperations, ShapeOperations):
+class KernelBuilder(IndexedOperations, JoiningOperations):
     """A kernel under construction; `fragir.kernel` makes one.
 
     Operations are written inside its `with`, each with the place in the Python program that asked

@@ -1,59 +1,38 @@
-"""Tiles in other shapes, by numpy's names: what `tile.T`, `tile[:, 0:32]`, `k.concatenate` are."""
+"""Tiles in other shapes: what `tile.T`, `tile[:, 0:32]`, `tile.reshape(...)` are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fragir.builder.checks import items, whole
 from fragir.builder.places import fail
-from fragir.builder.tiles import TileOperations
-from fragir.builder.trace import Trace
-from fragir.builder.types import type_name
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
 
-
-class ShapeOperations(TileOperations):
-    """Tiles made of several tiles."""
-
-    def concatenate(self, tiles: Sequence[Tile], axis: int = 0) -> Tile:
-        """Tiles behind each other along a dimension; the other sizes and the types are alike."""
-        given = items(tiles)
-        if not given:
-            fail(f"{tiles!r} are no tiles to concatenate", "write k.concatenate([a, b], 1)")
-        sources = [self._tile(tile) for tile in given]
-        first = frag.tile_of(sources[0])
-        dim = _dimension(axis, len(first.shape), "axis")
-        for source in sources[1:]:
-            other = frag.tile_of(source)
-            _same_element(first, other)
-            rest = [shape[:dim] + shape[dim + 1 :] for shape in (first.shape, other.shape)]
-            if len(first.shape) != len(other.shape) or rest[0] != rest[1]:
-                fail(f"{_by(first.shape)} and {_by(other.shape)} differ besides dimension {dim}")
-
-        def behind(one: SSAValue, other: SSAValue) -> SSAValue:
-            return self.trace.insert(frag.ConcatOp(one, other, dim)).result
-
-        return self.trace.wrap(reduce(behind, sources))
-
-    def join(self, first: Tile, second: Tile) -> Tile:
-        """Two tiles with another dimension, of size 2, behind theirs; `tile.split()` undoes it.
-
-        `k.join(x, y).reshape(-1)` of two rows is x0 y0 x1 y1 and so on.
-        """
-        one, other = self._tile(first), self._tile(second)
-        _same_element(frag.tile_of(one), frag.tile_of(other))
-        if first.shape != second.shape:
-            fail(f"{first!r} and {second!r} differ in shape")
-        return self.trace.wrap(self.trace.insert(frag.JoinOp(one, other)).result)
+OpT = TypeVar("OpT", bound=Operation)
 
 
-def transpose(tile: Tile, axes: Sequence[int]) -> Tile:
+class Builds(Protocol):
+    """What is asked of a kernel: `fragir.builder.trace.Trace`."""
+
+    def use(self, value: Tile) -> SSAValue:
+        """The tile in the IR."""
+        ...
+
+    def insert(self, op: OpT) -> OpT:
+        """Appends an operation."""
+        ...
+
+    def wrap(self, ssa: SSAValue) -> Tile:
+        """A tile of the IR."""
+        ...
+
+
+def transpose(trace: Builds, tile: Tile, axes: Sequence[int]) -> Tile:
     """The tile with its dimensions in another order, the reverse one where none is given."""
     rank = len(tile.shape)
     order = [_dimension(axis, rank, "an axis") for axis in axes or range(rank)[::-1]]
@@ -62,11 +41,10 @@ def transpose(tile: Tile, axes: Sequence[int]) -> Tile:
             f"{tuple(axes)} is no order of the dimensions of {tile!r}",
             f"write each of the numbers 0 to {rank - 1} once",
         )
-    trace = _trace(tile)
     return trace.wrap(trace.insert(frag.TransposeOp(trace.use(tile), order)).result)
 
 
-def reshape(tile: Tile, shape: Sequence[object]) -> Tile:
+def reshape(trace: Builds, tile: Tile, shape: Sequence[object]) -> Tile:
     """The same elements in another shape; one size may be -1, for what is left."""
     given = items(shape[0]) if len(shape) == 1 and items(shape[0]) is not None else list(shape)
     sizes = [whole(size, "a size") for size in given or ()]
@@ -82,20 +60,19 @@ def reshape(tile: Tile, shape: Sequence[object]) -> Tile:
         fail(f"a tile has one to four dimensions, not {len(sizes)}")
     if tuple(sizes) == tile.shape:
         return tile
-    trace, type_ = _trace(tile), frag.TileType(sizes, tile.element)
+    type_ = frag.TileType(sizes, tile.element)
     return trace.wrap(trace.insert(frag.ReshapeOp(trace.use(tile), type_)).result)
 
 
-def split(tile: Tile) -> tuple[Tile, Tile]:
+def split(trace: Builds, tile: Tile) -> tuple[Tile, Tile]:
     """What stands at 0 and at 1 along the last dimension."""
-    trace = _trace(tile)
     if len(tile.shape) < 2 or tile.shape[-1] != 2:
         fail(f"{tile!r} is not split", "its last size must be 2: tile.reshape(..., 2).split()")
     op = trace.insert(frag.SplitOp(trace.use(tile)))
     return trace.wrap(op.first), trace.wrap(op.second)
 
 
-def item(tile: Tile, key: object) -> Tile:
+def item(trace: Builds, tile: Tile, key: object) -> Tile:
     """A part: slices with numbers that Python knows, numbers, `...`, and None for a new dimension.
 
     A number drops its dimension, as in numpy.
@@ -121,11 +98,11 @@ def item(tile: Tile, key: object) -> Tile:
         fail(f"one element of {tile!r} is no tile", "keep a dimension, as in tile[0:1, 0:1]")
     part = tile
     if tuple(counts) != tile.shape or any(chosen.step > 1 for chosen in cutouts):
-        trace, type_ = _trace(tile), frag.TileType(counts, tile.element)
+        type_ = frag.TileType(counts, tile.element)
         starts, steps = [c.start for c in cutouts], [c.step for c in cutouts]
-        op = trace.insert(frag.SliceOp(trace.use(tile), starts, type_, steps))
+        op = trace.insert(frag.SliceTileOp(trace.use(tile), starts, type_, steps))
         part = trace.wrap(op.result)
-    return reshape(part, shape)
+    return reshape(trace, part, shape)
 
 
 def _filled(tile: Tile, keys: list[object]) -> list[object]:
@@ -164,16 +141,14 @@ def _dimension(given: object, count: int, name: str, of: str = "") -> int:
     return number % count
 
 
-def _trace(tile: Tile) -> Trace:
-    assert isinstance(tile.trace, Trace)
-    return tile.trace
-
-
-def _same_element(first: frag.TileType, second: frag.TileType) -> None:
-    types = [type_name(tile.element_type) for tile in (first, second)]
-    if types[0] != types[1]:
-        fail(f"tiles of {types[0]} and {types[1]} have no elements in common", "use .cast(...)")
-
-
 def _by(shape: Sequence[object]) -> str:
     return "x".join(map(str, shape))
+
+
+#: What methods of tiles ask for.
+VIEWS: dict[str, Callable[..., Any]] = {
+    "transpose": transpose,
+    "reshape": reshape,
+    "split": split,
+    "item": item,
+}

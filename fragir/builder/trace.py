@@ -308,6 +308,12 @@ class Trace:
         op = frag.BroadcastOp(self.use(tile), dim, whole(size, "size", 1))
         return self.wrap(self.insert(op).result)
 
+    def view(self, tile: Tile, function: str, arguments: Sequence[object]) -> Tile | list[Tile]:
+        """A tile, or a part, in another shape, or two tiles."""
+        from fragir.builder import shapes  # few kernels need it
+
+        return shapes.VIEWS[function](self, tile, *arguments)
+
     def wrap(self, ssa: SSAValue) -> Tile:
         """A tile of the IR as a value of the builder."""
         assert isinstance(ssa.type, frag.TileType)

@@ -46,14 +46,14 @@ def reshape(run: Run, op: frag.ReshapeOp) -> None:
     _counted(run, op.result, op.source, lambda x: np.reshape(x, shape))
 
 
-@MEANINGS.attach(frag.SliceOp)
-def slice_(run: Run, op: frag.SliceOp) -> None:
+@MEANINGS.attach(frag.SliceTileOp)
+def slice_(run: Run, op: frag.SliceTileOp) -> None:
     parts = tuple(slice(c.start, c.start + c.length * c.step, c.step) for c in op.cutouts)
     _counted(run, op.result, op.source, lambda x: x[parts])
 
 
-@MEANINGS.attach(frag.ConcatOp)
-def concat(run: Run, op: frag.ConcatOp) -> None:
+@MEANINGS.attach(frag.ConcatenateOp)
+def concat(run: Run, op: frag.ConcatenateOp) -> None:
     dim = op.along
     _together(run, op.result, (op.first, op.second), lambda parts: np.concatenate(parts, dim))
 

@@ -21,7 +21,12 @@ from fragir.passes.lowering.words import fragments_from, words_of
 
 
 @LOWERINGS.attach(
-    frag.ConcatOp, frag.JoinOp, frag.ReshapeOp, frag.SliceOp, frag.SplitOp, frag.TransposeOp
+    frag.ConcatenateOp,
+    frag.JoinOp,
+    frag.ReshapeOp,
+    frag.SliceTileOp,
+    frag.SplitOp,
+    frag.TransposeOp,
 )
 def rename(lanes: Lanes, op: RenamingOp) -> None:
     state = lanes.state
