@@ -77,7 +77,8 @@ def item(trace: Builds, tile: Tile, key: object) -> Tile:
 
     A number drops its dimension, as in numpy.
     """
-    keys = _filled(tile, (items(key) or []) if isinstance(key, tuple) else [key])
+    several = None if isinstance(key, list) else items(key)
+    keys = _filled(tile, [key] if several is None else several)
     cutouts: list[range] = []
     shape: list[int] = []
     sizes = iter(tile.shape)
