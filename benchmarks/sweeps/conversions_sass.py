@@ -2,24 +2,24 @@
 
 Pairs of layouts as in `conversions`, those that move data, on sm_90a. SHFL, MOVM, BAR, LDSM and
 STSM are as many as planned, LDS and STS move the planned bytes in no more instructions, SEL and
-PRMT together are those planned. ptxas does one kind of select better: two words that are selected
-or permuted for nothing but a select between them are made in one register, the second under the
-select's predicate; then the select is not there. What is beyond all these computes the numbers of
-lanes: at most 24 instructions, 40 where three digits or more change places.
+PRMT together are those planned. ptxas joins some of them: of two words that are made for nothing
+but a select between them the second is made in the first one's register, under the select's
+predicate. So a SEL, PRMT or MOV under a predicate is a select of the plan too. What is beyond all
+these computes the numbers of lanes: at most 24 instructions, 40 where three digits or more change
+places.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.bare import bare_kernel
 from benchmarks.sweeps.conversions import Case, cases
 from fragir.dialects.elements import element_type
 from fragir.layout.planning.costs import Features
 from fragir.layout.planning.planner import ConversionPlan, plan_conversion
-from fragir.layout.planning.program import Permute, Select, WordProgram
 from fragir.sweeps import Plan as Wanted
 from fragir.sweeps import Result, Sweep, Task
 from fragir.sweeps.definition import sample
@@ -41,10 +41,21 @@ def planned(case: Case) -> ConversionPlan:
     return plan_conversion(case.source, case.target, case.bits, Features(stmatrix=True))
 
 
-def machine_code(case: Case, *, converts: bool) -> tuple[Counter[str], int, bool]:
-    """Of the pair's bare kernel: instructions by full name, the words that it is given, and whether
-    they are more than a thread has registers for.
+class MachineCode(NamedTuple):
+    """What ptxas makes of a pair's bare kernel.
+
+    Instructions by full name, selects that are predicates of others, the words that the kernel is
+    given, and whether they are more than a thread has registers for.
     """
+
+    opcodes: Counter[str]
+    joined: int
+    words: int
+    spills: bool
+
+
+def machine_code(case: Case, *, converts: bool) -> MachineCode:
+    """Of the pair's bare kernel, with its conversion or without."""
     element = element_type(ELEMENTS[case.bits])
     text = bare_kernel(
         case.source, case.target, case.shape, element, case.warps, MACHINE, converts=converts
@@ -52,7 +63,10 @@ def machine_code(case: Case, *, converts: bool) -> tuple[Counter[str], int, bool
     words = text.count("ld.global")
     assembled = assemble(text, MACHINE)
     spills = any(entry.spill_stores for entry in assembled.entries.values())
-    return opcodes(disassemble(assembled.cubin), full=True), words, spills
+    sass = disassemble(assembled.cubin)
+    guarded = opcodes(sass, predicated=True)
+    joined = sum(guarded[name] for name in ("SEL", "PRMT", "MOV"))
+    return MachineCode(opcodes(sass, full=True), joined, words, spills)
 
 
 def short(full: Mapping[str, int]) -> Counter[str]:
@@ -70,39 +84,26 @@ def moved(full: Mapping[str, int], name: str) -> tuple[int, int]:
     return sum(count for _, count in parts), size
 
 
-def predicated(program: WordProgram) -> int:
-    """Selects between two words that a select or a permute makes for nothing else."""
-    uses: Counter[int] = Counter(program.outputs)
-    for step in program.steps:
-        uses.update((step.a, step.b) if isinstance(step, Permute | Select) else (step.a,))
-
-    def alone(word: int) -> bool:
-        made = program.steps[word - program.inputs] if word >= program.inputs else None
-        return isinstance(made, Permute | Select) and uses[word] == 1
-
-    return sum(
-        isinstance(step, Select) and alone(step.a) and alone(step.b) for step in program.steps
-    )
-
-
-def differences(plan: ConversionPlan, full: Mapping[str, int], words: int) -> list[str]:
+def differences(plan: ConversionPlan, code: MachineCode) -> list[str]:
     """What the machine code has other than the plan."""
-    counts, found = plan.counts, short(full)
+    counts, full = plan.counts, code.opcodes
+    found = short(full)
     matrices = {
         name: sum(n for k, n in counts.items() if k.startswith(kind))
         for name, kind in (("LDSM", "ldmatrix"), ("STSM", "stmatrix"))
     }
     wanted = {
-        "SHFL": counts.get("shfl", 0) + words,  # each word given is shuffled once
+        "SHFL": counts.get("shfl", 0) + code.words,  # each word given is shuffled once
         "MOVM": counts.get("movmatrix", 0),
         "BAR": counts.get("bar.sync", 0),
         **matrices,
     }
     told = [f"{k}: {found[k]}, planned {n}" for k, n in wanted.items() if found[k] != n]
-    most = counts.get("selp", 0) + counts.get("prmt", 0)
-    least = most - (0 if plan.program is None else predicated(plan.program))
-    if not least <= found["SEL"] + found["PRMT"] <= most:
-        told.append(f"SEL {found['SEL']}, PRMT {found['PRMT']}, planned {least} to {most}")
+    moves = counts.get("selp", 0) + counts.get("prmt", 0)
+    if found["SEL"] + found["PRMT"] + code.joined != moves:
+        told.append(
+            f"SEL {found['SEL']}, PRMT {found['PRMT']}, {code.joined} joined, planned {moves}"
+        )
     for name, kind in (("LDS", "ld."), ("STS", "st.")):
         accesses = {k: n for k, n in counts.items() if k.startswith(kind)}
         size = sum(int(k.split(".")[1]) // 8 * n for k, n in accesses.items())
@@ -114,7 +115,7 @@ def differences(plan: ConversionPlan, full: Mapping[str, int], words: int) -> li
 
 def formulas(case: Case, full: Mapping[str, int]) -> int:
     """Instructions that are neither data's nor the kernel's own."""
-    found, own = short(full), short(machine_code(case, converts=False)[0])
+    found, own = short(full), short(machine_code(case, converts=False).opcodes)
     return sum(n - own[k] for k, n in found.items() if k not in NO_FORMULAS)
 
 
@@ -130,9 +131,9 @@ def run(task: Task) -> Result:
     plan = planned(case)
     if plan.way not in ("bytes", "shuffles", "shared"):
         return {"way": plan.way, "formulas": 0, "findings": []}
-    full, words, spills = machine_code(case, converts=True)
-    told = differences(plan, full, words)
-    beyond = 0 if spills else formulas(case, full)
+    code = machine_code(case, converts=True)
+    told = differences(plan, code)
+    beyond = 0 if code.spills else formulas(case, code.opcodes)
     digits = 0 if plan.moves is None else plan.moves.mixed
     limit = LONG_FORMULAS if digits >= 3 else FORMULAS
     if beyond > limit:

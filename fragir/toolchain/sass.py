@@ -10,7 +10,7 @@ from pathlib import Path
 from fragir.errors import FragirError
 from fragir.toolchain.find import NVDISASM, execute, find
 
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _SECTION = re.compile(r"^\.text\.(.+):$", re.MULTILINE)
 
 
@@ -35,10 +35,12 @@ def functions(sass: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def opcodes(sass: str, *, full: bool = False) -> Counter[str]:
+def opcodes(sass: str, *, full: bool = False, predicated: bool = False) -> Counter[str]:
     """How often each opcode stands in the text: `HMMA`, or with `full` `HMMA.16816.F32`.
 
-    Counts what is written, not what is executed; the padding after a kernel's end counts as `NOP`.
+    Counts what is written, not what is executed, or with `predicated` only what is executed where a
+    predicate holds; the padding after a kernel's end counts as `NOP`.
     """
-    names = _INSTRUCTION.findall(sass)
+    found: list[tuple[str, str]] = _INSTRUCTION.findall(sass)
+    names = [name for guard, name in found if guard or not predicated]
     return Counter(names if full else (name.split(".")[0] for name in names))
