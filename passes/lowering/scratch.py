@@ -3,7 +3,8 @@
 A passage stores, waits and loads. The next one in the same area may store only when all threads
 that share memory with it have loaded: it waits once more, unless some barrier stands between
 anyway. Where that takes fewer barriers, loops considered, passages take turns with two areas, or
-those of other threads have others.
+those of other threads have others, or a passage in a loop has two areas for itself (see
+`scratch_turns`).
 
 Addresses count from the beginning of the memory; which area a passage has is known when the whole
 function is built, and is then added to the immediate offsets of its accesses.
@@ -24,9 +25,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from fragir.dialects import ptx
 from fragir.passes.limits import aligned
 from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.scratch_turns import AccessOp, half_of, take_turns, takes_turns
 from fragir.ptx.machines import STATIC_SHARED
 
-AccessOp: TypeAlias = ptx.LoadOp | ptx.StoreOp | ptx.LdmatrixOp | ptx.StmatrixOp
 BARRIERS = 16  # of a block; barrier 0 is that of all its threads
 LINE = 128  # bytes: an area begins at the first bank
 TRIPS = 8  # how often a loop is thought to run, to compare barriers
@@ -137,16 +138,22 @@ class Scratch:
             for op in entry.walk()
             if isinstance(op, ptx.SharedOp) and op is not shared
         )
-        plan = _Areas(self._passages, entry, lambda passage, read: 0)
+        plan = _Areas(self._passages, entry, _in_one)
         room = max(STATIC_SHARED, aligned(others + plan.size))
-        for choose in (_in_turn, _by_sharers(self._passages)):
+        for choose in (_in_one, _in_turn, _by_sharers(self._passages)):
             if not plan.cost:
                 break
-            other = _Areas(self._passages, entry, choose)
-            if other.cost < plan.cost and aligned(others + other.size) <= room:
-                plan = other
+            found = _Areas(self._passages, entry, choose)
+            alone = {p for p in found.waiting if takes_turns(p.accesses, entry)}
+            for other in (found, _Areas(self._passages, entry, choose, alone)):
+                if other.cost < plan.cost and aligned(others + other.size) <= room:
+                    plan = other
         plan.apply()
         shared.bytes = IntegerAttr(plan.size, i64)
+
+
+def _in_one(_passage: Passage, _read: Set[int]) -> int:
+    return 0
 
 
 def _in_turn(_passage: Passage, read: Set[int]) -> int:
@@ -171,20 +178,31 @@ def _by_sharers(passages: Sequence[Passage]) -> Choose:
 class _Areas:
     """A choice of areas with the barriers that it takes.
 
-    `choose` says which area a passage has, of those that others may be reading.
+    `choose` says which area a passage has, of those that others may be reading. Those of `turning`
+    have two halves of it in turn, and need not wait for themselves.
     """
 
-    def __init__(self, passages: Sequence[Passage], entry: Block, choose: Choose) -> None:
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        entry: Block,
+        choose: Choose,
+        turning: Set[Passage] = frozenset(),
+    ) -> None:
         self._begins = {passage.first: passage for passage in passages}
         self._ends = {passage.last: passage for passage in passages}
         self._choose = choose
+        self._turning = turning
         self._area: dict[Passage, int] = {}
         self._waits: dict[Passage, Sharers] = {}
         self._depth: dict[Passage, int] = {}
         self._flow(entry, frozenset(), 0)
         sizes = [0] * (1 + max(self._area.values()))
         for passage, area in self._area.items():
-            sizes[area] = max(sizes[area], -(-passage.bytes // LINE) * LINE)
+            size = -(-passage.bytes // LINE) * LINE
+            if passage in turning:
+                size = 2 * half_of(size)
+            sizes[area] = max(sizes[area], size)
         *self._start, self.size = accumulate(sizes, initial=0)
 
     @property
@@ -196,9 +214,16 @@ class _Areas:
             if sharers.reach != "warp"
         )
 
+    @property
+    def waiting(self) -> list[Passage]:
+        """The passages that wait for more than a warp before they store."""
+        return [p for p, sharers in self._waits.items() if sharers.reach != "warp"]
+
     def apply(self) -> None:
         """Moves the accesses and inserts the barriers."""
         for passage, area in self._area.items():
+            if passage in self._turning:
+                take_turns(passage.accesses, half_of(passage.bytes))
             for access in passage.accesses:
                 offset = access.offset.value.data + self._start[area]
                 access.offset = IntegerAttr(offset, i64)
@@ -242,7 +267,12 @@ class _Areas:
         if passage not in self._area:
             self._area[passage] = self._choose(passage, read)
         area = self._area[passage]
-        meets = [r.passage for r in pending if r.area == area and r.hinders(passage)]
+        own_turn = passage if passage in self._turning else None
+        meets = [
+            r.passage
+            for r in pending
+            if r.area == area and r.hinders(passage) and r.passage is not own_turn
+        ]
         if meets and self._waits.get(passage) is not WHOLE:
             own = all(other.sharers.key == passage.sharers.key for other in meets)
             self._waits[passage] = passage.sharers if own else WHOLE

@@ -70,11 +70,11 @@ CASES = {
     "block": (there("ROWS", "COLS", "%0", "%1") + there("COLS", "ROWS", "%1", "%r"), 2, 0),
     # two in a loop take turns, none waits for the next
     "loop": (loop("%0", BACK, "%r", "%v"), 2, 0),
-    # what stands alone in a loop waits for its own last turn
+    # what stands alone in a loop has two halves of an area in turn
     "alone": (
         there("ROWS", "COLS", "%0", "%c")
         + loop("%0", there("COLS", "ROWS", "%c", "%v"), "%r", "%v"),
-        3,
+        2,
         0,
     ),
     # a loop's last exchange and the one behind it
@@ -116,6 +116,41 @@ def check(kernel: fragir.Kernel, rows: int = 32) -> None:
         )
         assert np.array_equal(result, given)
         assert not report.findings
+
+
+ALONE = there("COLS", "ROWS", "%c", "%v")
+COUNTERS = {
+    # where turns are counted by steps of a power of two, from a multiple of it
+    "from zero": ("%zero", "%one", 2),
+    "from two": ("%two", "%two", 2),
+    "from one": ("%one", "%two", 3),
+    "by three": ("%zero", "%three", 3),
+}
+
+
+@pytest.mark.parametrize("name", sorted(COUNTERS))
+def test_an_exchange_alone_in_a_loop(name: str) -> None:
+    """It waits once a turn where the counter has a bit that changes from turn to turn."""
+    first, step, waits = COUNTERS[name]
+    body = (
+        "  %two = arith.constant 2 : index\n  %three = arith.constant 3 : index\n"
+        "  %end = arith.constant 9 : index\n" + there("ROWS", "COLS", "%0", "%c")
+    )
+    turns = loop("%0", ALONE, "%r", "%v").replace("%zero to %many", f"{first} to %end")
+    body += turns.replace("step %one", f"step {step}")
+    kernel = fragir.compile(program(LOAD + body + STORE), target="sm_90a")
+    assert barriers(kernel.ptx) == (waits, 0)
+    check(kernel)
+
+
+def test_a_loop_in_a_loop_waits_for_its_last_round() -> None:
+    """A round of odd number ends where the next begins, in the same half."""
+    inner = loop("%s", ALONE, "%w", "%v").replace("%i =", "%j =")
+    outer = loop("%0", "", "%r", "%w").replace("%t =", "%s =")
+    body = there("ROWS", "COLS", "%0", "%c") + outer.replace("{\n", "{\n" + inner, 1)
+    kernel = fragir.compile(program(LOAD + body + STORE), target="sm_90a")
+    assert barriers(kernel.ptx) == (3, 0)
+    check(kernel)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
