@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, SSAValue
 
@@ -79,6 +79,8 @@ def _fma(
     operand: Callable[[SSAValue], SSAValue],
 ) -> SSAValue:
     """x y + z, x y - z or z - x y, rounded once."""
+    from xdsl.dialects import math  # few programs need it, and it is large
+
     product, other = (op.lhs, op.rhs) if op.lhs in fused else (op.rhs, op.lhs)
     assert isinstance(product.owner, arith.MulfOp)
     x, y = (operand(value) for value in product.owner.operands)
