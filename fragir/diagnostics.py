@@ -162,11 +162,11 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     message = " ".join(error.msg.split())
-    unregistered = _UNREGISTERED.fullmatch(message)
+    unregistered = re.fullmatch(_UNREGISTERED, message)
     if unregistered is not None:  # the error is found behind the name
         message = _not_there(unregistered[1], text[start:])
         start = max(text.rfind(unregistered[1], 0, start), 0)
-    elif (attribute := _NO_ATTRIBUTE.fullmatch(message)) is not None:
+    elif (attribute := re.fullmatch(_NO_ATTRIBUTE, message)) is not None:
         message += plugins.excuses_for(attribute[1])
     before = text[:start]
     line = before.count("\n") + 1
@@ -178,8 +178,8 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     return FragirError(message, name, line, col, source)
 
 
-_UNREGISTERED = re.compile(r"Operation (\S+) is not registered")
-_NO_ATTRIBUTE = re.compile(r"'(\S+)' is not registered")
+_UNREGISTERED = r"Operation (\S+) is not registered"
+_NO_ATTRIBUTE = r"'(\S+)' is not registered"
 
 
 def _not_there(name: str, rest: str) -> str:

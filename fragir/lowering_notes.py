@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fragir.isa import Instruction
     from fragir.toolchain.ptxas import EntryInfo
 
+_PRODUCTS = ("ptx.mma", "ptx.mma_sparse")
 _WHAT = {
     "emulated": "ptxas makes a routine of other instructions of it",
     "split": "ptxas makes several smaller tensor-core instructions of it",
@@ -19,12 +20,10 @@ _WHAT = {
 
 def instructions_of(module: ModuleOp) -> list[str]:
     """The tensor-core instructions of a module at the lane level, each once, in order."""
-    from fragir.dialects import ptx
+    from xdsl.dialects.builtin import StringAttr
 
-    found = [
-        op.instruction.data for op in module.walk() if isinstance(op, ptx.MmaOp | ptx.MmaSparseOp)
-    ]
-    return list(dict.fromkeys(found))
+    found = [op.properties["instruction"] for op in module.walk() if op.name in _PRODUCTS]
+    return list(dict.fromkeys(text.data for text in found if isinstance(text, StringAttr)))
 
 
 def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:

@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 
 from fragir.errors import FragirError
 from fragir.late_dialect import LateDialect
-from fragir.universe import FRAGIR_UNIVERSE
+from fragir.universe import DIALECTS, PASSES, TARGETS, lazily
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -42,7 +42,7 @@ Factory = Callable[[], _T]
 @cache
 def own_dialects() -> Mapping[str, Factory[Dialect]]:
     """The dialects of xDSL and fragir, each imported when it is used."""
-    return {**get_all_dialects(), **FRAGIR_UNIVERSE.all_dialects}
+    return {**get_all_dialects(), **lazily(DIALECTS)}
 
 
 @cache
@@ -50,7 +50,7 @@ def own_passes() -> Mapping[str, Factory[type[ModulePass]]]:
     """The passes of xDSL and fragir, each imported when it is used."""
     from xdsl.transforms import get_all_passes
 
-    return {**get_all_passes(), **FRAGIR_UNIVERSE.all_passes}
+    return {**get_all_passes(), **lazily(PASSES)}
 
 
 @cache
@@ -58,7 +58,7 @@ def own_targets() -> Mapping[str, Factory[type[Target]]]:
     """The targets (`-t`) of xDSL and fragir."""
     from xdsl.targets import get_all_targets
 
-    return {**get_all_targets(), **FRAGIR_UNIVERSE.all_targets}
+    return {**get_all_targets(), **lazily(TARGETS)}
 
 
 # What other packages have ---------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Plugins(NamedTuple):
             for other in sorted(taken):
                 raise FragirError(
                     f"the package {package} has a {each} {other}, which is the name of one of "
-                    f"{'fragir' if other in _of(FRAGIR_UNIVERSE, each) else 'xDSL'}'s",
+                    f"{'fragir' if other in _OWN[each] else 'xDSL'}'s",
                     hint="it must give it another name",
                 )
         return _guarded(package, kind, name, _of(self.universes[package], kind)[name])
@@ -134,6 +134,11 @@ def _own(kind: Kind) -> Mapping[str, Factory[Any]]:
             return own_targets()
 
 
+_OWN: Mapping[Kind, Mapping[str, object]] = {
+    "dialect": DIALECTS,
+    "pass": PASSES,
+    "target": TARGETS,
+}
 _WANTED: Mapping[Kind, str] = {
     "dialect": "an xdsl.ir.Dialect",
     "pass": "a subclass of ModulePass",

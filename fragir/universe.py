@@ -6,11 +6,14 @@ that a tool imports only what a program uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.universe import Universe
+if TYPE_CHECKING:
+    from xdsl.universe import Universe
+
+    FRAGIR_UNIVERSE: Universe
 
 # name -> module and attribute; the name of a pass is the name on the command line
 DIALECTS = {
@@ -27,13 +30,23 @@ PASSES = {
 TARGETS = {"ptx": ("fragir.passes.ptx_target", "PtxTarget")}
 
 
-def _lazily(place: tuple[str, str]) -> Callable[[], Any]:
-    module, name = place
+def lazily(places: Mapping[str, tuple[str, str]]) -> dict[str, Callable[[], Any]]:
+    """Name -> a function that imports and gives what one of the tables above names."""
+    return {name: _importing(*place) for name, place in places.items()}
+
+
+def _importing(module: str, name: str) -> Callable[[], Any]:
     return lambda: getattr(import_module(module), name)
 
 
-FRAGIR_UNIVERSE = Universe(
-    all_dialects={name: _lazily(place) for name, place in DIALECTS.items()},
-    all_passes={name: _lazily(place) for name, place in PASSES.items()},
-    all_targets={name: _lazily(place) for name, place in TARGETS.items()},
-)
+def __getattr__(name: str) -> Universe:
+    """`FRAGIR_UNIVERSE`, when a tool asks for it: a compilation imports no universe."""
+    if name != "FRAGIR_UNIVERSE":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from xdsl.universe import Universe
+
+    made = Universe(
+        all_dialects=lazily(DIALECTS), all_passes=lazily(PASSES), all_targets=lazily(TARGETS)
+    )
+    globals()[name] = made
+    return made

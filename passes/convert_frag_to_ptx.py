@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
@@ -18,6 +15,7 @@ from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.levels import require
+from fragir.passes.target_pass import TargetPass
 from fragir.ptx.machines import THREADS
 
 
@@ -49,8 +47,7 @@ def threads_of(function: func.FuncOp) -> int:
     return threads
 
 
-@dataclass(frozen=True)
-class ConvertFragToPtxPass(ModulePass):
+class ConvertFragToPtxPass(TargetPass):
     """Lowers every function of placed tiles to a kernel of the `ptx` dialect.
 
     A memref argument becomes a pointer followed by one i32 for every dynamic dimension and then
@@ -59,7 +56,6 @@ class ConvertFragToPtxPass(ModulePass):
     """
 
     name = "convert-frag-to-ptx"
-    target: str = "sm_80"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.limits import check_shared

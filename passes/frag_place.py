@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
@@ -18,13 +16,13 @@ from fragir.isa.targets import known
 from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
+from fragir.passes.target_pass import TargetPass
 
 if TYPE_CHECKING:
     from fragir.passes.placing.explanation import Explanation
 
 
-@dataclass(frozen=True)
-class FragPlacePass(ModulePass):
+class FragPlacePass(TargetPass):
     """Infers layouts from what operations demand and writes them into the tiles' types.
 
     Where operations demand different layouts of a tile, the function's layouts are chosen so that
@@ -33,7 +31,6 @@ class FragPlacePass(ModulePass):
     """
 
     name = "frag-place"
-    target: str = "sm_80"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.target_pass import TargetPass
 
 # what every block would do once more
 _NOT_BESIDE = ("frag.", "scf.", "memref.store", "memref.copy", "linalg.")
 
 
-@dataclass(frozen=True)
-class FragTilePass(ModulePass):
+class FragTilePass(TargetPass):
     """One block computes one tile of C.
 
     The K loop keeps `stages` tiles of A and B under way into swizzled shared memory (cp.async),
@@ -31,7 +28,6 @@ class FragTilePass(ModulePass):
     """
 
     name = "frag-tile"
-    target: str = "sm_80"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.tiling.gemm import tile_matmul

@@ -37,7 +37,7 @@ def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
             yield op, "frag-bufferize"
         elif op.name.startswith("linalg."):
             yield op, "convert-linalg-to-frag"
-        elif isinstance(op, frag.MatmulOp):
+        elif op.name == "frag.matmul":
             yield op, "frag-tile"
         elif any(_unplaced(type_) for type_ in types):
             yield op, "frag-place"

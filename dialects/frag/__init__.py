@@ -23,7 +23,6 @@ from fragir.dialects.frag.attributes import (
     sizes_error,
     sizes_of,
 )
-from fragir.dialects.frag.matmul import MatmulOp
 from fragir.dialects.frag.memory import (
     BarrierOp,
     BlockIdOp,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.atomics import AtomicOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
+    from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.shapes import (
         ConcatenateOp,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
     from fragir.dialects.frag.sparse import MmaSparseOp
 
-#: Operations that few programs have: where their classes stand, by name.
+#: Operations that many programs do without: where their classes stand, by name.
 LATE = {
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
@@ -69,6 +69,7 @@ LATE = {
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
+    "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
@@ -90,7 +91,6 @@ Frag = LateDialect(
         FillOp,
         LoadOp,
         MapOp,
-        MatmulOp,
         MmaOp,
         StoreOp,
         ViewOp,

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fragir.dialects.ptx.exchange import MovmatrixOp, ShuffleOp, ShuffleXorOp
 from fragir.dialects.ptx.memory import (
     CpAsyncOp,
     FlipOp,
     LdmatrixOp,
     LoadOp,
-    NamedBarrierOp,
     OffsetOp,
     SharedOp,
     StmatrixOp,
@@ -30,7 +28,6 @@ from fragir.dialects.ptx.registers import (
     CopyOp,
     CvtOp,
     PackOp,
-    PermuteOp,
     SelectOp,
     SliceOp,
     SpecialOp,
@@ -38,7 +35,6 @@ from fragir.dialects.ptx.registers import (
     UnpackOp,
     ZeroOp,
 )
-from fragir.dialects.ptx.sparse import MmaSparseOp
 from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, Scales, WgmmaOp, WgmmaWaitOp
 from fragir.dialects.ptx.types import (
     GLOBAL,
@@ -57,10 +53,24 @@ from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
     from fragir.dialects.ptx.atomic import AtomicOp
+    from fragir.dialects.ptx.exchange import (
+        MovmatrixOp,
+        NamedBarrierOp,
+        PermuteOp,
+        ShuffleOp,
+        ShuffleXorOp,
+    )
+    from fragir.dialects.ptx.sparse import MmaSparseOp
 
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
     "ptx.atomic": ("fragir.dialects.ptx.atomic", "AtomicOp"),
+    "ptx.barrier": ("fragir.dialects.ptx.exchange", "NamedBarrierOp"),
+    "ptx.mma_sparse": ("fragir.dialects.ptx.sparse", "MmaSparseOp"),
+    "ptx.movmatrix": ("fragir.dialects.ptx.exchange", "MovmatrixOp"),
+    "ptx.permute": ("fragir.dialects.ptx.exchange", "PermuteOp"),
+    "ptx.shuffle": ("fragir.dialects.ptx.exchange", "ShuffleOp"),
+    "ptx.shuffle_xor": ("fragir.dialects.ptx.exchange", "ShuffleXorOp"),
 }
 
 Ptx = LateDialect(
@@ -77,16 +87,10 @@ Ptx = LateDialect(
         LdmatrixOp,
         LoadOp,
         MmaOp,
-        MmaSparseOp,
-        MovmatrixOp,
-        NamedBarrierOp,
         OffsetOp,
         PackOp,
-        PermuteOp,
         SelectOp,
         SharedOp,
-        ShuffleOp,
-        ShuffleXorOp,
         SliceOp,
         SpecialOp,
         SplatOp,

@@ -1,15 +1,28 @@
-"""Registers of other lanes: shuffles, and matrices that are transposed across a warp."""
+"""What conversions of layouts are made of: registers of other lanes, bytes of registers, barriers.
+
+Shuffles and permutes, matrices that are transposed across a warp, and a wait of some warps.
+"""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i64
 from xdsl.ir import SSAValue
-from xdsl.irdl import AnyAttr, IRDLOperation, operand_def, prop_def, result_def, traits_def
-from xdsl.traits import NoMemoryEffect
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    VarConstraint,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.ptx.types import bits, i64_attr, length
+from fragir.dialects.ptx.types import bits, i64_attr, length, register_bits
 
 
 @op_definition
@@ -81,3 +94,51 @@ class MovmatrixOp(IRDLOperation):
 
     def __init__(self, value: SSAValue):
         super().__init__(operands=[value], result_types=[value.type])
+
+
+@op_definition
+class PermuteOp(IRDLOperation):
+    """`prmt.b32`: each byte of a register is the one of (lhs, rhs) that a nibble names.
+
+    Nibble i of the selector is the place of byte i among the eight bytes, those of `lhs` first;
+    the selector may differ from lane to lane. Of vectors, every pair of registers is permuted.
+    PTX ISA 9.2, section 9.7.9.7.
+    """
+
+    name = "ptx.permute"
+    _T: ClassVar = VarConstraint("T", AnyAttr())
+    lhs = operand_def(_T)
+    rhs = operand_def(_T)
+    selector = operand_def(IndexType)
+    result = result_def(_T)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs `,` $selector attr-dict `:` type($lhs)"
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue, selector: SSAValue):
+        super().__init__(operands=[lhs, rhs, selector], result_types=[lhs.type])
+
+    def verify_(self) -> None:
+        if bits(self.lhs.type) * length(self.lhs.type) % 32 or register_bits(self.lhs.type) != 32:
+            raise VerifyException("ptx.permute takes whole 32-bit registers")
+
+
+@op_definition
+class NamedBarrierOp(IRDLOperation):
+    """`bar.sync`: waits at barrier `number` (0 to 15) until `threads` threads of the block do.
+
+    Whole warps take part; their threads all give the same number. PTX ISA 9.2, section 9.7.13.1.
+    """
+
+    name = "ptx.barrier"
+    number = operand_def(IndexType)
+    threads = prop_def(IntegerAttr.constr(i64))
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$number `,` $threads attr-dict"
+
+    def __init__(self, number: SSAValue, threads: int):
+        super().__init__(operands=[number], properties={"threads": i64_attr(threads)})
+
+    def verify_(self) -> None:
+        threads = self.threads.value.data
+        if threads <= 0 or threads % 32:
+            raise VerifyException(f"ptx.barrier: {threads} threads are no whole warps")

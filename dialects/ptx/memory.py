@@ -329,28 +329,6 @@ class SyncOp(IRDLOperation):
             )
 
 
-@op_definition
-class NamedBarrierOp(IRDLOperation):
-    """`bar.sync`: waits at barrier `number` (0 to 15) until `threads` threads of the block do.
-
-    Whole warps take part; their threads all give the same number. PTX ISA 9.2, section 9.7.13.1.
-    """
-
-    name = "ptx.barrier"
-    number = operand_def(IndexType)
-    threads = prop_def(IntegerAttr.constr(i64))
-    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$number `,` $threads attr-dict"
-
-    def __init__(self, number: SSAValue, threads: int):
-        super().__init__(operands=[number], properties={"threads": i64_attr(threads)})
-
-    def verify_(self) -> None:
-        threads = self.threads.value.data
-        if threads <= 0 or threads % 32:
-            raise VerifyException(f"ptx.barrier: {threads} threads are no whole warps")
-
-
 # instruction -> whether a number follows
 SYNCS: dict[str, bool] = {
     "bar.sync": True,

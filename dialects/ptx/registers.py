@@ -326,29 +326,3 @@ class SelectOp(IRDLOperation):
     def verify_(self) -> None:
         if length(self.cond.type) != length(self.lhs.type):
             raise VerifyException("ptx.select: one i1 for every element")
-
-
-@op_definition
-class PermuteOp(IRDLOperation):
-    """`prmt.b32`: each byte of a register is the one of (lhs, rhs) that a nibble names.
-
-    Nibble i of the selector is the place of byte i among the eight bytes, those of `lhs` first;
-    the selector may differ from lane to lane. Of vectors, every pair of registers is permuted.
-    PTX ISA 9.2, section 9.7.9.7.
-    """
-
-    name = "ptx.permute"
-    _T: ClassVar = VarConstraint("T", AnyAttr())
-    lhs = operand_def(_T)
-    rhs = operand_def(_T)
-    selector = operand_def(IndexType)
-    result = result_def(_T)
-    traits = traits_def(Pure())
-    assembly_format = "$lhs `,` $rhs `,` $selector attr-dict `:` type($lhs)"
-
-    def __init__(self, lhs: SSAValue, rhs: SSAValue, selector: SSAValue):
-        super().__init__(operands=[lhs, rhs, selector], result_types=[lhs.type])
-
-    def verify_(self) -> None:
-        if bits(self.lhs.type) * length(self.lhs.type) % 32 or register_bits(self.lhs.type) != 32:
-            raise VerifyException("ptx.permute takes whole 32-bit registers")

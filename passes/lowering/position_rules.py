@@ -8,43 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.errors import FragirError
 from fragir.layout import Layout
 
-
-class AddedDigit(NamedTuple):
-    """A digit that is more than a field of bits: (coordinate / place % size) * stride.
-
-    The top digit of an axis has no remainder. `reach` has the bits that sums with it may set.
-    """
-
-    place: int
-    size: int
-    stride: int
-    is_top: bool
-    reach: int
-
-    def of(self, coordinate: int) -> int:
-        """What it adds for a known coordinate."""
-        digit = coordinate // self.place
-        return (digit if self.is_top else digit % self.size) * self.stride
-
-
-class FlippedDigit(NamedTuple):
-    """A digit above one of odd size, flipped: its value at every one of the shifts."""
-
-    place: int
-    size: int
-    shifts: tuple[int, ...]
-
-    def of(self, coordinate: int) -> int:
-        """What it flips for a known coordinate."""
-        digit, flips = coordinate // self.place % self.size, 0
-        for shift in self.shifts:
-            flips ^= digit << shift
-        return flips
+if TYPE_CHECKING:
+    from fragir.passes.lowering.odd_digits import AddedDigit, FlippedDigit
 
 
 class AxisRule(NamedTuple):
@@ -223,12 +193,16 @@ def _axis_rule(layout: Layout, number: int, sums: _Sums) -> AxisRule:
                     shift = i - place.bit_length() + 1
                     flipped[shift] = flipped.get(shift, 0) | field
             else:
+                from fragir.passes.lowering.odd_digits import FlippedDigit  # few layouts have any
+
                 flipped_digits.append(FlippedDigit(place, mode.size, tuple(places)))
         elif step and is_power(place) and is_power(step) and (is_top or is_power(mode.size)):
             shift = step.bit_length() - place.bit_length()
             added[shift] = added.get(shift, 0) | field
         elif step:
             reach = sums.reach(_between(step, (mode.size - 1) * step))
+            from fragir.passes.lowering.odd_digits import AddedDigit  # few layouts have any
+
             digits.append(AddedDigit(place, mode.size, step, is_top, reach))
         place *= mode.size
     return AxisRule(bits, top, added, flipped, tuple(digits), tuple(flipped_digits))

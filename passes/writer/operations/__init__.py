@@ -14,6 +14,14 @@ from fragir.passes.writer.operations import values as values
 #: The subjects of operations that few programs have.
 LATE = {
     "atomics": ("ptx.atomic",),
+    "exchange": (
+        "ptx.barrier",
+        "ptx.movmatrix",
+        "ptx.permute",
+        "ptx.shuffle",
+        "ptx.shuffle_xor",
+    ),
+    "sparse": ("ptx.mma_sparse",),
 }
 
 for _subject, _names in LATE.items():

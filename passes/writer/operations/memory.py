@@ -97,8 +97,3 @@ def cp_async(w: KernelText, op: ptx.CpAsyncOp) -> None:
     # .cg, which passes by L1, exists for 16 bytes only
     kind = "cg" if size == 16 else "ca"
     w.emit(f"cp.async.{kind}.shared.global", *operands)
-
-
-@WRITERS.attach(ptx.NamedBarrierOp)
-def barrier(w: KernelText, op: ptx.NamedBarrierOp) -> None:
-    w.emit("bar.sync", w.one(op.number), str(op.threads.value.data))

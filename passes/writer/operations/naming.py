@@ -1,4 +1,4 @@
-"""Names for registers, elements in and out of packed ones, and registers of other lanes."""
+"""Names for registers, and elements in and out of packed ones."""
 
 from __future__ import annotations
 
@@ -106,44 +106,3 @@ def unpack(w: KernelText, op: ptx.UnpackOp) -> None:
             continue
         for j, scalar in enumerate(scalars):
             w.emit("bfe.u32", scalar, name, str(8 * j), "8")
-
-
-@WRITERS.attach(ptx.ShuffleOp)
-def shuffle(w: KernelText, op: ptx.ShuffleOp) -> None:
-    source = w.one(op.source)
-    names = w.in_registers(op.value)
-    for result, name in zip(w.define(op.result), names, strict=True):
-        w.emit("shfl.sync.idx.b32", result, name, source, "31", "-1")
-
-
-@WRITERS.attach(ptx.ShuffleXorOp)
-def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
-    mask = str(op.mask.value.data)
-    names = w.in_registers(op.value)
-    wide = ptx.register_bits(op.value.type) == 64
-    for result, name in zip(w.define(op.result), names, strict=True):
-        if not wide:
-            w.emit("shfl.sync.bfly.b32", result, name, mask, "31", "-1")
-            continue
-        halves = [w.registers.fresh(32), w.registers.fresh(32)]
-        w.emit("mov.b64", vector(halves), name)
-        for half in halves:
-            w.emit("shfl.sync.bfly.b32", half, half, mask, "31", "-1")
-        w.emit("mov.b64", result, vector(halves))
-
-
-@WRITERS.attach(ptx.PermuteOp)
-def permute(w: KernelText, op: ptx.PermuteOp) -> None:
-    selector = w.one(op.selector)
-    if not selector.startswith("%"):
-        selector = f"0x{int(selector):04X}"
-    first, second = w.in_registers(op.lhs), w.in_registers(op.rhs)
-    for result, *operands in zip(w.define(op.result), first, second, strict=True):
-        w.emit("prmt.b32", result, *operands, selector)
-
-
-@WRITERS.attach(ptx.MovmatrixOp)
-def movmatrix(w: KernelText, op: ptx.MovmatrixOp) -> None:
-    names = w.in_registers(op.value)
-    for result, name in zip(w.define(op.result), names, strict=True):
-        w.emit("movmatrix.sync.aligned.m8n8.trans.b16", result, name)

@@ -34,15 +34,11 @@ def _before_fence(w: KernelText, fence: ptx.SyncOp) -> None:
 
 @WRITERS.attach(ptx.MmaOp)
 def mma(w: KernelText, op: ptx.MmaOp) -> None:
-    _mma(w, op, ())
+    write_mma(w, op, ())
 
 
-@WRITERS.attach(ptx.MmaSparseOp)
-def mma_sparse(w: KernelText, op: ptx.MmaSparseOp) -> None:
-    _mma(w, op, (w.register(op.metadata), str(op.selector.value.data)))
-
-
-def _mma(w: KernelText, op: ptx.MmaOp | ptx.MmaSparseOp, more: Names) -> None:
+def write_mma(w: KernelText, op: ptx.MmaOp | ptx.MmaSparseOp, more: Names) -> None:
+    """Writes a product; `more` are the operands behind C."""
     a, b = w.in_registers(op.a), w.in_registers(op.b)
     c = _addend(w, op.c)
     scales = _scales(w, op)
