@@ -82,9 +82,10 @@ class Registry(Generic[ModelT]):
     def _look(self, cls: type[Operation]) -> ModelT | None:
         if issubclass(cls, self._interface):
             return self._own(cls)
-        module = self._elsewhere.get(cls.name)
-        if module is not None:
-            import_module(module)
+        for base in cls.__mro__:
+            module = self._elsewhere.get(getattr(base, "name", ""))
+            if module is not None:
+                import_module(module)
         return next((self._attached[c] for c in cls.__mro__ if c in self._attached), None)
 
 

@@ -6,8 +6,6 @@ by passes over its 32 banks. They count what the lowering emits: as many bytes a
 by side in a lane's fragment and in memory, 16 at most, and 8x8 matrices where the layout has them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product

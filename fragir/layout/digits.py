@@ -1,7 +1,5 @@
 """A layout seen from the matrix: which digit of which axis moves along which dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

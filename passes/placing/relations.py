@@ -22,9 +22,10 @@ from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads, value_of
 from fragir.errors import FragirError
-from fragir.passes.placing import control as control  # layouts of scf's operations
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.placement import owner_of
+
+LAYOUTS.attached_in("fragir.passes.placing.control", "scf.for", "scf.if")
 
 CONSEQUENCE = "consequence"
 """The role of a layout that follows from others."""

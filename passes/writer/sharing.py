@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import scf
+from typing import TYPE_CHECKING
+
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.passes.writer.arith import CASTS
+
+if TYPE_CHECKING:
+    from xdsl.dialects import scf
 
 # operations that only name registers of their operands
 ALIASES = (ptx.SliceOp, ptx.ConcatOp, ptx.BitcastOp, ptx.SplatOp, ptx.UnpackOp, ptx.PackOp)

@@ -6,8 +6,6 @@ as fast, every instruction takes an issue slot, and barriers wait. Give other nu
 machine.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -5,15 +5,16 @@ once, the rest when a program has it.
 """
 
 from fragir.dialects.interfaces import LOWERINGS
-from fragir.passes.lowering.operations import control as control
 from fragir.passes.lowering.operations import memories as memories
 from fragir.passes.lowering.operations import products as products
 from fragir.passes.lowering.operations import scalars as scalars
 from fragir.passes.lowering.operations import tiles as tiles
 
-#: The subjects of operations that few programs have.
+#: The subjects of operations that many programs do without.
 LATE = {
     "atomics": ("frag.atomic",),
+    "control": ("scf.for", "scf.if", "scf.yield"),
+    "copying": ("frag.commit", "frag.copy", "frag.wait"),
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
     "indexing": ("frag.iota",),
     "reductions": ("frag.broadcast", "frag.reduce"),

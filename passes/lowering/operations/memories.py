@@ -1,4 +1,4 @@
-"""Memory: shapes and views of it, tiles in and out, copies, waits and barriers."""
+"""Memory: shapes and views of it, tiles in and out, barriers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.passes.limits import allocate
-from fragir.passes.lowering import copies
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
@@ -133,35 +132,7 @@ def _access(
     )
 
 
-# --- copies and waits -----------------------------------------------------------------------------
-
-
-@LOWERINGS.attach(frag.CopyOp)
-def copy(lanes: Lanes, op: frag.CopyOp) -> None:
-    state = lanes.state
-    copies.copy(
-        state.ar,
-        state.hardware,
-        state.memories[op.source],
-        state.indices(op.all_source_indices()),
-        state.memories[op.target],
-        state.indices(op.all_target_indices()),
-        masked=op.masked is not None,
-        is_async=op.is_async is not None,
-        target_machine=state.target,
-    )
-
-
-@LOWERINGS.attach(frag.CommitOp)
-def commit(lanes: Lanes, op: frag.CommitOp) -> None:
-    if copies.has_cp_async(lanes.target):
-        lanes.state.ar.insert(ptx.SyncOp("cp.async.commit_group"))
-
-
-@LOWERINGS.attach(frag.WaitOp)
-def wait(lanes: Lanes, op: frag.WaitOp) -> None:
-    if copies.has_cp_async(lanes.target):
-        lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", op.pending.value.data))
+# --- threads --------------------------------------------------------------------------------------
 
 
 @LOWERINGS.attach(frag.BarrierOp)

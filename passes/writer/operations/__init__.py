@@ -5,15 +5,15 @@ once, the rest when a program has it.
 """
 
 from fragir.dialects.interfaces import WRITERS
-from fragir.passes.writer.operations import control as control
 from fragir.passes.writer.operations import memory as memory
 from fragir.passes.writer.operations import naming as naming
 from fragir.passes.writer.operations import products as products
 from fragir.passes.writer.operations import values as values
 
-#: The subjects of operations that few programs have.
+#: The subjects of operations that many programs do without.
 LATE = {
     "atomics": ("ptx.atomic",),
+    "control": ("scf.for", "scf.if", "scf.yield"),
     "exchange": (
         "ptx.barrier",
         "ptx.movmatrix",

@@ -1,0 +1,36 @@
+"""Copies into shared memory, and waits for them."""
+
+from __future__ import annotations
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering import copies
+from fragir.passes.lowering.lane_builder import Lanes
+
+
+@LOWERINGS.attach(frag.CopyOp)
+def copy(lanes: Lanes, op: frag.CopyOp) -> None:
+    state = lanes.state
+    copies.copy(
+        state.ar,
+        state.hardware,
+        state.memories[op.source],
+        state.indices(op.all_source_indices()),
+        state.memories[op.target],
+        state.indices(op.all_target_indices()),
+        masked=op.masked is not None,
+        is_async=op.is_async is not None,
+        target_machine=state.target,
+    )
+
+
+@LOWERINGS.attach(frag.CommitOp)
+def commit(lanes: Lanes, op: frag.CommitOp) -> None:
+    if copies.has_cp_async(lanes.target):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.commit_group"))
+
+
+@LOWERINGS.attach(frag.WaitOp)
+def wait(lanes: Lanes, op: frag.WaitOp) -> None:
+    if copies.has_cp_async(lanes.target):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", op.pending.value.data))
