@@ -425,7 +425,45 @@ func.func @count(%a: memref<256xi32>, %h: memref<16xi32>, %last: memref<256xi32>
 }"""
 
 
+def shaped() -> KernelBuilder:
+    with fragir.kernel("shaped") as k:
+        a = k.memory("a", f16, (16, 64))
+        c = k.memory("c", f16, (32, 49))
+        t = k.load(a, (0, 0), shape=(16, 64))
+        turned = t[:, 32:].T
+        first, second = t[3, 1::2].reshape(-1, 2).transpose(1, 0).T.split()
+        column = k.join(first, second).reshape(32)[..., None]
+        k.store(k.concatenate([turned, turned, turned, column], 1), c, (0, 0))
+    return k
+
+
+SHAPED = """
+func.func @shaped(%a: memref<16x64xf16>, %c: memref<32x49xf16>) {
+  %t = frag.load %a[0, 0] : memref<16x64xf16> -> !frag.tile<16x64xf16>
+  %right = frag.slice %t [0, 32] : !frag.tile<16x64xf16> -> !frag.tile<16x32xf16>
+  %turned = frag.transpose %right [1, 0] : !frag.tile<16x32xf16> -> !frag.tile<32x16xf16>
+  %row = frag.slice %t [3, 1] strides [1, 2] : !frag.tile<16x64xf16> -> !frag.tile<1x32xf16>
+  %odd = frag.reshape %row : !frag.tile<1x32xf16> -> !frag.tile<32xf16>
+  %pairs = frag.reshape %odd : !frag.tile<32xf16> -> !frag.tile<16x2xf16>
+  %there = frag.transpose %pairs [1, 0] : !frag.tile<16x2xf16> -> !frag.tile<2x16xf16>
+  %back = frag.transpose %there [1, 0] : !frag.tile<2x16xf16> -> !frag.tile<16x2xf16>
+  %x, %y = frag.split %back : !frag.tile<16x2xf16> -> !frag.tile<16xf16>, !frag.tile<16xf16>
+  %xy = frag.join %x, %y : !frag.tile<16xf16>, !frag.tile<16xf16> -> !frag.tile<16x2xf16>
+  %flat = frag.reshape %xy : !frag.tile<16x2xf16> -> !frag.tile<32xf16>
+  %column = frag.reshape %flat : !frag.tile<32xf16> -> !frag.tile<32x1xf16>
+  %2 = frag.concat %turned, %turned dim 1
+    : !frag.tile<32x16xf16>, !frag.tile<32x16xf16> -> !frag.tile<32x32xf16>
+  %3 = frag.concat %2, %turned dim 1
+    : !frag.tile<32x32xf16>, !frag.tile<32x16xf16> -> !frag.tile<32x48xf16>
+  %4 = frag.concat %3, %column dim 1
+    : !frag.tile<32x48xf16>, !frag.tile<32x1xf16> -> !frag.tile<32x49xf16>
+  frag.store %4, %c[0, 0] : !frag.tile<32x49xf16>, memref<32x49xf16>
+  func.return
+}"""
+
+
 PAIRS = [
+    (shaped, SHAPED),
     (counted, COUNTED),
     (embedded, EMBEDDED),
     (paged, PAGED),
