@@ -6,7 +6,7 @@ operators those of `arith`. `docs/python.md` is the guide.
 
 from __future__ import annotations
 
-from fragir.builder.control import Branch, Loop
+from fragir.builder.control import Branch, Loop, While
 from fragir.builder.kernel import KernelBuilder, fragment, kernel
 from fragir.builder.types import (
     NAMES,
@@ -41,6 +41,7 @@ __all__ = [
     "Memory",
     "Scalar",
     "Tile",
+    "While",
     "b1",
     "bf16",
     "e2m1",

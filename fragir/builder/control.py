@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Callable
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 from xdsl.dialects import scf
@@ -86,7 +87,7 @@ class _Block:
         self._trace.close()
         self._set(_open=False)
 
-    def _results(self, op: scf.ForOp | scf.IfOp) -> None:
+    def _results(self, op: scf.ForOp | scf.IfOp | scf.WhileOp) -> None:
         for name, result in zip(self._start, op.results, strict=True):
             result.name_hint = name
         self._set(_now=dict(zip(self._start, op.results, strict=True)), _done=True)
@@ -139,6 +140,62 @@ class Loop(_Block):
             return
         self._leave()
         op = scf.ForOp(*self._bounds, list(self._start.values()), self._block)
+        self._results(self._trace.insert(op, location=self._location))
+
+
+class While(_Block):
+    """A loop that goes on while a condition holds (`scf.while`); see `Kernel.while_`."""
+
+    _KIND = "loop"
+    _condition: Callable[[Any], object]
+    _before: Block
+    _block: Block
+
+    def __init__(
+        self, trace: Trace, condition: Callable[[Any], object], carried: dict[str, Carried]
+    ):
+        super().__init__(trace, carried)
+        if not callable(condition):
+            fail(
+                f"{condition!r} is no function",
+                "write what holds while it goes on, as in k.while_(lambda now: now.i < n, i=0)",
+            )
+        self._set(_condition=condition)
+
+    def __enter__(self) -> While:
+        self._set(_before=self._arguments(), _block=self._arguments())
+        trace, values = self._trace, self._before.args
+        trace.open("condition of the loop", self._before)
+        try:
+            now = {n: _wrap(trace, v) for n, v in zip(self._start, values, strict=True)}
+            found = trace.operand(self._condition(SimpleNamespace(**now)))
+            if not isinstance(found, Scalar) or found.type != condition:
+                fail(f"a loop goes on while a condition holds, not {found!r}", "compare scalars")
+            trace.insert(scf.ConditionOp(trace.use(found), *values), location=self._location)
+        finally:
+            trace.close()
+        self._enter(self._block, dict(zip(self._start, self._block.args, strict=True)))
+        return self
+
+    def _arguments(self) -> Block:
+        block = Block(arg_types=[value.type for value in self._start.values()])
+        for argument, name in zip(block.args, self._start, strict=True):
+            argument.name_hint = name
+        return block
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._abandon()
+            return
+        self._leave()
+        start = list(self._start.values())
+        types = [value.type for value in start]
+        op = scf.WhileOp(start, types, Region(self._before), Region(self._block))
         self._results(self._trace.insert(op, location=self._location))
 
 

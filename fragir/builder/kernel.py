@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from math import lcm
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -40,7 +40,7 @@ from fragir.builder.checks import (
     whole,
     word,
 )
-from fragir.builder.control import Branch, Carried, Loop
+from fragir.builder.control import Branch, Carried, Loop, While
 from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
 from fragir.builder.places import describe, error_at, fail, place
@@ -287,6 +287,18 @@ class KernelBuilder(IndexedOperations, JoiningOperations):
         as an attribute of the loop. After the `with` the attribute is the last turn's value.
         """
         return Loop(self.trace, (start, stop, step), carried)
+
+    def while_(self, condition: Callable[[Any], object], **carried: Carried) -> While:
+        """A loop that goes on while a condition holds, the same for all threads of the block.
+
+            with k.while_(lambda now: now.left > 0.5, left=first, turns=0) as loop:
+                loop.left = loop.left * 0.9
+                loop.turns = loop.turns + 1
+
+        `condition` is called once, with what is carried at the beginning of a turn as attributes.
+        `carried` works as in `loop`.
+        """
+        return While(self.trace, condition, carried)
 
     def if_(self, condition: Scalar, **carried: Carried) -> Branch:
         """What happens only where a condition holds, the same for all threads of the block.

@@ -68,7 +68,7 @@ class Passage:
         return self.accesses[-1]
 
 
-class Reading(NamedTuple):
+class UnfinishedRead(NamedTuple):
     """A passage whose loads may not be over everywhere.
 
     Where its own sharers have waited since, each knows of those that it shares memory with, and of
@@ -84,7 +84,7 @@ class Reading(NamedTuple):
         return not (self.waited and self.passage.sharers.key == other.sharers.key)
 
 
-Pending: TypeAlias = frozenset[Reading]
+Pending: TypeAlias = frozenset[UnfinishedRead]
 Choose: TypeAlias = Callable[[Passage, Set[int]], int]
 
 
@@ -242,7 +242,9 @@ class _Areas:
             if op in self._ends:
                 passage = self._ends[op]
                 # those that it waited for have come past what they had loaded before
-                pending = _after(pending, passage.sharers) | {Reading(self._area[passage], passage)}
+                pending = _after(pending, passage.sharers) | {
+                    UnfinishedRead(self._area[passage], passage)
+                }
             elif isinstance(op, ptx.SyncOp) and op.instruction.data == "bar.sync":
                 pending = frozenset()
             elif op.regions:

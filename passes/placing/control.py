@@ -39,6 +39,24 @@ class IfLayouts(Layouts):
                 yield from zip(self.op.results, _yielded(region.block), strict=True)
 
 
+@LAYOUTS.attach(scf.WhileOp)
+class WhileLayouts(Layouts):
+    """What comes into the condition's block each time; what goes from it into the body, and out."""
+
+    def __init__(self, op: scf.WhileOp):
+        self.op = op
+
+    def same_layout(self) -> Iterator[tuple[Tile, ...]]:
+        op, before, after = self.op, self.op.before_region.block, self.op.after_region.block
+        starts = [OperandAt(op, index) for index in range(len(op.operands))]
+        # where their numbers differ, the lowering says so
+        yield from zip(starts, before.args, _yielded(after), strict=False)
+        condition = before.last_op
+        assert isinstance(condition, scf.ConditionOp)
+        passed = [OperandAt(condition, 1 + index) for index in range(len(condition.args))]
+        yield from zip(passed, after.args, op.results, strict=False)
+
+
 def _yielded(block: Block) -> list[OperandAt]:
     last = block.last_op
     if not isinstance(last, scf.YieldOp):

@@ -44,6 +44,8 @@ def _turns(op: Operation) -> Fraction:
     """How often an operation executes its regions."""
     if isinstance(op, scf.IfOp):
         return BRANCH
+    if isinstance(op, scf.WhileOp):
+        return Fraction(UNKNOWN)
     if not isinstance(op, scf.ForOp):
         return Fraction(1)
     first, last, step = (_constant(value) for value in (op.lb, op.ub, op.step))

@@ -17,6 +17,7 @@ LATE = {
     "copying": ("frag.commit", "frag.copy", "frag.wait"),
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
     "indexing": ("frag.iota",),
+    "loops": ("scf.condition", "scf.while"),
     "reductions": ("frag.broadcast", "frag.reduce"),
     "shapes": (
         "frag.concat",

@@ -22,6 +22,7 @@ LATE = {
         "ptx.shuffle_xor",
     ),
     "sparse": ("ptx.mma_sparse",),
+    "loops": ("scf.condition", "scf.while"),
 }
 
 for _subject, _names in LATE.items():

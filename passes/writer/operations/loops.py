@@ -1,0 +1,55 @@
+"""Loops that go on while a condition holds: what they carry has registers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import SSAValue
+
+from fragir.dialects import ptx
+from fragir.dialects.interfaces import WRITERS
+from fragir.errors import FragirError
+from fragir.passes.writer.text import KernelText
+
+
+@WRITERS.attach(scf.WhileOp)
+def while_(w: KernelText, op: scf.WhileOp) -> None:
+    before, after = op.before_region.block, op.after_region.block
+    condition, again = before.last_op, after.last_op
+    assert isinstance(condition, scf.ConditionOp)
+    assert again is not None
+    for variable in (*before.args, *after.args):
+        w.define(variable)
+    _carry(w, op.arguments, before.args)
+    loop, done = w.labels.fresh("while"), w.labels.fresh("done")
+    w.label(loop)
+    w.block(before)
+    _carry(w, condition.args, after.args)
+    w.emit("bra", done, guard=f"!{w.register(condition.condition)}")
+    w.block(after)
+    _carry(w, again.operands, before.args)
+    w.emit("bra.uni", loop)
+    w.label(done)
+    for result, variable in zip(op.results, after.args, strict=True):
+        w.own(result, w.names[variable])
+
+
+@WRITERS.attach(scf.ConditionOp)
+def condition(w: KernelText, op: scf.ConditionOp) -> None:
+    """The loop around it writes the copies and the branch."""
+
+
+def _carry(w: KernelText, values: Sequence[SSAValue], variables: Sequence[SSAValue]) -> None:
+    """Copies values to the registers of variables, all at once."""
+    moves: list[tuple[str, str, int]] = []
+    for value, variable in zip(values, variables, strict=True):
+        if isinstance(value.owner, ptx.WgmmaOp):
+            raise FragirError(
+                "a wgmma's accumulator is carried round scf.while while it is under way",
+                hint="wait for it in the loop, or use scf.for",
+            )
+        width = ptx.register_bits(variable.type)
+        pairs = zip(w.names[variable], w.names[value], strict=True)
+        moves += [(t, s, width) for t, s in pairs]
+    w.parallel_move(moves)
