@@ -20,8 +20,8 @@ from fragir.layout import Layout
 from fragir.reference import compare, evaluate
 from tests.properties.judge import examples
 
-from .test_gather import SHAPES, memref
-from .test_ranks import layouts, tile
+from .test_gather import SHAPES, memref, placements
+from .test_ranks import tile
 
 Array = npt.NDArray[Any]
 DTYPES: dict[str, Any] = {
@@ -89,10 +89,9 @@ def test_any_order_gives_the_same(data: st.DataObject) -> None:
     element = data.draw(st.sampled_from(sorted(DTYPES)))
     kind = data.draw(st.sampled_from([w for w in UFUNCS if PTX.get(element, element) in KINDS[w]]))
     shape = data.draw(st.sampled_from(SHAPES))
-    warps = data.draw(st.sampled_from((1, 2)))
     forms = ["elements", "block"] + ["rows"] * (len(shape) > 1)
     form = data.draw(st.sampled_from(forms))
-    layout = data.draw(layouts(shape, warps))
+    warps, layout = data.draw(placements(shape))
     how = [w for w in ("masked", "where") if data.draw(st.booleans())]
     if form == "block" and len(shape) > 1 and "where" in how:
         how.remove("where")

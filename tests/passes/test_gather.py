@@ -28,6 +28,16 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i8": np.int8, 
 SHAPES = ((64,), (7,), (16, 24), (32, 4), (3, 4, 24))
 
 
+@st.composite
+def placements(draw: st.DrawFn, shape: Sequence[int]) -> tuple[int, Layout | None]:
+    """Warps, and a layout over them; None where the compiler has one that is."""
+    warps = draw(st.sampled_from((1, 2)))
+    layout = draw(layouts(shape, warps))
+    threads = 32 * warps
+    divides = prod(shape) < threads or prod(shape) % threads == 0
+    return (warps if layout is not None or divides else 1), layout
+
+
 def memref(shape: Sequence[int], element: str) -> str:
     return f"memref<{'x'.join(map(str, shape))}x{element}>"
 
@@ -92,9 +102,8 @@ def run(text: str, target: str, arguments: Sequence[Any], warps: int, *outputs: 
 def test_gather(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(SHAPES))
     element = data.draw(st.sampled_from(sorted(DTYPES)))
-    warps = data.draw(st.sampled_from((1, 2)))
     rows = len(shape) > 1 and data.draw(st.booleans())
-    layout = data.draw(layouts(shape, warps))
+    warps, layout = data.draw(placements(shape))
     how = [w for w in ("masked", "where", "other") if data.draw(st.booleans())]
     if "other" in how and len(how) == 1:
         how.remove("other")
@@ -136,9 +145,8 @@ def test_scatter(data: st.DataObject) -> None:
     """To places of which each element has its own, some of them outside."""
     shape = data.draw(st.sampled_from(SHAPES))
     element = data.draw(st.sampled_from(sorted(DTYPES)))
-    warps = data.draw(st.sampled_from((1, 2)))
     rows = len(shape) > 1 and data.draw(st.booleans())
-    layout = data.draw(layouts(shape, warps))
+    warps, layout = data.draw(placements(shape))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     places = shape[:1] if rows else shape
     count = prod(places)
@@ -248,3 +256,56 @@ def test_each_element_has_one_first_holder(data: st.DataObject) -> None:
             assert point is not None
             held.append(point)
     assert len(held) == len(set(held)) == len(layout.holders)
+
+
+#: Layouts with more to them: of products, with flipped bits, and with lanes that hold nothing.
+SPECIAL = {
+    "operand": ("16x32xf16", "#frag.mma<m16n8k16.f16, a>", 1),
+    "accumulator": ("32x16xf32", "#frag.mma<m16n8k16.f16, c, warps = [2, 1]>", 2),
+    "accumulator over columns": ("16x32xf32", "#frag.mma<m16n8k16.f16, c, warps = [1, 2]>", 2),
+    "flipped": (
+        "8x32xf32",
+        '#frag.layout<"lane [8:^(1,1) 4:(0,8)] element [8:^(0,1)]">',
+        1,
+    ),
+    "some lanes": (
+        "8x4xf32",
+        '#frag.layout<"lane [8:(1,0) 4:(0,0)] element [4:(0,1)] where lane/8%4==2">',
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SPECIAL))
+@pytest.mark.parametrize("rows", [True, False], ids=["rows", "elements"])
+def test_layouts(name: str, rows: bool) -> None:
+    """What is gathered is scattered to twice its place, once for each element."""
+    size, layout, warps = SPECIAL[name]
+    *shape, element = size.split("x")
+    shape = [int(n) for n in shape]
+    placed = f"!frag.tile<{size}, {layout}>"
+    places = shape[:1] if rows else shape
+    index = f"!frag.tile<{'x'.join(map(str, places))}xi32>"
+    if not rows:
+        index = f"!frag.tile<{'x'.join(map(str, places))}xi32, {layout}>"
+    memory = [64, shape[1]] if rows else [2 * prod(shape)]
+    entries, buffer = "%i, 0" if rows else "%i", memref(memory, element)
+    text = f"""
+    func.func @k(%m: {buffer}, %p: {memref(places, "i32")}, %y: {buffer})
+        attributes {{frag.warps = array<i64: {warps}, 1>}} {{
+      %i = frag.load %p[{", ".join("0" * len(places))}] : {memref(places, "i32")} -> {index}
+      %t = frag.gather %m[{entries}] : {buffer}, {index} -> {placed}
+      frag.scatter %t, %y[{entries}] : {placed}, {buffer}, {index}
+      frag.atomic add %t, %y[{entries}] : {placed}, {buffer}, {index}
+      func.return
+    }}"""
+    rng = np.random.default_rng(2)
+    m = rng.integers(-50, 50, memory).astype(DTYPES[element])
+    p = rng.permutation(memory[0])[: prod(places)].reshape(places).astype(np.int32)
+    y = np.full(memory, 77, DTYPES[element])
+    wanted = y.copy()
+    wanted[p] = 2 * m[p]
+    kernel = fragir.compile(text, target="sm_90a")
+    assert kernel.assembled.warnings == []
+    kernel.launch((1,), None, m, p, y, on="emulator", check=True)
+    assert np.array_equal(y, wanted)
