@@ -84,7 +84,7 @@ TILE_ELEMENTS = frozenset(
 )
 FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", *FLOAT8})
 NARROW_FLOATS = frozenset(FLOAT6_4)
-# What is only loaded and multiplied: no instruction computes or converts element by element.
+# What is only loaded, converted and multiplied: no instruction computes element by element.
 MULTIPLIED_ONLY = frozenset({*NARROW_FLOATS, "e2m1x2", "ue8m0", "s4", "u4", "b1"})
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
-from fragir.dialects.elements import FLOATS, MULTIPLIED_ONLY, element_name
+from fragir.dialects.elements import (
+    FLOATS,
+    MULTIPLIED_ONLY,
+    NARROW_FLOATS,
+    element_bits,
+    element_name,
+    element_type,
+)
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
 from fragir.isa.elements import FLOAT8
@@ -15,7 +22,8 @@ from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal, vector
 
 HALVES = ("f16", "bf16")
-_INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (8, 16, 32, 64)}
+_INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (4, 8, 16, 32, 64)}
+_ANY_FLOAT = FLOATS | NARROW_FLOATS | {"e2m1x2", "ue8m0"}
 
 
 class Convert:
@@ -33,22 +41,36 @@ class Convert:
         first, second = _signed(rule, first, second)
         if first == second:
             self.writer.alias(result, self.writer.names[source])
-        elif {first, second} & MULTIPLIED_ONLY:
+        elif "b1" in (first, second) or second in ("ue8m0", "e2m1x2"):
             raise FragirError(
                 f"{first} is not converted to {second}", hint="convert before the kernel"
             )
+        elif second in HALVES and is_vector(source.type) and self._halves(source, result, first):
+            return
         elif first == "pred":
             self._from_predicate(source, result, second, rule in ("signed", "from_signed"))
         elif second == "pred":
             self._to_predicate(source, result, first)
-        elif first in FLOATS and second in FLOATS:
+        elif first in _ANY_FLOAT and second in _ANY_FLOAT:
             self._float(source, result, first, second)
-        elif first in FLOATS:
+        elif first in _ANY_FLOAT:
             self._to_integer(source, result, first, second)
-        elif second in FLOATS:
+        elif second in _ANY_FLOAT:
             self._from_integer(source, result, first, second)
         else:
             self._integer(source, result, first, second)
+
+    def _halves(self, source: SSAValue, result: SSAValue, first: str) -> bool:
+        """Elements of a byte and less as halves at once; False where it takes f32."""
+        if _bits_of(first) > 8 or first == "ue8m0":
+            return False
+        from fragir.passes.writer.unpack import IN_BF16, Unpack
+
+        second = element_name(ptx.scalar_type(result.type))
+        if second == "bf16" and (first not in IN_BF16 or not self.writer.has("fma.rn.bf16x2")):
+            return False
+        self.writer.alias(result, Unpack(self.writer).halves(source, second))
+        return True
 
     # --- between floats -----------------------------------------------------------------------
 
@@ -85,9 +107,13 @@ class Convert:
         name = element_name(ptx.scalar_type(value.type))
         if name in ("f32", "tf32"):
             return list(w.in_registers(value))
+        if name == "ue8m0":
+            from fragir.passes.writer.unpack import scales
+
+            return scales(w, value)
         registers = w.in_registers(value)
-        if name in FLOAT8:
-            return self._float8_to_f32(registers, name, value)
+        if name in FLOAT8 or name in MULTIPLIED_ONLY:
+            return self._small_to_f32(value)
         if not is_vector(value.type):
             target = w.registers.fresh(32, "f")
             w.emit(f"cvt.f32.{name}", target, registers[0])
@@ -101,22 +127,18 @@ class Convert:
                 w.emit(f"cvt.f32.{name}", result[-1], half)
         return result[: ptx.length(value.type)]
 
-    def _float8_to_f32(self, registers: tuple[str, ...], name: str, value: SSAValue) -> list[str]:
+    def _small_to_f32(self, value: SSAValue) -> list[str]:
+        """Elements of a byte and less, by way of f16."""
+        from fragir.passes.writer.unpack import Unpack
+
         w = self.writer
-        opcode = f"cvt.rn.f16x2.{name}x2"
-        self._require(opcode, f"{name} is converted")
         result: list[str] = []
-        for register in registers:
-            pairs = [w.registers.fresh(16), w.registers.fresh(16)]
-            w.emit("mov.b32", vector(pairs), register)
-            for pair in pairs:
-                both = w.registers.fresh(32)
-                w.emit(opcode, both, pair)
-                halves = [w.registers.fresh(16), w.registers.fresh(16)]
-                w.emit("mov.b32", vector(halves), both)
-                for half in halves:
-                    result.append(w.registers.fresh(32, "f"))
-                    w.emit("cvt.f32.f16", result[-1], half)
+        for both in Unpack(w).halves(value):
+            halves = [w.registers.fresh(16), w.registers.fresh(16)]
+            w.emit("mov.b32", vector(halves), both)
+            for half in halves:
+                result.append(w.registers.fresh(32, "f"))
+                w.emit("cvt.f32.f16", result[-1], half)
         return result[: ptx.length(value.type)]
 
     def _require(self, opcode: str, what: str) -> None:
@@ -128,8 +150,13 @@ class Convert:
     def from_f32(self, result: SSAValue, names: list[str], second: str) -> None:
         """A value from one f32 register or literal an element, rounded to nearest even."""
         w = self.writer
-        if second in FLOAT8:
+        if second == "tf32":
+            for target, name in zip(w.define(result), names, strict=True):
+                w.emit("cvt.rna.tf32.f32", target, name)
+        elif second in FLOAT8:
             self._f32_to_float8(result, names, second)
+        elif second in NARROW_FLOATS:
+            self._f32_to_narrow(result, names, second)
         elif not is_vector(result.type):
             w.emit(f"cvt.rn.{second}.f32", w.define(result)[0], names[0])
         else:
@@ -161,6 +188,32 @@ class Convert:
             for pair, low, high in zip(pairs, four[::2], four[1::2], strict=True):
                 w.emit(opcode, pair, high, low)
             w.emit("mov.b32", target, vector(pairs))
+
+    def _f32_to_narrow(self, result: SSAValue, names: list[str], second: str) -> None:
+        """Floats of 6 and 4 bits, each in the lowest bits of a byte."""
+        w = self.writer
+        opcode = f"cvt.rn.satfinite.{second}x2.f32"
+        self._require(opcode, f"f32 is converted to {second}")
+        for i, target in enumerate(w.define(result)):
+            four = _padded(names[4 * i : 4 * i + 4], 4)
+            words: list[str] = []
+            for low, high in zip(four[::2], four[1::2], strict=True):
+                words.append(w.registers.fresh(32))
+                if second != "e2m1":
+                    pair = w.registers.fresh(16)
+                    w.emit(opcode, pair, high, low)
+                    w.emit("cvt.u32.u16", words[-1], pair)
+                    continue
+                # two nibbles of one byte: the byte register exists inside of braces only
+                w.lines.append("    { .reg .b8 %b;")
+                w.emit(opcode, "%b", high, low)
+                w.emit("cvt.u32.u8", words[-1], "%b")
+                w.lines.append("    }")
+                spread = w.registers.fresh(32)
+                w.emit("shl.b32", spread, words[-1], "4")
+                w.emit("and.b32", spread, spread, "0x0F00")
+                w.emit("lop3.b32", words[-1], words[-1], "0x0F", spread, "0xEA")
+            w.emit("prmt.b32", target, *words, "0x5410")
 
     # --- with integers ------------------------------------------------------------------------
 
@@ -215,8 +268,20 @@ class Convert:
         # cvt to 8 bits saturates (section 9.7.9.22: integer results are clamped)
         integers = [w.registers.fresh(32) for _ in names]
         for target, name in zip(integers, names, strict=True):
-            w.emit(f"cvt.rzi.{second}.{kind}", target, name)
+            w.emit(
+                f"cvt.rzi.{second if second[1:] != '4' else second[0] + '8'}.{kind}", target, name
+            )
+        if _INTEGER_BITS[second] == 4:
+            integers = [self._clamped(name, second) for name in integers]
         self._pack(result, integers, _INTEGER_BITS[second])
+
+    def _clamped(self, name: str, second: str) -> str:
+        """A byte as a number of four bits; cvt saturates to eight."""
+        low, high = (-8, 7) if second == "s4" else (0, 15)
+        least, most = self.writer.registers.fresh(32), self.writer.registers.fresh(32)
+        self.writer.emit("max.s32", least, name, str(low))
+        self.writer.emit("min.s32", most, least, str(high))
+        return most
 
     def _from_predicate(self, source: SSAValue, result: SSAValue, second: str, sign: bool) -> None:
         """1 or 0; one bit with a sign is -1 or 0."""
@@ -280,6 +345,13 @@ class Convert:
         per = 32 // bits
         for i, target in enumerate(w.define(result)):
             part = _padded(names[i * per : (i + 1) * per], per)
+            if bits == 4:
+                word = part[0]
+                for at, name in enumerate(part[1:], 1):
+                    longer = target if at == per - 1 else w.registers.fresh(32)
+                    w.emit("bfi.b32", longer, name, word, str(4 * at), "4")
+                    word = longer
+                continue
             if bits == 16:
                 w.emit("prmt.b32", target, part[0], part[-1], "0x5410")
                 continue
@@ -287,6 +359,11 @@ class Convert:
             w.emit("prmt.b32", low, part[0], part[1], "0x0040")
             w.emit("prmt.b32", high, part[2], part[3], "0x0040")
             w.emit("prmt.b32", target, low, high, "0x5410")
+
+
+def _bits_of(name: str) -> int:
+    """The bits of an element."""
+    return element_bits(element_type(name)) if name != "u16" else 16
 
 
 def _padded(names: list[str], count: int) -> list[str]:

@@ -182,12 +182,12 @@ def test_the_compiler_says_what_is_not_native(
 
 
 HEAD = """func.func @f(%a: memref<64x64xsi4>, %b: memref<64x64xsi4>, %d: memref<64x64xi32>,
-    %t: memref<64x64xsi4, strided<[1, 64]>>) {"""
+    %t: memref<64x64xsi4, strided<[1, 64]>>, %u: memref<64x64xui1>) {"""
 WHOLE = "memref<64x64xsi4>, memref<64x64xsi4> into memref<64x64xi32>"
 PROGRAMS = {
-    "s4 is not converted to s32": """
-        %0 = frag.load %a[0, 0] : memref<64x64xsi4> -> !frag.tile<64x64xsi4>
-        %1 = frag.cast %0 : !frag.tile<64x64xsi4> -> !frag.tile<64x64xi32>
+    "b1 is not converted to s32": """
+        %0 = frag.load %u[0, 0] : memref<64x64xui1> -> !frag.tile<64x64xui1>
+        %1 = frag.cast %0 : !frag.tile<64x64xui1> -> !frag.tile<64x64xi32>
         frag.store %1, %d[0, 0] : !frag.tile<64x64xi32>, memref<64x64xi32>""",
     "copied where its last dimension is contiguous": """
         %s = memref.alloc() : memref<64x64xsi4, #frag.shared<swizzle = 32>>
