@@ -78,7 +78,7 @@ class Convert:
         w = self.writer
         if "f64" in (first, second):
             names = list(w.in_registers(source)) if first == "f64" else self.to_f32(source)
-            if first == "f64" and second in ("f32", "tf32"):
+            if first == "f64" and second == "f32":
                 for target, name in zip(w.define(result), names, strict=True):
                     w.emit("cvt.rn.f32.f64", target, name)
             elif first == "f64" and second == "f16" and not is_vector(result.type):

@@ -42,6 +42,7 @@ WIDE: dict[str, Any] = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
     "tf32": np.float32,
 }  # fmt: skip
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0, "e3m2": 28.0, "e2m3": 7.5, "e2m1": 6.0}
 TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a")
 
 
@@ -152,8 +153,7 @@ def test_rounding_to_what_is_small(target: str, types: list[str]) -> None:
                 low, high = {"s4": (-8, 7), "u4": (0, 15), "s8": (-128, 127), "u8": (0, 255)}[name]
                 wanted = np.clip(np.trunc(np.nan_to_num(x)), low, high)
             else:
-                limits: Any = ml_dtypes.finfo(dtype)
-                most = float(limits.max)
+                most = LARGEST[name]
                 wanted = np.clip(x, -most, most).astype(dtype).astype(np.float64)
                 if name not in ("e4m3", "e5m2"):  # which have no NaN: the largest number
                     wanted = np.where(np.isnan(x), most, wanted)
@@ -234,6 +234,7 @@ def test_what_it_costs(first: str, second: str, target: str, wanted: dict[str, f
         ("f32", PACKED, "sm_100a", "f32 is not converted to e2m1x2"),
         ("ui1", "f32", "sm_80", "b1 is not converted to f32"),
         ("f32", "f4E2M1FN", "sm_90a", "f32 is converted to e2m1 from sm_100a on, not on sm_90a"),
+        ("f64", "tf32", "sm_80", "no single rounding from f64 to tf32"),
         ("f32", "f8E4M3FN", "sm_80", "f32 is converted to e4m3 from sm_89 on, not on sm_80"),
     ],
 )
