@@ -25,7 +25,7 @@ from fragir.errors import FragirError
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.placement import owner_of
 
-LAYOUTS.attached_in("fragir.passes.placing.control", "scf.for", "scf.if")
+LAYOUTS.attached_in("fragir.passes.placing.control", "scf.for", "scf.if", "scf.while")
 
 CONSEQUENCE = "consequence"
 """The role of a layout that follows from others."""
