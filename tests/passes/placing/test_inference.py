@@ -20,6 +20,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.rewriter import InsertPoint, Rewriter
 
 import fragir
+from benchmarks.sweeps.row_orders import chain as wgmma_chain
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LayoutInterface, Threads
 from fragir.errors import FragirError
@@ -29,7 +30,7 @@ from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.placing.inference import infer
 from fragir.passes.placing.pbqp import Problem
 from fragir.passes.placing.relations import Relations, tiles_of
-from tests.passes.placing import test_row_orders as row_orders
+from tests.passes.placing.test_row_orders import LOADED_BESIDE, PRODUCT, SUMS
 
 Arrays = list[npt.NDArray[Any]]
 
@@ -400,9 +401,12 @@ def test_two_written_layouts_of_one_site_are_told_with_a_way_out() -> None:
         (SQUARE, "sm_80"),
         (BRANCH, "sm_80"),
         (chain("f8E4M3FN"), "sm_89"),
-        (row_orders.chain("f8E4M3FN"), "sm_90a"),
-        (row_orders.chain("si8", more=row_orders.LOADED_BESIDE), "sm_90a"),
-        (row_orders.chain("f8E5M2", more=row_orders.PRODUCT, arguments=row_orders.SUMS), "sm_90a"),
+        (wgmma_chain("f8E4M3FN"), "sm_90a"),
+        (wgmma_chain("si8", more=LOADED_BESIDE), "sm_90a"),
+        (
+            wgmma_chain("f8E5M2", more=PRODUCT, arguments=SUMS),
+            "sm_90a",
+        ),
     ],
     ids=["square", "branch", "chain", "rows", "rows-loaded", "rows-twice"],
 )

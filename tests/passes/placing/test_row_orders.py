@@ -2,94 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import fragir
+from benchmarks.sweeps import row_orders
+from benchmarks.sweeps.row_orders import MOVES, TYPES, M, by_warps, chain, drawn, shared
 from fragir.dialects import frag
 from fragir.dialects.frag.row_orders import row_order, tile_in_rows_order
 from fragir.errors import FragirError
 from fragir.layout import Layout
-
-M = 64
-TYPES = {"f8E4M3FN": ("f32", 1), "f8E5M2": ("f32", 1), "si8": ("i32", 1), "tf32": ("f32", 4)}
-MOVES = ("shfl", "st.shared", "stmatrix", "movmatrix", "selp")
-COPIES = ("q", "k", "v")
-
-
-def shared(rows: int, cols: int, narrow: str) -> str:
-    size = TYPES[narrow][1]
-    swizzle = next(width for width in (128, 64, 32) if cols * size % width == 0)
-    return f"memref<{rows}x{cols}x{narrow}, #frag.shared<swizzle = {swizzle}>>"
-
-
-def chain(
-    narrow: str,
-    keys: int = 64,
-    depth: int = 64,
-    *,
-    k_lies: str = "",
-    between: str = "",
-    more: str = "",
-    arguments: str = "",
-    convert: str = "",
-) -> str:
-    """`between` is from %s to %h, `more` stands behind; `convert` is the layout of %s from %d."""
-    wide = TYPES[narrow][0]
-    qs, ks, vs = (shared(*shape, narrow) for shape in ((M, depth), (keys, depth), (depth, keys)))
-    if k_lies:
-        ks = f'{ks.split(", #")[0]}, #frag.layout<"{k_lies}">, #frag.shared>'
-    q, k, v = (m.split(", #")[0] + ">" for m in (qs, ks, vs))
-    sums, o = f"!frag.tile<{M}x{keys}x{wide}>", f"!frag.tile<{M}x{depth}x{wide}>"
-    s, p = sums, f"!frag.tile<{M}x{keys}x{narrow}>"
-    first, moved = "%s", ""
-    if convert:
-        s, p = (f"{tile[:-1]}, {convert}>" for tile in (s, p))
-        if convert == "open":
-            s, p = sums, f"!frag.tile<{M}x{keys}x{narrow}>"
-        first, moved = "%d", f"%s = frag.convert %d assert_free : {sums} -> {s}"
-    return f"""
-    func.func @k(%q: {q}, %k: {k}, %v: {v}, %o: memref<{M}x{depth}x{wide}>{arguments}) {{
-      %qs = memref.alloc() : {qs}
-      %ks = memref.alloc() : {ks}
-      %vs = memref.alloc() : {vs}
-      frag.copy async %q[0, 0] to %qs[] : {q} to {qs}
-      frag.copy async %k[0, 0] to %ks[] : {k} to {ks}
-      frag.copy async %v[0, 0] to %vs[] : {v} to {vs}
-      frag.commit
-      frag.wait 0
-      frag.barrier
-      %zero = arith.constant {"0.0" if wide == "f32" else "0"} : {wide}
-      %c = frag.fill %zero : {sums}
-      {first} = frag.wgmma %qs, %ks transposed, %c : {qs}, {ks}, {sums}
-      {moved}
-      {between}
-      %p = frag.cast {"%h" if between else "%s"} : {s} -> {p}
-      %z = frag.fill %zero : {o}
-      %r = frag.wgmma %p, %vs transposed, %z : {p}, {vs}, {o}
-      frag.store %r, %o[0, 0] : {o}, memref<{M}x{depth}x{wide}>
-      {more.format(ks=ks, sums=sums)}
-      func.return
-    }}"""
-
-
-def drawn(shape: tuple[int, int], narrow: str, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Small numbers, few of them, so that sums are exact in every type."""
-    import ml_dtypes
-
-    numbers = rng.integers(-1, 2, shape) * (rng.random(shape) < 0.2)
-    types: dict[str, Any] = {
-        "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-        "f8E5M2": ml_dtypes.float8_e5m2,
-        "si8": np.int8,
-        "tf32": np.float32,
-    }
-    return numbers.astype(types[narrow])
 
 
 def result(text: str, narrow: str, keys: int, depth: int, *more: npt.NDArray[Any]) -> str:
@@ -135,13 +61,10 @@ def test_half_precision_needs_no_order() -> None:
     assert orders(text) == {}
 
 
-@settings(max_examples=6, deadline=None)
-@given(st.sampled_from(sorted(TYPES)), st.integers(1, 8), st.integers(1, 4))
-def test_any_shape_is_free(narrow: str, keys: int, depth: int) -> None:
-    size = TYPES[narrow][1]
-    text = chain(narrow, 32 * keys // size, 32 * depth // size)
-    ptx = result(text, narrow, 32 * keys // size, 32 * depth // size)
-    assert not any(word in ptx for word in MOVES)
+@pytest.mark.parametrize("seed", range(6))
+def test_any_shape_is_free(seed: int) -> None:
+    """`fragir sweep row-orders` runs many more."""
+    assert row_orders.check(row_orders.trial(Random(seed)), seed) == []
 
 
 LEFT = "#frag.mma<m64n64k32.e4m3, a>"
@@ -308,41 +231,6 @@ def test_a_tile_in_an_order_is_one_without_in_memory_that_has_it() -> None:
     assert tile_in_rows_order(tile, 0, 8, order.data) is None  # begins inside of an order
     narrow = frag.MmaFragment("m16n8k32.e4m3", "b", (1, 1)).layout(32, 8)
     assert tile_in_rows_order(narrow, 1, 0, order.data) is None
-
-
-def by_warps(narrow: str, keys: int, depth: int) -> str:
-    """The same by frag.mma, all operands through shared memory."""
-    wide = TYPES[narrow][0]
-    shapes = {"q": (M, depth), "k": (keys, depth), "v": (depth, keys)}
-    lies = {name: shared(*shape, narrow) for name, shape in shapes.items()}
-    given = {name: memory.split(", #")[0] + ">" for name, memory in lies.items()}
-    s, o = f"!frag.tile<{M}x{keys}x{wide}>", f"!frag.tile<{M}x{depth}x{wide}>"
-    a, b, p, v = (
-        f"!frag.tile<{rows}x{cols}x{narrow}>"
-        for rows, cols in ((M, depth), (depth, keys), (M, keys), (keys, depth))
-    )
-    filled = "\n".join(
-        f"""%{name}s = memref.alloc() : {lies[name]}
-      frag.copy %{name}[0, 0] to %{name}s[] : {given[name]} to {lies[name]}"""
-        for name in COPIES
-    )
-    return f"""
-    func.func @k(%q: {given["q"]}, %k: {given["k"]}, %v: {given["v"]},
-                 %o: memref<{M}x{depth}x{wide}>) attributes {{frag.warps = array<i64: 4, 1>}} {{
-      {filled}
-      frag.barrier
-      %zero = arith.constant {"0.0" if wide == "f32" else "0"} : {wide}
-      %c = frag.fill %zero : {s}
-      %z = frag.fill %zero : {o}
-      %a = frag.load %qs[0, 0] : {lies["q"]} -> {a}
-      %b = frag.load %ks[0, 0] transposed : {lies["k"]} -> {b}
-      %w = frag.load %vs[0, 0] transposed : {lies["v"]} -> {v}
-      %s = frag.mma %a, %b, %c : {a}, {b}, {s} -> {s}
-      %p = frag.cast %s : {s} -> {p}
-      %r = frag.mma %p, %w, %z : {p}, {v}, {o} -> {o}
-      frag.store %r, %o[0, 0] : {o}, memref<{M}x{depth}x{wide}>
-      func.return
-    }}"""
 
 
 @pytest.mark.parametrize("narrow", sorted(TYPES))
