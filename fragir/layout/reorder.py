@@ -107,7 +107,14 @@ def _bits(layout: Layout, axis: str) -> list[Point]:
 
 
 def _along(layout: Layout, dim: int) -> tuple[list[int], list[Point]]:
-    """The registers' strides of size two along a dimension, ascending, and the odd digits' own."""
-    moved = [stride for stride in _bits(layout, "element") if stride[dim]]
+    """The registers' strides of size two along a dimension, ascending, and the odd digits' own.
+
+    Digits that go on where another ends count as one, so that three of 64 columns after 64 are
+    the same as 64 after three.
+    """
+    modes = layout.axis("element").modes if "element" in layout.names else ()
+    along = sorted((m for m in modes if m.stride[dim]), key=lambda mode: mode.stride)
+    merged = Layout((Axis("element", coalesced(along)),), layout.dims)
+    moved = _bits(merged, "element")
     bits = sorted(stride[dim] for stride in moved if len(stride) == layout.rank)
     return bits, sorted(stride for stride in moved if len(stride) > layout.rank)
