@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from .test_gather import SHAPES, memref, placements
 from .test_ranks import tile
 
 Array = npt.NDArray[Any]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 DTYPES: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32, "ui32": np.uint32,
 }  # fmt: skip
@@ -304,3 +306,29 @@ def test_in_shared_memory() -> None:
     assert wanted is not None
     assert wanted.exact
     assert np.array_equal(wanted.value, h)
+
+
+@pytest.mark.parametrize("m", [1, 300])
+def test_the_examples_in_numpy(m: int) -> None:
+    """examples/histogram.mlir and examples/embedding.mlir, at sizes that nothing divides."""
+    rng = np.random.default_rng(m)
+    x, h = rng.integers(-5, 40, m).astype(np.int32), np.zeros(33, np.int32)
+    fragir.compile((EXAMPLES / "histogram.mlir").read_text(), target="sm_80")(
+        x, h, on="emulator", check=True
+    )
+    kept = x[(x >= 0) & (x < 33)]
+    assert np.array_equal(h, np.bincount(kept, minlength=33))
+    text = (EXAMPLES / "embedding.mlir").read_text()
+    table = rng.integers(-9, 9, (33, 71)).astype(np.float32)
+    x, y = x[:20], np.full((len(x[:20]), 71), 77, np.float32)
+    forward, backward = (
+        fragir.compile(text, entry=entry, target="sm_90a") for entry in ("forward", "backward")
+    )
+    forward(table, x, y, on="emulator", check=True)
+    inside = (x >= 0) & (x < 33)
+    assert np.array_equal(y, np.where(inside[:, None], table[np.clip(x, 0, 32)], 0))
+    gradient = np.zeros_like(table)
+    backward(y, x, gradient, on="emulator", check=True)
+    wanted = np.zeros_like(table)
+    np.add.at(wanted, x[inside], y[inside])
+    assert np.array_equal(gradient, wanted)
