@@ -60,8 +60,9 @@ def _moved(ar: Arithmetic, hardware: Hardware, base: SSAValue, terms: Terms) -> 
     return base
 
 
-def _first(term: lanewise.Shift | lanewise.Pattern) -> int:
-    return -term.factor
+def _first(term: lanewise.Shift | lanewise.Pattern) -> tuple[bool, int]:
+    """Terms that are multiplied, which an addition does by the way; the highest of them first."""
+    return term.factor == 1, -term.reached
 
 
 def _union(masks: Iterable[int]) -> int:
