@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from benchmarks.sweeps.tile_shapes import any_layout
 from fragir.layout.layout import Layout
 from fragir.layout.modes import Point
 from fragir.layout.regrouping import (
@@ -23,7 +24,6 @@ from fragir.layout.regrouping import (
     with_last,
     without_last,
 )
-from tests.properties.shape_programs import any_layout
 
 SHAPES = ((48,), (16, 6), (8, 16), (2, 4, 8), (3, 4, 4), (12, 10), (2, 2, 4, 4))
 

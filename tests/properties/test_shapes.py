@@ -12,30 +12,19 @@ import pytest
 from xdsl.dialects.builtin import IntegerType, Signedness
 
 import fragir
+from benchmarks.sweeps import tile_shapes
 from fragir.dialects import frag
 from fragir.passes.placing.default import default_layout
 from tests.properties.judge import judge
-from tests.properties.shape_programs import shape_program
 
 Array = npt.NDArray[Any]
 
 
-def check_program(seed: int) -> None:
-    """The program of a seed gives what numpy gives, and ptxas has nothing to say."""
-    program = shape_program(seed)
-    kernel = fragir.compile(program.text, target=("sm_80", "sm_90a")[seed % 2])
-    assert kernel.assembled.warnings == []
-    found = np.full(program.expected.shape, 77, program.expected.dtype)
-    threads = (32 * program.warps,)
-    arrays = program.first, program.second, found
-    report = kernel.launch((1,), threads, *arrays, on="emulator", check=True)
-    assert report.findings == [], program.text
-    assert (found == program.expected).all(), program.text
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_any_chain(seed: int) -> None:
-    check_program(seed)
+    program = tile_shapes.shape_program(seed)
+    target = ("sm_80", "sm_90a")[seed % 2]
+    assert tile_shapes.check(program, target, assemble=True) == [], program.text
 
 
 @pytest.mark.parametrize("element", ["f16", "f32"])

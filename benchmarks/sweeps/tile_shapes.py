@@ -1,7 +1,12 @@
-"""Random programs of operations that count a tile's elements otherwise, and numpy beside them."""
+"""Tiles transposed, reshaped, cut and put together in random programs, beside numpy.
+
+Chains of these operations, of `frag.map` and `frag.cast`, over random shapes, element types, warps
+and layouts (odd sizes, copies, exclusive or), compiled, assembled and run with every check.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from random import Random
 from typing import Any, NamedTuple
@@ -9,8 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fragir import compile as compile_program
+from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode, XorMode
 from fragir.layout.distribution import dims_of
+from fragir.sweeps import Plan, Result, Sweep, Task
 
 Array = npt.NDArray[Any]
 
@@ -224,3 +232,37 @@ def shape_program(seed: int, steps: int = 6) -> ShapeProgram:
         f"attributes {{frag.warps = array<i64: {warps}, 1>}} {{\n{body}\n}}\n"
     )
     return ShapeProgram(text, warps, inputs[0], inputs[1], found)
+
+
+def check(program: ShapeProgram, target: str, assemble: bool) -> list[str]:
+    """What is wrong with a program: warnings of ptxas, findings of the emulator, elements."""
+    kernel = compile_program(program.text, target=target)
+    found = [str(warning) for warning in kernel.assembled.warnings] if assemble else []
+    result = np.full(program.expected.shape, 77, program.expected.dtype)
+    arrays, threads = (program.first, program.second, result), (32 * program.warps,)
+    report = kernel.launch((1,), threads, *arrays, on="emulator", check=True)
+    found += map(str, report.findings)
+    wrong = int(np.sum(result != program.expected))
+    return [*found, f"{wrong} of {result.size} elements are wrong"] if wrong else found
+
+
+def tasks(plan: Plan) -> Sequence[Any]:
+    return [None] * (plan.count or 200)
+
+
+def run(task: Task) -> Result:
+    random, findings, refused = task.random(), list[str](), 0
+    for _ in range(task.parameters["batch"]):
+        program = shape_program(random.getrandbits(48))
+        try:
+            wrong = check(program, random.choice(("sm_80", "sm_90a")), task.parameters["ptxas"])
+        except FragirError as error:
+            # lanes that must hold all of a dimension may have to hold too much
+            too_large = "registers of every lane" in error.message
+            refused += too_large
+            wrong = [] if too_large else [str(error)]
+        findings += [f"{each}: {program.text}" for each in wrong]
+    return {"findings": findings, "programs": task.parameters["batch"], "refused": refused}
+
+
+SWEEP = Sweep(tasks, run, {"batch": 10, "ptxas": True}, seconds=600.0)
