@@ -1,7 +1,8 @@
 // Flash attention, causal: O = softmax(Q K^T / 8) V for each head, of any number of queries (m) and of
-// keys (n), 64 columns a head. Query i sees the keys up to i + n - m. Four warps take 64 queries; keys
-// and values come by 32 through shared memory. The largest and the sum of every row are kept while the
-// keys go by; the sums of the first product become the operand of the second by another name.
+// keys (n, at least m), 64 columns a head. Query i sees the keys up to i + n - m. Four warps take 64
+// queries; keys and values come by 32 through shared memory. The largest and the sum of every row are
+// kept while the keys go by; the sums of the first product become the operand of the second by
+// another name.
 //
 //   fragir run examples/attention.mlir --size h=2,m=100,n=150
 //   fragir compile examples/attention.mlir --explain-layouts

@@ -100,7 +100,11 @@ def _choose(
 def _placed_name(a: TileType, b: TileType) -> str | None:
     first, second = a.placement, b.placement
     if not isinstance(first, MmaLayoutAttr) or first.data.operand != "a":
-        return None  # one that is converted to what the instruction takes
+        # it is converted to what the instruction takes, or has it by another name
+        if first is None or not isinstance(second, MmaLayoutAttr) or second.data.operand != "b":
+            return None
+        shape, _, orders = parse_name(second.data.instruction)
+        return None if orders else f"{shape}.{a.element}"
     name = first.data.instruction
     if parse_name(name)[2] and isinstance(second, MmaLayoutAttr):
         name += "." + ".".join(parse_name(second.data.instruction)[2])

@@ -45,6 +45,16 @@ def test_attention_of_any_lengths(heads: int, m: int, n: int) -> None:
     np.testing.assert_allclose(o, attention(q, k, v), atol=2**-10)
 
 
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+def test_attention_on_other_machines(target: str) -> None:
+    """m16n8k8 of sm_75 has one layout for A and C, under two names."""
+    kernel = fragir.compile(EXAMPLE.read_text(), target=target)
+    q, k, v = inputs(1, 40, 70, np.float16)
+    o = np.full((1, 40, 64), np.nan, np.float32)
+    assert kernel(q, k, v, o, on="emulator", check=True).findings == []
+    np.testing.assert_allclose(o, attention(q, k, v), atol=2**-10)
+
+
 def test_the_sums_are_the_next_operand() -> None:
     text = EXAMPLE.read_text()
     kernel = fragir.compile(text, target="sm_80")
