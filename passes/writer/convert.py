@@ -62,7 +62,7 @@ class Convert:
 
     def _halves(self, source: SSAValue, result: SSAValue, first: str) -> bool:
         """Elements of a byte and less as halves at once; False where it takes f32."""
-        if _bits_of(first) > 8 or first == "ue8m0":
+        if _bits_of(first) > 8 or first in ("ue8m0", "pred"):
             return False
         from fragir.passes.writer.unpack import IN_BF16, Unpack
 
