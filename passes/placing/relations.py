@@ -195,18 +195,16 @@ class Relations:
             return
         related = [op for op, _ in self._following]
         related += [op for op, _ in self._asked if isinstance(op, frag.ConvertOp)]
+        linked = [self._roots(op) for op in related]
         while True:
-            more = {
-                root
-                for op in related
-                for roots in [self._roots(op)]
-                if roots & self._open
-                for root in roots
-            }
-            more |= self._alternatives()
-            if more <= self._open:
+            before = len(self._open)
+            for roots in linked:
+                if roots & self._open:
+                    self._open |= roots
+            self._open |= self._alternatives()
+            if len(self._open) == before:
                 return
-            self._open |= more
+            linked.reverse()  # down a chain of operations in one round, and up in the next
 
     def _alternatives(self) -> set[SSAValue]:
         """The classes of what an operation would take in other layouts, as one of it is open."""
