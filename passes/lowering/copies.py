@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import gcd
 
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Region, SSAValue
 
@@ -173,6 +172,8 @@ class _Copy:
         if exists is True:
             self.ar.insert(op)
             return
+        from xdsl.dialects import scf  # few programs need it
+
         condition = self.ar.predicate(exists)
         assert condition is not None
         then = Block()
@@ -194,6 +195,8 @@ class _Copy:
 
     def by_elements(self) -> None:
         """Element by element in a loop: slow, small, and right for every alignment."""
+        from xdsl.dialects import scf
+
         ar = self.ar
         total, threads = self.rows * self.cols, self.hardware.threads
         body = Block(arg_types=[ar.constant(0).type])
@@ -223,6 +226,8 @@ class _Copy:
 
     def branch(self, condition: SSAValue, by_chunks: object) -> None:
         """Both ways, chosen at run time."""
+        from xdsl.dialects import scf
+
         blocks = Block(), Block()
         assert callable(by_chunks)
         for block, build in zip(blocks, (by_chunks, self.by_elements), strict=True):

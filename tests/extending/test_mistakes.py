@@ -104,7 +104,7 @@ class Breaks(ModulePass):
     def apply(self, ctx, op):
         for load in [each for each in op.walk() if isinstance(each, frag.LoadOp)]:
             load.result_types
-            load.properties.clear()
+            load.properties.pop("static_indices")
             load.results[0]._type = i32
 
 def get(name):

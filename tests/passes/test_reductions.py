@@ -124,6 +124,8 @@ def test_every_dimension_of_every_layout(data: st.DataObject) -> None:
     x = numbers(kind, element, shape, seed)
     with np.errstate(all="ignore"):
         wanted = np.asarray(KINDS[kind][1](x, axis=dim))
+        if not kind.startswith("arg"):
+            wanted = wanted.astype(x.dtype)  # numpy widens sums of integers
     gives = np.int32 if kind.startswith("arg") else NUMPY[element]
     y = np.full(wanted.shape or (1,), 77, gives)
     z = np.full(shape, 77, gives)
