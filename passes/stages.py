@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -55,7 +54,7 @@ def is_lanes(function: func.FuncOp) -> bool:
     return "ptx.ntid" in function.attributes
 
 
-class Stage(NamedTuple):
+class Stage:
     """A step of the road.
 
     `passes` is pass-pipeline text, as `toy-fuse,toy-to-frag{unroll=2}`; a pass with a field
@@ -64,9 +63,16 @@ class Stage(NamedTuple):
     `ptx`: after all others.
     """
 
-    passes: str
-    needed: Callable[[Contents], bool]
-    before: str = "ptx"
+    __slots__ = ("before", "needed", "passes")
+
+    # a dataclass would take five times as long to make, in every process
+    def __init__(
+        self, passes: str, needed: Callable[[Contents], bool], before: str = "ptx"
+    ) -> None:
+        self.passes, self.needed, self.before = passes, needed, before
+
+    def __repr__(self) -> str:
+        return f"Stage({self.passes!r}, {self.needed!r}, {self.before!r})"
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.irdl import IRDLOperation
@@ -34,7 +34,7 @@ class Numbers(CustomDirective):
         state.print_whitespace(printer)
         attribute = self.numbers.get(op)
         assert isinstance(attribute, DenseArrayBase)
-        printer.print_string(brackets(integers(attribute)))
+        printer.print_string(brackets(integers(cast("DenseArrayBase[Any]", attribute))))
 
     def is_present(self, op: IRDLOperation) -> bool:
         return self.numbers.get(op) is not None
