@@ -19,11 +19,11 @@ def test_mutants() -> None:
 
 
 def test_mutants_reach_every_level() -> None:
-    """Most mutants are texts that are read; some compile."""
+    """Some mutants are texts that are read; most are not."""
     rng = random.Random(2)
-    texts = [matrix_programs.mutant(rng) for _ in range(40)]
-    assert len(set(texts)) == 40
-    assert 5 < sum(_reads(text) for text in texts) < 40
+    texts = [matrix_programs.mutant(rng) for _ in range(120)]
+    assert len(set(texts)) == 120
+    assert 5 < sum(_reads(text) for text in texts) < 60
 
 
 def _reads(text: str) -> bool:

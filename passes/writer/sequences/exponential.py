@@ -1,8 +1,8 @@
 """expm1, sinh, cosh, erf and cbrt on f32.
 
-Polynomials are of least relative error over their interval (Remez's condition, by iterated weights;
-`benchmarks/functions.py` fits them and measures every function on every f32): the comment says
-the error of the polynomial, docs/accuracy.md that of the function.
+Polynomials are of least relative error over their interval (Remez's condition, by iterated
+weights): the comment says the error of the polynomial, docs/accuracy.md that of the function, which
+`benchmarks/functions.py` measures.
 """
 
 from __future__ import annotations
