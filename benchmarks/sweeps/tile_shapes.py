@@ -250,6 +250,10 @@ def tasks(plan: Plan) -> Sequence[Any]:
     return [None] * (plan.count or 200)
 
 
+#: Reasons for which a program may be refused.
+REFUSALS = ("registers of every lane", "threads do not divide")
+
+
 def run(task: Task) -> Result:
     random, findings, refused = task.random(), list[str](), 0
     for _ in range(task.parameters["batch"]):
@@ -258,9 +262,9 @@ def run(task: Task) -> Result:
             wrong = check(program, random.choice(("sm_80", "sm_90a")), task.parameters["ptxas"])
         except FragirError as error:
             # lanes that must hold all of a dimension may have to hold too much
-            too_large = "registers of every lane" in error.message
-            refused += too_large
-            wrong = [] if too_large else [str(error)]
+            fair = any(reason in error.message for reason in REFUSALS)
+            refused += fair
+            wrong = [] if fair else [str(error)]
         findings += [f"{each}: {program.text}" for each in wrong]
     return {"findings": findings, "programs": task.parameters["batch"], "refused": refused}
 
