@@ -43,10 +43,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.indexed import INSTRUCTIONS, Indexed, tile_type
+from fragir.dialects.frag.indexed import INSTRUCTIONS, Indexed
 from fragir.dialects.frag.pointwise import elementwise_cost
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import LayoutDemand, Threads
 
 _INTEGERS = {"s32": "s32", "u32": "u32"}
@@ -180,7 +180,7 @@ class AtomicOp(IRDLOperation, Indexed):
                 f"frag.atomic: a {len(tile.shape)}-dimensional tile needs as many dimensions of "
                 f"memory, not {rank}"
             )
-        if self.mask is not None and tile_type(self.mask).shape != tile.shape:
+        if self.mask is not None and tile_of(self.mask).shape != tile.shape:
             raise VerifyException(f"frag.atomic: the mask is as large as the tile, {tile}")
 
     def verify_(self) -> None:
@@ -202,6 +202,6 @@ class AtomicOp(IRDLOperation, Indexed):
         if (self.expected is not None) != (kind == "cas"):
             raise VerifyException("frag.atomic: `expected` is for cas, which takes it")
         if self.old is not None:
-            old = tile_type(self.old)
+            old = tile_of(self.old)
             if (old.shape, old.element_type) != (self.tile.type.shape, element):
                 raise VerifyException(f"frag.atomic: memory held a {self.tile.type}, not {old}")

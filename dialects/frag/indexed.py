@@ -39,7 +39,7 @@ from fragir.dialects.frag.attributes import ExplicitLayoutAttr, LayoutAttr
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.pointwise import elementwise_cost
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
-from fragir.dialects.frag.types import TileType
+from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import (
     LayoutDemand,
     LayoutInterface,
@@ -88,13 +88,13 @@ class Indexed(LayoutInterface, MemoryInterface):
     def by_rows(self) -> bool:
         """Whether an index stands for a whole row: whatever the tile has behind its first
         dimension."""
-        shape, tiles = tile_type(self.tiles()[0]).shape, self.index_tiles().values()
-        return bool(tiles) and all(tile_type(tile).shape != shape for tile in tiles)
+        shape, tiles = tile_of(self.tiles()[0]).shape, self.index_tiles().values()
+        return bool(tiles) and all(tile_of(tile).shape != shape for tile in tiles)
 
     @property
     def behind(self) -> int:
         """How many of the tile's last dimensions lie in memory as in `frag.load`."""
-        dims = len(tile_type(self.tiles()[0]).shape)
+        dims = len(tile_of(self.tiles()[0]).shape)
         if not self.index_tiles():
             return dims
         return dims - 1 if self.by_rows else 0
@@ -118,7 +118,7 @@ class Indexed(LayoutInterface, MemoryInterface):
         """Who holds a part of a row knows where the row lies."""
         tile = self.tiles()[0]
         if self.by_rows and tile in known:
-            layout = rows_layout(known[tile], tile_type(tile).shape)
+            layout = rows_layout(known[tile], tile_of(tile).shape)
             yield from ((value, layout) for value in self._placing())
 
     def proposals(self, layout: Attribute, threads: Threads) -> Iterator[LayoutDemand]:
@@ -154,7 +154,7 @@ class Indexed(LayoutInterface, MemoryInterface):
             self,
             self.memory,
             self.all_indices(),
-            tile_type(self.tiles()[0]),
+            tile_of(self.tiles()[0]),
             transposed=False,
             masked=self.masked is not None,
             target=threads.target,
@@ -162,7 +162,7 @@ class Indexed(LayoutInterface, MemoryInterface):
 
     def check_places(self) -> None:
         """VerifyException where the places do not fit the memory and the tile."""
-        memory, tile = memref_type(self.memory.type), tile_type(self.tiles()[0])
+        memory, tile = memref_type(self.memory.type), tile_of(self.tiles()[0])
         indices, rank = self.all_indices(), len(memory.get_shape())
         if len(indices) != rank:
             raise VerifyException(
@@ -191,18 +191,12 @@ class Indexed(LayoutInterface, MemoryInterface):
         _check_tiles(self, tile)
 
 
-def tile_type(value: SSAValue) -> TileType:
-    """The type of a value that is a tile."""
-    assert isinstance(value.type, TileType)
-    return value.type
-
-
 def _layout_of(placement: Attribute, tile: SSAValue) -> Layout | None:
     """A layout of a tile; None where it is one of other tiles, as of rows' indices."""
     if not isinstance(placement, LayoutAttr):
         return None
     try:
-        return placement.layout(*tile_type(tile).shape)
+        return placement.layout(*tile_of(tile).shape)
     except FragirError:
         return None
 
@@ -221,7 +215,7 @@ def rows_layout(placement: Attribute, shape: tuple[int, ...]) -> ExplicitLayoutA
 def _check_tiles(op: Indexed, tile: TileType) -> None:
     """Whether shapes and types of the tiles of indices, and of the mask, fit."""
     tiles = op.index_tiles()
-    types = {dim: tile_type(value) for dim, value in tiles.items()}
+    types = {dim: tile_of(value) for dim, value in tiles.items()}
     for type_ in types.values():
         if element_name(type_.element_type) != "s32":
             raise VerifyException(f"{op.name}: indices are i32, not {type_.element_type}")
@@ -240,7 +234,7 @@ def _check_tiles(op: Indexed, tile: TileType) -> None:
             f"{'x'.join(map(str, shape))}{rows if len(shape) > 1 else ''}, not {given}"
         )
     if op.mask is not None:
-        mask = tile_type(op.mask)
+        mask = tile_of(op.mask)
         if mask.shape != wanted or not is_predicate(mask.element_type):
             raise VerifyException(
                 f"{op.name}: the mask is a tile of i1 as large as the indices, not {mask}"

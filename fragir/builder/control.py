@@ -78,6 +78,31 @@ class _Block:
         self._trace.open(self._KIND, block)
         self._set(_now=now, _open=True)
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._abandon()
+            return
+        self._leave()
+        op = self._trace.insert(self._operation(), location=self._location)
+        self._results(op)
+
+    def _operation(self) -> scf.ForOp | scf.IfOp | scf.WhileOp:
+        """The operation, of the blocks that have been built."""
+        raise NotImplementedError
+
+    def _arguments(self, *leading: tuple[str, Attribute]) -> Block:
+        """A block that takes what is carried, with other arguments ahead of it."""
+        given = [*leading, *((name, value.type) for name, value in self._start.items())]
+        block = Block(arg_types=[type_ for _, type_ in given])
+        for argument, (name, _) in zip(block.args, given, strict=True):
+            argument.name_hint = name
+        return block
+
     def _leave(self) -> None:
         """Ends the block with what is carried on."""
         self._trace.insert(scf.YieldOp(*self._now.values()), location=self._location)
@@ -122,25 +147,13 @@ class Loop(_Block):
         return Scalar(self._trace, self._block.args[0])
 
     def __enter__(self) -> Loop:
-        block = Block(arg_types=[index, *(value.type for value in self._start.values())])
-        for argument, name in zip(block.args, ("i", *self._start), strict=True):
-            argument.name_hint = name
+        block = self._arguments(("i", index))
         self._set(_block=block)
         self._enter(block, dict(zip(self._start, block.args[1:], strict=True)))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._abandon()
-            return
-        self._leave()
-        op = scf.ForOp(*self._bounds, list(self._start.values()), self._block)
-        self._results(self._trace.insert(op, location=self._location))
+    def _operation(self) -> scf.ForOp:
+        return scf.ForOp(*self._bounds, list(self._start.values()), self._block)
 
 
 class While(_Block):
@@ -177,26 +190,10 @@ class While(_Block):
         self._enter(self._block, dict(zip(self._start, self._block.args, strict=True)))
         return self
 
-    def _arguments(self) -> Block:
-        block = Block(arg_types=[value.type for value in self._start.values()])
-        for argument, name in zip(block.args, self._start, strict=True):
-            argument.name_hint = name
-        return block
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._abandon()
-            return
-        self._leave()
+    def _operation(self) -> scf.WhileOp:
         start = list(self._start.values())
         types = [value.type for value in start]
-        op = scf.WhileOp(start, types, Region(self._before), Region(self._block))
-        self._results(self._trace.insert(op, location=self._location))
+        return scf.WhileOp(start, types, Region(self._before), Region(self._block))
 
 
 class Branch(_Block):
@@ -222,16 +219,7 @@ class Branch(_Block):
         self._enter(self._block, dict(self._start))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._abandon()
-            return
-        self._leave()
+    def _operation(self) -> scf.IfOp:
         start = list(self._start.values())
         # what is carried stays as it was where the condition does not hold
         other: Region | None = None
@@ -241,8 +229,8 @@ class Branch(_Block):
             other = Region(Block([kept]))
         types = [value.type for value in start]
         op = scf.IfOp(self._condition, types, Region(self._block), other)
-        self._set(_op=self._trace.insert(op, location=self._location))
-        self._results(op)
+        self._set(_op=op)
+        return op
 
     def else_(self) -> Otherwise:
         """`with branch.else_():` right after the branch: what happens otherwise."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.indexed import tile_type
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.element_types import type_name
@@ -43,7 +42,7 @@ def atomic(run: Run, op: frag.AtomicOp) -> None:
         _sums(run, memory).add(at, values, FLOATS[element], flushes)
     if op.old is not None:
         # others may have come before
-        run[op.old] = unwritten(tile_type(op.old).shape, element).content
+        run[op.old] = unwritten(frag.tile_of(op.old).shape, element).content
 
 
 def _change(memory: BoundedMemory, at: Array, x: Bounded, kind: str, element: str) -> None:

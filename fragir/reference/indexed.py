@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fragir.dialects import frag
-from fragir.dialects.frag.indexed import Indexed, tile_type
+from fragir.dialects.frag.indexed import Indexed
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, bounded
@@ -31,7 +31,7 @@ def places(run: Run, op: Indexed) -> Places:
     FragirError where an index or the mask depends on rounding, or an element lies outside of the
     memory without `masked`.
     """
-    memory, shape = run.memory(op.memory), tile_type(op.tiles()[0]).shape
+    memory, shape = run.memory(op.memory), frag.tile_of(op.tiles()[0]).shape
     kept = np.ones(shape, bool)
     if op.mask is not None:
         mask = run[op.mask]

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.indexed import Indexed, rows_layout, tile_type
+from fragir.dialects.frag.indexed import Indexed, rows_layout
 from fragir.errors import FragirError
 from fragir.layout.modes import LayoutError
 from fragir.layout.replicas import first_holders
@@ -28,7 +28,7 @@ class IndexedAccess(TileAccess):
     """
 
     def __init__(self, lanes: Lanes, op: Indexed, *, writes: bool, other: SSAValue | None = None):
-        state, tile = lanes.state, tile_type(op.tiles()[0])
+        state, tile = lanes.state, frag.tile_of(op.tiles()[0])
         super().__init__(
             state.ar,
             state.hardware,
@@ -67,7 +67,7 @@ class IndexedAccess(TileAccess):
         return [x for part in fragments for x in split(self.ar, part, 1)]
 
     def _check_rows(self, op: Indexed, tile: frag.TileType) -> None:
-        (rows,) = (tile_type(value) for value in op.index_tiles().values())
+        (rows,) = (frag.tile_of(value) for value in op.index_tiles().values())
         wanted = rows_layout(tile.layout, tile.shape)
         if rows.resolve() != wanted.layout(*rows.shape):
             raise FragirError(

@@ -107,13 +107,15 @@ class Lanes:
 
     def places(self, type_: frag.TileType, dim: int) -> list[SSAValue]:
         """The place along a dimension of each of this lane's elements, i32, as of `points_of`."""
-        layout, ar = type_.resolve(), self.state.ar
-        numbers: list[Value] = []
-        for element, point in enumerate(self.points_of(type_)):
-            offset, constant = self.state.hardware.place(layout, dim, element)
-            rest = constant if layout.exclusive else point[dim]
-            numbers.append(ar.add(offset.value, rest))
-        return [self._integer(number) for number in numbers]
+        layout, points = type_.resolve(), self.points_of(type_)
+        ar, hardware = self.state.ar, self.state.hardware
+        if layout.exclusive:
+            found = (hardware.place(layout, dim, element) for element in range(len(points)))
+            parts = [(offset.value, constant) for offset, constant in found]
+        else:
+            base = hardware.coordinate(layout, dim).value
+            parts = [(base, point[dim]) for point in points]
+        return [self._integer(ar.add(base, constant)) for base, constant in parts]
 
     def _integer(self, number: Value) -> SSAValue:
         """An index as an i32."""
@@ -288,10 +290,12 @@ class Lanes:
 
         FragirError where the layouts do not belong to the same threads.
         """
-        from fragir.passes.lowering.convert import convert
-
         for type_ in (source, target):
             _check_whole(type_)
+        if source == target:
+            return list(scalars)
+        from fragir.passes.lowering.convert import convert
+
         assert source.placement is not None
         chunk, ar = source.placement.chunk, self.state.ar
         parts = [

@@ -7,7 +7,6 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.atomics import KINDS
-from fragir.dialects.frag.indexed import tile_type
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.errors import FragirError
 from fragir.isa.versions import has
@@ -18,7 +17,7 @@ from fragir.passes.lowering.lane_builder import Lanes
 
 @LOWERINGS.attach(frag.AtomicOp)
 def atomic(lanes: Lanes, op: frag.AtomicOp) -> None:
-    element = tile_type(op.tile).element_type
+    element = frag.tile_of(op.tile).element_type
     access = IndexedAccess(lanes, op, writes=True)
     word = f"{op.kind.data}.{KINDS[op.kind.data][element_name(element)]}"
     space = "global" if access.memory.layout is None else "shared"
