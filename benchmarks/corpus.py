@@ -162,7 +162,7 @@ def by_fragir(folder: Path, options: Options) -> None:
     from fragir import compile as compiled
     from fragir.errors import FragirError
 
-    for path in sorted((ROOT / "examples").glob("*.mlir")):
+    for path in sorted((ROOT / "examples").rglob("*.mlir")):
         for target in ("sm_80", "sm_90a"):
             try:
                 text = compiled(path.read_text("utf-8"), target=target).ptx

@@ -118,7 +118,7 @@ def generate(
     """
     generator = np.random.default_rng(seed)
     hot, chunks = factors(function), metadata(function)
-    point = {name: int(generator.integers(size)) for name, size in sorted(sizes.items())}
+    point = {name: int(generator.integers(max(size, 1))) for name, size in sorted(sizes.items())}
     values: list[Any] = []
     for i, slot in enumerate(arguments):
         if slot.name in given:
@@ -131,7 +131,7 @@ def generate(
                 content = _needed(generator, shape, chunks.get(i))
             elif kind == "onehot":
                 content = np.zeros(shape)
-                if i in hot:
+                if i in hot and content.size:
                     sign = -1.0 if _signed(slot.element) and generator.random() < 0.5 else 1.0
                     place = tuple(point[name] for name in slot.names)
                     content[place] = sign * float(generator.integers(1, 8))

@@ -310,15 +310,15 @@ def test_in_shared_memory() -> None:
 
 @pytest.mark.parametrize("m", [1, 300])
 def test_the_examples_in_numpy(m: int) -> None:
-    """examples/histogram.mlir and examples/embedding.mlir, at sizes that nothing divides."""
+    """examples/data/histogram.mlir and examples/embedding.mlir, at sizes that nothing divides."""
     rng = np.random.default_rng(m)
     x, h = rng.integers(-5, 40, m).astype(np.int32), np.zeros(33, np.int32)
-    fragir.compile((EXAMPLES / "histogram.mlir").read_text(), target="sm_80")(
+    fragir.compile((EXAMPLES / "data/histogram.mlir").read_text(), target="sm_80")(
         x, h, on="emulator", check=True
     )
     kept = x[(x >= 0) & (x < 33)]
     assert np.array_equal(h, np.bincount(kept, minlength=33))
-    text = (EXAMPLES / "embedding.mlir").read_text()
+    text = (EXAMPLES / "data/embedding.mlir").read_text()
     table = rng.integers(-9, 9, (33, 71)).astype(np.float32)
     x, y = x[:20], np.full((len(x[:20]), 71), 77, np.float32)
     forward, backward = (

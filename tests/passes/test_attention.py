@@ -14,7 +14,7 @@ import pytest
 import fragir
 from fragir.passes.placing.explanation import ConversionExplained
 
-EXAMPLE = Path(__file__).parents[2] / "examples/attention.mlir"
+EXAMPLE = Path(__file__).parents[2] / "examples/attention/forward.mlir"
 Array = npt.NDArray[Any]
 
 

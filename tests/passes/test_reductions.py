@@ -215,7 +215,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (18, 300), (5, 128)])
 def test_softmax(m: int, n: int) -> None:
-    text = (EXAMPLES / "softmax.mlir").read_text()
+    text = (EXAMPLES / "rows/softmax.mlir").read_text()
     x = np.random.default_rng(n).standard_normal((m, n)).astype(np.float32) * 9
     y = np.full((m, n), np.nan, np.float32)
     assert fragir.compile(text)(x, y, on="emulator", check=True).findings == []
@@ -225,7 +225,7 @@ def test_softmax(m: int, n: int) -> None:
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (9, 300)])
 def test_layer_norm(m: int, n: int) -> None:
-    text = (EXAMPLES / "layer_norm.mlir").read_text()
+    text = (EXAMPLES / "rows/layer_norm.mlir").read_text()
     rng = np.random.default_rng(n)
     x = (rng.standard_normal((m, n)) * 3 + 5).astype(np.float16)
     gamma, beta = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
@@ -242,5 +242,5 @@ def test_layer_norm(m: int, n: int) -> None:
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])
 def test_norms_convert_nothing(name: str) -> None:
     """Rows lie as they are loaded, and what belongs to columns is loaded where it is wanted."""
-    text = (EXAMPLES / f"{name}.mlir").read_text()
+    text = (EXAMPLES / f"rows/{name}.mlir").read_text()
     assert fragir.explain_layouts(text).conversions == ()

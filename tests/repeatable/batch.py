@@ -54,7 +54,7 @@ def _without_times(document: Any) -> Any:
 
 def compiling() -> Iterator[tuple[str, Make]]:
     """Every example on targets that have it and on some that have not."""
-    for path in sorted(Path("examples").glob("*.mlir")):
+    for path in sorted(Path("examples").rglob("*.mlir")):
         for target in ("sm_80", "sm_90a", "sm_75", "sm_120a"):
             yield (
                 f"compile {path.name} {target}",

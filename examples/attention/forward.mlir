@@ -4,8 +4,8 @@
 // kept while the keys go by; the sums of the first product become the operand of the second by
 // another name.
 //
-//   fragir run examples/attention.mlir --size h=2,m=100,n=150
-//   fragir compile examples/attention.mlir --explain-layouts
+//   fragir run examples/attention/forward.mlir --size h=2,m=100,n=150
+//   fragir compile examples/attention/forward.mlir --explain-layouts
 
 !memory = memref<?x?x64xf16>
 !block = memref<32x64xf16, #frag.shared<swizzle = 128>>

@@ -1,7 +1,7 @@
 // Layer norm of rows of any length: y = (x - mean) / sqrt(variance + eps) * gamma + beta. Three passes
 // over a row: its sum, the sum of squares of what is left without the mean, the result.
 //
-//   fragir run examples/layer_norm.mlir --size m=20,n=300 --arg eps=1e-5
+//   fragir run examples/rows/layer_norm.mlir --size m=20,n=300 --arg eps=1e-5
 
 !part = !frag.tile<8x256xf32>
 !read = !frag.tile<8x256xf16>

@@ -1,7 +1,7 @@
 // y[i] = table[ids[i]] for m numbers of rows, of any length k; a row that the table of n does not have
 // is zero. The gradient of the table is the same way back: rows that were read are added to.
 //
-//   fragir run examples/embedding.mlir --entry forward --size m=70,n=100,k=300
+//   fragir run examples/data/embedding.mlir --entry forward --size m=70,n=100,k=300
 
 !ids = !frag.tile<8xi32>
 !rows = !frag.tile<8x64xf32>

@@ -1,7 +1,7 @@
 // Softmax of rows of any length: the largest and the sum of a row are kept while it is read tile by
 // tile, each step with the largest so far; a second pass writes. A block of four warps takes 16 rows.
 //
-//   fragir run examples/softmax.mlir --size m=40,n=300
+//   fragir run examples/rows/softmax.mlir --size m=40,n=300
 
 !part = !frag.tile<16x128xf32>
 !rows = !frag.tile<16xf32>

@@ -1,7 +1,7 @@
 // How often each number from 0 to n - 1 occurs among m: added to h by atomics, 256 numbers a block.
 // Numbers that have no place in h are not counted.
 //
-//   fragir run examples/histogram.mlir --size m=5000,n=100
+//   fragir run examples/data/histogram.mlir --size m=5000,n=100
 
 !numbers = !frag.tile<256xi32>
 
