@@ -196,19 +196,29 @@ def check_elementwise(name: str, block: Block, expected: Sequence[Attribute]) ->
         )
     if not isinstance(block.last_op, YieldOp):
         raise VerifyException(f"{name}: the region must end in frag.yield")
+    if len(block.last_op.values) != 1:
+        raise VerifyException(
+            f"{name}: the region yields {len(block.last_op.values)} values; an element is one"
+        )
 
 
 @op_definition
 class YieldOp(IRDLOperation):
-    """The value of an elementwise region for one element."""
+    """The values of a region: of an elementwise one, the element."""
 
     name = "frag.yield"
-    value = operand_def()
+    values = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
-    assembly_format = "$value attr-dict `:` type($value)"
+    assembly_format = "($values^)? attr-dict (`:` type($values)^)?"
 
-    def __init__(self, value: SSAValue | Operation):
-        super().__init__(operands=[value])
+    def __init__(self, *values: SSAValue | Operation):
+        super().__init__(operands=[values])
+
+    @property
+    def value(self) -> SSAValue:
+        """The only one."""
+        (value,) = self.values
+        return value
 
 
 def elementwise_cost(tile: SSAValue, layout: Attribute, operations: int) -> float:
