@@ -49,7 +49,7 @@ class Argument:
         return self.type.name == "ptx.ptr"
 
 
-@dataclass
+@dataclass(repr=False)
 class Kernel:
     """A compiled entry: PTX, what it takes, and how to run it.
 
@@ -65,6 +65,14 @@ class Kernel:
     shared: int
     stages: dict[str, float] = field(default_factory=dict[str, float])
     promises: dict[str, int] = field(default_factory=dict[str, int])
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(argument.name for argument in self.signature)
+        threads = "x".join(map(str, self.block))
+        lines = self.ptx.count("\n")
+        return (
+            f"<{self.name}({arguments}) for {self.target}: {threads} threads, {lines} lines of PTX>"
+        )
 
     @cached_property
     def assembled(self) -> Assembled:

@@ -227,9 +227,8 @@ class ElementwiseFunctions:
         if not tiles:
             fail("map needs a tile")
         sources = [self._tile(tile) for tile in tiles]
-        for tile in tiles:
-            if tile.shape != tiles[0].shape:
-                fail(f"{tiles[0]!r} and {tile!r} differ in shape")
+        if any(tile.shape != tiles[0].shape for tile in tiles):
+            sources = [self._tile(tile) for tile in self.trace.stretched(tiles)]
 
         def body(arguments: Sequence[SSAValue]) -> SSAValue:
             return self._call(function, arguments)

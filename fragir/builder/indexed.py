@@ -47,16 +47,22 @@ class IndexedOperations(TileOperations):
     ) -> Tile:
         """A tile from places that tiles of s32 say, one index a dimension of the memory.
 
-        Tiles of the result's shape say where each element lies. One tile of one dimension, for the
-        first dimension of a larger tile, says where each row lies; what stands behind it is where
-        columns begin. What lies outside the array (`masked`), or where the tile of conditions
-        `where` does not hold, is `other`, zero unless given.
+        Tiles of the result's shape, or broadcast to it, say where each element lies. One tile of
+        one dimension, for the first dimension of a larger tile, says where each row lies; what
+        stands behind it is where columns begin. What lies outside the array (`masked`), or where
+        the tile of conditions `where` does not hold, is `other`, zero unless given.
         """
         source = self._memory(memory)
         type_ = self._tile_type(shape, memory.element, layout)
         outside = None if other is None else self.trace.scalar(other, memory.element, "other")
+        places = self._places(at, type_.shape)
         op = frag.GatherOp(
-            source, self._places(at), type_, masked=masked, mask=self._where(where), other=outside
+            source,
+            places,
+            type_,
+            masked=masked,
+            mask=self._where(where, places, type_.shape),
+            other=outside,
         )
         return self.trace.wrap(self.trace.insert(op).tile)
 
@@ -74,7 +80,8 @@ class IndexedOperations(TileOperations):
         Of several elements at one place one is written, it is not said which.
         """
         source, target = self._tile(tile), self._memory(memory)
-        places, mask = self._places(at), self._where(where)
+        places = self._places(at, tile.shape)
+        mask = self._where(where, places, tile.shape)
         self.trace.insert(frag.ScatterOp(source, target, places, masked=masked, mask=mask))
 
     def atomic(
@@ -98,38 +105,46 @@ class IndexedOperations(TileOperations):
         """
         source, target = self._tile(tile), self._memory(memory)
         compared = None if expected is None else self._tile(expected)
+        places = self._places(at, tile.shape)
         op = frag.AtomicOp(
             word(kind, "kind"),
             source,
             target,
-            self._places(at),
+            places,
             expected=compared,
             masked=masked,
-            mask=self._where(where),
+            mask=self._where(where, places, tile.shape),
             old=old,
         )
         result = self.trace.insert(op).old
         return None if result is None else self.trace.wrap(result)
 
-    def _places(self, values: object) -> list[int | SSAValue]:
+    def _places(self, values: object, shape: tuple[int, ...]) -> list[int | SSAValue]:
         given = items(values)
         if given is None:
             fail(f"{values!r} is no list of indices", "write (rows, 0)")
         return [
-            self._index_tile(value)
+            self._index_tile(value, shape)
             if isinstance(value, Tile)
             else self.trace.index(value, "an index")
             for value in given
         ]
 
-    def _index_tile(self, tile: Tile) -> SSAValue:
+    def _index_tile(self, tile: Tile, shape: tuple[int, ...]) -> SSAValue:
         if tile.element != s32:
             fail(f"indices are s32, not {type_name(tile.element)}", "use .cast(fragir.s32)")
+        if len(tile.shape) == len(shape) != 1:  # a column and a row of places are broadcast
+            return self._tile(tile.broadcast_to(shape))
         return self._tile(tile)
 
-    def _where(self, tile: object) -> SSAValue | None:
+    def _where(
+        self, tile: object, places: Sequence[int | SSAValue], shape: tuple[int, ...]
+    ) -> SSAValue | None:
+        """Conditions for each place that tiles say, or else for each element."""
         if tile is None:
             return None
         if not isinstance(tile, Tile) or tile.element != condition:
             fail(f"where is {tile!r}, it must be a tile of conditions", "compare: where=x < 3")
-        return self.trace.use(tile)
+        types = [place.type for place in places if isinstance(place, SSAValue)]
+        tiles = [type_.shape for type_ in types if isinstance(type_, frag.TileType)]
+        return self._tile(tile.broadcast_to(tiles[0] if tiles else shape))

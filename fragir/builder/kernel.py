@@ -111,6 +111,7 @@ class KernelBuilder(IndexedOperations, JoiningOperations):
         self.trace.insert(func.ReturnOp(), location=self._location)
         entry = self.trace.block
         self.trace.close()
+        self.trace.finish()
         self._module = self._finished(entry)
 
     def _finished(self, entry: Block) -> ModuleOp:
@@ -141,6 +142,10 @@ class KernelBuilder(IndexedOperations, JoiningOperations):
         except FragirError as error:
             raise _with_source(error) from error
         return module
+
+    def __repr__(self) -> str:
+        state = "" if self._module is not None else ", not complete"
+        return f"<kernel {self.name}({', '.join(self._arguments)}){state}>"
 
     @property
     def module(self) -> ModuleOp:

@@ -12,66 +12,66 @@ ScalarT = TypeVar("ScalarT")
 class Reductions(ABC, Generic[TileT, ScalarT]):
     """Reductions with numpy's names, along one dimension or, without `axis`, all of them.
 
-    Along a dimension they give a tile of one dimension less; of one dimension, and without `axis`,
-    a scalar, the same in all threads.
+    Along a dimension they give a tile of one dimension less, or with `keepdims` one of size 1
+    there; of one dimension, and without `axis`, a scalar, the same in all threads.
     """
 
     @abstractmethod
-    def _reduced(self, kind: str, axis: int | None) -> Any:
-        """What `frag.reduce` gives."""
+    def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
+        """What `frag.reduce` gives; `keepdims` leaves a dimension of size 1."""
 
     @overload
-    def sum(self, axis: int) -> TileT: ...
+    def sum(self, axis: int, keepdims: bool = False) -> TileT: ...
     @overload
     def sum(self, axis: None = None) -> ScalarT: ...
-    def sum(self, axis: int | None = None) -> TileT | ScalarT:
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The sum; of f16 and bf16 it is formed in f32 and rounded once."""
-        return self._reduced("add", axis)
+        return self._reduced("add", axis, keepdims)
 
     @overload
-    def prod(self, axis: int) -> TileT: ...
+    def prod(self, axis: int, keepdims: bool = False) -> TileT: ...
     @overload
     def prod(self, axis: None = None) -> ScalarT: ...
-    def prod(self, axis: int | None = None) -> TileT | ScalarT:
+    def prod(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The product; of f16 and bf16 it is formed in f32 and rounded once."""
-        return self._reduced("mul", axis)
+        return self._reduced("mul", axis, keepdims)
 
     @overload
-    def max(self, axis: int) -> TileT: ...
+    def max(self, axis: int, keepdims: bool = False) -> TileT: ...
     @overload
     def max(self, axis: None = None) -> ScalarT: ...
-    def max(self, axis: int | None = None) -> TileT | ScalarT:
+    def max(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The largest element; NaN where one is NaN."""
-        return self._reduced("max", axis)
+        return self._reduced("max", axis, keepdims)
 
     @overload
-    def min(self, axis: int) -> TileT: ...
+    def min(self, axis: int, keepdims: bool = False) -> TileT: ...
     @overload
     def min(self, axis: None = None) -> ScalarT: ...
-    def min(self, axis: int | None = None) -> TileT | ScalarT:
+    def min(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """The smallest element; NaN where one is NaN."""
-        return self._reduced("min", axis)
+        return self._reduced("min", axis, keepdims)
 
     @overload
-    def all(self, axis: int) -> TileT: ...
+    def all(self, axis: int, keepdims: bool = False) -> TileT: ...
     @overload
     def all(self, axis: None = None) -> ScalarT: ...
-    def all(self, axis: int | None = None) -> TileT | ScalarT:
+    def all(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """Of conditions: whether all hold."""
-        return self._reduced("and", axis)
+        return self._reduced("and", axis, keepdims)
 
     @overload
-    def any(self, axis: int) -> TileT: ...
+    def any(self, axis: int, keepdims: bool = False) -> TileT: ...
     @overload
     def any(self, axis: None = None) -> ScalarT: ...
-    def any(self, axis: int | None = None) -> TileT | ScalarT:
+    def any(self, axis: int | None = None, keepdims: bool = False) -> TileT | ScalarT:
         """Of conditions: whether one holds."""
-        return self._reduced("or", axis)
+        return self._reduced("or", axis, keepdims)
 
-    def argmax(self, axis: int) -> TileT:
+    def argmax(self, axis: int, keepdims: bool = False) -> TileT:
         """The place of the largest element along a dimension, s32; of equals the first."""
-        return self._reduced("argmax", axis)
+        return self._reduced("argmax", axis, keepdims)
 
-    def argmin(self, axis: int) -> TileT:
+    def argmin(self, axis: int, keepdims: bool = False) -> TileT:
         """The place of the smallest element along a dimension, s32; of equals the first."""
-        return self._reduced("argmin", axis)
+        return self._reduced("argmin", axis, keepdims)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Protocol, TypeVar, cast
 
@@ -19,8 +19,10 @@ OpT = TypeVar("OpT", bound=Operation)
 class Builds(Protocol):
     """What is asked of a kernel: `fragir.builder.trace.Trace`."""
 
-    def use(self, value: Tile) -> SSAValue:
-        """The tile in the IR."""
+    renamings: list[Operation]
+
+    def use(self, value: Scalar | Tile) -> SSAValue:
+        """The value in the IR."""
         ...
 
     def insert(self, op: OpT) -> OpT:
@@ -60,8 +62,13 @@ def reshape(trace: Builds, tile: Tile, shape: Sequence[object]) -> Tile:
         fail(f"a tile has one to four dimensions, not {len(sizes)}")
     if tuple(sizes) == tile.shape:
         return tile
-    type_ = frag.TileType(sizes, tile.element)
-    return trace.wrap(trace.insert(frag.ReshapeOp(trace.use(tile), type_)).result)
+    source = trace.use(tile)
+    before = source.owner
+    if isinstance(before, frag.ReshapeOp) and frag.tile_of(before.source).shape == tuple(sizes):
+        return trace.wrap(before.source)  # of t[:, None], whose new dimension is repeated
+    op = trace.insert(frag.ReshapeOp(source, frag.TileType(sizes, tile.element)))
+    trace.renamings.append(op)
+    return trace.wrap(op.result)
 
 
 def split(trace: Builds, tile: Tile) -> tuple[Tile, Tile]:
@@ -144,12 +151,3 @@ def _dimension(given: object, count: int, name: str, of: str = "") -> int:
 
 def _by(shape: Sequence[object]) -> str:
     return "x".join(map(str, shape))
-
-
-#: What methods of tiles ask for.
-VIEWS: dict[str, Callable[..., Any]] = {
-    "transpose": transpose,
-    "reshape": reshape,
-    "split": split,
-    "item": item,
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import LocationAttr
@@ -12,14 +12,11 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
 from fragir.builder import functions
-from fragir.builder.checks import dimension, whole
+from fragir.builder.checks import whole
 from fragir.builder.expression import nodes
 from fragir.builder.places import describe, error_at, fail, place, target
 from fragir.builder.types import (
-    bf16,
     condition,
-    f16,
-    f32,
     index,
     scalar_type,
     tile_element,
@@ -51,6 +48,7 @@ class Trace:
         self.name = name
         self.scopes: list[OpenBlock] = []
         self.fastmath: tuple[str, ...] = ()  # what operations written now allow
+        self.renamings: list[Operation] = []  # reshapes, which go again where nothing uses them
         self._closed: dict[Block, OpenBlock] = {}
 
     # --- scopes -------------------------------------------------------------------------------
@@ -207,13 +205,20 @@ class Trace:
         tiles = [operand for operand in given if isinstance(operand, Tile)]
         if not tiles:
             return Scalar(self, self._emit(function, given, type_, {}, None))
-        for tile in tiles:
-            if tile.shape != tiles[0].shape:
-                fail(f"{tiles[0]!r} and {tile!r} differ in shape")
         _ = self.block
+        if any(tile.shape != tiles[0].shape for tile in tiles):
+            tiles = self.stretched(tiles)
+            of = iter(tiles)
+            given = [next(of) if isinstance(operand, Tile) else operand for operand in given]
         element = functions.result_type(function, type_)
         expression = Expression(function, tuple(given), place(), target(), self.fastmath)
         return Tile(self, None, tiles[0].shape, element, expression)
+
+    def stretched(self, tiles: Sequence[Tile]) -> list[Tile]:
+        """Tiles repeated to a common shape by numpy's rules."""
+        from fragir.builder.broadcasting import stretch_all  # few kernels need it
+
+        return stretch_all(self, tiles)
 
     def _common(self, function: str, operands: list[TileOperand]) -> Attribute:
         """The type of the operands; numbers take that of the others."""
@@ -276,43 +281,18 @@ class Trace:
         result = self.insert(frag.CastOp(source, source.type.with_element(element))).results[0]
         return self.wrap(result)
 
-    def reduce(self, tile: Tile, kind: str, axis: int | None) -> Tile | Scalar:
-        """A tile without a dimension, or the one number that is left; sums of 16 bits in f32."""
-        if axis is None:
-            found: Tile | Scalar = tile
-            while isinstance(found, Tile):
-                found = self.reduce(found, kind, len(found.shape) - 1)
-            return found
-        dim = dimension(axis, len(tile.shape), repr(tile))
-        narrow = tile.element if kind in ("add", "mul") and tile.element in (f16, bf16) else None
-        wide = tile if narrow is None else self.cast_tile(tile, f32)
-        source = self.use(wide)
-        from fragir.dialects.frag.combinations import problem  # few kernels need it
+    def finish(self) -> None:
+        """Removes reshapes that nothing uses: of `t[:, None]` only what is broadcast is left."""
+        for op in reversed(self.renamings):
+            if not any(result.uses for result in op.results):
+                op.detach()
+                op.erase()
 
-        wrong = problem(kind, wide.element)
-        if wrong is not None:
-            fail(f"{tile!r}: {wrong}")
-        result = self.insert(frag.ReduceOp(kind, dim, source)).result
-        if not isinstance(result.type, frag.TileType):
-            scalar = Scalar(self, result)
-            return scalar if narrow is None else self.cast_scalar(scalar, narrow)
-        reduced = self.wrap(result)
-        return reduced if narrow is None else self.cast_tile(reduced, narrow)
+    def derive(self, tile: Tile, function: str, arguments: Sequence[object]) -> Any:
+        """What a method of a tile makes of it: `fragir.builder.derived`."""
+        from fragir.builder.derived import DERIVED  # few kernels need it
 
-    def broadcast(self, tile: Tile, axis: int, size: int) -> Tile:
-        """A tile repeated along a new dimension."""
-        rank = len(tile.shape)
-        if rank == frag.MOST_DIMENSIONS:
-            fail(f"{tile!r} has {rank} dimensions, and a tile no more")
-        dim = dimension(axis, rank + 1, f"{tile!r} with one more")
-        op = frag.BroadcastOp(self.use(tile), dim, whole(size, "size", 1))
-        return self.wrap(self.insert(op).result)
-
-    def view(self, tile: Tile, function: str, arguments: Sequence[object]) -> Tile | list[Tile]:
-        """A tile, or a part, in another shape, or two tiles."""
-        from fragir.builder import shapes  # few kernels need it
-
-        return shapes.VIEWS[function](self, tile, *arguments)
+        return DERIVED[function](self, tile, *arguments)
 
     def wrap(self, ssa: SSAValue) -> Tile:
         """A tile of the IR as a value of the builder."""

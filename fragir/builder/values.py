@@ -59,16 +59,8 @@ class Recorder(Protocol):
         """A tile in another element type."""
         ...
 
-    def reduce(self, tile: Tile, kind: str, axis: int | None) -> Tile | Scalar:
-        """A tile without a dimension, or the one number that is left."""
-        ...
-
-    def broadcast(self, tile: Tile, axis: int, size: int) -> Tile:
-        """A tile repeated along a new dimension."""
-        ...
-
-    def view(self, tile: Tile, function: str, arguments: Sequence[object]) -> Any:
-        """A tile, or a part, in another shape, or two tiles."""
+    def derive(self, tile: Tile, function: str, arguments: Sequence[object]) -> Any:
+        """What a method of a tile makes of it."""
         ...
 
 
@@ -142,7 +134,8 @@ class Tile(Computed[TileOperand], Reductions["Tile", Scalar], Views["Tile"]):
     """Elements in one to four dimensions, in the registers of a block.
 
     `shape` is (rows, columns) of a matrix, `element` its type. Operators work on every element,
-    with tiles of the same shape and type, scalars of that type, and Python's numbers.
+    with tiles of the same type, scalars of that type, and Python's numbers; shapes are broadcast
+    as numpy does.
     """
 
     def __init__(
@@ -173,13 +166,17 @@ class Tile(Computed[TileOperand], Reductions["Tile", Scalar], Views["Tile"]):
 
     def broadcast(self, axis: int, size: int) -> Tile:
         """The tile repeated along a new dimension, `axis` of the result."""
-        return self.trace.broadcast(self, axis, size)
+        return self.trace.derive(self, "broadcast", (axis, size))
 
-    def _reduced(self, kind: str, axis: int | None) -> Any:
-        return self.trace.reduce(self, kind, axis)
+    def broadcast_to(self, shape: Sequence[int]) -> Tile:
+        """The tile repeated along dimensions of size 1 and new first ones, as in numpy."""
+        return self.trace.derive(self, "broadcast_to", (shape,))
+
+    def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
+        return self.trace.derive(self, "reduce", (kind, axis, keepdims))
 
     def _viewed(self, function: str, *arguments: object) -> Any:
-        return self.trace.view(self, function, arguments)
+        return self.trace.derive(self, function, arguments)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ _number = count()
 CASES = [
     # operators
     ("x + z", "11:5", "+ of <tile 16x64 of f16> and <tile 16x8 of f32>: the types differ"),
-    ("z + k.fill(0, (8, 8), f32)", "11:5", "<tile 16x8 of f32> and <tile 8x8 of f32> differ in"),
+    ("z + k.fill(0, (8, 8), f32)", "11:5", "<tile 16x8 of f32> and <tile 8x8 of f32> have no"),
     ("s + i", "11:5", "+ of <f32 s> and <index bx>: the types differ (use .cast(...))"),
     ("(i + 1) * 0.5", "11:5", "0.5 is no index (write a whole number, or cast to f32)"),
     ("i / 2", "11:5", "there is no / of index (cast to f32 first; // divides indices)"),
@@ -62,6 +62,10 @@ CASES = [
         "axis is 4, but <tile 16x8 of f32> with one more has 3 dim",
     ),
     ("z.broadcast(0, 0)", "11:5", "size is 0, it must be 1 or more"),
+    ("z + z.sum(1)", "11:5", "<tile 16x8 of f32> and <tile 16 of f32> have no shape in common (di"),
+    ("z.sum(1).broadcast_to((4, 8))", "11:5", "<tile 16 of f32> cannot be repeated to 4x8"),
+    ("z.broadcast_to((0, 8))", "11:5", "(0, 8) is no shape (write positive numbers that Python kn"),
+    ("z.sum(keepdims=True)", "11:5", "keepdims without an axis leaves nothing of a tile (give the"),
     ("k.iota(1, (16,))", "11:5", "axis is 1, but a tile of shape (16,) has 1 dimension"),
     ("s.cast('f32')", "11:5", "a scalar cannot be 'f32' (write fragir.f32, fragir.s32, fragir.ind"),
     ("z.cast(index)", "11:5", "a tile cannot hold index (write one of fragir.f16, fragir.bf16, f"),

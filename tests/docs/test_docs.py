@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = {"extending.md"}
 PAGES = sorted(
     path
-    for path in (*(ROOT / "docs").glob("*.md"), ROOT / "README.md")
+    for path in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md")
     if path.name not in INSTALLED
 )
 ELSEWHERE = {"instructions.md", "layouts.md", "python.md"}

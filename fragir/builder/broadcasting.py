@@ -1,0 +1,70 @@
+"""Tiles of several shapes in one operation: numpy's rules of broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fragir.builder.checks import dimension, shape_of, whole
+from fragir.builder.places import fail
+from fragir.builder.shapes import Builds, reshape
+from fragir.builder.values import Tile
+from fragir.dialects import frag
+
+
+def together(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape that all can be stretched to, or None.
+
+    As of numpy: shapes are aligned at their last dimension; a dimension that is missing or of size
+    1 takes the size of the others.
+    """
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    sizes = tuple(max(column) for column in zip(*padded, strict=True))
+    fits = all(n in (1, size) for shape in padded for n, size in zip(shape, sizes, strict=True))
+    return sizes if fits else None
+
+
+def stretch_all(trace: Builds, tiles: Sequence[Tile]) -> list[Tile]:
+    """The tiles, all of one shape. An error at the user's line where there is no such shape."""
+    shape = together([tile.shape for tile in tiles])
+    if shape is None:
+        first = tiles[0]
+        other = next(t for t in tiles if together([first.shape, t.shape]) is None or t is tiles[-1])
+        hint = "dimensions are counted from the last; t[:, None] adds one of size 1"
+        fail(f"{first!r} and {other!r} have no shape in common", hint)
+    return [stretch(trace, tile, shape) for tile in tiles]
+
+
+def broadcast(trace: Builds, tile: Tile, axis: int, size: int) -> Tile:
+    """A tile repeated along a new dimension."""
+    rank = len(tile.shape)
+    if rank == frag.MOST_DIMENSIONS:
+        fail(f"{tile!r} has {rank} dimensions, and a tile no more")
+    dim = dimension(axis, rank + 1, f"{tile!r} with one more")
+    op = frag.BroadcastOp(trace.use(tile), dim, whole(size, "size", 1))
+    return trace.wrap(trace.insert(op).result)
+
+
+def broadcast_to(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
+    """A tile repeated to a shape by numpy's rules."""
+    return stretch(trace, tile, tuple(shape_of(shape)))
+
+
+def stretch(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
+    """The tile repeated along new dimensions and along those of size 1."""
+    if tile.shape == tuple(shape):
+        return tile
+    if together([tile.shape, tuple(shape)]) != tuple(shape):
+        fail(f"{tile!r} cannot be repeated to {'x'.join(map(str, shape))}")
+    padded = (1,) * (len(shape) - len(tile.shape)) + tile.shape
+    repeated = [dim for dim, n in enumerate(shape) if padded[dim] != n]
+    kept = [n for dim, n in enumerate(padded) if dim not in repeated]
+    if not kept:  # one element: a tile has a dimension, which the last one takes
+        last = repeated.pop()
+        kept = [shape[last]]
+        row = frag.BroadcastOp(trace.use(reshape(trace, tile, [1])), 0, shape[last])
+        tile = trace.wrap(trace.insert(row).result)
+    ssa = trace.use(reshape(trace, tile, kept))
+    for dim in repeated:
+        ssa = trace.insert(frag.BroadcastOp(ssa, dim, shape[dim])).result
+    return trace.wrap(ssa)

@@ -1,0 +1,18 @@
+"""What methods of tiles make of them, by name: loaded when a kernel has the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fragir.builder import broadcasting, reduced, shapes
+
+DERIVED: dict[str, Callable[..., Any]] = {
+    "transpose": shapes.transpose,
+    "reshape": shapes.reshape,
+    "split": shapes.split,
+    "item": shapes.item,
+    "broadcast": broadcasting.broadcast,
+    "broadcast_to": broadcasting.broadcast_to,
+    "reduce": reduced.reduce,
+}
