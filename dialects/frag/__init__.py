@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.matmul import MatmulOp
+    from fragir.dialects.frag.random import RandomOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.shapes import (
         ConcatenateOp,
@@ -71,6 +72,7 @@ LATE = {
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
+    "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
@@ -141,6 +143,7 @@ __all__ = [
     "MmaOp",
     "MmaSparseOp",
     "PackedType",
+    "RandomOp",
     "ReduceOp",
     "ReshapeOp",
     "ScatterOp",

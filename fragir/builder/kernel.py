@@ -44,6 +44,7 @@ from fragir.builder.control import Branch, Carried, Loop, While
 from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
 from fragir.builder.places import describe, error_at, fail, place
+from fragir.builder.random import RandomOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -64,7 +65,7 @@ Epilogue: TypeAlias = (
 )
 
 
-class KernelBuilder(IndexedOperations, JoiningOperations):
+class KernelBuilder(IndexedOperations, JoiningOperations, RandomOperations):
     """A kernel under construction; `fragir.kernel` makes one.
 
     Operations are written inside its `with`, each with the place in the Python program that asked

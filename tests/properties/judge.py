@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import HealthCheck, Phase, settings
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.printer import Printer
 
 import fragir
@@ -88,7 +88,7 @@ def inputs(
         if not argument.is_memory:
             known = (scalars or {}).get(argument.name)
             if known is None:
-                whole = isinstance(argument.type, IndexType) or "i32" in str(argument.type)
+                whole = isinstance(argument.type, IndexType | IntegerType)
                 known = int(rng.integers(0, 4)) if whole else float(rng.standard_normal())
             result.append(known)
             continue

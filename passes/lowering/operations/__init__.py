@@ -18,6 +18,7 @@ LATE = {
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
     "indexing": ("frag.iota",),
     "loops": ("scf.condition", "scf.while"),
+    "random": ("frag.random",),
     "reductions": ("frag.broadcast", "frag.reduce"),
     "shapes": (
         "frag.concat",

@@ -14,7 +14,10 @@ _ROUNDED = """
     selp.b{w} d, t, q, p
 """
 _SIGNS = "xor.b{w} s, x, y; setp.{relation}.and.s{w} p, s, 0, p"
-_HALVES = "mul.hi.{s}{w} h, x, y; mul.lo.{s}{w} d, x, y; mov.b{w} e, h"
+_HALVES = {
+    32: "mul.wide.{s}32 v, x, y; mov.b64 {{d, e}}, v",
+    64: "mul.hi.{s}64 h, x, y; mul.lo.{s}64 d, x, y; mov.b64 e, h",
+}
 _CARRY = "add.s{w} t, x, y; setp.lt.u{w} e, t, x; mov.b{w} d, t"
 
 
@@ -29,8 +32,8 @@ def _of(w: int) -> dict[str, Sequence]:
         "math.ctpop": Sequence("x", last.format(op="popc", x="x")),
         "math.ctlz": Sequence("x", last.format(op="clz", x="x")),
         "math.cttz": Sequence("x", f"brev.b{w} t, x; {last.format(op='clz', x='t')}"),
-        "arith.mului_extended": Sequence("x y", _HALVES.format(s="u", w=w)),
-        "arith.mulsi_extended": Sequence("x y", _HALVES.format(s="s", w=w)),
+        "arith.mului_extended": Sequence("x y", _HALVES[w].format(s="u")),
+        "arith.mulsi_extended": Sequence("x y", _HALVES[w].format(s="s")),
         "arith.addui_extended": Sequence("x y", _CARRY.format(w=w)),
     }
 

@@ -4,7 +4,8 @@
 
 Operands are the names that it is given, results `d` (of two: `d` and `e`), all others are registers
 of the sequence. Numbers with a point, `inf` and `nan` are literals of the instruction's type. A
-word that ends in a colon is a label, `@p` in front of an instruction its guard.
+word that ends in a colon is a label, `@p` in front of an instruction its guard; `{d, e}` are two
+results that one instruction writes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal
 
 _WIDTH = re.compile(r"[a-z](\d+)$")
+_SEPARATOR = re.compile(r",(?![^{]*})")
+_BRACED = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,9 @@ class Sequence:
             guard = step.guard
             if guard:
                 guard = f"!{names[guard[1:]]}" if guard[0] == "!" else names[guard]
-            writer.emit(step.opcode, *(names.get(x, x) for x in step.operands), guard=guard or None)
+            writer.emit(
+                step.opcode, *(_spelt(x, names) for x in step.operands), guard=guard or None
+            )
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,9 @@ def _step(line: str) -> Step:
     opcode, _, rest = line.partition(" ")
     kind, width = result_type(opcode)
     read = opcode.rsplit(".", 1)[-1]
-    operands = tuple(_operand(word.strip(), read) for word in rest.split(","))
+    operands = tuple(_operand(word.strip(), read) for word in _SEPARATOR.split(rest))
+    if operands[0].startswith("{"):
+        width = 0  # results, which have registers
     return Step(opcode, operands, guard, "", kind, width)
 
 
@@ -94,10 +101,19 @@ def result_type(opcode: str) -> tuple[str, int]:
         return "", 0
     if words[0] == "setp" or words[-1] == "pred":
         return "pred", 1
+    if "wide" in words:
+        return words[-1], 2 * int(words[-1][1:])
     kind = words[-2] if words[0] == "cvt" else "u32" if words[0] in ("popc", "clz") else words[-1]
     match = _WIDTH.search(kind)
     assert match is not None
     return kind, int(match[1])
+
+
+def _spelt(operand: str, names: dict[str, str]) -> str:
+    """An operand with the names' registers."""
+    if operand.startswith("{"):
+        return _BRACED.sub(lambda name: names[name[0]], operand)
+    return names.get(operand, operand)
 
 
 def _operand(word: str, type_: str) -> str:
