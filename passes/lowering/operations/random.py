@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
@@ -56,7 +56,7 @@ def _halves(ar: Arithmetic, seed: SSAValue) -> Key:
         all_bits = ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
         sign = ar.pure(("sign", seed), (seed,), lambda: arith.ShRSIOp(seed, all_bits))
         return seed, sign
-    attribute = IntegerAttr(32, seed.type)
+    attribute = IntegerAttr(32, i64)
     half = ar.pure(("constant", attribute), (), lambda: arith.ConstantOp(attribute))
     upper = ar.pure(("shrui", seed, 32), (seed,), lambda: arith.ShRUIOp(seed, half))
     low, high = (
