@@ -34,8 +34,8 @@ def read_sizes(
         if match is None:
             raise click.BadParameter(f"`{text}` is not of the form NAME=NUMBER")
         name, size = match[1], int(match[2])
-        if not 1 <= size < 1 << 31:
-            raise click.BadParameter(f"`{text}`: a size is 1 to 2147483647")
+        if not 0 <= size < 1 << 31:
+            raise click.BadParameter(f"`{text}`: a size is 0 to 2147483647")
         if sizes.setdefault(name, size) != size:
             raise click.BadParameter(f"{name} is both {sizes[name]} and {size}")
     return sizes

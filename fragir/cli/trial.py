@@ -207,10 +207,13 @@ class Trial:
             )
 
     def execute(self) -> None:
-        """Runs it on copies of the inputs."""
+        """Runs it on copies of the inputs; of no blocks, where arrays are empty, nothing runs."""
         self.shared += self.kernel.shared
         self.results = [x.copy() if hasattr(x, "copy") else x for x in self.inputs]
         grid = self.kernel.grid(self.sizes)
+        if 0 in grid:
+            self.stages["run"] = 0.0
+            return
         with Progress("running") as progress:
             options: dict[str, Any] = {}
             if self.place == "emulator":

@@ -271,8 +271,8 @@ def lowest_bit(values: Floats) -> Floats:
 
 def _grain(a: Bounded, b: Bounded, c: Bounded | None) -> Floats:
     """A power of two of which every term of a sum is a multiple; 0 where terms are uncertain."""
-    rows = np.where(a.bound > 0, 0.0, lowest_bit(a.value)).min(axis=-1)
-    columns = np.where(b.bound > 0, 0.0, lowest_bit(b.value)).min(axis=-2)
+    rows = np.where(a.bound > 0, 0.0, lowest_bit(a.value)).min(axis=-1, initial=np.inf)
+    columns = np.where(b.bound > 0, 0.0, lowest_bit(b.value)).min(axis=-2, initial=np.inf)
     rows, columns = rows[..., :, None], columns[..., None, :]
     grain = np.where(np.isinf(rows) | np.isinf(columns), np.inf, rows * columns)
     if c is not None:

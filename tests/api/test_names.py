@@ -87,7 +87,7 @@ def test_every_package_with_exports_is_listed() -> None:
 
 def test_what_is_imported_on_the_pages_is_listed() -> None:
     """Documentation and examples use public names only."""
-    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     used: set[tuple[str, str]] = set()
     for page in pages:
         for module, names in re.findall(r"from (fragir[\w.]*) import ([\w, ]+)", page.read_text()):

@@ -21,7 +21,7 @@ from fragir.cli.opt import main as opt
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = {"extending.md"}  # its commands need a package: tests/extending
 PAGES = [
-    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in INSTALLED),
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in INSTALLED),
     *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
 ]
 IN_PROCESS = {"fragir": main, "fragir-opt": opt}
