@@ -39,6 +39,7 @@ from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, Scales, WgmmaOp, Wgm
 from fragir.dialects.ptx.types import (
     GLOBAL,
     SHARED,
+    BitsType,
     PointerType,
     Space,
     SpaceAttr,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         ShuffleOp,
         ShuffleXorOp,
     )
+    from fragir.dialects.ptx.instruction import InstructionOp
     from fragir.dialects.ptx.sparse import MmaSparseOp
 
 #: Operations that few programs have: where their classes stand, by name.
@@ -68,6 +70,7 @@ LATE = {
     "ptx.barrier": ("fragir.dialects.ptx.exchange", "NamedBarrierOp"),
     "ptx.mma_sparse": ("fragir.dialects.ptx.sparse", "MmaSparseOp"),
     "ptx.movmatrix": ("fragir.dialects.ptx.exchange", "MovmatrixOp"),
+    "ptx.op": ("fragir.dialects.ptx.instruction", "InstructionOp"),
     "ptx.permute": ("fragir.dialects.ptx.exchange", "PermuteOp"),
     "ptx.shuffle": ("fragir.dialects.ptx.exchange", "ShuffleOp"),
     "ptx.shuffle_xor": ("fragir.dialects.ptx.exchange", "ShuffleXorOp"),
@@ -102,7 +105,7 @@ Ptx = LateDialect(
         WgmmaWaitOp,
         ZeroOp,
     ],
-    [PointerType, SpaceAttr],
+    [BitsType, PointerType, SpaceAttr],
     LATE,
 )
 
@@ -119,6 +122,7 @@ __all__ = [
     "SHARED",
     "AtomicOp",
     "BitcastOp",
+    "BitsType",
     "CompareOp",
     "ConcatOp",
     "CopyOp",
@@ -126,6 +130,7 @@ __all__ = [
     "CvtOp",
     "DescriptorOp",
     "FlipOp",
+    "InstructionOp",
     "LdmatrixOp",
     "LoadOp",
     "MmaOp",

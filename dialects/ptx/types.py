@@ -8,6 +8,7 @@ from functools import lru_cache
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     VectorType,
@@ -20,6 +21,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribut
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.elements import element_bits
@@ -65,6 +67,33 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             printer.print_string(self.space.data.value)
 
 
+@irdl_attr_definition
+class BitsType(ParametrizedAttribute, TypeAttribute):
+    """A register of 8 or 128 bits, which no other type has: `!ptx.bits<128>`.
+
+    An i8 stands in a register of 32 bits, which few instructions refuse.
+    """
+
+    name = "ptx.bits"
+    width: IntAttr
+
+    def __init__(self, width: int | IntAttr):
+        super().__init__(IntAttr(width) if isinstance(width, int) else width)
+
+    def verify(self) -> None:
+        if self.width.data not in (8, 128):
+            raise VerifyException("!ptx.bits has 8 or 128 bits; others are i16, i32 and i64")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return [IntAttr(parser.parse_integer(allow_boolean=False, allow_negative=False))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.width.data))
+
+
 GLOBAL = PointerType(Space.GLOBAL)
 SHARED = PointerType(Space.SHARED)
 
@@ -104,6 +133,8 @@ def bits(type_: Attribute) -> int:
         return 32 if scalar.is_shared else 64
     if type(scalar) is IndexType:
         return 32
+    if type(scalar) is BitsType:
+        return scalar.width.data
     return element_bits(scalar)
 
 
@@ -117,6 +148,8 @@ def register_bits(type_: Attribute) -> int:
     width = bits(type_)
     if scalar_type(type_) == i1:
         return 1
+    if type(type_) is BitsType:
+        return width
     return max(32, width) if is_vector(type_) or width == 8 else width
 
 

@@ -35,7 +35,8 @@ def held(type_: Attribute) -> tuple[int, int, str | None]:
 @lru_cache(maxsize=1024)
 def default_hint(type_: Attribute) -> str | None:
     """A prefix that says what a register holds: f for f32, fd for f64."""
-    name = element_name(ptx.scalar_type(type_)) if not isinstance(type_, ptx.PointerType) else ""
+    apart = isinstance(type_, ptx.PointerType | ptx.BitsType)
+    name = "" if apart else element_name(ptx.scalar_type(type_))
     return {"f32": "f", "f64": "fd"}.get(name)
 
 

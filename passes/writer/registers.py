@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_DEFAULT = {1: "p", 16: "h", 32: "r", 64: "rd"}
-_CLASS = {1: ".pred", 16: ".b16", 32: ".b32", 64: ".b64"}
+_DEFAULT = {1: "p", 8: "c", 16: "h", 32: "r", 64: "rd", 128: "q"}
+_CLASS = {1: ".pred", 8: ".b8", 16: ".b16", 32: ".b32", 64: ".b64", 128: ".b128"}
 
 
 class RegisterNames:
@@ -21,7 +21,7 @@ class RegisterNames:
         self._bits: dict[str, int] = {}
 
     def fresh(self, bits: int, hint: str | None = None) -> str:
-        """A new register of 1, 16, 32 or 64 bits."""
+        """A new register of 1, 8, 16, 32, 64 or 128 bits."""
         prefix = self._prefix(bits, hint)
         number = self._count.get(prefix, 0)
         self._count[prefix] = number + 1

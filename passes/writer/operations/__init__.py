@@ -21,6 +21,7 @@ LATE = {
         "ptx.shuffle",
         "ptx.shuffle_xor",
     ),
+    "instruction": ("ptx.op",),
     "sparse": ("ptx.mma_sparse",),
     "loops": ("scf.condition", "scf.while"),
 }

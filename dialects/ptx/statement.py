@@ -1,0 +1,112 @@
+"""Statements of PTX with numbered places for values: `shfl.sync.idx.b32 $0|$1, $2, $3, 31, -1`.
+
+The results of an operation are numbered first, then what it reads. A place is an identifier of PTX
+(ISA 9.2, section 4.4), so a statement is read by the reader of PTX.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fragir.errors import FragirError
+from fragir.ptx import tree
+from fragir.ptx.reader import PtxSyntaxError, parse
+from fragir.ptx.visit import walk
+from fragir.ptx.writer import write_node
+
+PLACE = re.compile(r"\$(\d+)(?![\w$])")
+_MODULE = ".version 9.2\n.target sm_90a\n.entry k() {{\n{};\n}}"
+_SHOWN = 'write it as in "add.s32 $0, $1, 4": $0 is the first result'
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement as it was read.
+
+    `written`: the places in what it writes, its first operand; `read`: all others; `symbols`: the
+    names of variables and functions in it; `special`: those of special registers.
+    """
+
+    instruction: tree.Instruction
+    written: tuple[int, ...]
+    read: tuple[int, ...]
+    symbols: tuple[str, ...]
+    special: tuple[str, ...]
+    operands: tuple[str, ...]
+
+    @property
+    def opcode(self) -> str:
+        return self.instruction.mnemonic
+
+    def filled(self, names: Sequence[Sequence[str]]) -> list[str]:
+        """The operands with the registers of values in their places.
+
+        Several registers get braces of their own where there are none around the place.
+        """
+        return [_filled(operand, names) for operand in self.operands]
+
+
+def _filled(operand: str, names: Sequence[Sequence[str]]) -> str:
+    def registers(found: re.Match[str]) -> str:
+        registers = names[int(found[1])]
+        before = operand[: found.start()]
+        text = ", ".join(registers)
+        inside = before.count("{") > before.count("}")
+        return text if inside or len(registers) == 1 else f"{{{text}}}"
+
+    return PLACE.sub(registers, operand)
+
+
+@lru_cache(maxsize=1 << 14)
+def read(text: str) -> Statement:
+    """The statement in a text; FragirError where it is none, or more than one."""
+    try:
+        module = parse(_MODULE.format(text))
+    except PtxSyntaxError as error:
+        words = f'"{text}" is no statement of PTX: {error.message}'
+        raise FragirError(words, hint=_SHOWN) from error
+    body = module.functions[0].body if len(module.functions) == 1 else None
+    items = body.items if body is not None else ()
+    if len(items) != 1 or not isinstance(items[0], tree.Instruction) or items[0].guard is not None:
+        hint = "a guard is said with `if %p`" if text.lstrip().startswith("@") else _SHOWN
+        raise FragirError(f'"{text}" is not one instruction without a guard', hint=hint)
+    return of(items[0])
+
+
+def of(instruction: tree.Instruction) -> Statement:
+    """A statement of an instruction whose values are places."""
+    written: list[int] = []
+    read: list[int] = []
+    symbols: dict[str, None] = {}
+    special: dict[str, None] = {}
+    for index, operand in enumerate(instruction.operands):
+        into = written if index == 0 and writes(instruction) else read
+        for node in walk(operand):
+            if isinstance(node, tree.Component) and node.base.text.startswith("%"):
+                special[f"{node.base.text}.{node.component}"] = None
+            if not isinstance(node, tree.Name):
+                continue
+            place = PLACE.fullmatch(node.text)
+            if place:
+                into.append(int(place[1]))
+            elif node.text.startswith("%"):
+                special[node.text] = None
+            else:
+                symbols[node.text] = None
+    operands = tuple(map(write_node, instruction.operands))
+    return Statement(
+        instruction, tuple(written), tuple(read), tuple(symbols), tuple(special), operands
+    )
+
+
+def writes(instruction: tree.Instruction) -> bool:
+    """Whether the first operand of an instruction is its result."""
+    from fragir.emulator.launch.legality import found
+
+    if not instruction.operands or isinstance(instruction.operands[0], tree.Address):
+        return False
+    row = found(instruction).opcode
+    return row.writes if row is not None else True
