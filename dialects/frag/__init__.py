@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.atomics import AtomicOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
+    from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
     from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.random import RandomOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
@@ -67,11 +68,14 @@ LATE = {
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
+    "frag.coordinates": ("fragir.dialects.frag.lanes", "CoordinatesOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
+    "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
+    "frag.pointer": ("fragir.dialects.frag.lanes", "PointerOp"),
     "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
@@ -123,6 +127,7 @@ __all__ = [
     "CommitOp",
     "ConcatenateOp",
     "ConvertOp",
+    "CoordinatesOp",
     "CopyOp",
     "Dimension",
     "DimensionAttr",
@@ -134,6 +139,7 @@ __all__ = [
     "GridAttr",
     "IotaOp",
     "JoinOp",
+    "LanesOp",
     "LayoutAttr",
     "LoadOp",
     "MapOp",
@@ -143,6 +149,7 @@ __all__ = [
     "MmaOp",
     "MmaSparseOp",
     "PackedType",
+    "PointerOp",
     "RandomOp",
     "ReduceOp",
     "ReshapeOp",

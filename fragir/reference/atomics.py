@@ -36,16 +36,21 @@ def atomic(run: Run, op: frag.AtomicOp) -> None:
     if kind in ("exch", "cas"):
         write_one(memory, at, values, old=kind == "cas")
     elif element in INTEGERS:
-        _change(memory, at, values, kind, element)
+        change_integers(memory, at, values, kind, element)
     else:
-        flushes = element == "f32" and not frag.is_shared(op.memory.type)
-        _sums(run, memory).add(at, values, FLOATS[element], flushes)
+        add_floats(run, memory, at, values, flushes=not frag.is_shared(op.memory.type))
     if op.old is not None:
         # others may have come before
         run[op.old] = unwritten(frag.tile_of(op.old).shape, element).content
 
 
-def _change(memory: BoundedMemory, at: Array, x: Bounded, kind: str, element: str) -> None:
+def add_floats(run: Run, memory: BoundedMemory, at: Array, x: Bounded, *, flushes: bool) -> None:
+    """Adds in any order; in global memory (`flushes`) sums of f32 have no subnormal numbers."""
+    form = FLOATS[memory.element]
+    _sums(run, memory).add(at, x, form, flushes and form.name == "f32")
+
+
+def change_integers(memory: BoundedMemory, at: Array, x: Bounded, kind: str, element: str) -> None:
     """What integers are changed to does not depend on the order."""
     value, bound = memory.value.reshape(-1), memory.bound.reshape(-1)
     form = INTEGERS[element]

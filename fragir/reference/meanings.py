@@ -1,5 +1,6 @@
 """Attaches what operations mean to `fragir.dialects.interfaces.MEANINGS`, a subject a file."""
 
+from fragir.dialects.interfaces import MEANINGS
 from fragir.reference import atomics as atomics
 from fragir.reference import buffers as buffers
 from fragir.reference import contraction as contraction
@@ -11,3 +12,5 @@ from fragir.reference import reductions as reductions
 from fragir.reference import scalars as scalars
 from fragir.reference import shapes as shapes
 from fragir.reference import tiles as tiles
+
+MEANINGS.attached_in("fragir.reference.lanes.region", "frag.lanes")

@@ -151,22 +151,23 @@ class Run:
             meaning = MEANINGS.of(type(op))
             if meaning is None and op.has_trait(IsTerminator):
                 return [self[value] for value in op.operands]
-            try:
-                if meaning is None:
-                    self._without_meaning(op)
-                else:
-                    meaning(self, op)
-            except FragirError as error:
-                if error.line is not None:
-                    raise
-                raise located(op, error.sentence, self._source) from error
-            except Exception as error:
-                package = package_of(type(op))
-                if package is None:
-                    raise
-                message, hint = unexpected(error, (package,), f"the meaning of {op.name}")
-                raise located(op, f"{message} ({hint})", self._source) from error
+            self.run_op(op, meaning or Run._without_meaning)
         return []
+
+    def run_op(self, op: Operation, meaning: Callable[[Run, Any], None]) -> None:
+        """Runs one operation; what goes wrong is told of its place."""
+        try:
+            meaning(self, op)
+        except FragirError as error:
+            if error.line is not None:
+                raise
+            raise located(op, error.sentence, self._source) from error
+        except Exception as error:
+            package = package_of(type(op))
+            if package is None:
+                raise
+            message, hint = unexpected(error, (package,), f"the meaning of {op.name}")
+            raise located(op, f"{message} ({hint})", self._source) from error
 
     def _without_meaning(self, op: Operation) -> None:
         """An operation that can be compiled but says not what it means may give anything.
@@ -179,18 +180,22 @@ class Run:
             if isinstance(result.type, MemRefType):
                 raise FragirError(f"the reference does not know the memory that {op.name} makes")
             shape = result.type.shape if isinstance(result.type, frag.TileType) else ()
-            self[result] = _anything(shape, type_name(result.type))
+            self[result] = anything(shape, type_name(result.type))
         accesses = accesses_of(op)
         memories = op.operands if accesses is None else accesses.writes()
         for value in memories:
             if isinstance(value.type, MemRefType):
                 memory = self.memory(value)
-                memory.write(_anything(memory.value.shape, memory.element))
+                memory.write(anything(memory.value.shape, memory.element))
+        self.note_unknown(op)
+
+    def note_unknown(self, op: Operation) -> None:
+        """Tells whoever asked that what an operation does is not known."""
         if self._unknown is not None:
             self._unknown(op)
 
 
-def _anything(shape: Sequence[int], element: str) -> Bounded:
+def anything(shape: Sequence[int], element: str) -> Bounded:
     """Values of which nothing is known."""
     if element in INTEGERS or element != "pred":
         return unwritten(shape, element).content

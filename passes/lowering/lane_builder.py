@@ -12,6 +12,7 @@ change (`FunctionLowering`, and `Lanes.state`, by which fragir's own operations 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from xdsl.dialects import arith
@@ -116,6 +117,17 @@ class Lanes:
             base = hardware.coordinate(layout, dim).value
             parts = [(base, point[dim]) for point in points]
         return [self._integer(ar.add(base, constant)) for base, constant in parts]
+
+    def place(self, type_: frag.TileType, dim: int, element: int) -> Value:
+        """The place along a dimension of one of this lane's elements: a number or an index."""
+        layout, hardware = replace(type_.resolve(), where=()), self.state.hardware
+        if layout.exclusive:
+            offset, constant = hardware.place(layout, dim, element)
+            return self.state.ar.add(offset.value, constant)
+        zeros = {axis.name: 0 for axis in layout.axes}
+        point = layout(**{**zeros, "element": element})
+        assert point is not None
+        return self.state.ar.add(hardware.coordinate(layout, dim).value, point[dim])
 
     def _integer(self, number: Value) -> SSAValue:
         """An index as an i32."""

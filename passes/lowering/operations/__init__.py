@@ -17,6 +17,7 @@ LATE = {
     "copying": ("frag.commit", "frag.copy", "frag.wait"),
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
     "indexing": ("frag.iota",),
+    "lanes": ("frag.coordinates", "frag.lanes", "frag.pointer", "frag.yield"),
     "loops": ("scf.condition", "scf.while"),
     "random": ("frag.random",),
     "reductions": ("frag.broadcast", "frag.reduce"),

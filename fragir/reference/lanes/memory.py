@@ -1,0 +1,145 @@
+"""The meaning of pointers in regions of lane-level code, and of what goes through them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
+from fragir.reference.atomics import add_floats, change_integers
+from fragir.reference.bounded import Bounded
+from fragir.reference.element_types import type_name
+from fragir.reference.formats import INTEGERS, Array
+from fragir.reference.indexed import write_one
+from fragir.reference.lanes.registers import columns
+from fragir.reference.lanes.threads import Pointer, Threads, step
+from fragir.reference.memory import BoundedMemory
+
+
+def _flat(threads: Threads, memory: BoundedMemory, indices: Any, in_order: bool) -> Array:
+    """The number of each thread's element in order of rows."""
+    flat = np.zeros(threads.count, np.int64)
+    for index, size in zip(indices, memory.value.shape, strict=True):
+        at = threads.certain(index, "an index")
+        outside = threads.active & ((at < 0) | (at >= size))
+        if not in_order and outside.any():
+            raise FragirError(f"index {at[outside][0]} lies outside of a dimension of {size}")
+        flat = flat * size + at
+    return flat
+
+
+@step("frag.pointer")
+def pointer(threads: Threads, op: frag.PointerOp) -> None:
+    memory, type_ = threads.run.memory(op.memory), memref_type(op.memory.type)
+    plain = isinstance(type_.layout, NoneAttr)
+    space = type_.memory_space
+    in_order = plain and (not isinstance(space, frag.SharedAttr) or space == frag.SharedAttr(0))
+    flat = _flat(threads, memory, op.indices, in_order)
+    threads.pointers[op.pointer] = Pointer(memory, flat, np.zeros_like(flat), in_order)
+
+
+@step("ptx.offset")
+def offset(threads: Threads, op: ptx.OffsetOp) -> None:
+    at = threads.pointer(op.pointer)
+    moved = threads.certain(op.index, "an offset") * op.scale.value.data
+    if op.stride is not None:
+        moved = moved * threads.certain(op.stride, "a stride")
+    threads.pointers[op.result] = at._replace(moved=at.moved + moved)
+
+
+def _places(
+    threads: Threads, op: Any, type_: Attribute
+) -> tuple[BoundedMemory, Array, Array] | None:
+    """The memory, the elements [threads, elements] and which threads access them.
+
+    None where it is not known what memory it is, or it holds something else.
+    """
+    at = threads.pointer(op.pointer)
+    memory, count = at.memory, ptx.length(type_)
+    if memory is None or memory.element != type_name(type_):
+        return None
+    size = ptx.bits(type_) // 8
+    moved = at.moved + op.offset.value.data
+    acts = np.array(threads.active)
+    if op.predicate is not None:
+        acts &= threads.certain(op.predicate, "a predicate").astype(bool)
+    if ((moved % size != 0) & acts).any():
+        return None
+    if not at.in_order and (count > 1 or (moved[acts] != 0).any()):
+        return None
+    flat = (at.at + moved // size)[:, None] + np.arange(count)
+    outside = acts[:, None] & ((flat < 0) | (flat >= memory.value.size))
+    if outside.any():
+        thread = int(np.argwhere(outside)[0][0])
+        raise FragirError(
+            f"thread {thread} accesses element {int(flat[outside][0])} of a memory of "
+            f"{memory.value.size}"
+        )
+    return memory, np.where(acts[:, None], flat, 0), acts
+
+
+@step("ptx.load")
+def load(threads: Threads, op: ptx.LoadOp) -> None:
+    type_ = op.value.type
+    found = _places(threads, op, type_)
+    if found is None:
+        threads.unknown(op)
+        return
+    memory, flat, acts = found
+    if not memory.value.size:
+        threads[op.value] = threads.anything(type_)
+        return
+    shape = threads.shape(type_)
+    value = memory.value.reshape(-1)[flat].reshape(shape)
+    bound = memory.bound.reshape(-1)[flat].reshape(shape)
+    other = threads.anything(type_) if op.otherwise is None else threads[op.otherwise]
+    threads[op.value] = threads.select(acts, Bounded(value, bound), other)
+
+
+@step("ptx.store")
+def store(threads: Threads, op: ptx.StoreOp) -> None:
+    found = _places(threads, op, op.value.type)
+    if found is None:
+        threads.unknown(op)
+        return
+    memory, flat, acts = found
+    x = columns(threads[op.value])
+    write_one(memory, flat[acts].reshape(-1), _flattened(x, acts))
+
+
+def _flattened(x: Bounded, acts: Array) -> Bounded:
+    return Bounded(x.value[acts].reshape(-1), x.bound[acts].reshape(-1))
+
+
+@step("ptx.atomic")
+def atomic(threads: Threads, op: ptx.AtomicOp) -> None:
+    found, word = _places(threads, op, op.value.type), op.instruction.data
+    kind = word.partition(".")[0]
+    if found is None or kind in ("exch", "cas"):
+        threads.unknown(op)
+        return
+    memory, flat, acts = found
+    at, x = flat[acts].reshape(-1), _flattened(columns(threads[op.value]), acts)
+    if memory.element in INTEGERS:
+        sign = {"s32": "s32", "u32": "u32"}.get(word.rpartition(".")[2], memory.element)
+        change_integers(memory, at, x, kind, sign)
+    else:
+        shared = op.pointer.type == ptx.SHARED
+        add_floats(threads.run, memory, at, x, flushes=not shared)
+    if op.old is not None:  # others may have come before
+        threads[op.old] = threads.anything(op.old.type)
+
+
+@step("memref.load")
+def load_number(threads: Threads, op: memref.LoadOp) -> None:
+    memory = threads.run.memory(op.memref)
+    flat = _flat(threads, memory, op.indices, in_order=False)
+    where = np.where(threads.active, flat, 0)
+    value, bound = memory.value.reshape(-1)[where], memory.bound.reshape(-1)[where]
+    threads[op.res] = Bounded(value, bound)

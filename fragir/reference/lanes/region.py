@@ -1,0 +1,86 @@
+"""The meaning of `frag.lanes`: tiles to each thread's registers, a region, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from xdsl.dialects import func
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import MEANINGS
+from fragir.layout import Layout
+from fragir.passes.convert_frag_to_ptx import threads_of
+from fragir.reference.bounded import Bounded, exactly
+from fragir.reference.element_types import type_name
+from fragir.reference.formats import Array
+from fragir.reference.indexed import write_one
+from fragir.reference.lanes import control as control  # these attach what operations mean
+from fragir.reference.lanes import exchange as exchange
+from fragir.reference.lanes import memory as memory
+from fragir.reference.lanes import registers as registers
+from fragir.reference.lanes.threads import WARP, Threads, step
+from fragir.reference.memory import BoundedMemory, unwritten
+from fragir.reference.run import Run
+
+
+def points(layout: Layout, threads: Array) -> Array:
+    """Where each thread's elements stand: [threads, elements, dimensions], -1 where none is held.
+
+    Threads beyond the layout's are those at its beginning again.
+    """
+    table = layout.array()
+    own = {"lane": threads % WARP, "warp": threads // WARP, "thread": threads}
+    names = [name for name in layout.names if name != "element"]
+    if "element" in layout.names:
+        table = np.moveaxis(table, layout.names.index("element"), -2)
+    else:
+        table = table[..., None, :]
+    where = tuple(own[name] % layout.size(name) for name in names)
+    found = table[where]
+    shape = (len(threads), *table.shape[-2:])
+    return np.broadcast_to(found, shape)
+
+
+@MEANINGS.attach(frag.LanesOp)
+def lanes(run: Run, op: frag.LanesOp) -> None:
+    function = op.parent_op()
+    while not isinstance(function, func.FuncOp):
+        assert function is not None
+        function = function.parent_op()
+    threads = Threads(run, threads_of(function))
+    block, held = op.body.block, op.held()
+    run[block.args[0]] = exactly(threads.lane)
+    run[block.args[1]] = exactly(threads.number // WARP)
+    for argument, tile, own in zip(block.args[2:], op.tiles, held, strict=False):
+        run[argument] = _taken(run[tile], points(own.placed.resolve(), threads.number))
+    values = threads.run_block(block)
+    for output, x, own in zip(op.outputs, values, held[len(op.tiles) :], strict=True):
+        run[output] = _given(output.type, x, points(own.placed.resolve(), threads.number))
+
+
+def _taken(x: Bounded, at: Array) -> Bounded:
+    """Each thread's elements of a tile; where a layout gives it none there may be anything."""
+    where = tuple(np.moveaxis(at, -1, 0))
+    none = (at < 0).any(axis=-1)
+    return Bounded(x.value[where], np.where(none, np.inf, x.bound[where]))
+
+
+def _given(tile: frag.TileType, x: Bounded, at: Array) -> Bounded:
+    """A tile of each thread's elements; one that several hold is any of theirs."""
+    element = type_name(tile.element_type)
+    made = unwritten(tile.shape, element)
+    if x.value.dtype == bool:
+        made = BoundedMemory(np.zeros(tile.shape, bool), np.full(tile.shape, np.inf), element)
+    held = (at >= 0).all(axis=-1)
+    flat = np.ravel_multi_index(tuple(np.moveaxis(at[held], -1, 0)), tile.shape)
+    write_one(made, np.asarray(flat), Bounded(x.value[held], x.bound[held]))
+    return made.content
+
+
+@step("frag.coordinates")
+def coordinates(threads: Threads, op: frag.CoordinatesOp) -> None:
+    layout = replace(op.held().placed.resolve(), where=())
+    at = points(layout, threads.number)[:, op.element.value.data]
+    for dim, place in enumerate(op.place):
+        threads[place] = exactly(at[:, dim])
