@@ -37,13 +37,14 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.attributes import LayoutAttr
+from fragir.dialects.frag.lanes_text import parse_lanes, print_lanes
 from fragir.dialects.frag.pointwise import YieldOp
 from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import (
@@ -177,10 +178,17 @@ class LanesOp(IRDLOperation, LayoutInterface, MemoryInterface):
 
     @classmethod
     def parse(cls, parser: Parser) -> LanesOp:
-        return _parse(cls, parser)
+        text = parse_lanes(parser)
+        return cls.create(
+            operands=text.tiles,
+            properties={"layouts": ArrayAttr(text.layouts)},
+            attributes=text.attributes,
+            regions=[text.body],
+            result_types=text.outputs,
+        )
 
     def print(self, printer: Printer) -> None:
-        _print(self, printer)
+        print_lanes(printer, self.tiles, self.held(), self)
 
 
 def _numbered(what: str, values: Sequence[SSAValue]) -> list[str]:
@@ -345,107 +353,3 @@ class PointerOp(IRDLOperation):
         wanted = SHARED if is_shared(type_) else GLOBAL
         if self.pointer.type != wanted:
             raise VerifyException(f"frag.pointer: the address is a {wanted}")
-
-
-# --- text -----------------------------------------------------------------------------------------
-
-
-def _parse(cls: type[LanesOp], parser: Parser) -> LanesOp:
-    """`%a in #l, %b : T, T -> R like %a, R in #l {...}`; no part must be there but the region."""
-    position = parser.pos
-    operands: list[tuple[str, LayoutAttr | None]] = []
-    unresolved: list[UnresolvedOperand] = []
-    while (operand := parser.parse_optional_unresolved_operand()) is not None:
-        unresolved.append(operand)
-        operands.append((operand.operand_name, _parse_layout(parser)))
-        if parser.parse_optional_punctuation(",") is None:
-            break
-    given = parser.parse_optional_attr_dict_with_keyword()
-    types: list[Attribute] = []
-    if unresolved:
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-    tiles = parser.resolve_operands(unresolved, types, position)
-    layouts = [
-        _stated(parser, name, type_, layout, position)
-        for (name, layout), type_ in zip(operands, types, strict=True)
-    ]
-    known = dict(zip((name for name, _ in operands), layouts, strict=True))
-    outputs: list[Attribute] = []
-    if parser.parse_optional_punctuation("->"):
-        while True:
-            here = parser.pos
-            type_ = parser.parse_type()
-            layout = _parse_layout(parser)
-            if layout is None and parser.parse_optional_keyword("like"):
-                operand = parser.parse_unresolved_operand()
-                layout = known.get(operand.operand_name)
-                if layout is None:
-                    parser.raise_error(f"%{operand.operand_name} is no operand", here)
-            outputs.append(type_)
-            layouts.append(_stated(parser, f"result {len(outputs) - 1}", type_, layout, here))
-            if parser.parse_optional_punctuation(",") is None:
-                break
-    body = parser.parse_region()
-    return cls.create(
-        operands=tiles,
-        properties={"layouts": ArrayAttr(layouts)},
-        attributes={} if given is None else given.data,
-        regions=[body],
-        result_types=outputs,
-    )
-
-
-def _parse_layout(parser: Parser) -> LayoutAttr | None:
-    """`in #layout`, if it is there."""
-    if parser.parse_optional_keyword("in") is None:
-        return None
-    position = parser.pos
-    layout = parser.parse_attribute()
-    if not isinstance(layout, LayoutAttr):
-        parser.raise_error(f"{layout} is no layout: write #frag.mma or #frag.layout", position)
-    return layout
-
-
-def _stated(
-    parser: Parser, name: str, type_: Attribute, layout: LayoutAttr | None, position: int
-) -> LayoutAttr:
-    found = layout or (type_.placement if isinstance(type_, TileType) else None)
-    if found is None:
-        name = name if name.startswith("result") else f"%{name}"
-        parser.raise_error(
-            f"the layout of {name} is not stated: write `in #frag.mma<...>` or "
-            "`in #frag.layout<...>` behind it",
-            position,
-        )
-    return found
-
-
-def _print(op: LanesOp, printer: Printer) -> None:
-    held, count = op.held(), len(op.tiles)
-    for number, (tile, (type_, layout)) in enumerate(zip(op.tiles, held, strict=False)):
-        printer.print_string(", " if number else " ")
-        printer.print_ssa_value(tile)
-        _print_layout(printer, type_, layout)
-    printer.print_op_attributes(op.attributes, print_keyword=True)
-    if op.tiles:
-        printer.print_string(" : ")
-        printer.print_list(op.tiles, lambda tile: printer.print_attribute(tile.type))
-    known = {own.layout: tile for tile, own in zip(op.tiles[::-1], held[:count][::-1], strict=True)}
-    for number, (type_, layout) in enumerate(held[count:]):
-        printer.print_string(", " if number else " -> ")
-        printer.print_attribute(type_)
-        if layout in known and type_.placement != layout:
-            printer.print_string(" like ")
-            printer.print_ssa_value(known[layout])
-        else:
-            _print_layout(printer, type_, layout)
-    printer.print_string(" ")
-    printer.print_region(op.body)
-
-
-def _print_layout(printer: Printer, type_: TileType, layout: LayoutAttr) -> None:
-    """`in #layout`, unless the type has it."""
-    if type_.placement != layout:
-        printer.print_string(" in ")
-        printer.print_attribute(layout)

@@ -11,11 +11,11 @@ from xdsl.ir import SSAValue
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.control import MOST_TURNS
-from fragir.reference.lanes.threads import Threads, step
+from fragir.reference.lanes.threads import BlockThreads, step
 
 
 @step("scf.if")
-def branch(threads: Threads, op: Any) -> None:
+def branch(threads: BlockThreads, op: Any) -> None:
     condition = threads.certain(op.cond, "the condition of scf.if").astype(bool)
     outside = threads.active
     found = [threads.anything(result.type) for result in op.results]
@@ -28,7 +28,7 @@ def branch(threads: Threads, op: Any) -> None:
 
 
 @step("scf.for")
-def loop(threads: Threads, op: Any) -> None:
+def loop(threads: BlockThreads, op: Any) -> None:
     lower, upper, by = (threads.certain(v, "a bound of scf.for") for v in (op.lb, op.ub, op.step))
     outside, counter = threads.active, np.array(lower)
     carried = [threads[value] for value in op.iter_args]
@@ -46,7 +46,7 @@ def loop(threads: Threads, op: Any) -> None:
 
 
 @step("scf.while")
-def while_(threads: Threads, op: Any) -> None:
+def while_(threads: BlockThreads, op: Any) -> None:
     before, after = op.before_region.block, op.after_region.block
     outside = threads.active
     carried = [threads[value] for value in op.arguments]
@@ -68,12 +68,14 @@ def while_(threads: Threads, op: Any) -> None:
     )
 
 
-def _updated(threads: Threads, new: Sequence[Bounded], old: Sequence[Bounded]) -> list[Bounded]:
+def _updated(
+    threads: BlockThreads, new: Sequence[Bounded], old: Sequence[Bounded]
+) -> list[Bounded]:
     """New values in the threads that execute."""
     pairs = zip(new, old, strict=True)
     return [threads.select(threads.active, x, y) for x, y in pairs]
 
 
-def _bind(threads: Threads, values: Sequence[SSAValue], found: Sequence[Bounded]) -> None:
+def _bind(threads: BlockThreads, values: Sequence[SSAValue], found: Sequence[Bounded]) -> None:
     for value, x in zip(values, found, strict=True):
         threads[value] = x

@@ -11,10 +11,10 @@ from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
 from fragir.reference.lanes.bits import from_words, words_of
 from fragir.reference.lanes.registers import columns
-from fragir.reference.lanes.threads import WARP, Threads, step
+from fragir.reference.lanes.threads import WARP, BlockThreads, step
 
 
-def fetched(threads: Threads, x: Bounded, lane: Array) -> Bounded:
+def fetched(threads: BlockThreads, x: Bounded, lane: Array) -> Bounded:
     """What each thread gets from a lane of its warp; nothing is known of one that does not run."""
     source = threads.number - threads.lane + lane
     missing = ~threads.active[source]
@@ -24,7 +24,7 @@ def fetched(threads: Threads, x: Bounded, lane: Array) -> Bounded:
 
 
 @step("ptx.shuffle")
-def shuffle(threads: Threads, op: ptx.ShuffleOp) -> None:
+def shuffle(threads: BlockThreads, op: ptx.ShuffleOp) -> None:
     lane = threads[op.source]
     found = fetched(threads, threads[op.value], lane.value % WARP)
     unsure = (lane.bound > 0) if found.bound.ndim == 1 else (lane.bound > 0)[:, None]
@@ -32,13 +32,13 @@ def shuffle(threads: Threads, op: ptx.ShuffleOp) -> None:
 
 
 @step("ptx.shuffle_xor")
-def shuffle_xor(threads: Threads, op: ptx.ShuffleXorOp) -> None:
+def shuffle_xor(threads: BlockThreads, op: ptx.ShuffleXorOp) -> None:
     lane = threads.lane ^ op.mask.value.data
     threads[op.result] = fetched(threads, threads[op.value], lane)
 
 
 @step("ptx.movmatrix")
-def movmatrix(threads: Threads, op: ptx.MovmatrixOp) -> None:
+def movmatrix(threads: BlockThreads, op: ptx.MovmatrixOp) -> None:
     """Lane l has row l / 4 of an 8x8 matrix, columns 2 (l mod 4) and the next."""
     x = threads[op.value]
     element = np.arange(ptx.length(op.value.type), dtype=np.int64)
@@ -69,7 +69,7 @@ def permuted(x: Array, y: Array, selector: Array) -> tuple[Array, Array]:
 
 
 @step("ptx.permute")
-def permute(threads: Threads, op: ptx.PermuteOp) -> None:
+def permute(threads: BlockThreads, op: ptx.PermuteOp) -> None:
     name, shape = type_name(op.result.type), threads.shape(op.result.type)
     first, sure = words_of(threads[op.lhs], name)
     second, sure2 = words_of(threads[op.rhs], name)
@@ -81,5 +81,5 @@ def permute(threads: Threads, op: ptx.PermuteOp) -> None:
 
 
 @step("ptx.sync", "ptx.barrier")
-def nothing(threads: Threads, op: Operation) -> None:
+def nothing(threads: BlockThreads, op: Operation) -> None:
     """One operation after the other, for all threads."""

@@ -18,11 +18,11 @@ from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS, Array
 from fragir.reference.indexed import write_one
 from fragir.reference.lanes.registers import columns
-from fragir.reference.lanes.threads import Pointer, Threads, step
+from fragir.reference.lanes.threads import BlockThreads, Pointer, step
 from fragir.reference.memory import BoundedMemory
 
 
-def _flat(threads: Threads, memory: BoundedMemory, indices: Any, in_order: bool) -> Array:
+def _flat(threads: BlockThreads, memory: BoundedMemory, indices: Any, in_order: bool) -> Array:
     """The number of each thread's element in order of rows."""
     flat = np.zeros(threads.count, np.int64)
     for index, size in zip(indices, memory.value.shape, strict=True):
@@ -35,7 +35,7 @@ def _flat(threads: Threads, memory: BoundedMemory, indices: Any, in_order: bool)
 
 
 @step("frag.pointer")
-def pointer(threads: Threads, op: frag.PointerOp) -> None:
+def pointer(threads: BlockThreads, op: frag.PointerOp) -> None:
     memory, type_ = threads.run.memory(op.memory), memref_type(op.memory.type)
     plain = isinstance(type_.layout, NoneAttr)
     space = type_.memory_space
@@ -45,7 +45,7 @@ def pointer(threads: Threads, op: frag.PointerOp) -> None:
 
 
 @step("ptx.offset")
-def offset(threads: Threads, op: ptx.OffsetOp) -> None:
+def offset(threads: BlockThreads, op: ptx.OffsetOp) -> None:
     at = threads.pointer(op.pointer)
     moved = threads.certain(op.index, "an offset") * op.scale.value.data
     if op.stride is not None:
@@ -54,7 +54,7 @@ def offset(threads: Threads, op: ptx.OffsetOp) -> None:
 
 
 def _places(
-    threads: Threads, op: Any, type_: Attribute
+    threads: BlockThreads, op: Any, type_: Attribute
 ) -> tuple[BoundedMemory, Array, Array] | None:
     """The memory, the elements [threads, elements] and which threads access them.
 
@@ -85,7 +85,7 @@ def _places(
 
 
 @step("ptx.load")
-def load(threads: Threads, op: ptx.LoadOp) -> None:
+def load(threads: BlockThreads, op: ptx.LoadOp) -> None:
     type_ = op.value.type
     found = _places(threads, op, type_)
     if found is None:
@@ -103,7 +103,7 @@ def load(threads: Threads, op: ptx.LoadOp) -> None:
 
 
 @step("ptx.store")
-def store(threads: Threads, op: ptx.StoreOp) -> None:
+def store(threads: BlockThreads, op: ptx.StoreOp) -> None:
     found = _places(threads, op, op.value.type)
     if found is None:
         threads.unknown(op)
@@ -118,7 +118,7 @@ def _flattened(x: Bounded, acts: Array) -> Bounded:
 
 
 @step("ptx.atomic")
-def atomic(threads: Threads, op: ptx.AtomicOp) -> None:
+def atomic(threads: BlockThreads, op: ptx.AtomicOp) -> None:
     found, word = _places(threads, op, op.value.type), op.instruction.data
     kind = word.partition(".")[0]
     if found is None or kind in ("exch", "cas"):
@@ -137,7 +137,7 @@ def atomic(threads: Threads, op: ptx.AtomicOp) -> None:
 
 
 @step("memref.load")
-def load_number(threads: Threads, op: memref.LoadOp) -> None:
+def load_number(threads: BlockThreads, op: memref.LoadOp) -> None:
     memory = threads.run.memory(op.memref)
     flat = _flat(threads, memory, op.indices, in_order=False)
     where = np.where(threads.active, flat, 0)

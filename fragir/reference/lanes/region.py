@@ -19,7 +19,7 @@ from fragir.reference.lanes import control as control  # these attach what opera
 from fragir.reference.lanes import exchange as exchange
 from fragir.reference.lanes import memory as memory
 from fragir.reference.lanes import registers as registers
-from fragir.reference.lanes.threads import WARP, Threads, step
+from fragir.reference.lanes.threads import WARP, BlockThreads, step
 from fragir.reference.memory import BoundedMemory, unwritten
 from fragir.reference.run import Run
 
@@ -27,7 +27,7 @@ from fragir.reference.run import Run
 def points(layout: Layout, threads: Array) -> Array:
     """Where each thread's elements stand: [threads, elements, dimensions], -1 where none is held.
 
-    Threads beyond the layout's are those at its beginning again.
+    BlockThreads beyond the layout's are those at its beginning again.
     """
     table = layout.array()
     own = {"lane": threads % WARP, "warp": threads // WARP, "thread": threads}
@@ -48,7 +48,7 @@ def lanes(run: Run, op: frag.LanesOp) -> None:
     while not isinstance(function, func.FuncOp):
         assert function is not None
         function = function.parent_op()
-    threads = Threads(run, threads_of(function))
+    threads = BlockThreads(run, threads_of(function))
     block, held = op.body.block, op.held()
     run[block.args[0]] = exactly(threads.lane)
     run[block.args[1]] = exactly(threads.number // WARP)
@@ -79,7 +79,7 @@ def _given(tile: frag.TileType, x: Bounded, at: Array) -> Bounded:
 
 
 @step("frag.coordinates")
-def coordinates(threads: Threads, op: frag.CoordinatesOp) -> None:
+def coordinates(threads: BlockThreads, op: frag.CoordinatesOp) -> None:
     layout = replace(op.held().placed.resolve(), where=())
     at = points(layout, threads.number)[:, op.element.value.data]
     for dim, place in enumerate(op.place):

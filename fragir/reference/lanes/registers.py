@@ -14,12 +14,12 @@ from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS
 from fragir.reference.lanes.bits import bytes_of, value_of
-from fragir.reference.lanes.threads import Threads, step
+from fragir.reference.lanes.threads import BlockThreads, step
 from fragir.reference.scalars import cast, scalar
 
 
 @step("ptx.special")
-def special(threads: Threads, op: ptx.SpecialOp) -> None:
+def special(threads: BlockThreads, op: ptx.SpecialOp) -> None:
     register = op.register.data
     if register.startswith("ctaid"):
         number = threads.run.block_id["xyz".index(register[-1])]
@@ -30,14 +30,14 @@ def special(threads: Threads, op: ptx.SpecialOp) -> None:
 
 
 @step("ptx.zero")
-def zero(threads: Threads, op: ptx.ZeroOp) -> None:
+def zero(threads: BlockThreads, op: ptx.ZeroOp) -> None:
     name = type_name(op.value.type)
     kind = np.float64 if name in FLOATS else bool if name == PREDICATE else np.int64
     threads[op.value] = exactly(np.zeros(threads.shape(op.value.type), kind))
 
 
 @step("ptx.copy")
-def copy(threads: Threads, op: ptx.CopyOp) -> None:
+def copy(threads: BlockThreads, op: ptx.CopyOp) -> None:
     threads[op.result] = threads[op.source]
 
 
@@ -48,7 +48,7 @@ def columns(x: Bounded) -> Bounded:
 
 
 @step("ptx.pack", "ptx.concat")
-def together(threads: Threads, op: Any) -> None:
+def together(threads: BlockThreads, op: Any) -> None:
     parts = [columns(threads[value]) for value in op.operands]
     threads[op.result] = Bounded(
         np.concatenate([x.value for x in parts], axis=1),
@@ -57,14 +57,14 @@ def together(threads: Threads, op: Any) -> None:
 
 
 @step("ptx.unpack")
-def unpack(threads: Threads, op: ptx.UnpackOp) -> None:
+def unpack(threads: BlockThreads, op: ptx.UnpackOp) -> None:
     x = threads[op.source]
     for number, scalar_ in enumerate(op.scalars):
         threads[scalar_] = Bounded(x.value[:, number], x.bound[:, number])
 
 
 @step("ptx.slice")
-def slice_(threads: Threads, op: ptx.SliceOp) -> None:
+def slice_(threads: BlockThreads, op: ptx.SliceOp) -> None:
     x, first = threads[op.source], op.first.value.data
     part = slice(first, first + ptx.length(op.result.type))
     shape = threads.shape(op.result.type)
@@ -72,13 +72,13 @@ def slice_(threads: Threads, op: ptx.SliceOp) -> None:
 
 
 @step("ptx.splat")
-def splat(threads: Threads, op: ptx.SplatOp) -> None:
+def splat(threads: BlockThreads, op: ptx.SplatOp) -> None:
     x, shape = columns(threads[op.scalar]), threads.shape(op.result.type)
     threads[op.result] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
 
 
 @step("ptx.bitcast")
-def bitcast(threads: Threads, op: ptx.BitcastOp) -> None:
+def bitcast(threads: BlockThreads, op: ptx.BitcastOp) -> None:
     """The same bits; of NaN only that it is one is known."""
     names = type_name(op.source.type), type_name(op.result.type)
     if names[0] == names[1]:
@@ -89,13 +89,13 @@ def bitcast(threads: Threads, op: ptx.BitcastOp) -> None:
 
 
 @step("ptx.cvt")
-def cvt(threads: Threads, op: ptx.CvtOp) -> None:
+def cvt(threads: BlockThreads, op: ptx.CvtOp) -> None:
     names = type_name(op.source.type), type_name(op.result.type)
     threads[op.result] = cast(threads[op.source], *names)
 
 
 @step("ptx.compare")
-def compare(threads: Threads, op: ptx.CompareOp) -> None:
+def compare(threads: BlockThreads, op: ptx.CompareOp) -> None:
     x, y, name = threads[op.lhs], threads[op.rhs], type_name(op.lhs.type)
     if name in FLOATS:
         threads[op.result] = elementwise.compare(op.number, x, y)
@@ -104,12 +104,12 @@ def compare(threads: Threads, op: ptx.CompareOp) -> None:
 
 
 @step("ptx.select")
-def select(threads: Threads, op: ptx.SelectOp) -> None:
+def select(threads: BlockThreads, op: ptx.SelectOp) -> None:
     threads[op.result] = elementwise.select(*(threads[value] for value in op.operands))
 
 
 @step("arith.select")
-def select_one(threads: Threads, op: arith.SelectOp) -> None:
+def select_one(threads: BlockThreads, op: arith.SelectOp) -> None:
     """One condition for a whole vector is spread over it."""
     if not is_vector(op.result.type):
         scalar(threads.run, op)

@@ -1,7 +1,7 @@
 """All threads of a block at once, and what each has of every value of a region.
 
 A scalar of the region is an array of a value a thread, a vector one of threads x elements, each
-with bounds as everywhere. Threads that a branch or loop leaves out take part in the arithmetic,
+with bounds as everywhere. BlockThreads that a branch or loop leaves out take part in the arithmetic,
 and nobody looks at what comes of it. Operations of arith and math mean what they mean elsewhere;
 those of `ptx` attach to `STEPS`. What has no meaning may give anything.
 """
@@ -41,7 +41,7 @@ class Pointer(NamedTuple):
     """Whether memory lies in order of rows without gaps."""
 
 
-class Threads:
+class BlockThreads:
     """The threads of a block while they run a region."""
 
     def __init__(self, run: Run, count: int):
@@ -121,7 +121,7 @@ class Threads:
         return Bounded(np.where(mask, x.value, y.value), np.where(mask, x.bound, y.bound))
 
 
-Step = Callable[[Threads, Any], None]
+Step = Callable[[BlockThreads, Any], None]
 STEPS: dict[str, Step] = {}
 """What operations mean in a region, by name; ahead of what they mean elsewhere."""
 
