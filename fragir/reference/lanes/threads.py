@@ -1,7 +1,7 @@
 """All threads of a block at once, and what each has of every value of a region.
 
 A scalar of the region is an array of a value a thread, a vector one of threads x elements, each
-with bounds as everywhere. BlockThreads that a branch or loop leaves out take part in the arithmetic,
+with bounds as everywhere. Threads that a branch or loop leaves out take part in the arithmetic,
 and nobody looks at what comes of it. Operations of arith and math mean what they mean elsewhere;
 those of `ptx` attach to `STEPS`. What has no meaning may give anything.
 """
