@@ -22,7 +22,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.elements import element_name, is_element, is_predicate
+from fragir.dialects.elements import element_bits, element_name, is_element, is_predicate
 from fragir.dialects.frag.attributes import LayoutAttr, SharedAttr
 from fragir.dialects.limits import tile_limit
 from fragir.dialects.narrow import is_memref
@@ -114,6 +114,22 @@ class TileType(ParametrizedAttribute, TypeAttribute):
     def element(self) -> str:
         """The PTX name of the element type."""
         return element_name(self.element_type)
+
+    @property
+    def chunk(self) -> int:
+        """Elements of one fragment of a placed tile.
+
+        Those of the layout's instruction; all that a lane holds where they have less than a byte
+        and one instruction's do not fill registers, as with weights of four bits.
+        """
+        placement = self.placement
+        assert placement is not None
+        chunk = placement.chunk
+        if is_predicate(self.element_type) or chunk * element_bits(self.element_type) % 32 == 0:
+            return chunk
+        if element_bits(self.element_type) >= 8:
+            return chunk
+        return self.resolve().size("element")
 
     def resolve(self) -> Layout:
         """The layout of a placed tile."""

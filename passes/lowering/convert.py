@@ -103,9 +103,7 @@ def _predicates(
 
 
 def _chunk(tile: frag.TileType) -> int:
-    placement = tile.placement
-    assert placement is not None
-    return placement.chunk
+    return tile.chunk
 
 
 def _renaming(plan: ConversionPlan) -> Sequence[int] | None:

@@ -166,8 +166,7 @@ class Lanes:
         wrong = next((x.type for x in scalars if x.type != type_.element_type), None)
         if wrong is not None:
             raise FragirError(f"{_named(tile)} takes elements of {type_.element_type}, not {wrong}")
-        assert type_.placement is not None
-        chunk = type_.placement.chunk
+        chunk = type_.chunk
         self.state.tiles[tile] = [
             self.state.ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
             for first in range(0, count, chunk)
@@ -181,8 +180,7 @@ class Lanes:
         self._new(tile)
         owner, type_ = tile.owner, _tile(tile)
         assert isinstance(owner, Operation)
-        assert type_.placement is not None
-        wanted = ptx.vector_type(type_.element_type, type_.placement.chunk)
+        wanted = ptx.vector_type(type_.element_type, type_.chunk)
 
         def told(i: int) -> SSAValue:
             """`make`; an error is told of this operation, though another asks for the fragment."""
@@ -308,8 +306,7 @@ class Lanes:
             return list(scalars)
         from fragir.passes.lowering.convert import convert
 
-        assert source.placement is not None
-        chunk, ar = source.placement.chunk, self.state.ar
+        chunk, ar = source.chunk, self.state.ar
         parts = [
             ar.insert(ptx.PackOp(scalars[first : first + chunk])).result
             for first in range(0, len(scalars), chunk)

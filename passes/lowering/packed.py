@@ -57,9 +57,7 @@ class PackedAccess:
         bits = 16 if _by_halves(ar, memory, along, indices, tile, dim) else 8
         per = bits // memory.bits
         self._ar, self._element, self._per, self._unit = ar, tile.element_type, per, _UNITS[bits]
-        placement = tile.placement
-        assert placement is not None
-        self._chunk = placement.chunk
+        self._chunk = tile.chunk
         coarse = _coarse(tile.resolve(), dim, per, tile)
         units = in_units(ar, memory, along, bits)
         shape = tuple(n // per if d == dim else n for d, n in enumerate(tile.shape))

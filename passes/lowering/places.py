@@ -52,9 +52,7 @@ class TilePlaces:
         if transposed:
             mapped[-1], mapped[-2] = mapped[-2], mapped[-1]
         self.mapped = tuple(mapped)
-        placement = tile.placement
-        assert placement is not None
-        self.chunk = placement.chunk if chunk is None else chunk
+        self.chunk = tile.chunk if chunk is None else chunk
         self.count = self.layout.size("element")
 
     @cached_property

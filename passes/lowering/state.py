@@ -84,6 +84,4 @@ class LoweringState:
 
 def fragments_of(tile: frag.TileType) -> int:
     """How many fragments of a placed tile a lane holds."""
-    placement = tile.placement
-    assert placement is not None
-    return tile.resolve().size("element") // placement.chunk
+    return tile.resolve().size("element") // tile.chunk

@@ -33,8 +33,7 @@ def rename(lanes: Lanes, op: RenamingOp) -> None:
     for number, result in enumerate(op.results):
         picked = elements_of(op, number)
         type_ = frag.tile_of(result)
-        assert type_.placement is not None
-        chunk, element = type_.placement.chunk, type_.element_type
+        chunk, element = type_.chunk, type_.element_type
         sources = [list(state.tiles[operand]) for operand in op.operands]
         narrow = not is_predicate(element) and ptx.bits(element) < 8
         if narrow and not _stays_whole(sources, picked, chunk, per_register(element)):
@@ -91,8 +90,7 @@ def _by_bytes(
         words = narrow.bytes_of(words_of(ar, source))
         size = frag.tile_of(operand).resolve().size("element")
         apart += fragments_from(ar, words, byte, size, 1)
-    assert result.placement is not None
-    chunk = result.placement.chunk
+    chunk = result.chunk
     moved = renamed(ar, apart, picked, chunk)
     words = narrow.words_of(words_of(ar, moved))
     return fragments_from(ar, words, result.element_type, chunk, fragments_of(result))

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering.access import join, split
 from fragir.passes.lowering.elementwise import cast_op, clone_elementwise
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.state import LoweringState, fragments_of
@@ -16,8 +17,7 @@ from fragir.passes.lowering.state import LoweringState, fragments_of
 @LOWERINGS.attach(frag.FillOp)
 def fill(lanes: Lanes, op: frag.FillOp) -> None:
     tile = op.tile.type
-    assert tile.placement is not None
-    vector = _splat(lanes.state, op.value, tile.placement.chunk)
+    vector = _splat(lanes.state, op.value, tile.chunk)
     lanes.state.tiles[op.tile] = [vector] * fragments_of(tile)
 
 
@@ -39,15 +39,20 @@ def cast(lanes: Lanes, op: frag.CastOp) -> None:
     source, target = frag.tile_of(op.source), op.result.type
     first, second = source.element_type, target.element_type
     ar, fragments = lanes.state.ar, lanes.fragments(op.source)
-    lanes.bind_each(op.result, lambda i: cast_op(ar, fragments[i], first, second))
+    if source.chunk == target.chunk:
+        lanes.bind_each(op.result, lambda i: cast_op(ar, fragments[i], first, second))
+        return
+    # elements of less than a byte in one vector, others by the instruction's
+    whole = cast_op(ar, join(ar, fragments), first, second)
+    parts = split(ar, whole, target.chunk)
+    lanes.bind_each(op.result, lambda i: parts[i])
 
 
 @LOWERINGS.attach(frag.MapOp)
 def map_(lanes: Lanes, op: frag.MapOp) -> None:
-    placement, state = op.result.type.placement, lanes.state
-    assert placement is not None
+    state = lanes.state
     columns = [lanes.fragments(tile) for tile in op.tiles]
-    chunk, block = placement.chunk, op.body.block
+    chunk, block = op.result.type.chunk, op.body.block
 
     def make(i: int) -> SSAValue:
         values = [column[i] for column in columns]
