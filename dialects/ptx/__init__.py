@@ -22,6 +22,7 @@ from fragir.dialects.ptx.memory import (
     SyncOp,
 )
 from fragir.dialects.ptx.registers import (
+    ORDERED_CASTS,
     BitcastOp,
     CompareOp,
     ConcatOp,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from fragir.dialects.ptx.exchange import (
         MovmatrixOp,
         NamedBarrierOp,
+        NibblesOp,
         PermuteOp,
         ShuffleOp,
         ShuffleXorOp,
@@ -70,6 +72,7 @@ LATE = {
     "ptx.barrier": ("fragir.dialects.ptx.exchange", "NamedBarrierOp"),
     "ptx.mma_sparse": ("fragir.dialects.ptx.sparse", "MmaSparseOp"),
     "ptx.movmatrix": ("fragir.dialects.ptx.exchange", "MovmatrixOp"),
+    "ptx.nibbles": ("fragir.dialects.ptx.exchange", "NibblesOp"),
     "ptx.op": ("fragir.dialects.ptx.instruction", "InstructionOp"),
     "ptx.permute": ("fragir.dialects.ptx.exchange", "PermuteOp"),
     "ptx.shuffle": ("fragir.dialects.ptx.exchange", "ShuffleOp"),
@@ -119,6 +122,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "GLOBAL",
+    "ORDERED_CASTS",
     "SHARED",
     "AtomicOp",
     "BitcastOp",
@@ -137,6 +141,7 @@ __all__ = [
     "MmaSparseOp",
     "MovmatrixOp",
     "NamedBarrierOp",
+    "NibblesOp",
     "OffsetOp",
     "PackOp",
     "PermuteOp",

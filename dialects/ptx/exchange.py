@@ -5,9 +5,10 @@ Shuffles and permutes, matrices that are transposed across a warp, and a wait of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, VectorType, i64
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -22,7 +23,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pur
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.ptx.types import bits, i64_attr, length, register_bits
+from fragir.dialects.ptx.types import bits, i64_attr, length, register_bits, scalar_type
 
 
 @op_definition
@@ -120,6 +121,45 @@ class PermuteOp(IRDLOperation):
     def verify_(self) -> None:
         if bits(self.lhs.type) * length(self.lhs.type) % 32 or register_bits(self.lhs.type) != 32:
             raise VerifyException("ptx.permute takes whole 32-bit registers")
+
+
+@op_definition
+class NibblesOp(IRDLOperation):
+    """Elements of four bits in another order: the i-th of the result is `order[i]` of the source.
+
+    A `ptx.cvt` to floats takes the source as it is, in that order, at no cost; who else wants the
+    result pays two or three instructions an element.
+    """
+
+    name = "ptx.nibbles"
+    source = operand_def(VectorType)
+    order = prop_def(DenseArrayBase.constr(i64))
+    result = result_def(VectorType)
+    traits = traits_def(Pure())
+    assembly_format = "$source `in` $order attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, order: Sequence[int]):
+        super().__init__(
+            operands=[source],
+            properties={"order": DenseArrayBase.from_list(i64, order)},
+            result_types=[VectorType(scalar_type(source.type), [len(order)])],
+        )
+
+    @property
+    def picked(self) -> tuple[int, ...]:
+        """`order` as numbers."""
+        return tuple(int(i) for i in self.order.get_values())
+
+    def verify_(self) -> None:
+        if scalar_type(self.source.type) != scalar_type(self.result.type):
+            raise VerifyException("ptx.nibbles: source and result hold elements of one type")
+        if bits(self.source.type) != 4:
+            raise VerifyException("ptx.nibbles takes elements of four bits")
+        count = length(self.source.type)
+        if len(self.picked) != length(self.result.type):
+            raise VerifyException("ptx.nibbles: the order has a number for each element")
+        if any(not 0 <= i < count for i in self.picked):
+            raise VerifyException(f"ptx.nibbles: {self.source.type} has elements 0 to {count - 1}")
 
 
 @op_definition

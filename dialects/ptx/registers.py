@@ -12,6 +12,7 @@ from typing import ClassVar
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
 from xdsl.dialects.builtin import (
     AnyFloat,
+    DenseArrayBase,
     IndexType,
     IntegerAttr,
     StringAttr,
@@ -26,6 +27,7 @@ from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -36,6 +38,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
+from fragir.dialects.elements import element_name
 from fragir.dialects.ptx.types import (
     bits,
     i64_attr,
@@ -46,6 +49,8 @@ from fragir.dialects.ptx.types import (
     vector_type,
 )
 
+ORDERED_CASTS = ("f16", "bf16", "f32", "tf32")
+"""What `ptx.cvt` makes of s4 and u4 in any order."""
 SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
 
 
@@ -246,18 +251,39 @@ class CvtOp(IRDLOperation):
     """`cvt`: every element as another type, rounded to nearest even; to integers towards zero.
 
     f32 to tf32 rounds to nearest, ties away (`cvt.rna`). PTX ISA 9.2, section 9.7.9.22.
+    With an `order` the i-th element of the result is element `order[i]` of a vector of s4 or u4:
+    they are unpacked two at a time, wherever they are.
     """
 
     name = "ptx.cvt"
     source = operand_def(AnyAttr())
+    order = opt_prop_def(DenseArrayBase.constr(i64))
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+    assembly_format = "$source (`in` $order^)? attr-dict `:` type($source) `->` type($result)"
 
-    def __init__(self, source: SSAValue, result: Attribute):
-        super().__init__(operands=[source], result_types=[result])
+    def __init__(self, source: SSAValue, result: Attribute, order: Sequence[int] | None = None):
+        given = None if order is None else DenseArrayBase.from_list(i64, order)
+        super().__init__(operands=[source], properties={"order": given}, result_types=[result])
+
+    @property
+    def picked(self) -> tuple[int, ...] | None:
+        """`order` as numbers."""
+        if self.order is None:
+            return None
+        return tuple(int(i) for i in self.order.get_values())
 
     def verify_(self) -> None:
+        picked = self.picked
+        if picked is not None:
+            first, second = (element_name(scalar_type(v.type)) for v in (self.source, self.result))
+            if first not in ("s4", "u4") or second not in ORDERED_CASTS:
+                raise VerifyException("ptx.cvt in an order is from s4 or u4 to f16, bf16 or f32")
+            if len(picked) != length(self.result.type):
+                raise VerifyException("ptx.cvt: the order has a number for each element")
+            if any(not 0 <= i < length(self.source.type) for i in picked):
+                raise VerifyException(f"ptx.cvt: the order names elements of {self.source.type}")
+            return
         if length(self.source.type) != length(self.result.type):
             raise VerifyException("ptx.cvt: source and result have as many elements")
 

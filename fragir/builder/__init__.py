@@ -7,7 +7,8 @@ operators those of `arith`. `docs/python.md` is the guide.
 from __future__ import annotations
 
 from fragir.builder.control import Branch, Loop, While
-from fragir.builder.kernel import KernelBuilder, fragment, kernel
+from fragir.builder.fragments import fragment
+from fragir.builder.kernel import KernelBuilder, kernel
 from fragir.builder.types import (
     NAMES,
     b1,

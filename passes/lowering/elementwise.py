@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import ptx
+from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic
 
@@ -125,4 +126,9 @@ def cast_op(ar: Arithmetic, value: SSAValue, source: Attribute, target: Attribut
     """A vector with elements of another type."""
     if source == target:
         return value
-    return ar.insert(ptx.CvtOp(value, ptx.vector_type(target, ptx.length(value.type)))).result
+    wanted = ptx.vector_type(target, ptx.length(value.type))
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "ptx.nibbles":
+        if isinstance(owner, ptx.NibblesOp) and element_name(target) in ptx.ORDERED_CASTS:
+            return ar.insert(ptx.CvtOp(owner.source, wanted, owner.picked)).result
+    return ar.insert(ptx.CvtOp(value, wanted)).result

@@ -22,6 +22,7 @@ from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
 
 # What stands for so many bits of several elements; nothing is computed with them.
+_NATURAL: tuple[int, ...] = ()  # the order in which memory has them
 _UNITS = {8: IntegerType(8, Signedness.UNSIGNED), 16: Float16Type()}
 
 
@@ -55,10 +56,13 @@ class PackedAccess:
         if transposed:
             dim = 1 - dim
         bits = 16 if _by_halves(ar, memory, along, indices, tile, dim) else 8
+        held, self._order = tile.resolve(), _NATURAL
+        if bits == 8:
+            held, self._order = _held(tile, dim, 8 // memory.bits)
         per = bits // memory.bits
         self._ar, self._element, self._per, self._unit = ar, tile.element_type, per, _UNITS[bits]
-        self._chunk = tile.chunk
-        coarse = _coarse(tile.resolve(), dim, per, tile)
+        self._tile, self._chunk = tile, tile.chunk
+        coarse = _coarse(held, dim, per, tile)
         units = in_units(ar, memory, along, bits)
         shape = tuple(n // per if d == dim else n for d, n in enumerate(tile.shape))
         self._inner = TileAccess(
@@ -77,20 +81,48 @@ class PackedAccess:
         """The tile as one vector a chunk."""
         type_ = VectorType(self._element, [self._chunk])
         loaded = self._inner.load()
-        return [self._ar.insert(ptx.BitcastOp(part, type_)).result for part in loaded]
+        parts = [self._ar.insert(ptx.BitcastOp(part, type_)).result for part in loaded]
+        if not self._order:
+            return parts
+        (whole,) = parts
+        return [self._ar.insert(ptx.NibblesOp(whole, self._order)).result]
 
     def store(self, fragments: Sequence[SSAValue]) -> None:
         """Writes the tile, one vector a chunk."""
+        if self._order:
+            raise FragirError(
+                f"the elements of {self._tile} that share a register do not share a byte in memory",
+                hint="convert it to a layout that has them side by side (frag.convert)",
+            )
         type_ = VectorType(self._unit, [self._chunk // self._per])
         cast = [self._ar.insert(ptx.BitcastOp(part, type_)).result for part in fragments]
         self._inner.store(cast)
 
 
-def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
-    """The layout of the bytes: `per` elements along `dim` of the tile are one."""
+def _held(tile: frag.TileType, dim: int, per: int) -> tuple[Layout, tuple[int, ...]]:
+    """The layout in which the tile is loaded, and the order of its elements there."""
+    layout = tile.resolve()
+    count = layout.size("element")
+    if per != 2 or tile.chunk != count or count % per or _starts_along(layout, dim, per):
+        return layout, _NATURAL
+    from fragir.passes.lowering.nibble_order import in_memory_order  # few programs need it
+
+    found = in_memory_order(layout, dim)
+    if found is None or not _starts_along(found[0], dim, per):
+        return layout, _NATURAL
+    return found
+
+
+def _starts_along(layout: Layout, dim: int, per: int) -> bool:
+    """Whether so many elements in a row of the fragment are neighbours along a dimension."""
     first = next(iter(layout.simplified().axis("element").modes), None)
     unit = tuple(int(d == dim) for d in range(layout.rank))
-    if first is None or first.xor or first.stride != unit or first.size % per:
+    return not (first is None or first.xor or first.stride != unit or first.size % per)
+
+
+def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
+    """The layout of the bytes: `per` elements along `dim` of the tile are one."""
+    if not _starts_along(layout, dim, per):
         raise FragirError(
             f"the elements of {tile} that share a register do not share a byte in memory",
             hint="let K run along the contiguous dimension: load B from a memref<NxK> with "

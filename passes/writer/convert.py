@@ -31,10 +31,12 @@ class Convert:
 
     def __init__(self, writer: KernelText):
         self.writer = writer
+        self._order: tuple[int, ...] | None = None  # in which elements of the source are wanted
 
     def write(self, op: Operation) -> None:
         """Writes one cast."""
         source, result = op.operands[0], op.results[0]
+        self._order = op.picked if isinstance(op, ptx.CvtOp) else None
         first = element_name(ptx.scalar_type(source.type))
         second = element_name(ptx.scalar_type(result.type))
         rule = tables.CASTS.get(op.name, "")
@@ -69,7 +71,7 @@ class Convert:
         second = element_name(ptx.scalar_type(result.type))
         if second == "bf16" and (first not in IN_BF16 or not self.writer.has("fma.rn.bf16x2")):
             return False
-        self.writer.alias(result, Unpack(self.writer).halves(source, second))
+        self.writer.alias(result, Unpack(self.writer).halves(source, second, self._order))
         return True
 
     # --- between floats -----------------------------------------------------------------------
@@ -233,11 +235,11 @@ class Convert:
             else:
                 w.emit(f"bfe.{sign}", result[0], registers[0], "0", str(bits))
             return result
-        for register in registers:
-            for i in range(32 // bits):
-                result.append(w.registers.fresh(32))
-                w.emit(f"bfe.{sign}", result[-1], register, str(bits * i), str(bits))
-        return result[: ptx.length(value.type)]
+        per = 32 // bits
+        for i in self._order or range(ptx.length(value.type)):
+            result.append(w.registers.fresh(32))
+            w.emit(f"bfe.{sign}", result[-1], registers[i // per], str(bits * (i % per)), str(bits))
+        return result
 
     def _from_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer

@@ -11,7 +11,8 @@ Formats: OCP 8-bit floating point specification, OCP microscaling formats specif
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
@@ -27,6 +28,16 @@ _MERGE = 0xEA  # (a & b) | c
 _NIBBLES = {
     "u4": (0x64006400, 0xD400E400, 0x43004300, 0xC300C300),
     "s4": (0x64806408, 0xD480E408, 0x43084308, 0xC308C308),
+}
+
+
+# the same of one half, for the lower and the upper four bits of a byte: the mask, bits that are
+# flipped, the factor and what is added
+_PICKED = {
+    ("u4", "f16"): ((0x0F, 0xF0), (0x6400, 0x6400), (0x3C00, 0x2C00), (0xE400, 0xD400)),
+    ("s4", "f16"): ((0x0F, 0xF0), (0x6408, 0x6480), (0x3C00, 0x2C00), (0xE408, 0xD480)),
+    ("u4", "bf16"): ((0x0F, 0x0F), (0x4300, 0x4300), (0x3F80, 0x3F80), (0xC300, 0xC300)),
+    ("s4", "bf16"): ((0x0F, 0x0F), (0x4308, 0x4308), (0x3F80, 0x3F80), (0xC308, 0xC308)),
 }
 
 
@@ -59,9 +70,16 @@ class Unpack:
     def __init__(self, writer: KernelText):
         self.w = writer
 
-    def halves(self, value: SSAValue, form: str = "f16") -> list[str]:
-        """Registers of two f16 (bf16) each, in the elements' order; a last one may be half used."""
+    def halves(
+        self, value: SSAValue, form: str = "f16", order: Sequence[int] | None = None
+    ) -> list[str]:
+        """Registers of two f16 (bf16) each, in the elements' order; a last one may be half used.
+
+        With an `order`, of s4 and u4, the elements that it names.
+        """
         name = element_name(ptx.scalar_type(value.type))
+        if order is not None:
+            return Picked(self.w, name, form, self.w.in_registers(value)).halves(order)
         count = ptx.length(value.type)
         result: list[str] = []
         per = 4 if name in ("s4", "u4", "e2m1x2") else 2  # pairs of a register
@@ -157,6 +175,90 @@ class Unpack:
         less = self._new("shr.u32", over, "6")
         nan = self._new("sub.s32", over, less)
         return self._new("or.b32", number, nan)
+
+
+@dataclass
+class Picked:
+    """Nibbles of any places as pairs of halves.
+
+    Neighbours four places apart, as in weights that were put in the order 0, 4, 1, 5, 2, 6, 3, 7,
+    are in the same place of both halves already: `lop3` and `add` or `fma`, with one shift for four
+    of them. Others are brought there by `prmt`.
+    """
+
+    w: KernelText
+    name: str
+    form: str
+    words: Sequence[str]
+    _made: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
+
+    def halves(self, order: Sequence[int]) -> list[str]:
+        """A register for every two of these nibbles."""
+        return [
+            self._pair(first, order[min(i + 1, len(order) - 1)])
+            for i, first in list(enumerate(order))[::2]
+        ]
+
+    def _pair(self, first: int, second: int) -> str:
+        apart = first // 8 == second // 8 and second - first == 4
+        if self.form == "bf16":  # 128 + n has room for the lowest four bits only
+            if apart:
+                both, masks = self._shifted(first // 8, first % 4 * 4), (0, 0)
+            else:
+                both, masks = self._permuted(first, second, shifted=True), (0, 0)
+        elif apart:
+            both, masks = self._shifted(first // 8, first % 4 // 2 * 8), (first % 2, first % 2)
+        else:
+            both, masks = self._permuted(first, second), (first % 2, second % 2)
+        return self._number(both, masks)
+
+    def _shifted(self, word: int, by: int) -> str:
+        """A word shifted to the right, once for all that want it."""
+        name = self.words[word]
+        if not by:
+            return name
+        known = self._made.get((name, by))
+        if known is None:
+            known = self._made[name, by] = self.w.registers.fresh(32)
+            self.w.emit("shr.u32", known, name, str(by))
+        return known
+
+    def _permuted(self, first: int, second: int, shifted: bool = False) -> str:
+        """The byte of one nibble in the lower half, that of the other in the upper one."""
+        low, high = (
+            self._shifted(number // 8, 4 * (number % 2) if shifted else 0)
+            for number in (first, second)
+        )
+        a, b = first % 8 // 2, second % 8 // 2 + 4
+        key = (f"{low} {high}", 16 * b + a)
+        known = self._made.get(key)
+        if known is None:
+            known = self._made[key] = self.w.registers.fresh(32)
+            self.w.emit("prmt.b32", known, low, high, f"0x{b}{b}{a}{a}")
+        return known
+
+    def _number(self, both: str, high: tuple[int, int]) -> str:
+        """Numbers of the lower four (high: upper four) bits of both halves' lowest bytes."""
+        mask, flipped, factor, less = (
+            sum(half[place] << 16 * i for i, place in enumerate(high))
+            for half in _PICKED[self.name, self.form]
+        )
+        target, result = self.w.registers.fresh(32), self.w.registers.fresh(32)
+        self.w.emit("lop3.b32", target, both, f"0x{mask:08X}", f"0x{flipped:08X}", str(_SELECT))
+        added = self._constant(less)
+        if self.form == "f16" and not any(high):
+            self.w.emit("add.rn.f16x2", result, target, added)
+        else:
+            by = self._constant(factor)
+            self.w.emit(f"fma.rn.{self.form}x2", result, target, by, added)
+        return result
+
+    def _constant(self, bits: int) -> str:
+        known = self._made.get(("", bits))
+        if known is None:
+            known = self._made["", bits] = self.w.registers.fresh(32)
+            self.w.emit("mov.b32", known, f"0x{bits:08X}")
+        return known
 
 
 def scales(w: KernelText, value: SSAValue) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import is_predicate
@@ -36,10 +36,12 @@ def rename(lanes: Lanes, op: RenamingOp) -> None:
         chunk, element = type_.chunk, type_.element_type
         sources = [list(state.tiles[operand]) for operand in op.operands]
         narrow = not is_predicate(element) and ptx.bits(element) < 8
-        if narrow and not _stays_whole(sources, picked, chunk, per_register(element)):
+        fragments = [fragment for source in sources for fragment in source]
+        if narrow and _only_order(fragments, picked, chunk, ptx.bits(element)):
+            state.tiles[result] = [_in_order(state, fragments[0], picked)]
+        elif narrow and not _stays_whole(sources, picked, chunk, per_register(element)):
             state.tiles[result] = _by_bytes(state, op, sources, type_, picked)
         else:
-            fragments = [fragment for source in sources for fragment in source]
             state.tiles[result] = renamed(state.ar, fragments, picked, chunk)
 
 
@@ -66,6 +68,27 @@ def elements_of(op: RenamingOp, number: int) -> list[int]:
             )
         found.append(place)
     return found
+
+
+def _only_order(
+    fragments: Sequence[SSAValue], picked: Sequence[int], chunk: int, bits: int
+) -> bool:
+    """Whether elements of four bits are one vector that is in another order only, or had been."""
+    if len(fragments) != 1 or chunk != len(picked) or bits != 4:
+        return False
+    owner = fragments[0].owner
+    ordered = isinstance(owner, Operation) and owner.name == "ptx.nibbles"
+    return ordered or list(picked) == list(range(ptx.length(fragments[0].type)))
+
+
+def _in_order(state: LoweringState, fragment: SSAValue, picked: Sequence[int]) -> SSAValue:
+    """A vector of elements of four bits in the order of `picked`."""
+    if list(picked) == list(range(ptx.length(fragment.type))):
+        return fragment
+    owner = fragment.owner
+    assert isinstance(owner, ptx.NibblesOp)
+    order = owner.picked
+    return state.ar.insert(ptx.NibblesOp(owner.source, [order[i] for i in picked])).result
 
 
 def _stays_whole(

@@ -17,6 +17,7 @@ LATE = {
     "exchange": (
         "ptx.barrier",
         "ptx.movmatrix",
+        "ptx.nibbles",
         "ptx.permute",
         "ptx.shuffle",
         "ptx.shuffle_xor",

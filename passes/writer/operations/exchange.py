@@ -32,6 +32,23 @@ def shuffle_xor(w: KernelText, op: ptx.ShuffleXorOp) -> None:
         w.emit("mov.b64", result, vector(halves))
 
 
+@WRITERS.attach(ptx.NibblesOp)
+def nibbles(w: KernelText, op: ptx.NibblesOp) -> None:
+    """One by one; nothing where all that it was cast to took the source in that order."""
+    if op.result.first_use is None:
+        return
+    names, picked = w.in_registers(op.source), op.picked
+    for i, target in enumerate(w.define(op.result)):
+        for place, number in enumerate(picked[8 * i : 8 * i + 8]):
+            register, shift = names[number // 8], str(4 * (number % 8))
+            if place == 0:
+                w.emit("bfe.u32", target, register, shift, "4")
+                continue
+            nibble = w.registers.fresh(32)
+            w.emit("shr.u32", nibble, register, shift)
+            w.emit("bfi.b32", target, nibble, target, str(4 * place), "4")
+
+
 @WRITERS.attach(ptx.PermuteOp)
 def permute(w: KernelText, op: ptx.PermuteOp) -> None:
     selector = w.one(op.selector)
