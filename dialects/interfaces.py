@@ -372,7 +372,8 @@ def dimensions_of(op: Operation) -> Dimensions | None:
 def made_of(value: SSAValue, names: Names) -> Names:
     """The names of a tile's dimensions, from `names` of the tile that it is made of in the end.
 
-    That is the tile itself, or what it is a cast, a conversion or a transpose of.
+    That is the tile itself, or what it is a cast, a conversion or a transpose of. Of a tile of
+    another rank, whose rows were reduced or repeated, no name follows.
     """
     order: Names = tuple(str(dim) for dim in range(len(names)))
     kind = type(value.type)
@@ -383,7 +384,8 @@ def made_of(value: SSAValue, names: Names) -> Names:
             break
         value, order = step
     result: list[str | None] = [None] * len(names)
-    for dim, name in zip(order, names, strict=True):
+    same = len(order) == len(names)
+    for dim, name in zip(order, names, strict=True) if same else ():
         if dim is not None:
             result[int(dim)] = name
     return tuple(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ShapedType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -28,7 +28,8 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
     From `frag.sizes`, else from the product that uses the argument: A has m and k, B k and n, C m
     and n, operands of elementwise operations after it what they are indexed with. Where
     `frag.sizes` renames a size of the product, the others follow. () for scalars, None for a
-    dimension without a name.
+    dimension without a name. Where several products give one name to sizes that are known and
+    differ, it is the name of none of them.
     """
     roles = _from_products(function)
     arguments = list(function.body.block.args)
@@ -48,7 +49,28 @@ def dimension_names(function: func.FuncOp) -> list[Names]:
         rank = len(shape)
         names: Sequence[str | None] = given[argument] or found.get(argument, ())
         result.append((*names[:rank], *[None] * (rank - len(names))))
+    _unname(arguments, result, [bool(given[argument]) for argument in arguments])
     return result
+
+
+def _unname(
+    arguments: Sequence[BlockArgument], names: list[Names], is_given: Sequence[bool]
+) -> None:
+    """Takes names away that nobody wrote and that stand for several sizes."""
+    sizes: dict[str, set[int]] = {}
+    for argument, of in zip(arguments, names, strict=True):
+        for name, size in zip(of, shape_of(argument) or (), strict=True):
+            if name is not None and size != DYNAMIC_INDEX:
+                sizes.setdefault(name, set()).add(size)
+    several = {name for name, found in sizes.items() if len(found) > 1}
+    if not several:
+        return
+    for number, argument in enumerate(arguments):
+        if not is_given[number]:
+            pairs = zip(names[number], shape_of(argument) or (), strict=True)
+            names[number] = tuple(
+                None if name in several and size != DYNAMIC_INDEX else name for name, size in pairs
+            )
 
 
 def factors(function: func.FuncOp) -> set[int]:
@@ -63,7 +85,7 @@ def _given(function: func.FuncOp, index: int) -> tuple[str, ...]:
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...] | None:
-    """The shape of a memref or tensor, -1 for a dynamic size; None for a scalar."""
+    """The shape of a memref or tensor, DYNAMIC_INDEX for a dynamic size; None for a scalar."""
     type_ = value.type
     return type_.get_shape() if isinstance(type_, ShapedType) else None
 
