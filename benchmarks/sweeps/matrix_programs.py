@@ -42,7 +42,15 @@ _OPERATIONS = (
     *("frag.load", "frag.store", "frag.mma", "frag.wgmma", "frag.fill", "frag.cast", "frag.map"),
     *("frag.convert", "frag.copy", "frag.commit", "frag.wait", "frag.barrier", "frag.view"),
     *("frag.matmul", "frag.mma_sparse", "frag.yield", "frag.block_id", "scf.for", "scf.if"),
-    *("frag.reduce", "frag.broadcast", "frag.iota", "frag.gather", "frag.scatter", "frag.atomic"),
+    *(
+        "frag.reduce",
+        "frag.broadcast",
+        "frag.iota",
+        "frag.gather",
+        "frag.scatter",
+        "frag.atomic",
+        "frag.scan",
+    ),
     *("frag.transpose", "frag.reshape", "frag.slice", "frag.concat", "frag.split", "frag.join"),
     *(
         "scf.while",

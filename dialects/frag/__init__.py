@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.random import RandomOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
+    from fragir.dialects.frag.scan import ScanOp
     from fragir.dialects.frag.shapes import (
         ConcatenateOp,
         JoinOp,
@@ -79,6 +80,7 @@ LATE = {
     "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
+    "frag.scan": ("fragir.dialects.frag.scan", "ScanOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
     "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
     "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
@@ -153,6 +155,7 @@ __all__ = [
     "RandomOp",
     "ReduceOp",
     "ReshapeOp",
+    "ScanOp",
     "ScatterOp",
     "SharedAttr",
     "SliceTileOp",

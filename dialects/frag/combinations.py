@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import inf, nan
 from typing import NamedTuple
 
 from xdsl.ir import Attribute
@@ -55,13 +57,13 @@ PLACES = ("argmax", "argmin")
 WORDS = (*COMBINATIONS, *PLACES)
 
 
-def problem(word: str, element: Attribute) -> str | None:
-    """Why elements of a type are not combined so; None where they are."""
+def problem(word: str, element: Attribute, words: Iterable[str] = WORDS) -> str | None:
+    """Why elements of a type are not combined so; None where they are. `words` may be named."""
     try:
         name = element_name(element)
     except NoElementError:
         name = ""
-    able = [other for other in WORDS if _combines(other, name)]
+    able = [other for other in words if _combines(other, name)]
     if word in able:
         return None
     if able:
@@ -74,3 +76,15 @@ def _combines(word: str, element: str) -> bool:
     if word in PLACES:
         return element in (*FLOATS, *INTEGERS)
     return COMBINATIONS[word].operation(element) is not None
+
+
+def neutral(word: str, element: str) -> float | int:
+    """What changes no element that it is combined with; of integers as bits with a sign."""
+    low, high = (0, -1) if element == "u32" or word.endswith("ui") else (-(2**31), 2**31 - 1)
+    if element in FLOATS:
+        low, high = -inf, inf
+    if element in PREDICATES:
+        return word == "and"
+    return {"add": 0, "mul": 1, "maxnum": nan, "minnum": nan, "and": -1, "or": 0, "xor": 0}.get(
+        word, low if word.startswith("max") else high
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fragir.builder import broadcasting, reduced, shapes
+from fragir.builder import broadcasting, reduced, scans, shapes
 
 DERIVED: dict[str, Callable[..., Any]] = {
     "transpose": shapes.transpose,
@@ -15,4 +15,5 @@ DERIVED: dict[str, Callable[..., Any]] = {
     "broadcast": broadcasting.broadcast,
     "broadcast_to": broadcasting.broadcast_to,
     "reduce": reduced.reduce,
+    "scan": scans.scan,
 }

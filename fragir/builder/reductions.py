@@ -1,4 +1,5 @@
-"""Methods of tiles that combine elements: sums, products, the largest and where it stands."""
+"""Methods of tiles that combine elements: sums, products, the largest and where it stands, and what
+all up to each element give."""
 
 from __future__ import annotations
 
@@ -19,6 +20,10 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     @abstractmethod
     def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
         """What `frag.reduce` gives; `keepdims` leaves a dimension of size 1."""
+
+    @abstractmethod
+    def _scanned(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> TileT:
+        """What `frag.scan` gives."""
 
     @overload
     def sum(self, axis: int, keepdims: bool = False) -> TileT: ...
@@ -75,3 +80,23 @@ class Reductions(ABC, Generic[TileT, ScalarT]):
     def argmin(self, axis: int, keepdims: bool = False) -> TileT:
         """The place of the smallest element along a dimension, s32; of equals the first."""
         return self._reduced("argmin", axis, keepdims)
+
+    def cumsum(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The sum of all elements up to each one along a dimension; f16 and bf16 are added in f32.
+
+        `exclusive`: without the element itself, so that the first is 0. `reverse`: from the end of
+        the dimension on. Other cumulative functions take them too.
+        """
+        return self._scanned("add", axis, exclusive, reverse)
+
+    def cumprod(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The product of all up to each one; of f16 and bf16 it is formed in f32."""
+        return self._scanned("mul", axis, exclusive, reverse)
+
+    def cummax(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The largest of all up to each one; NaN from the first NaN on."""
+        return self._scanned("max", axis, exclusive, reverse)
+
+    def cummin(self, axis: int, *, exclusive: bool = False, reverse: bool = False) -> TileT:
+        """The smallest of all up to each one; NaN from the first NaN on."""
+        return self._scanned("min", axis, exclusive, reverse)

@@ -175,6 +175,9 @@ class Tile(Computed[TileOperand], Reductions["Tile", Scalar], Views["Tile"]):
     def _reduced(self, kind: str, axis: int | None, keepdims: bool) -> Any:
         return self.trace.derive(self, "reduce", (kind, axis, keepdims))
 
+    def _scanned(self, kind: str, axis: int, exclusive: bool, reverse: bool) -> Tile:
+        return self.trace.derive(self, "scan", (kind, axis, exclusive, reverse))
+
     def _viewed(self, function: str, *arguments: object) -> Any:
         return self.trace.derive(self, function, arguments)
 

@@ -10,6 +10,7 @@ from fragir.reference import products as products
 from fragir.reference import random as random
 from fragir.reference import reductions as reductions
 from fragir.reference import scalars as scalars
+from fragir.reference import scans as scans
 from fragir.reference import shapes as shapes
 from fragir.reference import tiles as tiles
 

@@ -1,8 +1,14 @@
-"""The meaning of reductions: bounds for every tree of few levels; and of what gains a dimension."""
+"""The meaning of reductions: bounds for every tree of few levels; and of what gains a dimension.
+
+What is added up to a place of a scan is added like what a reduction adds, so sums and products take
+a `Fold`: all along the first dimension at once, or all up to each place of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +37,7 @@ def reduction(run: Run, op: frag.ReduceOp) -> None:
     elif kind == "mul" and element in FLOATS:
         found = product(first, FLOATS[element])
     else:
-        found = _one_by_one(first, kind, element)
+        found = one_by_one(first, kind, element)
     run[op.result] = found
 
 
@@ -47,58 +53,101 @@ def iota(run: Run, op: frag.IotaOp) -> None:
     run[op.tile] = exactly(np.indices(op.tile.type.shape)[op.along].astype(np.int64))
 
 
-def _one_by_one(x: Bounded, kind: str, element: str) -> Bounded:
+def one_by_one(x: Bounded, kind: str, element: str) -> Bounded:
     """What gives the same in every order: integers, largest and smallest, logic."""
+    if element == PREDICATE:
+        return logic(x, kind, whole(len(x.value)))
+    return reduce(of_two(kind, element), rows_of(x))
+
+
+def rows_of(x: Bounded) -> list[Bounded]:
+    """The parts along the first dimension."""
+    return [Bounded(v, b) for v, b in zip(x.value, x.bound, strict=True)]
+
+
+def of_two(kind: str, element: str) -> Callable[[Bounded, Bounded], Bounded]:
+    """What a word makes of two, of floats or integers."""
     name = COMBINATIONS[kind].operation(element)
     assert name is not None
     if element in FLOATS:
         form, apply = FLOATS[element], elementwise.BINARY[name]
-        rows = (Bounded(v, b) for v, b in zip(x.value, x.bound, strict=True))
-        return reduce(lambda a, b: apply(a, b, form), rows)
-    if element == PREDICATE:
-        return _logic(x, kind)
-    rows = (Bounded(v, b) for v, b in zip(x.value, x.bound, strict=True))
-    return reduce(lambda a, b: integers.apply(name, a, b, INTEGERS[element]), rows)
+        return lambda a, b: apply(a, b, form)
+    return lambda a, b: integers.apply(name, a, b, INTEGERS[element])
 
 
-def _logic(x: Bounded, kind: str) -> Bounded:
+def logic(x: Bounded, kind: str, fold: Fold) -> Bounded:
     """All, any, or an odd number; uncertain where an uncertain one would change it."""
-    combine = {"and": np.all, "or": np.any, "xor": np.logical_xor.reduce}[kind]
-    value = np.asarray(combine(x.value, axis=0))
+    combine = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[kind]
+    value = np.asarray(fold.by(combine, x.value))
     open_ = x.bound > 0
     if kind == "xor":
-        return Bounded(value, np.where(open_.any(0), 1.0, 0.0))
-    low, high = (np.where(open_, guess, x.value) for guess in (False, True))
-    differ = combine(low, axis=0) != combine(high, axis=0)
-    return Bounded(value, np.where(differ, 1.0, 0.0))
+        return Bounded(value, np.where(fold.any(open_), 1.0, 0.0))
+    low, high = (fold.by(combine, np.where(open_, guess, x.value)) for guess in (False, True))
+    return Bounded(value, np.where(low != high, 1.0, 0.0))
 
 
 # Sums and products -------------------------------------------------------------------------------
 
 
-def total(x: Bounded, form: FloatFormat) -> Bounded:
+class Fold(NamedTuple):
+    """How arrays are combined along the first dimension, with functions of numpy's."""
+
+    by: Callable[[Any, Any], Any]
+    """(function, array): what `function.reduce` gives, or `function.accumulate`."""
+    count: Any
+    """How many are combined: a number, or an array of them that broadcasts to the result."""
+    roundings: Any
+    """How many operations each of them goes through at most."""
+
+    def total(self, x: Any) -> Any:
+        """The sum."""
+        return self.by(np.add, x)
+
+    def any(self, x: Any) -> Any:
+        """Whether one holds."""
+        return self.by(np.logical_or, x)
+
+    def all(self, x: Any) -> Any:
+        """Whether all hold."""
+        return self.by(np.logical_and, x)
+
+
+def _at_once(function: np.ufunc, x: Array) -> Array:
+    return function.reduce(x, axis=0)
+
+
+def whole(count: int) -> Fold:
+    """All of so many elements, as a tree of few levels."""
+    return Fold(_at_once, count, most_roundings(count))
+
+
+def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The sum along the first dimension, of floats."""
-    count = len(x.value)
+    fold = whole(len(x.value)) if fold is None else fold
     finite = np.where(np.isfinite(x.value), x.value, 0.0)
-    value = finite.sum(0)
-    magnitude = (np.abs(finite) + x.bound).sum(0)
+    value = fold.total(finite)
+    magnitude = fold.total(np.abs(finite) + x.bound)
     # this sum's own roundings, in whichever order numpy adds
-    own = count * UNIT * magnitude
-    roundings = most_roundings(count)
+    own = fold.count * UNIT * magnitude
     unit = half_unit(form)
-    error = x.bound.sum(0) + (roundings * unit / (1 - roundings * unit)) * magnitude + own
-    exact = _sums_exactly(x, magnitude, form)
+    error = fold.total(x.bound) + _growth(fold.roundings * unit) * magnitude + own
+    exact = _sums_exactly(x, magnitude, form, fold)
     bound = np.where(exact, 0.0, error)
     # a partial sum that may overflow may be infinite, and then anything
-    bound = np.where(magnitude * (1 + count * unit) >= overflow(form), np.inf, bound)
-    return _special(x, bounded(value, bound))
+    bound = np.where(magnitude * (1 + fold.count * unit) >= overflow(form), np.inf, bound)
+    return _special(x, bounded(value, bound), fold)
 
 
-def _sums_exactly(x: Bounded, magnitude: Floats, form: FloatFormat) -> Array:
+def _growth(units: Any) -> Any:
+    """The relative error of so many roundings, each of half a unit: gamma of Higham's."""
+    return units / (1 - units)
+
+
+def _sums_exactly(x: Bounded, magnitude: Floats, form: FloatFormat, fold: Fold) -> Array:
     """Where no order rounds: all are multiples of a number of which few make up all of them."""
-    step = lowest_bits(x.value).min(0)
+    step = fold.by(np.minimum, lowest_bits(x.value))
     few = magnitude <= step / half_unit(form) / 2
-    return (x.bound == 0).all(0) & (few | ~np.isfinite(step))
+    return fold.all(x.bound == 0) & (few | ~np.isfinite(step))
 
 
 def lowest_bits(values: Floats) -> Floats:
@@ -110,44 +159,46 @@ def lowest_bits(values: Floats) -> Floats:
     return np.where(finite, np.ldexp(lowest, exponent - 53), np.inf)
 
 
-def product(x: Bounded, form: FloatFormat) -> Bounded:
+def product(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The product along the first dimension, of floats."""
-    count = len(x.value)
+    fold = whole(len(x.value)) if fold is None else fold
+    count, times = fold.count, np.multiply
     finite = np.where(np.isfinite(x.value), x.value, 0.0)
-    value = finite.prod(0)
+    value = fold.by(times, finite)
     reach = np.abs(finite) + x.bound
     # any partial product is at most this, and what underflows is multiplied by no more
-    largest = np.maximum(reach, 1.0).prod(0) * (1 + count * half_unit(form)) ** 2
+    largest = fold.by(times, np.maximum(reach, 1.0)) * (1 + count * half_unit(form)) ** 2
     growth = (1 + half_unit(form)) ** count * (1 + UNIT) ** (2 * count)
-    error = reach.prod(0) * growth - np.abs(value) + 4 * count * UNIT * reach.prod(0)
+    every = fold.by(times, reach)
+    error = every * growth - np.abs(value) + 4 * count * UNIT * every
     error = error + count * form.smallest * largest
     bound = np.where(largest >= overflow(form), np.inf, error)
     # powers of two and zeros of one sign, as long as nothing leaves the format
-    powers = (np.frexp(np.abs(finite))[0] == 0.5).all(0) & (x.bound == 0).all(0)
-    least = np.minimum(np.abs(finite), 1.0).prod(0)
+    powers = fold.all(np.frexp(np.abs(finite))[0] == 0.5) & fold.all(x.bound == 0)
+    least = fold.by(times, np.minimum(np.abs(finite), 1.0))
     exact = powers & (least >= form.smallest) & (largest < overflow(form))
-    return _special(x, bounded(value, np.where(exact, 0.0, bound)), times=True)
+    return _special(x, bounded(value, np.where(exact, 0.0, bound)), fold, times=True)
 
 
-def _special(x: Bounded, found: Bounded, times: bool = False) -> Bounded:
+def _special(x: Bounded, found: Bounded, fold: Fold, times: bool = False) -> Bounded:
     """By IEEE 754 where an element is infinite or NaN, and unknown where one is."""
-    plus, minus = (x.infinite & (np.sign(x.value) == sign) for sign in (1, -1))
-    some = plus.any(0) | minus.any(0)
+    plus, minus = (fold.any(x.infinite & (np.sign(x.value) == sign)) for sign in (1, -1))
+    some = plus | minus
     if times:
-        decided = (x.signed & (np.abs(x.value) > 0)).all(0)
-        turned = (np.signbit(x.value).sum(0) % 2).astype(bool)
+        decided = fold.all(x.signed & (np.abs(x.value) > 0))
+        turned = fold.by(np.logical_xor, np.signbit(x.value))
         value = np.where(some, np.where(turned, -np.inf, np.inf), found.value)
         # infinity times zero is NaN, in whichever order
-        zero = ((x.value == 0) & (x.bound == 0)).any(0)
+        zero = fold.any((x.value == 0) & (x.bound == 0))
         value = np.where(some & zero, np.nan, value)
         decided = decided | zero
     else:
-        value = np.where(plus.any(0), np.inf, np.where(minus.any(0), -np.inf, found.value))
-        value = np.where(plus.any(0) & minus.any(0), np.nan, value)
+        value = np.where(plus, np.inf, np.where(minus, -np.inf, found.value))
+        value = np.where(plus & minus, np.nan, value)
         decided = np.ones(value.shape, bool)
     overflows = some & np.isinf(found.bound)
     bound = np.where(some, np.where(decided & ~overflows, 0.0, np.inf), found.bound)
-    unknown, nan = x.unknown.any(0), x.nan.any(0)
+    unknown, nan = fold.any(x.unknown), fold.any(x.nan)
     bound = np.where(nan, 0.0, np.where(unknown, np.inf, bound))
     return Bounded(np.where(nan, np.nan, value), bound)
 

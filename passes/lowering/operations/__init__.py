@@ -21,6 +21,7 @@ LATE = {
     "loops": ("scf.condition", "scf.while"),
     "random": ("frag.random",),
     "reductions": ("frag.broadcast", "frag.reduce"),
+    "scans": ("frag.scan",),
     "shapes": (
         "frag.concat",
         "frag.join",
