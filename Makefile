@@ -36,6 +36,7 @@ dist: $(VENV)/developed ## Build sdist and wheel into dist/; the same commit giv
 
 bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/benchmarks.md anew
 	$(BIN)/python benchmarks/compile.py --update docs/benchmarks.md
+	$(BIN)/python benchmarks/growth.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/statements.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/conversions.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/emulator.py --large --update docs/benchmarks.md

@@ -16,6 +16,7 @@ from fragir.errors import FragirError
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
     "compile": {"product", "compiler", "cpu_min", "wall_median", "ratio"},
+    "growth": {"step", "ms1", "ms2", "share2"},
     "statements": {"statements", "instructions", "in_loops", "registers", "spills"},
     "conversions": {"case", "bits", "fragir_data", "fragir_all", "fragir_ptx_sha256"},
     "emulator": {"size", "cpu", "mma_rate", "lane_rate", "error"},
