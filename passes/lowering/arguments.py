@@ -24,7 +24,7 @@ class KernelArguments:
     def __init__(self, function: func.FuncOp, entry: Block, state: LoweringState):
         self._function, self._entry, self.state = function, entry, state
         self._promises = frag.promises_of(function)
-        self._sizes: set[str] = set()  # names of dynamic sizes and strides
+        self._sizes: dict[str, Value] = {}  # dynamic sizes and strides by their names
 
     def declare(self) -> None:
         """Declares all of them. FragirError for what a kernel cannot take."""
@@ -68,7 +68,7 @@ class KernelArguments:
             for i, size in enumerate(type_.get_shape())
         ]
         dims, stride_names = frag.size_names(self._function, argument.index)
-        self._promised(dims, shape)
+        shape = self._named(dims, shape)
         known = frag.strides_of(type_)
         strides: Sequence[Value]
         if known is None:
@@ -78,15 +78,17 @@ class KernelArguments:
                 self._add_argument(INDEX, f"{name or 'arg'}_s{i}") if s == DYNAMIC_INDEX else s
                 for i, s in enumerate(known)
             ]
-            self._promised(stride_names or (), strides)
+            strides = self._named(stride_names or (), strides)
         return LaneMemory(pointer, tuple(shape), tuple(strides), type_.element_type)
 
-    def _promised(self, names: Sequence[int | str], values: Sequence[Value]) -> None:
-        """Uses what the program promises of an argument's dynamic sizes or strides."""
-        for name, value in zip(names, values, strict=True):
+    def _named(self, names: Sequence[int | str], values: Sequence[Value]) -> list[Value]:
+        """Dynamic sizes or strides, of equal names the first; with what the program promises."""
+        found = list(values)
+        for at, (name, value) in enumerate(zip(names, values, strict=True)):
             if isinstance(name, str) and not isinstance(value, int):
-                self._sizes.add(name)
+                found[at] = self._sizes.setdefault(name, value)
                 self.state.ar.assume_divisor(value, self._promises.get(name, 1))
+        return found
 
     def _check_promises(self) -> None:
         unknown = sorted(self._promises.keys() - self._sizes)
