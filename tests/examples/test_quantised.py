@@ -34,3 +34,49 @@ def w4a16(a: Array, w: Array, scale: Array) -> Array:
 def test_w4a16(m: int, n: int, k: int, source: Any) -> None:
     sizes = {"m": m, "n": n, "k": k, "packed": -(-k // 32) * 32, "groups": -(-k // 64)}
     judged(source, sizes, {"c": w4a16})
+
+
+def w8a8(a: Array, w: Array, a_scale: Array, w_scale: Array) -> Array:
+    return a @ w.T * a_scale[:, None] * w_scale
+
+
+def w8a8_groups(a: Array, w: Array, a_scale: Array, w_scale: Array) -> Array:
+    depth = a.shape[1]
+    x, y = (v * np.repeat(s, 128, axis=0)[:depth].T for v, s in ((a, a_scale), (w, w_scale)))
+    return x @ y.T
+
+
+def fp8(a: Array, w: Array, a_scale: Array, w_scale: Array) -> Array:
+    n, depth = w.shape
+    x = a * np.repeat(a_scale, 128, axis=0)[:depth].T
+    blocks = np.repeat(np.repeat(w_scale, 128, axis=0), 128, axis=1)
+    return x @ (w.T * blocks[:depth, :n])
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["ir", "python"])
+@pytest.mark.parametrize(("m", "n", "k"), [(45, 71, 150), (1, 1, 1), (5, 3, 0)])
+def test_w8a8(m: int, n: int, k: int, python: bool) -> None:
+    rng, parts = np.random.default_rng(0), -(-k // 128)
+    for name, kernel, answer, groups in (
+        ("w8a8", "k", w8a8, ()),
+        ("w8a8_groups", "groups", w8a8_groups, (parts,)),
+    ):
+        given = {  # such that f16 has room
+            f"{side}_scale": rng.uniform(-0.01, 0.01, (*groups, size)).astype(np.float32)
+            for side, size in (("a", m), ("w", n))
+        }
+        sizes = {"m": m, "n": n, "k": k, **dict.fromkeys(["groups"][: len(groups)], parts)}
+        source = sources("w8a8", kernel)[python]
+        judged(source, sizes, {"c": answer}, entry=name, given=given)
+
+
+@pytest.mark.parametrize("python", [False, True], ids=["ir", "python"])
+@pytest.mark.parametrize(("m", "n", "k"), [(45, 150, 150), (1, 1, 1), (5, 3, 0)])
+def test_fp8(m: int, n: int, k: int, python: bool) -> None:
+    sizes = {"m": m, "n": n, "k": k, "groups": -(-k // 128), "blocks": -(-n // 128)}
+    for name, kernel, target in (
+        ("fp8", "k", "sm_89"),
+        ("fp8_warpgroups", "by_warpgroups", "sm_90a"),
+    ):
+        source = sources("fp8", kernel)[python]
+        judged(source, sizes, {"c": fp8}, target, entry=name)
