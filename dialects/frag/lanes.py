@@ -39,7 +39,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure, RecursiveMemoryEffect
+from xdsl.traits import MemoryEffectKind, Pure, RecursiveMemoryEffect, get_effects
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
@@ -223,9 +223,15 @@ def _is_written(pointer: SSAValue) -> bool:
         if isinstance(op, ptx.OffsetOp | ptx.FlipOp):
             if _is_written(op.result):
                 return True
-        elif not isinstance(op, ptx.LoadOp | ptx.LdmatrixOp):
+        elif not _only_reads(op):
             return True
     return False
+
+
+def _only_reads(op: Operation) -> bool:
+    """Whether an operation that takes a pointer reads there, and no more."""
+    effects = get_effects(op)
+    return bool(effects) and all(effect.kind is MemoryEffectKind.READ for effect in effects)
 
 
 def _is_loose(op: Operation) -> bool:

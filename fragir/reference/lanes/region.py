@@ -15,7 +15,9 @@ from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
 from fragir.reference.indexed import write_one
-from fragir.reference.lanes import control as control  # these attach what operations mean
+from fragir.reference.lanes import collective as collective  # these attach what operations mean
+from fragir.reference.lanes import computing as computing
+from fragir.reference.lanes import control as control
 from fragir.reference.lanes import exchange as exchange
 from fragir.reference.lanes import memory as memory
 from fragir.reference.lanes import registers as registers

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.traits import IsTerminator
+from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from fragir.dialects import ptx
 from fragir.dialects.interfaces import MEANINGS
@@ -109,10 +109,11 @@ class BlockThreads:
         for result in op.results:
             if not isinstance(result.type, ptx.PointerType):
                 self[result] = self.anything(result.type)
-        for operand in op.operands:
-            memory = self.pointer(operand).memory
-            if isinstance(operand.type, ptx.PointerType) and memory is not None:
-                memory.write(anything(memory.value.shape, memory.element))
+        effects = get_effects(op)
+        if effects is None or any(e.kind is not MemoryEffectKind.READ for e in effects):
+            for memory in (self.pointer(operand).memory for operand in op.operands):
+                if memory is not None:
+                    memory.write(anything(memory.value.shape, memory.element))
         self.run.note_unknown(op)
 
     def select(self, mask: Array, x: Bounded, y: Bounded) -> Bounded:
