@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.random import RandomOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
+    from fragir.dialects.frag.reporting import AssertOp, PrintOp
     from fragir.dialects.frag.scan import ScanOp
     from fragir.dialects.frag.shapes import (
         ConcatenateOp,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 #: Operations that many programs do without: where their classes stand, by name.
 LATE = {
+    "frag.assert": ("fragir.dialects.frag.reporting", "AssertOp"),
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
@@ -77,6 +79,7 @@ LATE = {
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.pointer": ("fragir.dialects.frag.lanes", "PointerOp"),
+    "frag.print": ("fragir.dialects.frag.reporting", "PrintOp"),
     "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
@@ -121,6 +124,7 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "DIVISIBLE",
     "MOST_DIMENSIONS",
+    "AssertOp",
     "AtomicOp",
     "BarrierOp",
     "BlockIdOp",
@@ -152,6 +156,7 @@ __all__ = [
     "MmaSparseOp",
     "PackedType",
     "PointerOp",
+    "PrintOp",
     "RandomOp",
     "ReduceOp",
     "ReshapeOp",

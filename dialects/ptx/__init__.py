@@ -64,10 +64,12 @@ if TYPE_CHECKING:
         ShuffleXorOp,
     )
     from fragir.dialects.ptx.instruction import InstructionOp
+    from fragir.dialects.ptx.reporting import AssertFailOp, PrintOp
     from fragir.dialects.ptx.sparse import MmaSparseOp
 
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
+    "ptx.assert_fail": ("fragir.dialects.ptx.reporting", "AssertFailOp"),
     "ptx.atomic": ("fragir.dialects.ptx.atomic", "AtomicOp"),
     "ptx.barrier": ("fragir.dialects.ptx.exchange", "NamedBarrierOp"),
     "ptx.mma_sparse": ("fragir.dialects.ptx.sparse", "MmaSparseOp"),
@@ -75,6 +77,7 @@ LATE = {
     "ptx.nibbles": ("fragir.dialects.ptx.exchange", "NibblesOp"),
     "ptx.op": ("fragir.dialects.ptx.instruction", "InstructionOp"),
     "ptx.permute": ("fragir.dialects.ptx.exchange", "PermuteOp"),
+    "ptx.print": ("fragir.dialects.ptx.reporting", "PrintOp"),
     "ptx.shuffle": ("fragir.dialects.ptx.exchange", "ShuffleOp"),
     "ptx.shuffle_xor": ("fragir.dialects.ptx.exchange", "ShuffleXorOp"),
 }
@@ -124,6 +127,7 @@ __all__ = [
     "GLOBAL",
     "ORDERED_CASTS",
     "SHARED",
+    "AssertFailOp",
     "AtomicOp",
     "BitcastOp",
     "BitsType",
@@ -146,6 +150,7 @@ __all__ = [
     "PackOp",
     "PermuteOp",
     "PointerType",
+    "PrintOp",
     "Ptx",
     "Scales",
     "SelectOp",

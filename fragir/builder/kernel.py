@@ -45,6 +45,7 @@ from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
+from fragir.builder.reporting import ReportingOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -65,7 +66,7 @@ Epilogue: TypeAlias = (
 )
 
 
-class KernelBuilder(IndexedOperations, JoiningOperations, RandomOperations):
+class KernelBuilder(IndexedOperations, JoiningOperations, RandomOperations, ReportingOperations):
     """A kernel under construction; `fragir.kernel` makes one.
 
     Operations are written inside its `with`, each with the place in the Python program that asked

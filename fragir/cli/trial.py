@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -222,11 +225,17 @@ class Trial:
                     "heartbeat": progress.beat,
                     "target": self.target,
                     "limit": self.limit,
+                    "output": sys.stderr,
                 }
             self.timed(
                 "run",
-                lambda: self.kernel.launch(grid, None, *self.results, on=self.place, **options),
+                lambda: self._launch(grid, options),
             )
+
+    def _launch(self, grid: Any, options: dict[str, Any]) -> None:
+        """One launch; what the kernel prints goes to stderr, as stdout has the report."""
+        with _stdout_to_stderr() if self.place == "gpu" else nullcontext():
+            self.kernel.launch(grid, None, *self.results, on=self.place, **options)
 
     def judge(self, rtol: float | None = None, allowed: float = 0.0) -> None:
         """Compares every output with the reference, and with the answers from outside."""
@@ -304,6 +313,19 @@ class Trial:
             "judged_by": self.judged_by,
             "result": self.verdict,
         }
+
+
+@contextmanager
+def _stdout_to_stderr() -> Generator[None]:
+    """Of the whole process: the driver writes what kernels print to its stdout."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _finite(number: float) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
@@ -23,6 +23,17 @@ from fragir.ptx.spelling import identifier
 _PARAMETER = {"f32": ".f32", "f64": ".f64", "f16": ".b16", "bf16": ".b16", "s32": ".s32"}
 
 
+class Written(NamedTuple):
+    """What became of a kernel."""
+
+    text: str
+    """Its `.entry`, and its memory outside of it."""
+    opcodes: tuple[str, ...]
+    """Those that it uses, in the order of their first use."""
+    externs: tuple[str, ...]
+    """Declarations that its module has."""
+
+
 def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> str:
     """The PTX of every function of a module at lane level.
 
@@ -34,15 +45,16 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
         raise FragirError("the module has no function to compile")
     kernels = [_at_lane_level(function, target, comments) for function in functions]
     parameters = max(check_parameters(function, target) for function in functions)
-    opcodes = dict.fromkeys(opcode for _, used in kernels for opcode in used)
+    opcodes = dict.fromkeys(opcode for kernel in kernels for opcode in kernel.opcodes)
     version = module_version(opcodes, target)
     if parameters > parameter_bytes(target, version_key(version)):
         version = newest((version, LARGE_PARAMETERS))
     head = f".version {version}\n.target {target}\n.address_size 64\n"
-    return head + "".join("\n" + text for text, _ in kernels)
+    externs = dict.fromkeys(f"{line}\n" for kernel in kernels for line in kernel.externs)
+    return head + "".join("\n" + text for text in (*externs, *(k.text for k in kernels)))
 
 
-def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> tuple[str, Sequence[str]]:
+def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> Written:
     try:
         return write_kernel(function, target, comments)
     except Exception:
@@ -57,13 +69,13 @@ def shared_bytes(function: func.FuncOp) -> int:
     )
 
 
-def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[str, Sequence[str]]:
-    """One `.entry` and the opcodes it uses, in the order of their first use."""
+def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:
+    """One `.entry`."""
     name = identifier(function.sym_name.data)
     if len(function.body.blocks) != 1:
         raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
-    memory = f"{name}_shared"
-    writer = KernelWriter(target, memory, comments)
+    writer = KernelWriter(target, name, comments)
+    memory = writer.memory
     parameters = _parameters(function)
     for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True):
         writer.parameter(argument, parameter, type_)
@@ -71,7 +83,7 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[st
     threads = function.attributes.get("ptx.ntid")
     total = writer.shared
     dynamic = total > STATIC_SHARED
-    lines: list[str] = []
+    lines = writer.constants()
     if dynamic:
         lines.append(f"// {total} bytes of dynamic shared memory: the launch gives them")
         lines.append(f".extern .shared .align 1024 .b8 {memory}[];")
@@ -88,10 +100,12 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> tuple[st
     lines += [f"    {line}" for line in writer.registers.declarations()]
     if total and not dynamic:
         lines.append(f"    .shared .align 1024 .b8 {memory}[{total}];")
+    if writer.local:
+        lines.append(f"    .local .align 8 .b8 {writer.local_memory}[{writer.local}];")
     lines.append("")
     lines += writer.lines
     lines.append("}")
-    return "\n".join(lines) + "\n", tuple(writer.opcodes)
+    return Written("\n".join(lines) + "\n", tuple(writer.opcodes), tuple(writer.externs))
 
 
 def check_parameters(function: func.FuncOp, target: str) -> int:

@@ -26,8 +26,9 @@ class KernelText(abc.ABC):
     `emit`, `define`, `alias`, `register`, `in_registers`, `names` and `target` stay as they are.
     """
 
-    def __init__(self, target: str, memory: str, comments: bool):
-        self.target, self.memory, self.comments = target, memory, comments
+    def __init__(self, target: str, kernel: str, comments: bool):
+        self.target, self.kernel, self.comments = target, kernel, comments
+        self.memory, self.local_memory = f"{kernel}_shared", f"{kernel}_local"
         self.lines: list[str] = []
         self.opcodes: dict[str, None] = {}  # in the order of their first use
         self.registers = RegisterNames()
@@ -37,6 +38,9 @@ class KernelText(abc.ABC):
         self.reserved: dict[SSAValue, Names] = {}
         self.fragments: dict[Operation, Names] = {}  # A of a wgmma, ready before its fence
         self.shared = 0  # bytes used so far
+        self.local = 0  # bytes of local memory that one operation uses at a time
+        self.externs: dict[str, None] = {}  # declarations that a module has once
+        self._texts: dict[str, str] = {}  # names of constants
         self._location: LocationAttr = UnknownLoc()
 
     def has(self, opcode: str) -> bool:
@@ -54,6 +58,24 @@ class KernelText(abc.ABC):
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
+
+    def declare(self, declaration: str) -> None:
+        """A declaration of what stands in no module, such as a function of the driver."""
+        self.externs[declaration] = None
+
+    def constant_text(self, text: str) -> str:
+        """The name of a string in global memory that ends with a zero byte."""
+        return self._texts.setdefault(text, f"{self.kernel}_text{len(self._texts)}")
+
+    def constants(self) -> list[str]:
+        """The declarations of such strings."""
+        found: list[str] = []
+        for text, name in self._texts.items():
+            data = (*text.encode(), 0)
+            found.append(
+                f".global .align 1 .b8 {name}[{len(data)}] = {{{', '.join(map(str, data))}}};"
+            )
+        return found
 
     def comment(self, op: Operation) -> None:
         if self.comments and op.location != self._location:

@@ -47,16 +47,22 @@ def bytes_at(machine: Machine, lane: int, address: int, count: int) -> bytes:
     warp = np.array([lane // LANES])
     mask = np.zeros((1, LANES), np.bool_)
     mask[0, lane % LANES] = True
+    # a word at once, where it is one
+    step = count if count in (2, 4, 8) and address % count == 0 else 1
     result = bytearray()
-    for offset in range(count):
+    for offset in range(0, count, step):
         where = np.array([(address + offset) & (1 << 64) - 1], np.uint64)
-        arena, at, _ = memory.spaces("generic", where, warp, mask, 1)[0]
-        result.append(int(arena.bytes[int(at.flat[0])]))
+        arena, at, _ = memory.spaces("generic", where, warp, mask, step)[0]
+        first = int(at.flat[0])
+        result += arena.bytes[first : first + step].tobytes()
     return bytes(result)
 
 
 def text_at(machine: Machine, lane: int, address: int) -> str:
     """A string that ends with a zero byte."""
+    found = _global_text(machine, address)
+    if found is not None:
+        return found
     result = bytearray()
     while len(result) < LONGEST:
         byte = bytes_at(machine, lane, address + len(result), 1)
@@ -64,6 +70,14 @@ def text_at(machine: Machine, lane: int, address: int) -> str:
             return result.decode("utf-8", "replace")
         result += byte
     raise AccessFault(f"a string of more than {LONGEST} bytes", address, 0)
+
+
+def _global_text(machine: Machine, address: int) -> str | None:
+    """A string in global memory, read at once; None where it is not one."""
+    if address < GLOBAL_BASE:
+        return None
+    data = machine.memory.rest_of_buffer(address, LONGEST)
+    return data[: data.index(0)].decode("utf-8", "replace") if 0 in data else None
 
 
 class _Arguments:
@@ -131,12 +145,14 @@ def formatted(machine: Machine, lane: int, form: str, address: int) -> str:
 
 
 def _vprintf(machine: Machine, lane: int, values: list[int]) -> int:
-    form, address = values
-    text = formatted(machine, lane, text_at(machine, lane, form), address)
+    place, address = values
+    form = text_at(machine, lane, place)
+    text = formatted(machine, lane, form, address)
     machine.report.printed.append(text)
+    machine.said[lane] = text
     if machine.output is not None:
         machine.output.write(text)
-    return len(_DIRECTIVE.findall(text_at(machine, lane, form).replace("%%", "")))
+    return len(_DIRECTIVE.findall(form.replace("%%", "")))
 
 
 def _malloc(machine: Machine, lane: int, values: list[int]) -> int:
@@ -154,7 +170,11 @@ def _free(machine: Machine, lane: int, values: list[int]) -> int:
 def _assertion(machine: Machine, lane: int, values: list[int]) -> int:
     message, file, line, function, _ = values
     words = [text_at(machine, lane, place) if place else "?" for place in (message, file, function)]
-    error = EmulationError(f"assertion failed: {words[0]}, {words[1]}:{line}, in {words[2]}")
+    said = machine.said.get(lane, "").strip()
+    error = EmulationError(
+        f"assertion failed: {words[0]}, {words[1]}:{line}, in {words[2]}"
+        + (f"; it has printed: {said}" if said else "")
+    )
     error.warp, error.lane = divmod(lane, LANES)
     raise error
 

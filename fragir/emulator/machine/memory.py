@@ -208,6 +208,12 @@ class DeviceMemory:
         self._check_alignment(address, size)
         return at
 
+    def rest_of_buffer(self, address: int, most: int) -> bytes:
+        """What lies from a global address to the end of its buffer, at most so many bytes."""
+        at = int(self.locate_global(np.array([address], np.uint64), 1)[0])
+        end = self._ends[bisect_right(self._starts, at) - 1]
+        return self.globals.bytes[at : min(end, at + most)].tobytes()
+
     def _refuse_global(self, address: npt.NDArray[Any], at: I64, size: int) -> None:
         starts = np.array(self._starts or [0], np.int64)
         ends = np.array(self._ends or [0], np.int64)

@@ -101,6 +101,7 @@ class State:
         #: Registers of functions that are called again: (function, depth, width) -> rows.
         self.kept: dict[tuple[str, int, int], Row] = {}
         self.output: TextIO | None = None  # where printf prints to
+        self.said: dict[int, str] = {}  # what lanes of this wave have printed last
         #: Takes a cluster that waits off the launch: %ctaid of its first block, None if none does.
         self.cancel: Callable[[], Dim3 | None] | None = None
         self.depth: Row = np.zeros(shape, np.int32)
@@ -123,6 +124,7 @@ class State:
 
     def start_wave(self, first: int, count: int) -> None:
         """Put blocks first.. first+count-1 (in cluster order) on the machine."""
+        self.said.clear()
         self.resident, self.first_block = count * self.warps_per_block, first
         ids = np.arange(first, first + self.blocks, dtype=np.int64)
         self._block_ids = np.repeat(np.minimum(ids, first + count - 1), self.warps_per_block)

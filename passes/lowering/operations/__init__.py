@@ -22,6 +22,7 @@ LATE = {
     "random": ("frag.random",),
     "reductions": ("frag.broadcast", "frag.reduce"),
     "scans": ("frag.scan",),
+    "reporting": ("frag.assert", "frag.print"),
     "shapes": (
         "frag.concat",
         "frag.join",

@@ -23,6 +23,7 @@ LATE = {
         "ptx.shuffle_xor",
     ),
     "instruction": ("ptx.op",),
+    "reporting": ("ptx.assert_fail", "ptx.print"),
     "sparse": ("ptx.mma_sparse",),
     "loops": ("scf.condition", "scf.while"),
 }
