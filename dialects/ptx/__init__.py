@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         ShuffleXorOp,
     )
     from fragir.dialects.ptx.instruction import InstructionOp
-    from fragir.dialects.ptx.reporting import AssertFailOp, PrintOp
+    from fragir.dialects.ptx.reporting import AssertFailOp, PrintfOp
     from fragir.dialects.ptx.sparse import MmaSparseOp
 
 #: Operations that few programs have: where their classes stand, by name.
@@ -77,7 +77,7 @@ LATE = {
     "ptx.nibbles": ("fragir.dialects.ptx.exchange", "NibblesOp"),
     "ptx.op": ("fragir.dialects.ptx.instruction", "InstructionOp"),
     "ptx.permute": ("fragir.dialects.ptx.exchange", "PermuteOp"),
-    "ptx.print": ("fragir.dialects.ptx.reporting", "PrintOp"),
+    "ptx.printf": ("fragir.dialects.ptx.reporting", "PrintfOp"),
     "ptx.shuffle": ("fragir.dialects.ptx.exchange", "ShuffleOp"),
     "ptx.shuffle_xor": ("fragir.dialects.ptx.exchange", "ShuffleXorOp"),
 }
@@ -150,7 +150,7 @@ __all__ = [
     "PackOp",
     "PermuteOp",
     "PointerType",
-    "PrintOp",
+    "PrintfOp",
     "Ptx",
     "Scales",
     "SelectOp",

@@ -26,14 +26,14 @@ _PRINTED = (i32, i64, f64, IndexType())
 
 
 @op_definition
-class PrintOp(IRDLOperation):
+class PrintfOp(IRDLOperation):
     """Prints values by a format of C's printf: `vprintf`, which the driver has.
 
     With `if` it does so only where the predicate holds. Indices are 32-bit numbers (`%d`). CUDA C++
     Programming Guide, "Formatted Output".
     """
 
-    name = "ptx.print"
+    name = "ptx.printf"
     values = var_operand_def(AnyAttr())
     predicate = opt_operand_def(i1)
     format = prop_def(StringAttr)
@@ -53,7 +53,7 @@ class PrintOp(IRDLOperation):
         for value in self.values:
             if value.type not in _PRINTED:
                 raise VerifyException(
-                    f"ptx.print: printf takes i32, i64, f64 and index, not {value.type}"
+                    f"ptx.printf: printf takes i32, i64, f64 and index, not {value.type}"
                 )
 
 

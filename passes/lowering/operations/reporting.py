@@ -118,7 +118,7 @@ class Lines:
         blocks = [self.hardware.special(f"ctaid.{axis}", "block") for axis in "xyz"]
         values = [v[element] if len(v) > 1 else v[0] for v in self.values]
         operands = [*self._coordinates(element), *values, *blocks]
-        self.ar.insert(ptx.PrintOp(self.format, operands, self.ar.predicate(condition)))
+        self.ar.insert(ptx.PrintfOp(self.format, operands, self.ar.predicate(condition)))
 
     def _coordinates(self, element: int) -> list[SSAValue]:
         """Where an element stands; computed here, not where a program pays that prints nothing."""

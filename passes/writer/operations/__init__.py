@@ -23,7 +23,7 @@ LATE = {
         "ptx.shuffle_xor",
     ),
     "instruction": ("ptx.op",),
-    "reporting": ("ptx.assert_fail", "ptx.print"),
+    "reporting": ("ptx.assert_fail", "ptx.printf"),
     "sparse": ("ptx.mma_sparse",),
     "loops": ("scf.condition", "scf.while"),
 }

@@ -17,8 +17,8 @@ _ASSERTFAIL = """\
 );"""
 
 
-@WRITERS.attach(ptx.PrintOp)
-def print_(w: KernelText, op: ptx.PrintOp) -> None:
+@WRITERS.attach(ptx.PrintfOp)
+def print_(w: KernelText, op: ptx.PrintfOp) -> None:
     """The values stand in local memory one after the other, each at a multiple of its size."""
     w.declare(_VPRINTF)
     silent = None
