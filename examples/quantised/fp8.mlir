@@ -13,9 +13,9 @@
 !sums = !frag.tile<64x64xf32>
 
 func.func @fp8(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.sizes = ["n", "k"]},
-    %a_scale: memref<?x?xf32> {frag.sizes = ["groups", "m"]},
-    %w_scale: memref<?x?xf32> {frag.sizes = ["groups", "blocks"]},
-    %c: memref<?x?xbf16> {frag.sizes = ["m", "n"]})
+               %a_scale: memref<?x?xf32> {frag.sizes = ["groups", "m"]},
+               %w_scale: memref<?x?xf32> {frag.sizes = ["groups", "blocks"]},
+               %c: memref<?x?xbf16> {frag.sizes = ["m", "n"]})
     attributes {frag.grid = #frag.grid<n by 64, m by 64>, frag.warps = array<i64: 2, 2>} {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -79,9 +79,9 @@ func.func @fp8(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.si
 }
 
 func.func @fp8_warpgroups(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.sizes = ["n", "k"]},
-    %a_scale: memref<?x?xf32> {frag.sizes = ["groups", "m"]},
-    %w_scale: memref<?x?xf32> {frag.sizes = ["groups", "blocks"]},
-    %c: memref<?x?xbf16> {frag.sizes = ["m", "n"]})
+               %a_scale: memref<?x?xf32> {frag.sizes = ["groups", "m"]},
+               %w_scale: memref<?x?xf32> {frag.sizes = ["groups", "blocks"]},
+               %c: memref<?x?xbf16> {frag.sizes = ["m", "n"]})
     attributes {frag.grid = #frag.grid<n by 64, m by 64>, frag.warpgroups = array<i64: 1, 1>} {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
