@@ -1,8 +1,8 @@
 """Random programs of all operations on tiles, written with the builder, judged by the reference.
 
-Elementwise work, casts, reductions, broadcasts, other shapes, parts, products, masked loads,
-gathers, atomics, in loops and branches, over random shapes, element types and warps: compiled,
-assembled and run with every check.
+Elementwise work, casts, reductions, scans, broadcasts, other shapes, parts, products, masked loads,
+gathers, random bits, atomics, in loops and branches, over random shapes, element types and warps:
+compiled, assembled and run with every check.
 """
 
 from __future__ import annotations
@@ -164,6 +164,21 @@ def _reduce(w: _Writer) -> None:
         w.keep(w.random.choice(kinds)(axis))
 
 
+def _scan(w: _Writer) -> None:
+    x = w.any()
+    kinds = [x.cumsum, x.cumsum, x.cummax, x.cummin]
+    axis = w.random.randrange(len(x.shape))
+    words = {word: w.random.random() < 0.3 for word in ("exclusive", "reverse")}
+    w.keep(w.random.choice(kinds)(axis, **words))
+
+
+def _random(w: _Writer) -> None:
+    """Bits, of which few are kept: sums of them stay small."""
+    offsets = w.any(S32)
+    first, *_ = w.k.random(w.random.getrandbits(31), offsets)
+    w.keep(first & 7)
+
+
 def _scalar(w: _Writer) -> None:
     """A number of the whole block goes into every element."""
     x = w.any(F32, S32)
@@ -289,6 +304,8 @@ STEPS: dict[str, tuple[Callable[[_Writer], None], int]] = {
     "select": (_select, 2),
     "cast": (_cast, 2),
     "reduce": (_reduce, 3),
+    "scan": (_scan, 1),
+    "random": (_random, 1),
     "scalar": (_scalar, 1),
     "broadcast": (_broadcast, 2),
     "transpose": (_transpose, 1),

@@ -26,7 +26,18 @@ def test_the_programs_have_all_operations() -> None:
     """Of 100 programs, each kind of operation is in several, also inside of loops and branches."""
     texts = [tile_program(seed).text for seed in range(100)]
     operations = ("reduce", "broadcast", "iota", "transpose", "reshape", "slice", "concat", "join")
-    operations += ("split", "gather", "atomic", "mma", "map", "cast", "load", "fill")
+    operations += (
+        "random",
+        "split",
+        "gather",
+        "atomic",
+        "mma",
+        "map",
+        "cast",
+        "load",
+        "fill",
+        "scan",
+    )
     for name in operations:
         assert sum(f"frag.{name} " in text for text in texts) >= 3, name
     for text in ("scf.for", "scf.if", "masked other", "frag.reduce argmax"):
