@@ -41,18 +41,20 @@ def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = N
         if hopper:
             qs = k.shared((rows, d), f16, swizzle=128)
             k.copy(q, (head, row, 0), qs, masked=True, asynchronous=True)
+
+            def scores(zero: Tile) -> Tile:
+                return k.wgmma(qs, ks, zero, transposed_b=True)
+
+            def add_values(p: Tile, acc: Tile) -> Tile:
+                return k.wgmma(p, vs, acc)
         else:
             x = k.load(q, (head, row, 0), shape=(rows, d), masked=True)
 
-        def scores(zero: Tile) -> Tile:
-            if hopper:
-                return k.wgmma(qs, ks, zero, transposed_b=True)
-            return k.mma(x, k.load(ks, (0, 0), shape=(d, cols), transposed=True), zero)
+            def scores(zero: Tile) -> Tile:
+                return k.mma(x, k.load(ks, (0, 0), shape=(d, cols), transposed=True), zero)
 
-        def add_values(p: Tile, acc: Tile) -> Tile:
-            if hopper:
-                return k.wgmma(p, vs, acc)
-            return k.mma(p, k.load(vs, (0, 0), shape=(cols, d)), acc)
+            def add_values(p: Tile, acc: Tile) -> Tile:
+                return k.mma(p, k.load(vs, (0, 0), shape=(cols, d)), acc)
 
         first = {"top": k.fill(-1e30, (rows,), f32), "total": k.fill(0, (rows,), f32)}
         with (
