@@ -61,6 +61,8 @@ FUNCTIONS: dict[str, TypedOperations] = {
     "&": TypedOperations(None, arith.AndIOp, conditions=arith.AndIOp),
     "|": TypedOperations(None, arith.OrIOp, conditions=arith.OrIOp),
     "^": TypedOperations(None, arith.XOrIOp, conditions=arith.XOrIOp),
+    "<<": TypedOperations(None, arith.ShLIOp),
+    ">>": TypedOperations(None, arith.ShRSIOp),
     "max": TypedOperations(arith.MaximumfOp, arith.MaxSIOp),
     "min": TypedOperations(arith.MinimumfOp, arith.MinSIOp),
     "<": _compare("olt", "slt"),

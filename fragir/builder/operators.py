@@ -71,6 +71,18 @@ class Operators(ABC, Generic[Other]):
     def __rxor__(self, other: Other) -> Self:
         return self._apply("^", other, self)
 
+    def __lshift__(self, other: Other) -> Self:
+        return self._apply("<<", self, other)
+
+    def __rlshift__(self, other: Other) -> Self:
+        return self._apply("<<", other, self)
+
+    def __rshift__(self, other: Other) -> Self:
+        return self._apply(">>", self, other)
+
+    def __rrshift__(self, other: Other) -> Self:
+        return self._apply(">>", other, self)
+
     def __neg__(self) -> Self:
         return self._apply("neg", self)
 
