@@ -43,6 +43,7 @@ from fragir.builder.checks import (
 from fragir.builder.control import Branch, Carried, Loop, While
 from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
+from fragir.builder.lanes import LaneOperations
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
@@ -66,7 +67,13 @@ Epilogue: TypeAlias = (
 )
 
 
-class KernelBuilder(IndexedOperations, JoiningOperations, RandomOperations, ReportingOperations):
+class KernelBuilder(
+    IndexedOperations,
+    JoiningOperations,
+    LaneOperations,
+    RandomOperations,
+    ReportingOperations,
+):
     """A kernel under construction; `fragir.kernel` makes one.
 
     Operations are written inside its `with`, each with the place in the Python program that asked

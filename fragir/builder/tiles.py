@@ -327,21 +327,26 @@ class TileOperations(ElementwiseFunctions):
             fail(f"{values!r} is no list of indices", "write (row, column)")
         return [self.trace.index(value, "an index") for value in given]
 
+    def placement(self, layout: object) -> frag.LayoutAttr | None:
+        """A layout as the attribute of a tile's type; None for anything else."""
+        match layout:
+            case frag.MmaFragment():
+                return frag.MmaLayoutAttr(layout)
+            case Layout():
+                return frag.ExplicitLayoutAttr(layout)
+            case frag.LayoutAttr():
+                return layout
+            case _:
+                return None
+
     def _tile_type(
         self, shape: Sequence[int], element: Attribute, layout: Placement | None
     ) -> frag.TileType:
         sizes = shape_of(shape)
         if not 1 <= len(sizes) <= frag.MOST_DIMENSIONS:
             fail(f"a tile has one to four dimensions, not {len(sizes)}")
-        match layout:
-            case frag.MmaFragment():
-                layout = frag.MmaLayoutAttr(layout)
-            case Layout():
-                layout = frag.ExplicitLayoutAttr(layout)
-            case _:
-                pass
         try:
-            return frag.TileType(sizes, element, layout)
+            return frag.TileType(sizes, element, self.placement(layout))
         except Exception as error:
             raise error_at(place(), diagnostics.message_of(error)) from error
 
