@@ -252,6 +252,11 @@ class ElementwiseFunctions:
         return self.trace.use(result)
 
     def _tile(self, value: object) -> SSAValue:
-        if not isinstance(value, Tile):
-            fail(f"{value!r} is no tile", "k.load(...) and k.fill(...) make tiles")
-        return self.trace.use(value)
+        return tile_value(self.trace, value)
+
+
+def tile_value(trace: Trace, value: object) -> SSAValue:
+    """A tile in the IR; an error at the user's line for anything else."""
+    if not isinstance(value, Tile):
+        fail(f"{value!r} is no tile", "k.load(...) and k.fill(...) make tiles")
+    return trace.use(value)

@@ -2,88 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.builder.checks import items, whole
+from fragir.builder.lane_instruction import instruction_of
+from fragir.builder.lane_values import LanePointer, LaneRegisters, coordinates
 from fragir.builder.places import fail
+from fragir.builder.tiles import memory_value
 from fragir.builder.trace import Trace
-from fragir.builder.types import index, s32, scalar_type, type_name
+from fragir.builder.types import index, scalar_type
 from fragir.builder.values import IndexOperand, Memory, Scalar, ScalarOperand
 from fragir.dialects import frag, ptx
 from fragir.dialects.narrow import is_vector
-
-if TYPE_CHECKING:
-    from fragir.builder.lanes import LaneOperations
-
-
-class Registers(Sequence[Scalar]):
-    """A lane's elements of a tile, in the order of its layout: scalars by number."""
-
-    def __init__(self, trace: Trace, ssa: SSAValue, operand: int | None = None, rank: int = 0):
-        self.trace, self.ssa = trace, ssa
-        self._operand, self._rank = operand, rank
-        self._scalars: list[Scalar] | None = None
-
-    @property
-    def element(self) -> Attribute:
-        """The type of the elements."""
-        return ptx.scalar_type(self.ssa.type)
-
-    def _elements(self) -> list[Scalar]:
-        if self._scalars is None:
-            parts = self.trace.insert(ptx.UnpackOp(self.ssa)).scalars
-            self._scalars = [Scalar(self.trace, part) for part in parts]
-        return self._scalars
-
-    def __len__(self) -> int:
-        return ptx.length(self.ssa.type)
-
-    @overload
-    def __getitem__(self, index: int) -> Scalar: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Scalar]: ...
-    def __getitem__(self, index: int | slice) -> Scalar | list[Scalar]:
-        return self._elements()[index]
-
-    def __iter__(self) -> Iterator[Scalar]:
-        return iter(self._elements())
-
-    def coordinates(self, element: int) -> tuple[Scalar, ...]:
-        """Where an element stands in its tile: an index for each dimension."""
-        if self._operand is None:
-            fail("registers that were computed stand in no tile", "ask those that were given")
-        return coordinates(self.trace, "operand", self._operand, element, self._rank)
-
-    @property
-    def words(self) -> list[Scalar]:
-        """The 32-bit registers as s32: of f16 and bf16 each holds two elements, the first low."""
-        count = ptx.registers(self.ssa.type)
-        op = ptx.BitcastOp(self.ssa, ptx.vector_type(s32, count))
-        return list(Registers(self.trace, self.trace.insert(op).result))
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} registers of {type_name(self.element)}>"
-
-
-def coordinates(
-    trace: Trace, of: str, number: int, element: object, rank: int
-) -> tuple[Scalar, ...]:
-    op = frag.CoordinatesOp(of, number, whole(element, "an element", 0), rank)
-    return tuple(Scalar(trace, place) for place in trace.insert(op).place)
-
-
-class Pointer:
-    """The address of an element of memory, of this lane."""
-
-    def __init__(self, trace: Trace, ssa: SSAValue):
-        self.trace, self.ssa = trace, ssa
-
-    def __repr__(self) -> str:
-        return f"<pointer {self.ssa.type}>"
 
 
 class Lane:
@@ -91,12 +25,12 @@ class Lane:
 
     def __init__(
         self,
-        kernel: LaneOperations,
+        trace: Trace,
         lane: Scalar,
         warp: Scalar,
         ranks: Sequence[int],
     ):
-        self._kernel, self._trace = kernel, kernel.trace
+        self._trace = trace
         self._ranks = ranks
         self.lane = lane
         """Its number in its warp, 0 to 31, an index."""
@@ -119,8 +53,10 @@ class Lane:
     @overload
     def shuffle(self, value: Scalar, source: IndexOperand) -> Scalar: ...
     @overload
-    def shuffle(self, value: Registers, source: IndexOperand) -> Registers: ...
-    def shuffle(self, value: Scalar | Registers, source: IndexOperand) -> Scalar | Registers:
+    def shuffle(self, value: LaneRegisters, source: IndexOperand) -> LaneRegisters: ...
+    def shuffle(
+        self, value: Scalar | LaneRegisters, source: IndexOperand
+    ) -> Scalar | LaneRegisters:
         """What another lane of the warp has of a value. All 32 lanes take part."""
         number = self._trace.index(source, "a lane")
         at = self._trace.constant(number, index) if isinstance(number, int) else number
@@ -133,8 +69,8 @@ class Lane:
     @overload
     def shuffle_xor(self, value: Scalar, mask: int) -> Scalar: ...
     @overload
-    def shuffle_xor(self, value: Registers, mask: int) -> Registers: ...
-    def shuffle_xor(self, value: Scalar | Registers, mask: int) -> Scalar | Registers:
+    def shuffle_xor(self, value: LaneRegisters, mask: int) -> LaneRegisters: ...
+    def shuffle_xor(self, value: Scalar | LaneRegisters, mask: int) -> Scalar | LaneRegisters:
         """What the lane `lane ^ mask` has of a value. All 32 lanes take part."""
         number = whole(mask, "the mask")
 
@@ -143,13 +79,13 @@ class Lane:
 
         return self._moved(value, make)
 
-    def _moved(self, value: Scalar | Registers, make: Callable[[SSAValue], SSAValue]) -> Any:
+    def _moved(self, value: Scalar | LaneRegisters, make: Callable[[SSAValue], SSAValue]) -> Any:
         """A value through an operation that moves whole registers."""
         trace = self._trace
-        if isinstance(value, Registers):
+        if isinstance(value, LaneRegisters):
             bits = ptx.bits(value.ssa.type)
             if bits * len(value) % 32 == 0 and bits != 1:
-                return Registers(trace, make(value.ssa))
+                return LaneRegisters(trace, make(value.ssa))
             return self.pack([self._moved(scalar, make) for scalar in value])
         ssa = trace.use(value)
         bits = ptx.bits(ssa.type)
@@ -163,15 +99,15 @@ class Lane:
 
     # --- registers ----------------------------------------------------------------------------
 
-    def pack(self, scalars: Sequence[ScalarOperand]) -> Registers:
-        """Registers of scalars of one type, neighbours of 16 and 8 bits together."""
+    def pack(self, scalars: Sequence[ScalarOperand]) -> LaneRegisters:
+        """LaneRegisters of scalars of one type, neighbours of 16 and 8 bits together."""
         given = items(scalars)
         typed = [x for x in given or () if isinstance(x, Scalar)]
         if not given or not typed:
             fail(f"{scalars!r} are no scalars", "give a list of them, one an element")
         first = typed[0].type
         values = [self._trace.scalar(x, first, "an element") for x in given]
-        return Registers(self._trace, self._trace.insert(ptx.PackOp(values)).result)
+        return LaneRegisters(self._trace, self._trace.insert(ptx.PackOp(values)).result)
 
     def bitcast(self, value: Scalar, type_: Attribute) -> Scalar:
         """The same bits as a type of as many."""
@@ -186,15 +122,15 @@ class Lane:
         element = scalar_type(type_, "an element")
         vector = ptx.vector_type(element, 32 // ptx.bits(element))
         op = ptx.BitcastOp(self._trace.use(word), vector)
-        return list(Registers(self._trace, self._trace.insert(op).result))
+        return list(LaneRegisters(self._trace, self._trace.insert(op).result))
 
     # --- memory -------------------------------------------------------------------------------
 
-    def pointer(self, memory: Memory, at: Sequence[IndexOperand]) -> Pointer:
+    def pointer(self, memory: Memory, at: Sequence[IndexOperand]) -> LanePointer:
         """The address of an element, of this lane's own indices; nothing checks that it exists."""
-        source = self._kernel.memory_of(memory)
+        source = memory_value(self._trace, memory)
         op = frag.PointerOp(source, self._indices(at))
-        return Pointer(self._trace, self._trace.insert(op).pointer)
+        return LanePointer(self._trace, self._trace.insert(op).pointer)
 
     def _indices(self, at: Sequence[IndexOperand]) -> list[SSAValue]:
         found = [self._trace.index(x, "an index") for x in items(at) or ()]
@@ -203,7 +139,7 @@ class Lane:
     def load(self, memory: Memory, at: Sequence[IndexOperand]) -> Scalar:
         """An element of memory at this lane's own indices; it must exist."""
         if not memory.is_shared:
-            op = memref.LoadOp.get(self._kernel.memory_of(memory), self._indices(at))
+            op = memref.LoadOp.get(memory_value(self._trace, memory), self._indices(at))
             return Scalar(self._trace, self._trace.insert(op).res)
         load = ptx.LoadOp(self.pointer(memory, at).ssa, 0, memory.element)
         return Scalar(self._trace, self._trace.insert(load).value)
@@ -218,7 +154,7 @@ class Lane:
     def ptx(
         self,
         instruction: str,
-        *operands: Scalar | Registers | Pointer | float,
+        *operands: Scalar | LaneRegisters | LanePointer | float,
         results: Attribute | Sequence[Attribute] | None = None,
         where: Scalar | None = None,
     ) -> Any:
@@ -231,11 +167,9 @@ class Lane:
         it has none. With `where` only lanes execute it for which that condition holds. It is
         checked against the table of opcodes.
         """
-        from fragir.builder.lane_instruction import instruction_of
-
         found = instruction_of(self._trace, instruction, operands, results, where)
         values = [
-            Registers(self._trace, output)
+            LaneRegisters(self._trace, output)
             if is_vector(output.type)
             else Scalar(self._trace, output)
             for output in self._trace.insert(found).outputs

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, cast
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.builder.checks import items, shape_of
-from fragir.builder.lane import Lane, Registers
-from fragir.builder.lanes import LaneOperations, Result
+from fragir.builder.elementwise import tile_value
+from fragir.builder.lane import Lane
+from fragir.builder.lane_values import LaneRegisters
 from fragir.builder.places import fail, place, target
+from fragir.builder.tiles import placement_of
+from fragir.builder.trace import Trace
 from fragir.builder.types import index, type_name
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
@@ -26,33 +29,32 @@ class _Expected(NamedTuple):
 
 
 def lane_code(
-    kernel: LaneOperations,
+    trace: Trace,
     function: Callable[..., object],
     tiles: Sequence[Tile],
     layouts: object,
-    results: Result | Sequence[Result] | None,
+    results: object,
 ) -> Any:
     """The new tiles: none, one, or a tuple of them."""
-    trace = kernel.trace
     location, name = place(), target()
-    sources = [kernel.tile_value(tile) for tile in tiles]
+    sources = [tile_value(trace, tile) for tile in tiles]
     held = [
         HeldTile(frag.tile_of(source), layout)
-        for source, layout in zip(sources, _layouts(kernel, sources, layouts), strict=True)
+        for source, layout in zip(sources, _layouts(sources, layouts), strict=True)
     ]
-    expected = _expected(kernel, held, results)
+    expected = _expected(held, results)
     block = Block(arg_types=[index, index, *map(_registers, held)])
     for argument, hint in zip(block.args, ("lane", "warp", *_names(sources)), strict=True):
         argument.name_hint = hint
     trace.open("lane-level code", block)
     try:
         given = [
-            Registers(trace, argument, number, len(own.type.shape))
+            LaneRegisters(trace, argument, number, len(own.type.shape))
             for number, (argument, own) in enumerate(zip(block.args[2:], held, strict=True))
         ]
         numbers = [Scalar(trace, argument) for argument in block.args[:2]]
         ranks = [len(own.shape) for own in expected] or [len(h.type.shape) for h in held[:1]]
-        lane = Lane(kernel, numbers[0], numbers[1], ranks)
+        lane = Lane(trace, numbers[0], numbers[1], ranks)
         values = _returned(lane, function(lane, *given))
         if results is None and values:
             if not held:
@@ -76,18 +78,16 @@ def _names(sources: Sequence[SSAValue]) -> list[str | None]:
     return [source.name_hint for source in sources]
 
 
-def _layouts(
-    kernel: LaneOperations, sources: Sequence[SSAValue], layouts: Any
-) -> list[frag.LayoutAttr]:
+def _layouts(sources: Sequence[SSAValue], layouts: Any) -> list[frag.LayoutAttr]:
     # a fragment is a tuple, too
-    several = None if kernel.placement(layouts) is not None else items(layouts)
+    several = None if placement_of(layouts) is not None else items(layouts)
     if several is None:
         several = [layouts] * len(sources)
     if len(several) != len(sources):
         fail(f"{len(several)} layouts are given for {len(sources)} tiles")
     found: list[frag.LayoutAttr] = []
     for source, layout in zip(sources, several, strict=True):
-        known = frag.tile_of(source).placement if layout is None else kernel.placement(layout)
+        known = frag.tile_of(source).placement if layout is None else placement_of(layout)
         if known is None:
             fail(
                 "the layout in which lanes hold the tile is not given",
@@ -104,7 +104,7 @@ def _registers(held: HeldTile) -> Attribute:
         fail(error.message, error.hint)
 
 
-def _expected(kernel: LaneOperations, held: Sequence[HeldTile], results: Any) -> list[_Expected]:
+def _expected(held: Sequence[HeldTile], results: Any) -> list[_Expected]:
     if results is None:
         return []
     given = items(results) or []
@@ -115,22 +115,22 @@ def _expected(kernel: LaneOperations, held: Sequence[HeldTile], results: Any) ->
         parts = items(result)
         if parts is None or len(parts) != 2:
             fail(f"{result!r} is no result", "write results=(shape, layout), or a list of such")
-        layout = kernel.placement(parts[1])
+        layout = placement_of(parts[1])
         if layout is None:
             fail(f"{parts[1]!r} is no layout", 'as in fragir.fragment("m16n8k16.f16", "c")')
         found.append(_Expected(tuple(shape_of(parts[0])), layout))
     return found
 
 
-def _returned(lane: Lane, value: object) -> list[Registers]:
+def _returned(lane: Lane, value: object) -> list[LaneRegisters]:
     """What the function gives, a tile each."""
     if value is None:
         return []
     several = items(cast("object", value)) or [] if isinstance(value, tuple) else [value]
-    return [one if isinstance(one, Registers) else _packed(lane, one) for one in several]
+    return [one if isinstance(one, LaneRegisters) else _packed(lane, one) for one in several]
 
 
-def _packed(lane: Lane, given: object) -> Registers:
+def _packed(lane: Lane, given: object) -> LaneRegisters:
     scalars = items([given] if isinstance(given, Scalar) else given)
     if not scalars or not all(isinstance(x, Scalar | int | float) for x in scalars):
         fail(
@@ -140,7 +140,7 @@ def _packed(lane: Lane, given: object) -> Registers:
     return lane.pack([x for x in scalars if isinstance(x, Scalar | int | float)])
 
 
-def _outputs(values: Sequence[Registers], expected: Sequence[_Expected]) -> list[frag.TileType]:
+def _outputs(values: Sequence[LaneRegisters], expected: Sequence[_Expected]) -> list[frag.TileType]:
     if len(values) != len(expected):
         fail(f"the function returns {len(values)} tiles, `results` has {len(expected)}")
     outputs: list[frag.TileType] = []

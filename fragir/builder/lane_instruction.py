@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.builder.checks import items, word
-from fragir.builder.lane import Pointer, Registers
+from fragir.builder.lane_values import LanePointer, LaneRegisters
 from fragir.builder.places import fail
 from fragir.builder.trace import Trace
 from fragir.builder.types import bf16, condition, f16, f32, f64, s32, s64
@@ -52,7 +52,7 @@ def instruction_of(
             parts.append(float_literal(operand, "f64" if said.endswith("f64") else "f32"))
         else:
             place = f"${len(types) + len(values)}"
-            parts.append(f"[{place}]" if isinstance(operand, Pointer) else place)
+            parts.append(f"[{place}]" if isinstance(operand, LanePointer) else place)
             values.append(_value(trace, operand))
     statement = f"{said} {', '.join(parts)}".rstrip()
     return ptx.InstructionOp(statement, values, types, predicate=predicate)
@@ -66,7 +66,7 @@ def _given(results: Any) -> list[Attribute] | None:
 
 
 def _value(trace: Trace, operand: object) -> SSAValue:
-    if isinstance(operand, Registers | Pointer):
+    if isinstance(operand, LaneRegisters | LanePointer):
         return operand.ssa
     if isinstance(operand, Scalar):
         return trace.use(operand)
@@ -77,7 +77,7 @@ def _result(opcode: str, operands: Sequence[object]) -> list[Attribute]:
     """What an opcode gives, as far as its words tell."""
     from fragir.emulator.launch.legality import found
 
-    places = ["[$0]" if isinstance(operand, Pointer) else "$0" for operand in operands]
+    places = ["[$0]" if isinstance(operand, LanePointer) else "$0" for operand in operands]
     try:
         row = found(read(f"{opcode} {', '.join(['$0', *places])}").instruction).opcode
     except FragirError as error:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from xdsl.ir import SSAValue
-
 from fragir.builder.tiles import Placement, TileOperations
 from fragir.builder.values import Tile
 
@@ -15,14 +13,6 @@ Result: TypeAlias = tuple[Sequence[int], Placement]
 
 class LaneOperations(TileOperations):
     """Tiles as the registers of lanes."""
-
-    def memory_of(self, value: object) -> SSAValue:
-        """Memory in the IR; an error at the user's line for anything else."""
-        return self._memory(value)
-
-    def tile_value(self, value: object) -> SSAValue:
-        """A tile in the IR; an error at the user's line for anything else."""
-        return self._tile(value)
 
     def lanes(
         self,
@@ -39,8 +29,8 @@ class LaneOperations(TileOperations):
 
             y = k.lanes(rotated, x, layouts=fragir.fragment("m16n8k16.f16", "c"))
 
-        The function is called once, with the `Lane` and the `Registers` of each tile. It returns
-        this lane's elements of the new tile, in the order of its layout: `Registers`, or a list of
+        The function is called once, with the `Lane` and the registers of each tile. It returns this
+        lane's elements of the new tile, in the order of its layout: registers, or a list of
         scalars; a tuple of such for several tiles, None for none. `layouts` are those in which the
         tiles are held, one for all or one each (None: the one that the tile was made in). The new
         tiles have shape and layout of the first one, unless `results` says `(shape, layout)`, or
@@ -48,4 +38,4 @@ class LaneOperations(TileOperations):
         """
         from fragir.builder.lane_code import lane_code  # few kernels need it
 
-        return lane_code(self, function, tiles, layouts, results)
+        return lane_code(self.trace, function, tiles, layouts, results)

@@ -12,6 +12,7 @@ from fragir import diagnostics
 from fragir.builder.checks import dimension, items, shape_of, whole, word
 from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
+from fragir.builder.trace import Trace
 from fragir.builder.types import s32, scalar_type, tile_element, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
@@ -317,27 +318,13 @@ class TileOperations(ElementwiseFunctions):
     # --- checks -------------------------------------------------------------------------------
 
     def _memory(self, value: object) -> SSAValue:
-        if not isinstance(value, Memory):
-            fail(f"{value!r} is no memory", "k.memory(...) and k.shared(...) make memory")
-        return self.trace.use(value)
+        return memory_value(self.trace, value)
 
     def _indices(self, values: object) -> list[int | SSAValue]:
         given = items(values)
         if given is None:
             fail(f"{values!r} is no list of indices", "write (row, column)")
         return [self.trace.index(value, "an index") for value in given]
-
-    def placement(self, layout: object) -> frag.LayoutAttr | None:
-        """A layout as the attribute of a tile's type; None for anything else."""
-        match layout:
-            case frag.MmaFragment():
-                return frag.MmaLayoutAttr(layout)
-            case Layout():
-                return frag.ExplicitLayoutAttr(layout)
-            case frag.LayoutAttr():
-                return layout
-            case _:
-                return None
 
     def _tile_type(
         self, shape: Sequence[int], element: Attribute, layout: Placement | None
@@ -346,9 +333,29 @@ class TileOperations(ElementwiseFunctions):
         if not 1 <= len(sizes) <= frag.MOST_DIMENSIONS:
             fail(f"a tile has one to four dimensions, not {len(sizes)}")
         try:
-            return frag.TileType(sizes, element, self.placement(layout))
+            return frag.TileType(sizes, element, placement_of(layout))
         except Exception as error:
             raise error_at(place(), diagnostics.message_of(error)) from error
+
+
+def memory_value(trace: Trace, value: object) -> SSAValue:
+    """Memory in the IR; an error at the user's line for anything else."""
+    if not isinstance(value, Memory):
+        fail(f"{value!r} is no memory", "k.memory(...) and k.shared(...) make memory")
+    return trace.use(value)
+
+
+def placement_of(layout: object) -> frag.LayoutAttr | None:
+    """A layout as the attribute of a tile's type; None for anything else."""
+    match layout:
+        case frag.MmaFragment():
+            return frag.MmaLayoutAttr(layout)
+        case Layout():
+            return frag.ExplicitLayoutAttr(layout)
+        case frag.LayoutAttr():
+            return layout
+        case _:
+            return None
 
 
 def _matrix(tile: Tile) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from fragir.reference.bounded import Bounded
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import Array
 from fragir.reference.lanes.exchange import fetched
-from fragir.reference.lanes.statements import Executed, Given, Operand, opcode
+from fragir.reference.lanes.statements import Executed, Given, StatementInput, opcode
 from fragir.reference.lanes.threads import WARP, BlockThreads
 
 _REDUCED: dict[str, Callable[..., Any]] = {
@@ -28,7 +28,7 @@ _REDUCED: dict[str, Callable[..., Any]] = {
 }
 
 
-def _members(at: Executed, mask: Operand) -> Array | None:
+def _members(at: Executed, mask: StatementInput) -> Array | None:
     """Who takes part, [threads]; None where the mask is not known."""
     words = mask.words()
     if words is None or not words[1][at.threads.active].all():

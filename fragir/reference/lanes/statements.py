@@ -26,7 +26,7 @@ _PLACE = re.compile(r"(!?)\$(\d+)")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?")
 
 
-class Operand(NamedTuple):
+class StatementInput(NamedTuple):
     """What an instruction reads."""
 
     value: Bounded
@@ -51,7 +51,7 @@ class Executed(NamedTuple):
     threads: BlockThreads
     words: tuple[str, ...]
     """The opcode's."""
-    operands: Sequence[Operand]
+    operands: Sequence[StatementInput]
     """What is read, in order."""
     results: Sequence[Attribute]
 
@@ -111,7 +111,7 @@ def _evaluated(threads: BlockThreads, op: ptx.InstructionOp) -> Given:
     meaning = MEANINGS_OF_WORDS.get(words[0])
     if meaning is None or len(said.written) != len(op.outputs):
         return None
-    operands: list[Operand] = []
+    operands: list[StatementInput] = []
     texts = said.operands[1:] if op.outputs else said.operands
     for text in texts:
         operand = _operand(threads, op, text)
@@ -121,19 +121,19 @@ def _evaluated(threads: BlockThreads, op: ptx.InstructionOp) -> Given:
     return meaning(Executed(threads, words, operands, [x.type for x in op.outputs]))
 
 
-def _operand(threads: BlockThreads, op: ptx.InstructionOp, text: str) -> Operand | None:
+def _operand(threads: BlockThreads, op: ptx.InstructionOp, text: str) -> StatementInput | None:
     place = _PLACE.fullmatch(text)
     if place is not None:
         value = op.inputs[int(place[2]) - len(op.outputs)]
         if isinstance(value.type, ptx.PointerType):
             return None
         x = threads[value]
-        return Operand(Bounded(~x.value, x.bound) if place[1] else x, value.type)
+        return StatementInput(Bounded(~x.value, x.bound) if place[1] else x, value.type)
     if _NUMBER.fullmatch(text):
         number = int(text.rstrip("U"), 0)
-        return Operand(exactly(np.full(threads.count, number, np.int64)), None)
+        return StatementInput(exactly(np.full(threads.count, number, np.int64)), None)
     special = SPECIAL.get(text)
-    return None if special is None else Operand(exactly(special(threads)), None)
+    return None if special is None else StatementInput(exactly(special(threads)), None)
 
 
 def _power(threads: BlockThreads) -> Any:
