@@ -137,6 +137,8 @@ def _unpacked(
     if element_name(element) not in PACKED:
         return shape, strides
     per = 8 // element_bits(element)
+    if 0 in shape:  # numpy gives an empty array any strides
+        strides = row_major(shape)
     along = [d for d, stride in enumerate(strides) if stride == 1][-1:]
     return (
         tuple(size * per if d in along else size for d, size in enumerate(shape)),

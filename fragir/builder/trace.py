@@ -330,7 +330,11 @@ class Trace:
         location: LocationAttr,
         name: str | None,
     ) -> SSAValue:
-        """A `frag.map` of tiles; `body` gets one element of each and makes one of the result."""
+        """A `frag.map` of tiles; `body` gets one element of each and makes one of the result.
+
+        Where a layout was given for some of them, the others are had in it too.
+        """
+        sources = self._in_one_layout(sources, location)
         types = [source.type for source in sources]
         tiles = [type_ for type_ in types if isinstance(type_, frag.TileType)]
         region, result = self.elementwise([t.element_type for t in tiles], body, location)
@@ -338,6 +342,20 @@ class Trace:
             argument.name_hint = source.name_hint
         op = frag.MapOp(sources, region, tiles[0].with_element(result))
         return self.insert(op, name, location).results[0]
+
+    def _in_one_layout(
+        self, sources: Sequence[SSAValue], location: LocationAttr
+    ) -> Sequence[SSAValue]:
+        tiles = [frag.tile_of(source) for source in sources]
+        given = next((tile.placement for tile in tiles if tile.placement is not None), None)
+        if given is None:
+            return sources
+        return [
+            source
+            if tile.placement is not None
+            else self.insert(frag.ConvertOp(source, tile.with_layout(given)), None, location).result
+            for source, tile in zip(sources, tiles, strict=True)
+        ]
 
     def elementwise(
         self,

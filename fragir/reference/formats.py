@@ -179,15 +179,21 @@ def _positive(name: str) -> Floats:
 
 def _unpacked(array: Array, per: int) -> Array:
     """The codes of elements that stand several to a byte, along the contiguous dimension."""
-    along = next((d for d in reversed(range(array.ndim)) if array.strides[d] == 1), array.ndim - 1)
+    along = array.ndim - 1
+    if array.size:  # an empty array may have any strides
+        bytes_apart = [d for d in reversed(range(array.ndim)) if array.strides[d] == 1]
+        along = next(iter(bytes_apart), along)
     shifts = (8 // per) * np.arange(per)
     codes = (np.moveaxis(array, along, -1)[..., None] >> shifts) & ((1 << 8 // per) - 1)
-    return np.moveaxis(codes.reshape(*codes.shape[:-2], -1), -1, along)
+    # sizes are said, as those of an empty array cannot be found
+    flat = codes.reshape(*codes.shape[:-2], codes.shape[-2] * per)
+    return np.moveaxis(flat, -1, along)
 
 
 def _packed(codes: Array, per: int) -> Array:
     """Codes several to a byte along the last dimension."""
-    grouped = (codes & ((1 << 8 // per) - 1)).reshape(*codes.shape[:-1], -1, per)
+    parts = (*codes.shape[:-1], codes.shape[-1] // per, per)
+    grouped = (codes & ((1 << 8 // per) - 1)).reshape(parts)
     return (grouped << (8 // per) * np.arange(per)).sum(-1).astype(np.uint8)
 
 

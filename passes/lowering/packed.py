@@ -55,10 +55,8 @@ class PackedAccess:
         dim = along - leading  # of the tile
         if transposed:
             dim = 1 - dim
-        bits = 16 if _by_halves(ar, memory, along, indices, tile, dim) else 8
-        held, self._order = tile.resolve(), _NATURAL
-        if bits == 8:
-            held, self._order = _held(tile, dim, 8 // memory.bits)
+        held, self._order = _held(tile, dim, 8 // memory.bits)
+        bits = 16 if _by_halves(ar, memory, along, indices, tile, held, dim) else 8
         per = bits // memory.bits
         self._ar, self._element, self._per, self._unit = ar, tile.element_type, per, _UNITS[bits]
         self._tile, self._chunk = tile, tile.chunk
@@ -147,11 +145,12 @@ def _by_halves(
     along: int,
     indices: Sequence[Value],
     tile: frag.TileType,
+    held: Layout,
     dim: int,
 ) -> bool:
     """Whether to read two bytes at a time: of metadata a lane has no more side by side."""
     per = 16 // memory.bits
-    first = next(iter(tile.resolve().simplified().axis("element").modes), None)
+    first = next(iter(held.simplified().axis("element").modes), None)
     if first is None or first.size != per:
         return False
     if memory.layout is not None and memory.run % per:
@@ -161,7 +160,7 @@ def _by_halves(
     if any(n % per if isinstance(n, int) else ar.divisor(n) % per for n in numbers):
         return False
     try:
-        _coarse(tile.resolve(), dim, per, tile)
+        _coarse(held, dim, per, tile)
     except FragirError:
         return False
     return True

@@ -34,7 +34,20 @@ def w4a16(a: Array, w: Array, scale: Array) -> Array:
 @pytest.mark.parametrize(("m", "n", "k"), [(17, 66, 130), (1, 1, 1), (0, 3, 7), (5, 3, 0)])
 def test_w4a16(m: int, n: int, k: int, source: Any) -> None:
     sizes = {"m": m, "n": n, "k": k, "packed": -(-k // 32) * 32, "groups": -(-k // 64)}
-    judged(source, sizes, {"c": w4a16})
+    judged(source, sizes, {"c": w4a16}, rtol=2e-3)
+
+
+def w4a16_zeros(a: Array, w: Array, zeros: Array, scale: Array) -> Array:
+    depth, n = w.shape[0], scale.shape[1]
+    below, by = (np.repeat(x, 128, axis=0)[:depth, :n] for x in (zeros, scale))
+    return a @ ((w[:, :n] - below) * by)
+
+
+@pytest.mark.parametrize("source", sources("w4a16_zeros"), ids=["ir", "python"])
+@pytest.mark.parametrize(("m", "n", "k"), [(17, 66, 130), (1, 1, 1), (0, 3, 7), (5, 3, 0)])
+def test_w4a16_zeros(m: int, n: int, k: int, source: Any) -> None:
+    sizes = {"m": m, "n": n, "k": k, "packed": -(-n // 32) * 32, "groups": -(-k // 128)}
+    judged(source, sizes, {"c": w4a16_zeros}, rtol=2e-2)
 
 
 def w8a8(a: Array, w: Array, a_scale: Array, w_scale: Array) -> Array:

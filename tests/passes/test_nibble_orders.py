@@ -7,6 +7,7 @@ what shares a register need not share a byte, along rows and along columns of me
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import ml_dtypes
@@ -16,6 +17,7 @@ import pytest
 
 import fragir
 from fragir import bf16, f16, f32, s4, s8, s32, tf32, u4
+from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.layout import transposed as transposed_layout
 
@@ -79,3 +81,46 @@ def test_casts_of_elements_in_any_order(signed: bool, transposed: bool, seed: in
     for name, array in zip(TYPES, arrays, strict=True):
         same = array.astype(np.int64) == (wanted.T if transposed else wanted)
         assert same.all(), name
+
+
+def test_sizes_of_an_array_without_rows() -> None:
+    """Its strides say nothing of where elements share a byte."""
+    with fragir.kernel("k") as k:
+        w = k.memory("w", u4, ("m", "n"))
+        c = k.memory("c", f16, ("m", "n"))
+        k.divisible(n=32)
+        k.grid("m / 16")
+        at = (k.block_id("x") * 16, 0)
+        tile = k.load(w, at, shape=(16, 32), masked=True)
+        k.store(tile.cast(f16), c, at, masked=True)
+    bytes_ = np.lib.stride_tricks.as_strided(np.zeros(16, np.uint8), (0, 16), (1, 1))
+    assert k.compile().sizes([bytes_[:, ::1], np.zeros((0, 32), np.float16)]) == {"m": 0, "n": 32}
+
+
+def test_a_given_layout_is_that_of_what_is_computed_with_it() -> None:
+    """Other tiles of an expression are had in it, here in the columns' order of a product."""
+    order = fragir.fragment("m16n8k16.f16", "b", n="8:4 4:1")
+    with fragir.kernel("k") as k:
+        w = k.memory("w", s4, (16, 32))
+        below = k.memory("below", f16, (32,))
+        c = k.memory("c", f16, (16, 32))
+        tile = k.load(w, (0, 0), shape=(16, 32), layout=order).cast(f16)
+        less = k.load(below, (0,), shape=(32,)).broadcast(0, 16)
+        k.store(less - tile, c, (0, 0))
+    packed = nibbles(5)[:, :16]
+    less_of, found = np.arange(32).astype(np.float16), np.zeros((16, 32), np.float16)
+    k.compile()(np.ascontiguousarray(packed), less_of, found, on="emulator")
+    assert (found == less_of - values(packed, signed=True)).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ({"k": "2:1 4:4"}, "does not name every k of its extent once"),
+        ({"k": "4"}, "k = '4'"),
+        ({"m": "8:1"}, "operand b has no dimension m"),
+    ],
+)
+def test_orders_of_fragments(words: dict[str, str], error: str) -> None:
+    with pytest.raises(FragirError, match=re.escape(error)):
+        fragir.fragment("m16n8k16.f16", "b", **words)  # pyright: ignore[reportArgumentType]

@@ -129,3 +129,11 @@ def test_integers_wrap() -> None:
 def test_an_array_of_another_width_is_refused() -> None:
     with pytest.raises(FragirError, match="cannot hold f16"):
         decode(np.zeros(3, np.float32), "f16")
+
+
+@pytest.mark.parametrize("name", ["s4", "u4", "e2m1x2"])
+def test_arrays_without_rows_of_elements_that_share_a_byte(name: str) -> None:
+    packed = encode(np.zeros((0, 32)), name)
+    assert packed.shape == (0, 16)
+    assert decode(packed, name).shape == (0, 32)
+    assert decode(np.zeros((3, 0), np.uint8), name).shape == (3, 0)
