@@ -12,8 +12,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 def used_too_early(module: Operation) -> tuple[Operation, SSAValue] | None:
     """The first operation in a function that uses a value not defined before it, and the value."""
     for op in module.walk():
-        if isinstance(op, func.FuncOp):
-            found = _in_region(op.body, set())
+        if isinstance(op, func.FuncOp) or op.name == "ptx.function":
+            found = _in_region(op.regions[0], set())
             if found is not None:
                 return found
     return None

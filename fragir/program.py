@@ -29,6 +29,19 @@ def parse(text: str, filename: str = "<input>") -> ModuleOp:
     return diagnostics.parse_module(context(), text, filename)
 
 
+def lift(text: str, filename: str = "<ptx>") -> ModuleOp:
+    """A verified module of the `ptx` dialect from PTX text, which `emit` writes back.
+
+    FragirError with its place for what is no PTX, or has no counterpart.
+    """
+    of_kind(text, str, "lift takes PTX text")
+    from fragir.passes.lifting.module import lift as lifted
+
+    module = lifted(text, filename)
+    diagnostics.verify(module, text)
+    return module
+
+
 def lower(
     module: ModuleOp,
     to: Level = "lane",
@@ -109,6 +122,11 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
         for op in module.ops
         if isinstance(op, func.FuncOp) and not op.is_declaration
     ]
+    if not names and any(op.name == "ptx.function" for op in module.ops):
+        raise FragirError(
+            "the program is lifted PTX, whose functions are compiled together",
+            hint="`fragir compile --to ptx` writes it, `fragir emulate` and fragir.emulator run it",
+        )
     if not names:
         raise FragirError("the program has no function", hint="write func.func @name(...) {...}")
     if entry is None and len(names) == 1:

@@ -46,7 +46,8 @@ class Contents:
     @cached_property
     def has_lanes(self) -> bool:
         """Whether a function is at the lane level: a program of lanes needs no pass of ours."""
-        return any(is_lanes(function) for function in self.functions)
+        foreign = any(op.name == "ptx.function" for op in self.module.ops)
+        return foreign or any(is_lanes(function) for function in self.functions)
 
 
 def is_lanes(function: func.FuncOp) -> bool:

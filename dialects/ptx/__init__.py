@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         ShuffleOp,
         ShuffleXorOp,
     )
+    from fragir.dialects.ptx.foreign import EndOp, FunctionOp, TextOp, UndefinedOp
     from fragir.dialects.ptx.instruction import InstructionOp
     from fragir.dialects.ptx.reporting import AssertFailOp, PrintfOp
     from fragir.dialects.ptx.sparse import MmaSparseOp
@@ -72,6 +73,8 @@ LATE = {
     "ptx.assert_fail": ("fragir.dialects.ptx.reporting", "AssertFailOp"),
     "ptx.atomic": ("fragir.dialects.ptx.atomic", "AtomicOp"),
     "ptx.barrier": ("fragir.dialects.ptx.exchange", "NamedBarrierOp"),
+    "ptx.end": ("fragir.dialects.ptx.foreign", "EndOp"),
+    "ptx.function": ("fragir.dialects.ptx.foreign", "FunctionOp"),
     "ptx.mma_sparse": ("fragir.dialects.ptx.sparse", "MmaSparseOp"),
     "ptx.movmatrix": ("fragir.dialects.ptx.exchange", "MovmatrixOp"),
     "ptx.nibbles": ("fragir.dialects.ptx.exchange", "NibblesOp"),
@@ -80,6 +83,8 @@ LATE = {
     "ptx.printf": ("fragir.dialects.ptx.reporting", "PrintfOp"),
     "ptx.shuffle": ("fragir.dialects.ptx.exchange", "ShuffleOp"),
     "ptx.shuffle_xor": ("fragir.dialects.ptx.exchange", "ShuffleXorOp"),
+    "ptx.text": ("fragir.dialects.ptx.foreign", "TextOp"),
+    "ptx.undefined": ("fragir.dialects.ptx.foreign", "UndefinedOp"),
 }
 
 Ptx = LateDialect(
@@ -137,7 +142,9 @@ __all__ = [
     "CpAsyncOp",
     "CvtOp",
     "DescriptorOp",
+    "EndOp",
     "FlipOp",
+    "FunctionOp",
     "InstructionOp",
     "LdmatrixOp",
     "LoadOp",
@@ -165,6 +172,8 @@ __all__ = [
     "StmatrixOp",
     "StoreOp",
     "SyncOp",
+    "TextOp",
+    "UndefinedOp",
     "UnpackOp",
     "WgmmaOp",
     "WgmmaWaitOp",

@@ -151,15 +151,19 @@ class InstructionOp(IRDLOperation):
             raise FragirError("its result is added to", hint="give the sum so far with `into`")
 
     def _check_table(self, statement: Statement) -> None:
-        from fragir.dialects.ptx.symbols import names_for
-        from fragir.emulator.launch.legality import found, problem
+        from fragir.dialects.ptx.symbols import around, names_for
+        from fragir.emulator.launch.legality import NOT_EMULATED, found, problem
 
         row = found(statement.instruction)
-        if row.opcode is not None and row.opcode.ends in ("branch", "call", "return"):
-            raise FragirError(
-                f"{statement.opcode} goes elsewhere",
-                hint="say it with cf, scf or func",
-            )
+        ends = "" if row.opcode is None else row.opcode.ends
+        if ends in ("branch", "call", "return"):
+            if ends == "branch" or around(self) is None:
+                raise FragirError(
+                    f"{statement.opcode} goes elsewhere", hint="say it with cf, scf or func"
+                )
+            return
+        if row.opcode is None and NOT_EMULATED in row.problem:
+            return
         names: list[list[str]] = []
         declared: list[str] = []
         for place, value in enumerate((*self.outputs, *self.inputs)):

@@ -109,4 +109,6 @@ def writes(instruction: tree.Instruction) -> bool:
     if not instruction.operands or isinstance(instruction.operands[0], tree.Address):
         return False
     row = found(instruction).opcode
+    if row is not None and row.ends == "call":
+        return isinstance(instruction.operands[0], tree.Parens)
     return row.writes if row is not None else True

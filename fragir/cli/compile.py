@@ -1,4 +1,4 @@
-"""`fragir compile`: MLIR to placed tiles, lanes, PTX or a cubin."""
+"""`fragir compile`: MLIR to placed tiles, lanes, PTX or a cubin; PTX to lanes and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from fragir.cli.command import command, note, output_option, passes_option
 from fragir.cli.files import read_text, refuse_to_replace, write_output
@@ -24,7 +25,7 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
 
 
 @command()
-@click.argument("program", metavar="IN.mlir")
+@click.argument("program", metavar="IN.mlir|IN.ptx")
 @click.option(
     "--to",
     "level",
@@ -57,17 +58,34 @@ def main(
     explain_layouts: bool,
     comments: bool,
 ) -> None:
-    """Compile matrix IR to placed tiles, lane code, PTX or a cubin."""
+    """Compile matrix IR to placed tiles, lane code, PTX or a cubin.
+
+    PTX becomes lane code (--to lane), which is compiled back to PTX for the target that it names.
+    """
     from fragir.isa.targets import known
 
     level = level or _level_of(output)
     known(target)
+    if program.endswith(".ptx") and level == "placed":
+        raise click.UsageError("PTX has no tiles: give --to lane")
+    given = click.get_current_context().get_parameter_source("target")
     refuse_to_replace(output, program)
     name = "<stdin>" if program == "-" else program
     listed = None if passes is None else _passes(passes, target)
-    text, observe = read_text(program, "MLIR"), _print_ir if print_ir_after_all else None
+    what = "PTX" if program.endswith(".ptx") else "MLIR"
+    text, observe = read_text(program, what), _print_ir if print_ir_after_all else None
     work = Compilation(
-        text, name, level, target, entry, listed, comments, observe, explain_layouts, []
+        text,
+        name,
+        level,
+        target,
+        given is ParameterSource.COMMANDLINE,
+        entry,
+        listed,
+        comments,
+        observe,
+        explain_layouts,
+        [],
     )
     try:
         result: str | bytes = f"{work.pipeline()}\n" if print_pipeline else work.result()
@@ -92,6 +110,7 @@ class Compilation(NamedTuple):
     name: str
     level: str
     target: str
+    target_given: bool
     entry: str | None
     passes: list[ModulePass] | None
     comments: bool
@@ -109,18 +128,38 @@ class Compilation(NamedTuple):
         from fragir import program
 
         module, _ = self._lowered()
-        if self.level != "placed":
+        target = self._target(module)
+        if self.level != "placed" and target == self.target:
             _note_instructions(module, self.target)
         if self.level in ("placed", "lane"):
             return _text(module)
-        ptx = program.emit(module, self.target, comments=self.comments, source=self.text)
-        return ptx if self.level == "ptx" else self._assembled(ptx)
+        ptx = program.emit(module, target, comments=self.comments, source=self.text)
+        return ptx if self.level == "ptx" else self._assembled(ptx, target)
+
+    def _target(self, module: ModuleOp) -> str:
+        """The target; lifted PTX names its own."""
+        from fragir.passes.writer.module import FOREIGN
+
+        if not any(op.name in FOREIGN for op in module.ops):
+            return self.target
+        from fragir.passes.writer.foreign import target_of
+
+        own = target_of(module)
+        if self.target_given and own != self.target:
+            raise FragirError(
+                f"the program is PTX for {own}, not for {self.target}",
+                hint="change its .target; `fragir assemble` compiles it for newer machines",
+            )
+        return own
 
     def _lowered(self) -> tuple[ModuleOp, str]:
         """The module, and the passes that were applied to it."""
         from fragir import pipeline, program
 
-        module = program.parse(self.text, self.name)
+        if self.name.endswith(".ptx"):
+            module = program.lift(self.text, self.name)
+        else:
+            module = program.parse(self.text, self.name)
         if self.entry is not None:
             program.keep_only(module, program.choose_entry(module, self.entry))
         program.check_sizes(module, self.text)
@@ -132,11 +171,11 @@ class Compilation(NamedTuple):
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)
         return module, pipeline.text_of(done)
 
-    def _assembled(self, ptx: str) -> bytes:
+    def _assembled(self, ptx: str, target: str) -> bytes:
         from fragir.lowering_notes import spill_notes
         from fragir.toolchain.ptxas import assemble
 
-        assembled = assemble(ptx, self.target, filename=f"PTX of {self.name}")
+        assembled = assemble(ptx, target, filename=f"PTX of {self.name}")
         self.warnings.extend(
             f"{code + ': ' if code else ''}{words}" for code, words in assembled.warnings
         )

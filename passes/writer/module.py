@@ -23,6 +23,10 @@ from fragir.ptx.spelling import identifier
 _PARAMETER = {"f32": ".f32", "f64": ".f64", "f16": ".b16", "bf16": ".b16", "s32": ".s32"}
 
 
+#: A module that has any of these has its own `.target`.
+FOREIGN = ("ptx.function", "ptx.text")
+
+
 class Written(NamedTuple):
     """What became of a kernel."""
 
@@ -39,6 +43,10 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
 
     FragirError for operations that have no PTX and targets that do not have an instruction.
     """
+    if any(op.name in FOREIGN for op in module.ops):
+        from fragir.passes.writer.foreign import write_foreign
+
+        return write_foreign(module, comments=comments)
     known(target)
     functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
     if not functions:

@@ -1,11 +1,15 @@
 """Runs a kernel with every check on; nothing may be found. And how far floats are apart.
 
+With the environment variable FRAGIR_FOREIGN_LIFTED=1 every kernel is lifted to the `ptx` dialect,
+printed, parsed and written back as PTX before it runs.
+
 With the environment variable FRAGIR_FOREIGN_ON=gpu the arrays that tests look at come from the GPU,
 after the same run on the emulator.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from fragir import program
 from fragir.emulator import Report, TensorMap, run
+from fragir.errors import FragirError
 from fragir.ptx import parse
 from fragir.toolchain import driver, ptxas
 from fragir.toolchain.driver import Extent
@@ -58,6 +64,8 @@ def execute(
     if f".entry {entry}(" not in ptx.replace(f".entry {entry} (", f".entry {entry}("):
         assert os.environ.get("FRAGIR_FOREIGN"), f"no {entry} in this PTX"
         pytest.skip(f"{entry} is not for this target")
+    if os.environ.get("FRAGIR_FOREIGN_LIFTED"):
+        ptx = lifted(ptx)
     gpu = os.environ.get("FRAGIR_FOREIGN_ON") == "gpu"
     given = copies(arguments) if gpu else arguments
     report = run(ptx, entry, arguments=given, grid=grid, block=block, check=True, **launch)
@@ -66,6 +74,17 @@ def execute(
     if gpu:
         _on_the_gpu(ptx, entry, arguments, tuple(grid), tuple(block), **launch)
     return report
+
+
+@functools.cache
+def lifted(ptx: str) -> str:
+    """The text through the `ptx` dialect and back; skips what has indirect branches."""
+    try:
+        return program.emit(program.parse(str(program.lift(ptx))))
+    except FragirError as error:
+        if "indirect branches" not in error.message:
+            raise
+        pytest.skip(error.message)
 
 
 def copies(arguments: Sequence[object]) -> list[object]:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch.launch import Launch
-from fragir.emulator.program.opcode import NOT_EMULATED, Found
+from fragir.emulator.program.opcode import NOT_EMULATED as NOT_EMULATED
+from fragir.emulator.program.opcode import Found
 from fragir.errors import FragirError
 from fragir.ptx.reader import parse
 from fragir.ptx.tree import Instruction

@@ -22,6 +22,7 @@ LATE = {
         "ptx.shuffle",
         "ptx.shuffle_xor",
     ),
+    "foreign": ("cf.br", "cf.cond_br", "ptx.end", "ptx.text", "ptx.undefined"),
     "instruction": ("ptx.op",),
     "reporting": ("ptx.assert_fail", "ptx.printf"),
     "sparse": ("ptx.mma_sparse",),

@@ -32,6 +32,9 @@ def _begin(w: KernelText, op: ptx.InstructionOp, used: set[str], *, collective: 
     """Registers for the results that hold what they are to hold before."""
     moves: list[tuple[str, str, int]] = []
     for before, result in zip(op.before, op.outputs, strict=True):
+        if w.reserved.get(result) == w.names[before]:
+            w.define(result)
+            continue
         over = w.take_over(before, op)
         if over is not None and result not in w.reserved:
             w.own(result, over)

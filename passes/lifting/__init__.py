@@ -1,0 +1,1 @@
+"""Foreign PTX as the `ptx` dialect: registers become values, labels blocks."""
