@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
+from fragir.layout.distribution import handed_out
 from fragir.layout.f2 import Subspace
 from fragir.layout.modes import binary_digits
 from fragir.layout.planning.costs import COSTS, Costs
@@ -101,6 +102,34 @@ def rows_beside(layout: Layout, memory: TileMemory) -> Layout | None:
         layout.offset,
     )
     return found.simplified()
+
+
+@lru_cache(maxsize=1024)
+def rows_of_block(layout: Layout, chunk: int, memory: TileMemory) -> Layout | None:
+    """The same elements in rows along memory, handed out to all threads of the block.
+
+    None unless fewer sectors are moved than where every warp keeps the elements that it has: the
+    parts of warps are narrow along memory, as of a tile that has been transposed.
+    """
+    sizes = layout.sizes
+    threads = sizes.get("lane", 1) * sizes.get("warp", 1)
+    if memory.swizzle is not None or sizes.get("lane") != 1 << LANE_BITS:
+        return None
+    if prod(layout.shape) != threads * sizes.get("element", 1):
+        return None
+    first = memory.along
+    order = (first, *(dim for dim in range(layout.rank)[::-1] if dim != first))
+    vector = tuple(memory.together if dim == first else 1 for dim in range(layout.rank))
+    shares = {"element": vector, "lane": 1 << LANE_BITS, "warp": sizes.get("warp", 1)}
+    try:
+        found = handed_out(layout.shape, shares, order)
+    except FragirError:
+        return None
+    if found.sizes.get("element", 1) != sizes.get("element", 1):
+        return None
+    beside = rows_beside(layout, memory)
+    kept = min(access_cost(way, chunk, memory) for way in (layout, beside) if way is not None)
+    return found if access_cost(found, memory.together, memory) < kept else None
 
 
 def _digits(layout: Layout, name: str) -> Iterator[tuple[int, tuple[int, ...]]]:

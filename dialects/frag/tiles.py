@@ -381,14 +381,18 @@ def _knows_rows(op: LoadOp | StoreOp) -> bool:
 def _wide(
     op: LoadOp | StoreOp, tile: SSAValue, layout: Attribute, threads: Threads
 ) -> Iterator[LayoutDemand]:
-    """The layout beside a layout in which accesses are wide."""
-    from fragir.dialects.frag.access_cost import rows_beside
+    """The layouts beside a layout in which accesses are wide."""
+    from fragir.dialects.frag.access_cost import rows_beside, rows_of_block
 
     memory = _memory(op, tile, threads)
     if memory is not None and isinstance(layout, LayoutAttr):
-        found = rows_beside(layout.layout(*tile_of(tile).shape), memory)
+        places = layout.layout(*tile_of(tile).shape)
+        found = rows_beside(places, memory)
         if found is not None:
             yield LayoutDemand(tile, ExplicitLayoutAttr(found), "wide accesses")
+        found = rows_of_block(places, layout.chunk, memory) if isinstance(op, StoreOp) else None
+        if found is not None:
+            yield LayoutDemand(tile, ExplicitLayoutAttr(found), "whole rows")
 
 
 def _memory(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemory | None:

@@ -295,7 +295,7 @@ class Candidates:
         for value, site in asked.tiles.items():
             if not fits(value, self._room) or (not asked.op.results and is_streamed(value)):
                 continue  # what is not needed must not take memory that others may
-            for known in [c for c in self.of(site) if c.rank <= Rank.INSTRUCTION]:
+            for known in [c for c in self.of(site) if c.rank not in (Rank.FOLLOWING, Rank.MEMORY)]:
                 with asking(asked.op):
                     said = list(asked.model.proposals(known.layout, self._threads))
                 for tile, layout, _ in said:
