@@ -34,7 +34,9 @@ def test_stencil(how: str, m: int, n: int) -> None:
         around = p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2]
         return x + a * (around - 4 * x)
 
-    judged(programs("stencil")[how], {"m": m, "n": n}, {"y": y}, given={"a": 0.25}, inputs="integers")
+    judged(
+        programs("stencil")[how], {"m": m, "n": n}, {"y": y}, given={"a": 0.25}, inputs="integers"
+    )
 
 
 @pytest.mark.parametrize("how", ["mlir", "python"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from xdsl.context import Context
@@ -202,3 +204,12 @@ def test_three_loops_of_the_output_are_no_batch_unless_both_inputs_have_one() ->
     }"""
     with pytest.raises(FragirError, match="has 3 parallel and 1 reduction loops"):
         fragir.compile(text, target="sm_80")
+
+
+def test_a_transposed_tile_is_stored_in_whole_rows() -> None:
+    """Both ways a warp's access lies in one row of memory; in between warps exchange."""
+    text = (Path(__file__).parents[2] / "examples/data/transpose.mlir").read_text()
+    explained = fragir.explain_layouts(text)
+    (conversion,) = explained.conversions
+    assert "bar.sync" in str(explained)
+    assert "lane [32:(0,1)]" in str(conversion)
