@@ -1,0 +1,93 @@
+"""Compiles Triton's attention in an environment of its own, without a GPU.
+
+Requests are lines of JSON on stdin: `tile` (queries, keys, columns of a head), `warps`, `stages` and
+`target` (80 or 90). Each is answered with the `ptx`.
+"""
+
+# Triton is installed in another environment than the one that checks types.
+# pyright: reportMissingImports=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportMissingParameterType=false
+# pyright: reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def attention(q, k, v, o, lse, h, g, m, n, causal, TM: tl.constexpr, TN: tl.constexpr,
+              D: tl.constexpr):  # fmt: skip
+    """The program of examples/attention/forward.py."""
+    row, head = tl.program_id(0) * TM, tl.program_id(1)
+    group = head // (h // g)
+    i, j, depth = tl.arange(0, TM), tl.arange(0, TN), tl.arange(0, D)
+    inside = row + i < m
+    rows = head.to(tl.int64) * m + row + i
+    at_k = k + (group.to(tl.int64) * n + j)[None, :] * D + depth[:, None]
+    at_v = v + (group.to(tl.int64) * n + j)[:, None] * D + depth[None, :]
+    reach = row + n + tl.where(causal != 0, 1 - m, 0)
+    seen = tl.minimum(reach + i, n)
+    end = tl.minimum(reach + (TM - 1), n)
+    x = tl.load(q + rows[:, None] * D + depth[None, :], inside[:, None], 0.0)
+    scale = 1.4426950408889634 / D**0.5
+    top = tl.full((TM,), -1e30, tl.float32)
+    total = tl.zeros((TM,), tl.float32)
+    acc = tl.zeros((TM, D), tl.float32)
+    for t in range(0, end, TN):
+        y = tl.load(at_k + t * D, (t + j < n)[None, :], 0.0)
+        s = tl.dot(x, y)
+        s = tl.where(j[None, :] < (seen - t)[:, None], s, -float("inf"))
+        higher = tl.maximum(top, tl.max(s, 1))
+        p = tl.exp2(s * scale - (higher * scale)[:, None])
+        factor = tl.exp2((top - higher) * scale)
+        total = total * factor + tl.sum(p, 1)
+        top = higher
+        z = tl.load(at_v + t * D, (t + j < n)[:, None], 0.0)
+        acc = tl.dot(p.to(tl.float16), z, acc * factor[:, None])
+    total = tl.where(seen > 0, total, 1.0)
+    out = (acc / total[:, None]).to(tl.float16)
+    tl.store(o + rows[:, None] * D + depth[None, :], out, inside[:, None])
+    sums = tl.where(seen > 0, top / D**0.5 + tl.log(total), -float("inf"))
+    tl.store(lse + rows, sums, inside)
+
+
+def without_ptxas(backend: Any, stages: dict[str, Any], *_: Any) -> None:
+    def nothing(*_: object) -> bytes:
+        return b""
+
+    stages["cubin"] = nothing
+
+
+def compile_attention(request: dict[str, Any]) -> str:
+    signature = dict.fromkeys("qkvo", "*fp16") | {"lse": "*fp32"}
+    signature |= dict.fromkeys(("h", "g", "m", "n", "causal"), "i32")
+    constants = dict(zip(("TM", "TN", "D"), request["tile"], strict=True))
+    signature |= dict.fromkeys(constants, "constexpr")
+    aligned = {(i,): [["tt.divisibility", 16]] for i in range(5)}
+    kernel = triton.compile(
+        ASTSource(attention, signature, constants, aligned),
+        target=GPUTarget("cuda", request["target"], 32),
+        options={"num_warps": request["warps"], "num_stages": request["stages"]},
+    )
+    ptx: str = kernel.asm["ptx"]
+    return ptx
+
+
+def main() -> None:
+    triton.knobs.compilation.always_compile = True
+    triton.knobs.compilation.disable_line_info = True
+    triton.knobs.runtime.add_stages_inspection_hook = without_ptxas
+    for line in sys.stdin:
+        print(json.dumps({"ptx": compile_attention(json.loads(line))}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
