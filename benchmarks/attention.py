@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from neighbours import TRITON, Neighbour, worker
 from report import Column, Report, Row, Table, arguments, command, machine, present
 
-import fragir
 from fragir.toolchain import ptxas, sass
 
 TRITON_ATTENTION = Neighbour(TRITON.name, TRITON.requirements, "triton_attention.py")
@@ -132,10 +131,12 @@ def backward(options: argparse.Namespace) -> list[Row]:
     made = runpy.run_path(str(FOLDER / "backward.py"), run_name="example")
     rows: list[Row] = []
     for name in ("dkdv", "dq"):
-        kernel: fragir.KernelBuilder = made[name]
+        kernel: Any = made[name]
         found = counts(kernel.compile("sm_80").ptx, "sm_80")
         found["compile"] = least(kernel.compile, options.rounds)
-        rows.append({"tile": f"{name}, 64x32, d = 64, 4 warps, sm_80", "compiler": "fragir"} | found)
+        rows.append(
+            {"tile": f"{name}, 64x32, d = 64, 4 warps, sm_80", "compiler": "fragir"} | found
+        )
     return rows
 
 

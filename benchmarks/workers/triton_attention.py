@@ -1,7 +1,7 @@
 """Compiles Triton's attention in an environment of its own, without a GPU.
 
-Requests are lines of JSON on stdin: `tile` (queries, keys, columns of a head), `warps`, `stages` and
-`target` (80 or 90). Each is answered with the `ptx`.
+Requests are lines of JSON on stdin: `tile` (queries, keys, columns of a head), `warps`, `stages`,
+and `target` (80 or 90). Each is answered with the `ptx`.
 """
 
 # Triton is installed in another environment than the one that checks types.

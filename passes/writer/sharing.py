@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
@@ -58,28 +59,74 @@ def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> in
     return last
 
 
+# written register by register, each after the operands' registers of the same number are read
+_IN_PLACE = ("arith.addf", "arith.subf", "arith.mulf", "math.fma")
+
+
+def _origin(value: SSAValue) -> SSAValue:
+    """The value in whose registers wgmma leaves its sums: they are updated where they are.
+
+    Each step is the only use of what it updates: the writer refuses anything else.
+    """
+    while True:
+        owner = value.owner
+        match owner:
+            case ptx.WgmmaWaitOp():
+                value = owner.accumulators[owner.completed.index(value)]
+            case ptx.WgmmaOp():
+                value = owner.c
+            case ptx.CopyOp() if dies_at(owner.source, owner):
+                value = owner.source
+            case _:
+                return value
+
+
+def _reads_in_place(op: Operation, variable: SSAValue) -> bool:
+    """Whether an instruction may write where it reads the variable."""
+    value = op.results[0]
+    if ptx.registers(value.type) == 1:
+        return True
+    return (
+        op.name in _IN_PLACE
+        and ptx.scalar_type(value.type) == f32
+        and sum(use.operation is op for use in variable.uses)
+        == sum(_named(operand, variable) for operand in op.operands)
+    )
+
+
+def _named(value: SSAValue, variable: SSAValue) -> bool:
+    """Whether a value is the variable, or may be its registers in another order."""
+    owner = value.owner
+    return value is variable or (
+        isinstance(owner, Operation)
+        and is_alias(owner)
+        and any(_named(operand, variable) for operand in owner.operands)
+    )
+
+
 def reusable(loop: scf.ForOp) -> dict[SSAValue, SSAValue]:
-    """Yielded value -> loop-carried variable whose register it may be computed into.
+    """Value -> loop-carried variable whose register it may be computed into.
 
     That is so where the variable is read for the last time before the value is computed, or by
-    the very instruction that computes it.
+    the very instruction that computes it. The value is what is yielded, or of wgmma what its sums
+    are added to.
     """
     body = loop.body.block
     last = body.last_op
     assert last is not None
     position = {op: i for i, op in enumerate(body.ops)}
     result: dict[SSAValue, SSAValue] = {}
-    for variable, value in zip(body.args[1:], last.operands, strict=True):
+    for variable, yielded in zip(body.args[1:], last.operands, strict=True):
+        value = _origin(yielded)
         owner = value.owner
         if not isinstance(owner, Operation) or owner.parent is not body or value in result:
             continue
         if is_alias(owner) or owner.regions:
             continue
         at, used = position[owner], last_use(variable, body, position)
-        single = ptx.registers(value.type) == 1
         uses_of_yield = sum(use.operation is last for use in variable.uses)
         if uses_of_yield:
             continue
-        if used < at or (used == at and single):
+        if used < at or (used == at and _reads_in_place(owner, variable)):
             result[value] = variable
     return result

@@ -18,6 +18,7 @@ SCRIPTS = {
     "compile": {"product", "compiler", "cpu_min", "wall_median", "ratio"},
     "growth": {"step", "ms1", "ms2", "share2"},
     "statements": {"statements", "instructions", "in_loops", "registers", "spills"},
+    "attention": {"tile", "loop", "products", "outside", "registers", "compile"},
     "conversions": {"case", "bits", "fragir_data", "fragir_all", "fragir_ptx_sha256"},
     "emulator": {"size", "cpu", "mma_rate", "lane_rate", "error"},
     "ptx_reader": {"file", "bytes", "cold", "warm", "lark", "write"},

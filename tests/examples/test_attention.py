@@ -181,3 +181,10 @@ def test_nothing_is_between_the_products_of_the_gradient(part: str, count: int) 
 def test_scripts_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     script(f"attention/{name}.py")["main"]()
     assert capsys.readouterr().out.endswith("PASS\n")
+
+
+def test_sums_of_wgmma_stay_in_their_registers() -> None:
+    """What the loop carries is scaled and added to where it is."""
+    ptx = script("attention/forward.py")["forward"](64, "sm_90a").compile().ptx
+    behind = ptx[ptx.rindex("wgmma.wait_group") :]
+    assert behind[: behind.index("bra ")].count("mov.b32") == 2  # the largest of two rows

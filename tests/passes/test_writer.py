@@ -165,3 +165,37 @@ def test_an_accumulator_in_flight_is_not_copied() -> None:
 def test_a_target_without_the_instruction_is_refused() -> None:
     with pytest.raises(FragirError, match="sm_80"):
         emit(WGMMA.format(more=""), "sm_80")
+
+
+VECTOR = """
+func.func @k(%p: !ptx.ptr<global>) attributes {{ptx.ntid = 32 : i64}} {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = arith.constant 3 : index
+  %x = ptx.load %p[0] : !ptx.ptr<global> -> vector<2xf32>
+  %r = scf.for %i = %zero to %n step %one iter_args(%a = %x) -> (vector<2xf32>) {{
+    {body}
+    scf.yield %s : vector<2xf32>
+  }}
+  ptx.store %r, %p[0] : vector<2xf32>, !ptx.ptr<global>
+  func.return
+}}
+"""
+CROSSED = """
+    %u, %v = ptx.unpack %a : vector<2xf32> -> f32, f32
+    %crossed = ptx.pack %v, %u : f32, f32 -> vector<2xf32>
+    %s = arith.addf %a, %crossed : vector<2xf32>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "moves", "wanted"),
+    [("%s = arith.addf %a, %a : vector<2xf32>", 0, (8, 16)), (CROSSED, 2, (12, 12))],
+)
+def test_registers_of_a_vector_in_place(body: str, moves: int, wanted: tuple[float, float]) -> None:
+    """Where each is read before it is written; not where another is read after it."""
+    text = emit(VECTOR.format(body=body))
+    loop = text[text.index("$loop_0:") : text.index("$done_0:") if "$done_0:" in text else None]
+    assert loop.count("mov.b32") == moves
+    memory = np.array([1, 2], np.float32)
+    emulator.run(text, "k", arguments=[memory])
+    assert tuple(memory) == wanted
