@@ -123,8 +123,9 @@ def _coarse(layout: Layout, dim: int, per: int, tile: frag.TileType) -> Layout:
     if not _starts_along(layout, dim, per):
         raise FragirError(
             f"the elements of {tile} that share a register do not share a byte in memory",
-            hint="let K run along the contiguous dimension: load B from a memref<NxK> with "
-            "`transposed`, or give its memref strided<[1, K]>",
+            hint="let K run along the contiguous dimension (load B from a memref<NxK> with "
+            "`transposed`, or give its memref strided<[1, K]>), or state a layout in which a lane "
+            'has neighbours of memory, as #frag.mma<m16n8k16.f16, b, n = "8:4 4:1">',
         )
     if any(condition.axis == "element" for condition in layout.where):
         raise FragirError(f"not every element of {tile} in a lane is held")
@@ -203,6 +204,6 @@ def _quotient(ar: Arithmetic, value: Value, per: int, what: str) -> Value:
         raise FragirError(
             f"{what} along the bytes is {shown}",
             hint=f"elements smaller than a byte are read {per} at a time; make it a static "
-            f"multiple of {per}",
+            f"multiple of {per}, or promise that it is one (frag.divisible, k.divisible)",
         )
     return ar.quotient(value, per)
