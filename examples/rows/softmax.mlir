@@ -1,7 +1,9 @@
-// Softmax of rows of any length: the largest and the sum of a row are kept while it is read tile by
-// tile, each step with the largest so far; a second pass writes. A block of four warps takes 16 rows.
+// Softmax of rows of any length and its gradient: the largest and the sum of a row are kept while it is
+// read tile by tile, each step with the largest so far; a second pass writes. A block of four warps takes
+// 16 rows.
 //
-//   fragir run examples/rows/softmax.mlir --size m=40,n=300
+//   fragir run examples/rows/softmax.mlir --entry softmax --size m=40,n=300
+//   fragir run examples/rows/softmax.mlir --entry softmax_backward --size m=40,n=300
 
 !part = !frag.tile<16x128xf32>
 !rows = !frag.tile<16xf32>
@@ -9,54 +11,97 @@
 func.func @softmax(%x: memref<?x?xf32> {frag.sizes = ["m", "n"]},
                    %y: memref<?x?xf32> {frag.sizes = ["m", "n"]})
     attributes {frag.grid = #frag.grid<m by 16>, frag.warps = array<i64: 4, 1>} {
-  %0 = arith.constant 0 : index
-  %1 = arith.constant 1 : index
-  %16 = arith.constant 16 : index
-  %128 = arith.constant 128 : index
-  %n = memref.dim %x, %1 : memref<?x?xf32>
-  %b = frag.block_id x
-  %row = arith.muli %b, %16 : index
-  %least = arith.constant -1.0e30 : f32
-  %zero = arith.constant 0.0 : f32
-  %m0 = frag.fill %least : !rows
-  %s0 = frag.fill %zero : !rows
-  %m, %s = scf.for %j = %0 to %n step %128 iter_args(%m1 = %m0, %s1 = %s0) -> (!rows, !rows) {
-    %t = frag.load %x[%row, %j] masked other %least : memref<?x?xf32> -> !part
-    %in_tile = frag.reduce max dim 1 %t : !part -> !rows
-    %m2 = frag.map %m1, %in_tile : !rows, !rows -> !rows {
-    ^bb0(%u: f32, %v: f32):
-      %r = arith.maximumf %u, %v : f32
-      frag.yield %r : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index
+  %lowest = arith.constant -3.40282347e+38 : f32
+  %f0 = arith.constant 0.0 : f32
+  %infinity = arith.constant 0xff800000 : f32
+  %bx = frag.block_id x
+  %row = arith.muli %bx, %c16 : index
+  %0 = frag.fill %lowest : !rows
+  %1 = frag.fill %f0 : !rows
+  %n = memref.dim %x, %c1 : memref<?x?xf32>
+  %largest, %total = scf.for %i = %c0 to %n step %c128
+      iter_args(%largest_1 = %0, %total_1 = %1) -> (!rows, !rows) {
+    %t = frag.load %x[%row, %i] masked other %infinity : memref<?x?xf32> -> !part
+    %2 = frag.reduce max dim 1 %t : !part -> !rows
+    %largest_2 = frag.map %largest_1, %2 : !rows, !rows -> !rows {
+    ^bb0(%largest_3: f32, %3: f32):
+      %largest_4 = arith.maximumf %largest_3, %3 : f32
+      frag.yield %largest_4 : f32
     }
-    %mt = frag.broadcast %m2 along 1 : !rows -> !part
-    %e = frag.map %t, %mt : !part, !part -> !part {
-    ^bb0(%v: f32, %largest: f32):
-      %d = arith.subf %v, %largest : f32
-      %r = math.exp %d : f32
-      frag.yield %r : f32
+    %4 = frag.broadcast %largest_2 along 1 : !rows -> !part
+    %5 = frag.map %t, %4 : !part, !part -> !part {
+    ^bb0(%t_1: f32, %6: f32):
+      %7 = arith.subf %t_1, %6 : f32
+      %8 = math.exp %7 : f32
+      frag.yield %8 : f32
     }
-    %sum = frag.reduce add dim 1 %e : !part -> !rows
-    %s2 = frag.map %s1, %m1, %m2, %sum : !rows, !rows, !rows, !rows -> !rows {
-    ^bb0(%old: f32, %before: f32, %now: f32, %more: f32):
-      %d = arith.subf %before, %now : f32
-      %f = math.exp %d : f32
-      %r = math.fma %old, %f, %more : f32
-      frag.yield %r : f32
+    %more = frag.reduce add dim 1 %5 : !part -> !rows
+    %total_2 = frag.map %total_1, %largest_1, %largest_2, %more : !rows, !rows, !rows, !rows -> !rows {
+    ^bb0(%total_3: f32, %largest_5: f32, %largest_6: f32, %more_1: f32):
+      %9 = arith.subf %largest_5, %largest_6 : f32
+      %10 = math.exp %9 : f32
+      %11 = arith.mulf %total_3, %10 : f32
+      %total_4 = arith.addf %11, %more_1 : f32
+      frag.yield %total_4 : f32
     }
-    scf.yield %m2, %s2 : !rows, !rows
+    scf.yield %largest_2, %total_2 : !rows, !rows
   }
-  scf.for %j = %0 to %n step %128 {
-    %t = frag.load %x[%row, %j] masked : memref<?x?xf32> -> !part
-    %mt = frag.broadcast %m along 1 : !rows -> !part
-    %st = frag.broadcast %s along 1 : !rows -> !part
-    %p = frag.map %t, %mt, %st : !part, !part, !part -> !part {
-    ^bb0(%v: f32, %largest: f32, %sum: f32):
-      %d = arith.subf %v, %largest : f32
-      %e = math.exp %d : f32
-      %r = arith.divf %e, %sum : f32
-      frag.yield %r : f32
+  scf.for %i_1 = %c0 to %n step %c128 {
+    %t_2 = frag.load %x[%row, %i_1] masked : memref<?x?xf32> -> !part
+    %12 = frag.broadcast %largest along 1 : !rows -> !part
+    %p = frag.broadcast %total along 1 : !rows -> !part
+    %p_1 = frag.map %t_2, %12, %p : !part, !part, !part -> !part {
+    ^bb0(%t_3: f32, %13: f32, %p_2: f32):
+      %14 = arith.subf %t_3, %13 : f32
+      %15 = math.exp %14 : f32
+      %p_3 = arith.divf %15, %p_2 : f32
+      frag.yield %p_3 : f32
     }
-    frag.store %p, %y[%row, %j] masked : !part, memref<?x?xf32>
+    frag.store %p_1, %y[%row, %i_1] masked : !part, memref<?x?xf32>
+  }
+  func.return
+}
+
+// dx = y (dy - sum of y dy)
+func.func @softmax_backward(%y: memref<?x?xf32> {frag.sizes = ["m", "n"]},
+                            %dy: memref<?x?xf32> {frag.sizes = ["m", "n"]},
+                            %dx: memref<?x?xf32> {frag.sizes = ["m", "n"]})
+    attributes {frag.grid = #frag.grid<m by 16>, frag.warps = array<i64: 4, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index
+  %f0 = arith.constant 0.0 : f32
+  %bx = frag.block_id x
+  %row = arith.muli %bx, %c16 : index
+  %n = memref.dim %y, %c1 : memref<?x?xf32>
+  %0 = frag.fill %f0 : !part
+  %products = scf.for %i = %c0 to %n step %c128 iter_args(%products_1 = %0) -> (!part) {
+    %p = frag.load %y[%row, %i] masked : memref<?x?xf32> -> !part
+    %g = frag.load %dy[%row, %i] masked : memref<?x?xf32> -> !part
+    %products_2 = frag.map %p, %g, %products_1 : !part, !part, !part -> !part {
+    ^bb0(%p_1: f32, %g_1: f32, %products_3: f32):
+      %products_4 = math.fma %p_1, %g_1, %products_3 : f32
+      frag.yield %products_4 : f32
+    }
+    scf.yield %products_2 : !part
+  }
+  %1 = frag.reduce add dim 1 %products : !part -> !rows
+  scf.for %i_1 = %c0 to %n step %c128 {
+    %p_2 = frag.load %y[%row, %i_1] masked : memref<?x?xf32> -> !part
+    %g_2 = frag.load %dy[%row, %i_1] masked : memref<?x?xf32> -> !part
+    %2 = frag.broadcast %1 along 1 : !rows -> !part
+    %3 = frag.map %p_2, %g_2, %2 : !part, !part, !part -> !part {
+    ^bb0(%p_3: f32, %g_3: f32, %4: f32):
+      %5 = arith.subf %g_3, %4 : f32
+      %6 = arith.mulf %p_3, %5 : f32
+      frag.yield %6 : f32
+    }
+    frag.store %3, %dx[%row, %i_1] masked : !part, memref<?x?xf32>
   }
   func.return
 }

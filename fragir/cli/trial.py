@@ -41,6 +41,8 @@ class Trial:
     """Those that are applied, where not those that the program needs."""
     stages: dict[str, float] = field(default_factory=dict[str, float])
     kernel: Kernel = field(init=False)
+    modules: dict[bool, Any] = field(default_factory=dict[bool, Any])
+    """The program as it was written, and bufferized."""
     slots: list[ProgramArgument] = field(init=False)
     sizes: dict[str, int] = field(init=False)
     inputs: list[Any] = field(init=False)
@@ -112,15 +114,18 @@ class Trial:
         from fragir import compiler
         from fragir.passes.frag_bufferize import FragBufferizePass
 
-        module = compiler.parse(self.text, self.file)
-        functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
-        function = next(f for f in functions if f.sym_name.data == self.kernel.name)
-        if bufferized:
-            for other in functions:
-                if other is not function:
+        module = self.modules.get(bufferized)
+        if module is None and bufferized:
+            module = self._function().parent_op().clone()
+            for other in list(module.ops):
+                if isinstance(other, func.FuncOp) and other.sym_name.data != self.kernel.name:
                     other.detach()
             FragBufferizePass().apply(compiler.context(), module)
-        return function
+        elif module is None:
+            module = compiler.parse(self.text, self.file)
+        self.modules[bufferized] = module
+        functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+        return next(f for f in functions if f.sym_name.data == self.kernel.name)
 
     def _given(self, given: dict[str, str]) -> dict[str, Any]:
         """The values of `--arg`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import runpy
 import tempfile
@@ -47,15 +49,10 @@ def judged(
     """
     text = program.read_text() if isinstance(program, Path) else program
     name = program.name if isinstance(program, Path) else "<text>"
-    trial = Trial(text, name, entry, target, "emulator", None)
-    trial.compile()
+    trial = copy.copy(_compiled(text, name, entry, target))
+    trial.answers, trial.comparisons = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         trial.prepare(dict(sizes), _arguments(Path(folder), given or {}), inputs, seed)
-    assembled = trial.kernel.assembled  # Trial.assemble would look at the SASS as well
-    assert not assembled.warnings
-    info = assembled.entries[trial.kernel.name]
-    trial.registers, trial.spills = info.registers, info.spill_stores + info.spill_loads
-    assert trial.spills == 0
     trial.evaluate()
     names = [slot.name for slot in trial.slots]
     values = {
@@ -74,6 +71,19 @@ def judged(
         _run(trial, how)
         trial.judge(rtol)
         assert trial.passed, (name, dict(sizes), how, trial.comparisons)
+    return trial
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(text: str, name: str, entry: str | None, target: str) -> Trial:
+    """Parsed, compiled and assembled once for all sizes."""
+    trial = Trial(text, name, entry, target, "emulator", None)
+    trial.compile()
+    assembled = trial.kernel.assembled  # Trial.assemble would look at the SASS as well
+    assert not assembled.warnings
+    info = assembled.entries[trial.kernel.name]
+    trial.registers, trial.spills = info.registers, info.spill_stores + info.spill_loads
+    assert trial.spills == 0
     return trial
 
 
