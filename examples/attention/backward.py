@@ -54,7 +54,7 @@ with fragir.kernel("attention_dkdv", warps=(4, 1)) as dkdv:
 
     x, y = (k.load(t, (group, col, 0), shape=(KEYS, D), masked=True) for t in (keys, values))
     qs, dos = (k.shared((QUERIES, D), f16, swizzle=128) for _ in range(2))
-    zero, none = k.fill(0, (KEYS, D), f32), k.fill(0, (KEYS, QUERIES), f32)
+    zero = k.fill(0, (KEYS, D), f32)
     with k.loop(group * each, (group + 1) * each, dk=zero, dv=zero) as heads:
         head = heads.index
         with (
@@ -69,12 +69,12 @@ with fragir.kernel("attention_dkdv", warps=(4, 1)) as dkdv:
             sums, rows = (k.load(t, at, shape=(QUERIES,), masked=True) for t in (lse, products))
             k.wait()
             k.barrier()
-            s = k.mma(x, k.load(qs, (0, 0), shape=(D, QUERIES), transposed=True), none)
+            s = k.mma(x, k.load(qs, (0, 0), shape=(D, QUERIES), transposed=True))
             p = k.exp2(k.fma(s, LOG2E / D**0.5, sums * -LOG2E))
             left = visible - loop.index.cast(s32)
             p = k.select(k.iota(0, (QUERIES,)) >= left[:, None], p, 0)
             loop.dv = k.mma(p.cast(f16), k.load(dos, (0, 0), shape=(QUERIES, D)), loop.dv)
-            dp = k.mma(y, k.load(dos, (0, 0), shape=(D, QUERIES), transposed=True), none)
+            dp = k.mma(y, k.load(dos, (0, 0), shape=(D, QUERIES), transposed=True))
             ds = (p * (dp - rows)).cast(f16)
             loop.dk = k.mma(ds, k.load(qs, (0, 0), shape=(QUERIES, D)), loop.dk)
         heads.dk, heads.dv = loop.dk, loop.dv
@@ -102,7 +102,6 @@ with fragir.kernel("attention_dq", warps=(4, 1)) as dq:
     sums, rows = (k.load(t, (head, row), shape=(ROWS,), masked=True) for t in (lse, products))
     sums = sums * -LOG2E
     ks, vs = (k.shared((COLS, D), f16, swizzle=128) for _ in range(2))
-    none = k.fill(0, (ROWS, COLS), f32)
     with k.loop(0, end, COLS, acc=k.fill(0, (ROWS, D), f32)) as loop, k.fastmath("afn"):
         k.barrier()
         k.copy(keys, (group, loop.index, 0), ks, masked=True, asynchronous=True)
@@ -110,11 +109,11 @@ with fragir.kernel("attention_dq", warps=(4, 1)) as dq:
         k.commit()
         k.wait()
         k.barrier()
-        s = k.mma(x, k.load(ks, (0, 0), shape=(D, COLS), transposed=True), none)
+        s = k.mma(x, k.load(ks, (0, 0), shape=(D, COLS), transposed=True))
         p = k.exp2(k.fma(s, LOG2E / D**0.5, sums[:, None]))
         left = seen - loop.index.cast(s32)
         p = k.select(k.iota(0, (COLS,)) < left[:, None], p, 0)
-        dp = k.mma(y, k.load(vs, (0, 0), shape=(D, COLS), transposed=True), none)
+        dp = k.mma(y, k.load(vs, (0, 0), shape=(D, COLS), transposed=True))
         ds = (p * (dp - rows[:, None])).cast(f16)
         loop.acc = k.mma(ds, k.load(ks, (0, 0), shape=(COLS, D)), loop.acc)
     k.store((loop.acc * D**-0.5).cast(f16), result, (head, row, 0), masked=True)

@@ -42,16 +42,16 @@ def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = N
             qs = k.shared((rows, d), f16, swizzle=128)
             k.copy(q, (head, row, 0), qs, masked=True, asynchronous=True)
 
-            def scores(zero: Tile) -> Tile:
-                return k.wgmma(qs, ks, zero, transposed_b=True)
+            def scores() -> Tile:
+                return k.wgmma(qs, ks, transposed_b=True)
 
             def add_values(p: Tile, acc: Tile) -> Tile:
                 return k.wgmma(p, vs, acc)
         else:
             x = k.load(q, (head, row, 0), shape=(rows, d), masked=True)
 
-            def scores(zero: Tile) -> Tile:
-                return k.mma(x, k.load(ks, (0, 0), shape=(d, cols), transposed=True), zero)
+            def scores() -> Tile:
+                return k.mma(x, k.load(ks, (0, 0), shape=(d, cols), transposed=True))
 
             def add_values(p: Tile, acc: Tile) -> Tile:
                 return k.mma(p, k.load(vs, (0, 0), shape=(cols, d)), acc)
@@ -67,9 +67,8 @@ def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = N
             k.commit()
             k.wait()
             k.barrier()
-            s = scores(k.fill(0, (rows, cols), f32))
             left = seen - loop.index.cast(s32)
-            s = k.select(k.iota(0, (cols,)) < left[:, None], s, -np.inf)
+            s = k.select(k.iota(0, (cols,)) < left[:, None], scores(), -np.inf)
             top = k.max(loop.top, s.max(1))
             p = k.exp2(k.fma(s, scale, (top * -scale)[:, None]))
             factor = k.exp2((loop.top - top) * scale)

@@ -16,6 +16,8 @@ from fragir.builder.trace import Trace
 from fragir.builder.types import s32, scalar_type, tile_element, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
 from fragir.dialects import frag
+from fragir.dialects.elements import element_name, element_type
+from fragir.dialects.frag.instructions import accumulator_of
 from fragir.errors import FragirError
 from fragir.layout import Layout
 
@@ -184,7 +186,7 @@ class TileOperations(ElementwiseFunctions):
         self,
         a: Tile,
         b: Tile,
-        c: Tile,
+        c: Tile | None = None,
         *,
         using: str = "",
         result: Attribute | None = None,
@@ -196,14 +198,18 @@ class TileOperations(ElementwiseFunctions):
     ) -> Tile:
         """`a b + c` by warps (mma.sync): a is M x K, b is K x N, c is M x N.
 
+        Without c the sums begin at zero, in `result` or the type that the instruction sums in.
         Tiles are multiples of an instruction's shape; `using` names one, as in `"m16n8k8.f16"`,
         where several fit. `result` is the element type, c's without it. `scales` are those of
         blocks along K, (M x blocks, blocks x N). `satfinite` clamps sums of integers; `rounding`
         (`"rz"`) is that of f64, `bitop` (`"xor"`) that of single bits; `kind` (`"mxf4nvf4"`) is for
         types that leave it open. PTX ISA 9.2, section 9.7.14.5.
         """
-        first, second, third = self._tile(a), self._tile(b), self._tile(c)
+        first, second = self._tile(a), self._tile(b)
         (m, k), (k2, n) = _matrix(a), _matrix(b)
+        if c is None:
+            c = self._zeros((m, n, *a.shape[2:]), a.element, b.element, result)
+        third = self._tile(c)
         if k != k2 or c.shape[:2] != (m, n) or a.shape[2:] != b.shape[2:] != c.shape[2:]:
             fail(
                 f"mma: {_by(a)} times {_by(b)} plus {_by(c)}",
@@ -274,7 +280,7 @@ class TileOperations(ElementwiseFunctions):
         self,
         a: Tile | Memory,
         b: Memory,
-        c: Tile,
+        c: Tile | None = None,
         *,
         transposed_a: bool = False,
         transposed_b: bool = False,
@@ -284,6 +290,8 @@ class TileOperations(ElementwiseFunctions):
         satfinite: bool = False,
     ) -> Tile:
         """`a b + c` by warpgroups (wgmma, sm_90a): b, and a unless it is a tile, in shared memory.
+
+        Without c the sums begin at zero, in the type that the instruction sums in.
 
         `transposed_a`: memory holds K x M; `transposed_b`: memory holds N x K. `negated_a` and
         `negated_b` flip signs of floats. With `metadata`, as for `mma_sparse`, a is M x K/2.
@@ -296,9 +304,13 @@ class TileOperations(ElementwiseFunctions):
                     f"wgmma: {name} is {operand!r}; wgmma reads shared memory",
                     "k.copy it to k.shared(..., swizzle=128) first",
                 )
+        second = self._memory(b)
+        if c is None:
+            rows, cols = _sizes(a)[1 if transposed_a else 0], _sizes(b)[0 if transposed_b else 1]
+            c = self._zeros((rows, cols), a.element, b.element, None)
         op = frag.WgmmaOp(
             first,
-            self._memory(b),
+            second,
             self._tile(c),
             a_transposed=transposed_a,
             b_transposed=transposed_b,
@@ -314,6 +326,17 @@ class TileOperations(ElementwiseFunctions):
         source = self._tile(tile)
         type_ = self._tile_type(tile.shape, tile.element, layout)
         return self.trace.wrap(self.trace.insert(frag.ConvertOp(source, type_)).result)
+
+    def _zeros(
+        self, shape: tuple[int, ...], a: Attribute, b: Attribute, result: Attribute | None
+    ) -> Tile:
+        """What a product of these element types is added to where the caller gives nothing."""
+        if result is None:
+            try:
+                result = element_type(accumulator_of(element_name(a), element_name(b), None))
+            except FragirError as error:
+                fail(error.message, error.hint)
+        return self.fill(0, shape, result)
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -356,6 +379,11 @@ def placement_of(layout: object) -> frag.LayoutAttr | None:
             return layout
         case _:
             return None
+
+
+def _sizes(operand: Tile | Memory) -> tuple[int, ...]:
+    """The shape of a product's operand, in registers or in shared memory."""
+    return operand.shape if isinstance(operand, Tile) else tuple(operand.type.get_shape()[-2:])
 
 
 def _matrix(tile: Tile) -> tuple[int, int]:
