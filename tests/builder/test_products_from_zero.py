@@ -36,18 +36,20 @@ def test_mma_from_zero() -> None:
     assert (out == left.astype(np.float32) @ right.astype(np.float32)).all()
 
 
+def product(other: Attribute, rows: int) -> None:
+    with fragir.kernel("product") as k:
+        x = k.load(k.memory("a", f16, (32, 16)), (0, 0), shape=(32, 16))
+        k.mma(x, k.load(k.memory("b", other, (rows, 16)), (0, 0), shape=(rows, 16)))
+
+
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(FragirError, match="mma: 32x16 times 32x16 plus 32x16"):
-        with fragir.kernel("product") as k:
-            x = k.load(k.memory("a", f16, (32, 16)), (0, 0), shape=(32, 16))
-            k.mma(x, x)
+        product(f16, 32)
 
 
 def test_types_that_nothing_multiplies() -> None:
     with pytest.raises(FragirError, match="no instruction multiplies f16 by s8"):
-        with fragir.kernel("product") as k:
-            x = k.load(k.memory("a", f16, (32, 32)), (0, 0), shape=(32, 32))
-            k.mma(x, k.load(k.memory("b", s8, (32, 32)), (0, 0), shape=(32, 32)))
+        product(s8, 16)
 
 
 @pytest.mark.parametrize("turned", [False, True])
