@@ -25,6 +25,7 @@ PASSES = {
     "frag-bufferize": ("fragir.passes.frag_bufferize", "FragBufferizePass"),
     "frag-tile": ("fragir.passes.frag_tile", "FragTilePass"),
     "frag-place": ("fragir.passes.frag_place", "FragPlacePass"),
+    "lift-structure": ("fragir.passes.lift_structure", "LiftStructurePass"),
     "convert-frag-to-ptx": ("fragir.passes.convert_frag_to_ptx", "ConvertFragToPtxPass"),
 }
 TARGETS = {"ptx": ("fragir.passes.ptx_target", "PtxTarget")}

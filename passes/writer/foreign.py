@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import ptx
@@ -49,6 +49,8 @@ def _function(op: ptx.FunctionOp, target: str, comments: bool) -> str:
     function = op.function
     text = BlocksWriter(target, comments)
     text.write(op)
+    if text.shared or text.local or text.externs or text.constants():
+        fail(op, "it has memory or functions that its head and `variables` do not declare")
     head, _, _ = write_node(function).partition("\n{")
     variables = function.body.items if function.body is not None else ()
     lines = [f"\n{head}", "{"]
@@ -64,6 +66,7 @@ class BlocksWriter(KernelWriter):
         super().__init__(target, "memory", comments)
         self._labels: dict[Block, str] = {}
         self._used: set[Block] = set()
+        self._assigned: set[SSAValue] = set()
         self._taken: set[str] = set()  # names that the head and the variables have
         self._apart: list[tuple[str, Block, Sequence[SSAValue]]] = []
 
@@ -97,6 +100,7 @@ class BlocksWriter(KernelWriter):
             self.names[value] = names
             shared[value] = names
         self.reserved.update(shared)
+        self._assigned.update(shared)
 
     def _shared(self, op: ptx.FunctionOp) -> Iterator[tuple[SSAValue, Names]]:
         for members in Sharing(op.body).classes():
@@ -112,6 +116,10 @@ class BlocksWriter(KernelWriter):
             if name not in self._taken:
                 found.append(name)
         return tuple(found)
+
+    def take_over(self, value: SSAValue, op: Operation) -> Names | None:
+        """As of any text, but not of what shares its registers: others may be written there."""
+        return None if value in self._assigned else super().take_over(value, op)
 
     def _label(self) -> str:
         while (name := self.labels.fresh("L")) in self._taken:

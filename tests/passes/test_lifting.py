@@ -13,12 +13,12 @@ from fragir import emulator, pipeline, program
 from fragir.errors import FragirError
 from fragir.ptx import parse, walk
 from fragir.ptx.tree import Instruction
+from fragir.sweeps import Plan, runner
 
 ROOT = Path(__file__).parents[2]
 #: The others are run by the sweep.
 FILES = (
     "examples/hand_written.ptx",
-    "tests/foreign/triton_ptx/scan.sm_80.ptx",
     "tests/foreign/triton_ptx/gemm.sm_90.ptx",
     "tests/ptx/data/features_calls.ptx",
 )
@@ -110,7 +110,7 @@ LOOP: add.s32 %r3, %r0, %r1; mov.u32 %r0, %r1; mov.u32 %r1, %r3;
 }
 
 
-@pytest.mark.parametrize("passes", ["", "cse", "canonicalize,cse"])
+@pytest.mark.parametrize("passes", ["", "canonicalize,cse", "lift-structure", "lift-structure,cse"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_same_results(name: str, passes: str) -> None:
     text = HEAD + PROGRAMS[name]
@@ -121,6 +121,25 @@ def test_the_same_results(name: str, passes: str) -> None:
         found.append(out.tolist())
     assert found[0] == found[1]
     assert len(set(found[0])) > 1
+
+
+def test_random_programs() -> None:
+    for found in runner.results("lifting-programs", Plan(seed=7, count=3)):
+        assert (found["failed"], found["result"] and found["result"]["findings"]) == (None, [])
+
+
+def test_structure() -> None:
+    """A branch of two ways, and a loop within one of them."""
+    text = (ROOT / "tests/foreign/triton_ptx/collatz.sm_80.ptx").read_text()
+    module = program.lift(text)
+    pipeline.run(pipeline.parse("lift-structure"), module)
+    names = [op.name for op in module.walk()]
+    assert (names.count("scf.if"), names.count("scf.while")) == (1, 1)
+    assert not any(name.startswith("cf.") for name in names)
+    x, steps = np.array([6, 1, 7], np.int32), np.zeros(3, np.int32)
+    written = program.emit(program.parse(str(module)))
+    emulator.run(written, grid=(3,), arguments=[x, steps, None, None], check=True)
+    assert steps.tolist() == [8, 0, 16]
 
 
 def test_dropping_what_nobody_reads() -> None:
