@@ -81,7 +81,7 @@ nvfp4 = gemm("nvfp4", e2m1x2, e4m3, 16)
 def packed(x: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Rows of e2m1 (K a multiple of 2) with two to a byte."""
     bits = x.view(np.uint8)
-    return bits[:, ::2] | bits[:, 1::2] << 4
+    return (bits[:, ::2] | bits[:, 1::2] << 4).astype(np.uint8)
 
 
 def main(m: int = 45, n: int = 71, depth: int = 150) -> None:

@@ -73,7 +73,7 @@ def packed_order(w: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     n, depth = w.shape
     ordered = w.reshape(n, depth // 32, 4, 4, 2).transpose(0, 1, 3, 4, 2).reshape(n, depth)
     nibbles = ordered.astype(np.uint8) & 15
-    return nibbles[:, ::2] | nibbles[:, 1::2] << 4
+    return (nibbles[:, ::2] | nibbles[:, 1::2] << 4).astype(np.uint8)
 
 
 def main(m: int = 45, n: int = 71, depth: int = 150) -> None:

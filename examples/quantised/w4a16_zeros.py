@@ -76,7 +76,7 @@ with fragir.kernel("w4a16_zeros", warps=WARPS) as k:
 def packed(x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Rows padded to a multiple of 32, two numbers to a byte."""
     wide = np.pad(x, ((0, 0), (0, -x.shape[1] % 32)))
-    return wide[:, ::2] | wide[:, 1::2] << 4
+    return (wide[:, ::2] | wide[:, 1::2] << 4).astype(np.uint8)
 
 
 def main(m: int = 45, n: int = 71, depth: int = 150) -> None:

@@ -79,7 +79,9 @@ class PackedAccess:
         """The tile as one vector a chunk."""
         type_ = VectorType(self._element, [self._chunk])
         loaded = self._inner.load()
-        parts = [self._ar.insert(ptx.BitcastOp(part, type_)).result for part in loaded]
+        parts: list[SSAValue] = [
+            self._ar.insert(ptx.BitcastOp(part, type_)).result for part in loaded
+        ]
         if not self._order:
             return parts
         (whole,) = parts

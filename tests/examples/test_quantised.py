@@ -21,7 +21,7 @@ def sources(name: str, kernel: str = "k") -> list[Any]:
 def w4a16(a: Array, w: Array, scale: Array) -> Array:
     """From the values in memory, in memory's order: number 8 t + 4 h + p of 32 is 8 p + 2 t + h."""
     depth = a.shape[1]
-    place = np.arange(w.shape[1])
+    place = np.arange(int(w.shape[1]))
     within = place % 32
     number = place - within + within % 4 * 8 + within // 8 * 2 + within // 4 % 2
     real = np.zeros(w.shape)
