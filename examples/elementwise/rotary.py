@@ -29,16 +29,16 @@ def rotary(name: str, neighbours: bool) -> KernelBuilder:
         j, head, row = (
             k.block_id(axis) * n for axis, n in (("x", PAIRS), ("y", HEADS), ("z", ROWS))
         )
-        c, s = (
-            k.load(angle, (row, j), shape=(ROWS, PAIRS), masked=True)[:, None]
-            for angle in (cos, sin)
-        )
         if neighbours:
             at, shape = (row, head, j, 0), (ROWS, HEADS, PAIRS, 2)
             pairs = k.load(x, at, shape=shape, masked=True)
         else:
             at, shape = (row, head, 0, j), (ROWS, HEADS, 2, PAIRS)
             pairs = k.load(x, at, shape=shape, masked=True).transpose(0, 1, 3, 2)
+        c, s = (
+            k.load(angle, (row, j), shape=(ROWS, PAIRS), masked=True)[:, None]
+            for angle in (cos, sin)
+        )
         a, b = (part.cast(f32) for part in pairs.split())
         turned = k.join((a * c - b * s).cast(f16), (a * s + b * c).cast(f16))
         k.store(turned if neighbours else turned.transpose(0, 1, 3, 2), y, at, masked=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.ir import SSAValue
+
 from fragir.builder.checks import dimension, shape_of, whole
 from fragir.builder.places import fail
 from fragir.builder.shapes import Builds, reshape
@@ -66,5 +68,14 @@ def stretch(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
         tile = trace.wrap(trace.insert(row).result)
     ssa = trace.use(reshape(trace, tile, kept))
     for dim in repeated:
-        ssa = trace.insert(frag.BroadcastOp(ssa, dim, shape[dim])).result
+        ssa = _repeated(trace, ssa, dim, shape[dim])
     return trace.wrap(ssa)
+
+
+def _repeated(trace: Builds, ssa: SSAValue, dim: int, size: int) -> SSAValue:
+    """A tile along a new dimension, once however often it is asked for: so it has one layout."""
+
+    def make() -> SSAValue:
+        return trace.insert(frag.BroadcastOp(ssa, dim, size)).result
+
+    return trace.once(("broadcast", ssa, dim, size), make)

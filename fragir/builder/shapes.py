@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Protocol, TypeVar, cast
 
@@ -27,6 +27,10 @@ class Builds(Protocol):
 
     def insert(self, op: OpT) -> OpT:
         """Appends an operation."""
+        ...
+
+    def once(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
+        """A value that is made once for the present block and those within."""
         ...
 
     def wrap(self, ssa: SSAValue) -> Tile:

@@ -169,10 +169,16 @@ def _base(
         if part != 0
     ]
     pointer, immediate = memory.pointer, 0
-    for part, stride in sorted(terms, key=lambda t: max(ar.depth(t[0]), ar.depth(t[1]))):
+    # what differs from element to element last, so that they share the rest
+    for part, stride in sorted(terms, key=lambda t: (_depth(ar, t), isinstance(t[0], int))):
         pointer, more = ar.offset(pointer, part, memory.size, stride)
         immediate += more
     return pointer, immediate
+
+
+def _depth(ar: Arithmetic, term: tuple[Value, Value]) -> int:
+    """How many loops deep a term is known."""
+    return max(ar.depth(term[0]), ar.depth(term[1]))
 
 
 def shared_address(
