@@ -163,3 +163,68 @@ def test_they_mean_what_the_emulator_does(statements: Mapping[str, str], type_: 
         assert found.passed, (name, found)
         if type_ != FLOAT:
             assert own.exact, name
+
+
+UNKNOWN = f"""
+func.func @k(%a: memref<32xi32>, %m: memref<32xi32>, %o: memref<2x32xi32>) {{
+  %t = frag.load %a[0] : memref<32xi32> -> !frag.tile<32xi32>
+  %r, %s = frag.lanes %t in {THREADS.replace("2:", "1:")} : !frag.tile<32xi32>
+      -> !frag.tile<32xi32> like %t, !frag.tile<32xi32> like %t {{
+  ^bb0(%lane: index, %warp: index, %v: vector<1xi32>):
+    %p = frag.pointer %m[%lane] : memref<32xi32> -> !ptx.ptr<global>
+    %x = ptx.unpack %v : vector<1xi32> -> i32
+    %odd = ptx.op "elect.sync _|$0, -1" () : () -> i1
+    %y = scf.if %odd -> (i32) {{
+      ptx.store %x, %p[0] : i32, !ptx.ptr<global>
+      scf.yield %x : i32
+    }} else {{
+      %z = arith.addi %x, %x : i32
+      scf.yield %z : i32
+    }}
+    %w = ptx.pack %y : i32 -> vector<1xi32>
+    frag.yield %w, %v : vector<1xi32>, vector<1xi32>
+  }}
+  frag.store %r, %o[0, 0] : !frag.tile<32xi32>, memref<2x32xi32>
+  frag.store %s, %o[1, 0] : !frag.tile<32xi32>, memref<2x32xi32>
+  func.return
+}}
+"""
+
+
+def test_what_has_no_meaning_may_give_anything() -> None:
+    """So does what it steers; the rest is known."""
+    function = next(op for op in parse(UNKNOWN).ops if isinstance(op, func.FuncOp))
+    given = [np.arange(32, dtype=np.int32), np.zeros(32, np.int32), np.zeros((2, 32), np.int32)]
+    told: list[str] = []
+    _, memory, result = evaluate(function, given, unknown=lambda op: told.append(op.name))
+    assert memory is not None
+    assert result is not None
+    assert told == ["ptx.op", "scf.if"]
+    assert np.isinf(memory.bound).all()
+    assert np.isinf(result.bound[0]).all()
+    assert (result.bound[1] == 0).all()
+    assert (result.value[1] == given[0]).all()
+
+
+def test_a_point_that_lanes_hold_differently() -> None:
+    """Any of them may be stored: the bound holds them all."""
+    text = """
+func.func @k(%o: memref<8xf32>) {
+  %t = frag.lanes -> !frag.tile<8xf32> in #frag.layout<"lane [8:(1) 4:(0)] element []"> {
+  ^bb0(%lane: index, %warp: index):
+    %n = arith.index_cast %lane : index to i32
+    %x = arith.sitofp %n : i32 to f32
+    %v = ptx.pack %x : f32 -> vector<1xf32>
+    frag.yield %v : vector<1xf32>
+  }
+  frag.store %t, %o[0] : !frag.tile<8xf32>, memref<8xf32>
+  func.return
+}
+"""
+    function = next(op for op in parse(text).ops if isinstance(op, func.FuncOp))
+    (result,) = evaluate(function, [np.zeros(8, np.float32)])
+    assert result is not None
+    low, high = result.value - result.bound, result.value + result.bound
+    for lane in range(32):
+        assert low[lane % 8] <= lane <= high[lane % 8]
+    assert (result.bound <= 25).all()

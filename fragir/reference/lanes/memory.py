@@ -18,7 +18,7 @@ from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS, Array
 from fragir.reference.indexed import write_one
 from fragir.reference.lanes.registers import columns
-from fragir.reference.lanes.threads import BlockThreads, Pointer, step
+from fragir.reference.lanes.threads import BlockThreads, Pointer, UncertainError, step
 from fragir.reference.memory import BoundedMemory
 
 
@@ -40,8 +40,21 @@ def pointer(threads: BlockThreads, op: frag.PointerOp) -> None:
     plain = isinstance(type_.layout, NoneAttr)
     space = type_.memory_space
     in_order = plain and (not isinstance(space, frag.SharedAttr) or space == frag.SharedAttr(0))
-    flat = _flat(threads, memory, op.indices, in_order)
-    threads.pointers[op.pointer] = Pointer(memory, flat, np.zeros_like(flat), in_order)
+    zeros = np.zeros(threads.count, np.int64)
+    try:
+        flat, known = _flat(threads, memory, op.indices, in_order), True
+    except (UncertainError, KeyError):  # an index of a region that is not run has no value
+        if not threads.guesses:
+            raise
+        flat, known = zeros, False
+    threads.pointers[op.pointer] = Pointer(memory, flat, zeros, in_order, known)
+
+
+@step("ptx.shared")
+def shared(threads: BlockThreads, op: ptx.SharedOp) -> None:
+    """Bytes of the block, of which nothing is known."""
+    zeros = np.zeros(threads.count, np.int64)
+    threads.pointers[op.pointer] = Pointer(None, zeros, zeros, False)
 
 
 @step("ptx.offset")
@@ -62,7 +75,7 @@ def _places(
     """
     at = threads.pointer(op.pointer)
     memory, count = at.memory, ptx.length(type_)
-    if memory is None or memory.element != type_name(type_):
+    if memory is None or not at.known or memory.element != type_name(type_):
         return None
     size = ptx.bits(type_) // 8
     moved = at.moved + op.offset.value.data

@@ -15,7 +15,7 @@ import numpy as np
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
-from fragir.dialects import ptx
+from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.narrow import is_vector
 from fragir.errors import FragirError
@@ -39,6 +39,12 @@ class Pointer(NamedTuple):
     """Bytes from there."""
     in_order: bool
     """Whether memory lies in order of rows without gaps."""
+    known: bool = True
+    """Whether the element is known."""
+
+
+class UncertainError(FragirError):
+    """A number that steers threads is not known for certain."""
 
 
 class BlockThreads:
@@ -50,6 +56,8 @@ class BlockThreads:
         self.active: Array = np.ones(count, bool)
         """Those that execute what is being run."""
         self.pointers: dict[SSAValue, Pointer] = {}
+        self.guesses = False
+        """Whether something has happened of which nothing is known."""
 
     @property
     def lane(self) -> Array:
@@ -76,7 +84,7 @@ class BlockThreads:
         """A number of each thread that may not depend on rounding where it executes."""
         x = self[value]
         if (x.bound > 0)[self.active].any():
-            raise FragirError(f"{what} depends on rounding", hint="use arith.select")
+            raise UncertainError(f"{what} depends on rounding", hint="use arith.select")
         return x.value
 
     def pointer(self, value: SSAValue) -> Pointer:
@@ -98,7 +106,14 @@ class BlockThreads:
         own = STEPS.get(op.name)
         meaning = MEANINGS.of(type(op))
         if own is not None:
-            own(self, op)
+            active = self.active
+            try:
+                own(self, op)
+            except UncertainError:
+                if not self.guesses:
+                    raise
+                self.active = active
+                self.unknown(op)
         elif meaning is not None:
             meaning(self.run, op)
         else:
@@ -109,12 +124,22 @@ class BlockThreads:
         for result in op.results:
             if not isinstance(result.type, ptx.PointerType):
                 self[result] = self.anything(result.type)
-        effects = get_effects(op)
-        if effects is None or any(e.kind is not MemoryEffectKind.READ for e in effects):
-            for memory in (self.pointer(operand).memory for operand in op.operands):
-                if memory is not None:
-                    memory.write(anything(memory.value.shape, memory.element))
+        self.guesses = True
+        for inner in op.walk():
+            if isinstance(inner, frag.PointerOp) and inner is not op:
+                STEPS[inner.name](self, inner)  # in a region that is not run
+            self._overwrite(inner)
         self.run.note_unknown(op)
+
+    def _overwrite(self, op: Operation) -> None:
+        """Memory that an operation may write holds anything."""
+        effects = get_effects(op)
+        if effects is not None and all(e.kind is MemoryEffectKind.READ for e in effects):
+            return
+        memories = [self.pointer(operand).memory for operand in op.operands]
+        for memory in memories:
+            if memory is not None:
+                memory.write(anything(memory.value.shape, memory.element))
 
     def select(self, mask: Array, x: Bounded, y: Bounded) -> Bounded:
         """x in the threads of a mask, y in the others."""
