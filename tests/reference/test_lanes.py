@@ -168,7 +168,7 @@ def test_they_mean_what_the_emulator_does(statements: Mapping[str, str], type_: 
 UNKNOWN = f"""
 func.func @k(%a: memref<32xi32>, %m: memref<32xi32>, %o: memref<2x32xi32>) {{
   %t = frag.load %a[0] : memref<32xi32> -> !frag.tile<32xi32>
-  %r, %s = frag.lanes %t in {THREADS.replace("2:", "1:")} : !frag.tile<32xi32>
+  %r, %s = frag.lanes %t in {THREADS.replace("[2:", "[1:")} : !frag.tile<32xi32>
       -> !frag.tile<32xi32> like %t, !frag.tile<32xi32> like %t {{
   ^bb0(%lane: index, %warp: index, %v: vector<1xi32>):
     %p = frag.pointer %m[%lane] : memref<32xi32> -> !ptx.ptr<global>
