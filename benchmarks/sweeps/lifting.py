@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ("tests/foreign/cuda", "tests/foreign/triton_ptx", "tests/ptx/data", "examples")
 _LINE = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", re.MULTILINE)
 _NUMBER = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b")
+_LABEL = re.compile(r"\.L_x_\d+")
 #: Why a file is left out: it has no counterpart, or ptxas does not take it either.
 INDIRECT = "indirect branches"
 
@@ -37,10 +38,17 @@ def files(folder: str) -> list[str]:
 def instructions(text: str, target: str) -> dict[str, list[str]]:
     """The SASS of every function, registers without their numbers."""
     found = sass.functions(sass.disassemble(ptxas.assemble(text, target).cubin))
-    return {
-        name: [_NUMBER.sub(r"\1", line) for line in _LINE.findall(code)]
-        for name, code in sorted(found.items())
-    }
+    return {name: _lines(code) for name, code in sorted(found.items())}
+
+
+def _lines(code: str) -> list[str]:
+    """The instructions of a function, its labels numbered anew."""
+    labels: dict[str, str] = {}
+
+    def label(found: re.Match[str]) -> str:
+        return labels.setdefault(found[0], f".L{len(labels)}")
+
+    return [_LABEL.sub(label, _NUMBER.sub(r"\1", line)) for line in _LINE.findall(code)]
 
 
 def there_and_back(text: str, passes: str = "") -> str:

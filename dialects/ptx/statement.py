@@ -27,7 +27,7 @@ class Statement:
     """A statement as it was read.
 
     `written`: the places in what it writes, its first operand; `read`: all others; `symbols`: the
-    names of variables and functions in it; `special`: those of special registers.
+    names in it of variables, functions and special registers; `special`: those that begin with %.
     """
 
     instruction: tree.Instruction
@@ -92,10 +92,10 @@ def of(instruction: tree.Instruction) -> Statement:
             place = PLACE.fullmatch(node.text)
             if place:
                 into.append(int(place[1]))
-            elif node.text.startswith("%"):
-                special[node.text] = None
             else:
                 symbols[node.text] = None
+                if node.text.startswith("%"):
+                    special[node.text] = None
     operands = tuple(map(write_node, instruction.operands))
     return Statement(
         instruction, tuple(written), tuple(read), tuple(symbols), tuple(special), operands

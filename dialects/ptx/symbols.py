@@ -20,9 +20,11 @@ _PREDEFINED = ("WARP_SZ",)
 def names_for(op: Operation, symbols: Sequence[str], registers: str) -> Names:
     """The declarations of what a statement names, and of its registers; FragirError for none."""
     wanted = [name for name in symbols if name not in _PREDEFINED]
+    function = around(op)
+    if function is None:
+        wanted = [name for name in wanted if not name.startswith("%")]
     if not wanted:
         return Names(inside=registers)
-    function = around(op)
     if function is None:
         raise FragirError(
             f"{wanted[0]} is not declared", hint="pass addresses as values; $0 is the first place"
@@ -41,7 +43,7 @@ def names_for(op: Operation, symbols: Sequence[str], registers: str) -> Names:
                 parameters.append(name)
         elif name in outside:
             above[outside[name]] = None
-        else:
+        elif not name.startswith("%"):  # a special register, or none: the table says
             raise FragirError(f"{name} is not declared")
     return Names(" ".join(above), tuple(parameters), " ".join((*inside, registers)))
 

@@ -78,11 +78,12 @@ class _Flattening:
         scope = _Scope(None)
         taken = self._passed(function.parameters, scope)
         self.given = self._passed(function.returns, scope)
-        self.flat.steps += [_move(inner, name, kind) for name, inner, kind in taken]
+        at = function.at
+        self.flat.steps += [_move(inner, name, kind, at) for name, inner, kind in taken]
         assert function.body is not None
         self._block(function.body, scope)
         if self.given:  # the end of the body returns
-            self._returns(tree.Instruction(None, ("ret",), ()))
+            self._returns(tree.Instruction(None, ("ret",), (), function.body.end))
         return self.flat
 
     def _passed(
@@ -105,7 +106,7 @@ class _Flattening:
 
     def _returns(self, step: tree.Instruction) -> None:
         """A return: what it gives is put where the head says."""
-        self.flat.steps += [_move(name, inner, kind) for name, inner, kind in self.given]
+        self.flat.steps += [_move(name, inner, kind, step.at) for name, inner, kind in self.given]
         self.flat.steps.append(step)
 
     def _block(self, block: tree.Block, scope: _Scope) -> None:
@@ -202,10 +203,10 @@ class _Flattening:
         return name.rstrip(_DIGITS) in self.flat.ranges or name in self.stems
 
 
-def _move(to: str, source: str, kind: str) -> tree.Instruction:
+def _move(to: str, source: str, kind: str, at: int) -> tree.Instruction:
     """Between a register that is passed and one of the function's own."""
     word = kind if kind in ("pred", "f32", "f64") else f"b{DTYPES[kind][1]}"
-    return tree.Instruction(None, ("mov", word), (tree.Name(to), tree.Name(source)))
+    return tree.Instruction(None, ("mov", word), (tree.Name(to), tree.Name(source)), at)
 
 
 def _renamed(node: tree.Node, scope: _Scope) -> tree.Node:

@@ -91,8 +91,8 @@ LOOP: add.s32 %r3, %r0, %r1; mov.u32 %r0, %r1; mov.u32 %r1, %r3;
   mul.wide.u32 %rd2, %r0, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r1; ret;
 }""",
     "functions": """
-.func (.reg .b32 r) twice(.reg .b32 a) {
-  .reg .pred p; setp.lt.u32 p, a, 5; @p bra SMALL; add.u32 r, a, a; ret; SMALL: mov.u32 r, 9;
+.func (.reg .b32 r) twice(.reg .b32 %a) {
+  .reg .pred p; setp.lt.u32 p, %a, 5; @p bra SMALL; add.u32 r, %a, %a; ret; SMALL: mov.u32 r, 9;
 }
 .func (.param .b32 r) thrice(.param .b32 a) {
   .reg .b32 %r<3>; ld.param.b32 %r0, [a]; mul.lo.u32 %r1, %r0, 3; st.param.b32 [r], %r1; ret;

@@ -26,7 +26,14 @@ def while_(w: KernelText, op: scf.WhileOp) -> None:
     w.label(loop)
     w.block(before)
     _carry(w, condition.args, after.args)
-    w.emit("bra", done, guard=f"!{w.register(condition.condition)}")
+    held = w.register(condition.condition)
+    if after.first_op is again and held not in {n for v in before.args for n in w.names[v]}:
+        _carry(w, again.operands, before.args)  # nothing but the next turn: one branch will do
+        w.emit("bra", loop, guard=held)
+        for result, variable in zip(op.results, after.args, strict=True):
+            w.own(result, w.names[variable])
+        return
+    w.emit("bra", done, guard=f"!{held}")
     w.block(after)
     _carry(w, again.operands, before.args)
     w.emit("bra.uni", loop)
