@@ -75,6 +75,18 @@ def test_new_dimensions_that_are_broadcast_leave_no_reshape() -> None:
     np.testing.assert_array_equal(found, np.arange(16)[:, None] * 100 + np.arange(32))
 
 
+def test_a_tile_is_repeated_once() -> None:
+    """However many operations take it in one shape, also within a loop."""
+    with fragir.kernel("k") as k:
+        x, y = k.memory("x", fragir.f32, (16, 32)), k.memory("y", fragir.f32, (32,))
+        tile, row = k.load(x, (0, 0), shape=(16, 32)), k.load(y, (0,), shape=(32,))
+        total = (tile + row) * (tile - row).cast(fragir.f32)
+        with k.loop(0, 3, total=total) as loop:
+            loop.total = loop.total * row
+        k.store(loop.total + row[None, :], x, (0, 0))
+    assert k.mlir.count("frag.broadcast") == 1
+
+
 def test_places_and_conditions_are_broadcast() -> None:
     with fragir.kernel("places", warps=(2, 1)) as k:
         x = k.memory("x", f32, ("m", "n"))

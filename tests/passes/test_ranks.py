@@ -206,3 +206,19 @@ def test_the_lowest_bit_is_a_truth_value() -> None:
     x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
     fragir.compile(text, target="sm_80").launch((1,), (32,), x, y, on="emulator", check=True)
     assert (y == np.where(x & 1, 10, x)).all()
+
+
+def test_addresses_share_what_they_have_in_common() -> None:
+    """Where only a row's number differs, a further row takes one instruction."""
+    layout = "warp [] lane [32:(0,0,1)] element [2:(0,1,0) 4:(1,0,0)] dims (inner,row,col)"
+    kind = f'!frag.tile<4x2x32xf32, #frag.layout<"{layout}">>'
+    kernel = fragir.compile(f"""
+    func.func @k(%x: memref<?x?x?xf32>, %y: memref<4x2x32xf32>) {{
+      %i = frag.block_id x
+      %j = frag.block_id y
+      %t = frag.load %x[%i, %j, %i] masked : memref<?x?x?xf32> -> {kind}
+      frag.store %t, %y[0, 0, 0] : {kind}, memref<4x2x32xf32>
+      func.return
+    }}""")
+    # four terms of the first element, seven more elements, one of the store
+    assert kernel.ptx.count("mad.wide") == 4 + 7 + 1
