@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from neighbours import TRITON, Neighbour, worker
+from neighbours import TRITON, Neighbour, Worker, worker
 from report import Column, Report, Row, Table, arguments, command, machine, present
 
 from fragir.toolchain import ptxas, sass
@@ -107,43 +107,26 @@ def least(compiled: Callable[[], Any], rounds: int) -> float:
     return min(times[1:])
 
 
-def forward(options: argparse.Namespace) -> list[Row]:
-    made = runpy.run_path(str(FOLDER / "forward.py"), run_name="example")["forward"]
-    triton = worker(TRITON_ATTENTION, not options.alone)
-    rows: list[Row] = []
-    for tile in TILES[:1] if options.quick else TILES:
-        kernel = made(tile.columns, tile.target, (tile.queries, tile.keys, tile.warps))
-        ours = {"compiler": "fragir", **counts(kernel.compile().ptx, tile.target)}
-        ours["compile"] = least(kernel.compile, options.rounds)
-        rows.append({"tile": str(tile), **ours})
-        for stages in (1, 2) if triton else ():
-            request = tile._asdict() | {"tile": tile[1:4], "stages": stages}
-            assert triton is not None
-            ptx = triton.ask(request | {"target": int(tile.target[3:5])})["ptx"]
-            name = f"{TRITON.label}, {stages} stage{'s' * (stages > 1)}"
-            rows.append({"tile": str(tile), "compiler": name, **counts(ptx, tile.target)})
-    if triton:
-        triton.close()
-    return rows
-
-
-def backward(options: argparse.Namespace) -> list[Row]:
-    made = runpy.run_path(str(FOLDER / "backward.py"), run_name="example")
-    rows: list[Row] = []
-    for name in ("dkdv", "dq"):
-        kernel: Any = made[name]
-        found = counts(kernel.compile("sm_80").ptx, "sm_80")
-        found["compile"] = least(kernel.compile, options.rounds)
-        rows.append(
-            {"tile": f"{name}, 64x32, d = 64, 4 warps, sm_80", "compiler": "fragir"} | found
-        )
-    return rows
+def beside(
+    kernel: Any, name: str, tile: Tile, triton: Worker | None, options: argparse.Namespace
+) -> list[Row]:
+    """A kernel's row, and those of Triton's."""
+    ours = counts(kernel.compile(tile.target).ptx, tile.target)
+    ours["compile"] = least(lambda: kernel.compile(tile.target), options.rounds)
+    rows: list[Row] = [{"compiler": "fragir", **ours}]
+    for stages in (1, 2) if triton else ():
+        assert triton is not None
+        request = {"kernel": name, "tile": tile[1:4], "warps": tile.warps, "stages": stages}
+        ptx = triton.ask(request | {"target": int(tile.target[3:5])})["ptx"]
+        label = f"{TRITON.label}, {stages} stage{'s' * (stages > 1)}"
+        rows.append({"compiler": label, **counts(ptx, tile.target)})
+    return [{"tile": f"{name}, {tile}", **row} for row in rows]
 
 
 def main() -> None:
     options = arguments(__doc__).parse_args()
     options.alone |= options.quick
-    options.rounds = options.rounds or (1 if options.quick else 10)
+    options.rounds = options.rounds or (1 if options.quick else 25)
     columns = (
         Column("compiler", "compiler"),
         Column("loop", "loop", "d"),
@@ -156,14 +139,22 @@ def main() -> None:
         Column("spills", "spill bytes", "d"),
         Column("compile", "to PTX, CPU ms, least", ".0f"),
     )
-    tables = [
-        Table("SASS of the inner loop, forward", (Column("tile", "tile"), *columns)),
-        Table("SASS of the inner loop, backward", (Column("tile", "kernel"), *columns)),
-    ]
-    tables[0].rows += forward(options)
-    tables[1].rows += backward(options)
+    table = Table("SASS of the inner loop", (Column("tile", "kernel, tile"), *columns))
+    triton = worker(TRITON_ATTENTION, not options.alone)
+    forward, backward = (
+        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="example")
+        for name in ("forward", "backward")
+    )
+    for tile in TILES[:1] if options.quick else TILES:
+        kernel = forward["forward"](tile.columns, tile.target, (*tile[1:3], tile.warps))
+        table.rows += beside(kernel, "attention", tile, triton, options)
+    for name, queries, keys in (("dkdv", 32, 64), ("dq", 64, 32)):
+        tile = Tile("sm_80", queries, keys, 64, 4)
+        table.rows += beside(backward[name], name, tile, triton, options)
+    if triton:
+        triton.close()
     facts = machine(["fragir", "nvidia-cuda-nvcc"])
-    present(Report("attention", command(options), facts, tables), options)
+    present(Report("attention", command(options), facts, [table]), options)
 
 
 if __name__ == "__main__":
