@@ -44,6 +44,7 @@ _OPERATIONS = (
     *("frag.matmul", "frag.mma_sparse", "frag.yield", "frag.block_id", "scf.for", "scf.if"),
     *(
         "frag.reduce",
+        "frag.reduce_by",
         "frag.broadcast",
         "frag.iota",
         "frag.gather",

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.random import RandomOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
+    from fragir.dialects.frag.region_reduction import ReduceByOp
     from fragir.dialects.frag.reporting import AssertOp, PrintOp
     from fragir.dialects.frag.scan import ScanOp
     from fragir.dialects.frag.shapes import (
@@ -82,6 +83,7 @@ LATE = {
     "frag.print": ("fragir.dialects.frag.reporting", "PrintOp"),
     "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
+    "frag.reduce_by": ("fragir.dialects.frag.region_reduction", "ReduceByOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
     "frag.scan": ("fragir.dialects.frag.scan", "ScanOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
@@ -158,6 +160,7 @@ __all__ = [
     "PointerOp",
     "PrintOp",
     "RandomOp",
+    "ReduceByOp",
     "ReduceOp",
     "ReshapeOp",
     "ScanOp",

@@ -235,6 +235,21 @@ class ElementwiseFunctions:
 
         return self.trace.wrap(self.trace.map(sources, body, place(), target()))
 
+    def reduce(
+        self, tiles: Sequence[Tile], axis: int, function: Callable[..., object]
+    ) -> tuple[Any, ...]:
+        """Tiles without a dimension, combined by a function of one's own: online sums, pairs.
+
+        The function takes an element of each tile, or what elements have given so far, and another
+        of each, and returns as many scalars; it must be associative and commutative. It is called
+        once. Of tiles of one dimension scalars are left.
+
+            largest, place = k.reduce([x, k.iota(1, x.shape)], 1, better)
+        """
+        from fragir.builder.region_reductions import reduce_by  # few kernels need it
+
+        return reduce_by(self.trace, tiles, axis, function)
+
     def _elementwise(self, function: Callable[..., Scalar], types: list[Attribute]) -> Region:
         """A function as a region on scalars of these types."""
         region, _ = self.trace.elementwise(types, lambda a: self._call(function, a), place())

@@ -12,6 +12,9 @@ value that is itself infinite or NaN is certain, with the bound 0, or unknown: n
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +88,23 @@ def bounded(value: Array, bound: Array) -> Bounded:
     return Bounded(value, bound)
 
 
+_ANY_ORDER = ContextVar("any order", default=False)
+
+
+@contextmanager
+def any_order() -> Generator[None]:
+    """Within it, exact results count as rounded: in another order of operations they might be.
+
+    Those of at most half of the format's bits stay exact, as zeros, counts, and sums of small
+    integers are.
+    """
+    token = _ANY_ORDER.set(True)
+    try:
+        yield
+    finally:
+        _ANY_ORDER.reset(token)
+
+
 def rounded(x: Bounded, form: FloatFormat, correct: bool = True) -> Bounded:
     """`x` after one rounding to nearest of the format.
 
@@ -94,6 +114,8 @@ def rounded(x: Bounded, form: FloatFormat, correct: bool = True) -> Bounded:
     value, bound = x.value.astype(np.float64), x.bound
     exact = (bound == 0) & (correct | ~np.isfinite(value))
     nearest = round_to(value, form)
+    if _ANY_ORDER.get():
+        exact &= (_coarse(value, form.precision // 2) == value) | ~np.isfinite(value)
     if exact.all():
         return Bounded(nearest, np.zeros(nearest.shape))
     magnitude = np.abs(value) + bound
@@ -109,6 +131,12 @@ def rounded(x: Bounded, form: FloatFormat, correct: bool = True) -> Bounded:
         more = np.where(magnitude >= form.largest, np.inf, more)
     result = bounded(value, more)
     return Bounded(np.where(exact, nearest, result.value), np.where(exact, 0.0, result.bound))
+
+
+def _coarse(value: Array, bits: int) -> Array:
+    """Numbers rounded to so many bits."""
+    mantissa, exponent = np.frexp(value)
+    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
 
 
 def evaluated(value: Array, bound: Array) -> Bounded:

@@ -9,6 +9,7 @@ from fragir.reference import indexed as indexed
 from fragir.reference import products as products
 from fragir.reference import random as random
 from fragir.reference import reductions as reductions
+from fragir.reference import region_reductions as region_reductions
 from fragir.reference import reporting as reporting
 from fragir.reference import scalars as scalars
 from fragir.reference import scans as scans

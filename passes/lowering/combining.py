@@ -1,4 +1,4 @@
-"""Combines parts of rows that lanes hold: by a word of `frag.reduce`."""
+"""Combines parts of rows that lanes hold: by a word of `frag.reduce`, or as a region says."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.elements import is_predicate
 from fragir.dialects.frag.combinations import COMBINATIONS, FLOATS, PLACES
 from fragir.passes.lowering.access import split
-from fragir.passes.lowering.elementwise import cast_op
+from fragir.passes.lowering.elementwise import cast_op, clone_region
 from fragir.passes.lowering.lane_builder import REGISTER, Lanes
 
 #: For each row that a lane has: its elements, or elements and places, one vector each.
@@ -37,6 +37,10 @@ class Combining:
         assert name is not None
         (x,), (y,) = first, second
         return (self.lanes.insert(_OPERATIONS[name](x, y)).results[0],)
+
+    def between_lanes(self, part: Part, mask: int) -> Part:
+        """What this lane and the lane `lane ^ mask` have: the same in both, to the bit."""
+        return self(part, self.of_lane(part, mask))
 
     def of_lane(self, part: Part, mask: int) -> Part:
         """The part that the lane `lane ^ mask` has."""
@@ -107,3 +111,26 @@ class Combining:
         filled = self.vector([*scalars, scalars[-1]])
         moved = split(self.ar, lanes.shuffle_xor(filled, mask), 1)
         return self.vector(moved[:count])
+
+
+class RegionCombining(Combining):
+    """Combines n values each by a region on 2 n scalars."""
+
+    def __init__(self, lanes: Lanes, block: Block):
+        super().__init__(lanes, "", "")
+        self.block = block
+
+    def __call__(self, first: Part, second: Part, *, in_order: bool = False) -> Part:
+        rows = ptx.length(first[0].type)
+        values = clone_region(self.ar, self.block, (*first, *second), rows, self.lanes.scalar)
+        return tuple(values)
+
+    def between_lanes(self, part: Part, mask: int) -> Part:
+        """That of the lower lane stands first: what is added in another order may round in another
+        way, and lanes that have a row together must have the same."""
+        theirs = self.of_lane(part, mask)
+        lane = self.lanes.state.hardware.axis("lane")
+        upper = self.ar.predicate(self.ar.compare("ne", self.ar.and_(lane, mask), 0))
+        assert upper is not None
+        every = self.ar.splat(upper, ptx.length(part[0].type))
+        return self(self.selected(every, theirs, part), self.selected(every, part, theirs))

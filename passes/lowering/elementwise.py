@@ -22,6 +22,18 @@ def clone_elementwise(
     outside: Callable[[SSAValue], SSAValue],
 ) -> SSAValue:
     """The region's value on vectors of `count` elements; `outside` gives scalars from outside."""
+    (value,) = clone_region(ar, block, arguments, count, outside)
+    return value
+
+
+def clone_region(
+    ar: Arithmetic,
+    block: Block,
+    arguments: Sequence[SSAValue],
+    count: int,
+    outside: Callable[[SSAValue], SSAValue],
+) -> list[SSAValue]:
+    """The same of a region that yields any number of values."""
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
     fused: set[SSAValue] = set()  # products that are formed with the sum that they go into
 
@@ -32,7 +44,7 @@ def clone_elementwise(
     for op in block.ops:
         ar.location = op.location
         if op.next_op is None:
-            return operand(op.operands[0])
+            return [operand(value) for value in op.operands]
         if op.regions:
             raise FragirError(
                 f"{op.name} stands in an elementwise region",
@@ -58,7 +70,7 @@ def clone_elementwise(
             type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
         )
         values.update(zip(op.results, new.results, strict=True))
-    raise FragirError("an elementwise region ends in a yield of one value")
+    raise FragirError("an elementwise region ends in frag.yield")
 
 
 def joins_a_sum(op: arith.MulfOp) -> bool:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.elements import element_name
-from fragir.dialects.frag.combinations import PLACES
 from fragir.dialects.frag.types import tile_of
 from fragir.layout.reduction import by_warps, gathered, spread
 from fragir.passes.lowering.access import split
@@ -22,40 +20,56 @@ from fragir.passes.lowering.lane_builder import Lanes
 
 
 class Reduction:
-    """One `frag.reduce`, as one lane does it."""
+    """One `frag.reduce` or `frag.reduce_by`, as one lane does it."""
 
-    def __init__(self, lanes: Lanes, op: frag.ReduceOp):
-        self.lanes, self.op = lanes, op
+    def __init__(
+        self,
+        lanes: Lanes,
+        sources: Sequence[SSAValue],
+        along: int,
+        combining: Combining,
+        *,
+        places: bool = False,
+    ):
+        self.lanes, self.sources, self.along, self.combining = lanes, sources, along, combining
         self.ar = lanes.arithmetic
-        self.tile = tile_of(op.source)
-        self.places = op.kind.data in PLACES
-        self.combining = Combining(lanes, op.kind.data, element_name(self.tile.element_type))
+        self.places = places  # whether the elements' places are combined too
 
-    def run(self) -> list[SSAValue]:
-        """The values of the rows that this lane holds, in the order of the reduced layout."""
-        tile, elements = self.tile, self.lanes.elements(self.op.source)
+    def run(self) -> list[list[SSAValue]]:
+        """The values of the rows that this lane holds, in the order of the reduced layout: of each
+        tile, and the places behind them."""
+        tile = tile_of(self.sources[0])
+        columns = [self.lanes.elements(source) for source in self.sources]
         layout = tile.resolve()
-        name = layout.dims[self.op.along]
+        name = layout.dims[self.along]
         held = spread(layout, name)
         if held is None:  # every lane gets whole rows
             whole = tile.with_layout(frag.ExplicitLayoutAttr(gathered(layout, name)))
-            elements = self.lanes.convert(tile, whole, elements)
+            columns = [
+                self.lanes.convert(
+                    tile.with_element(element), whole.with_element(element), elements
+                )
+                for elements, element in zip(columns, self._elements(), strict=True)
+            ]
             tile, layout = whole, whole.resolve()
             held = spread(layout, name)
             assert held is not None
-        part = self._tree(self._parts(tile, elements), in_order=True)
+        part = self._tree(self._parts(tile, columns), in_order=True)
         for mask in held.masks:
-            part = self.combining(part, self.combining.of_lane(part, mask))
+            part = self.combining.between_lanes(part, mask)
         if held.warps > 1:
             part = self._tree(self._of_warps(tile, part, held.warps))
-        return split(self.ar, part[-1], 1)
+        return [split(self.ar, vector, 1) for vector in part]
+
+    def _elements(self) -> list[Attribute]:
+        """The types of the elements of every tile."""
+        return [tile_of(source).element_type for source in self.sources]
 
     # --- parts --------------------------------------------------------------------------------
 
-    def _parts(self, tile: frag.TileType, elements: Sequence[SSAValue]) -> list[Part]:
+    def _parts(self, tile: frag.TileType, given: Sequence[Sequence[SSAValue]]) -> list[Part]:
         """What this lane has of every row, in the order of the dimension."""
-        along = self.op.along
-        columns: list[Sequence[SSAValue]] = [elements]
+        along, columns = self.along, list(given)
         if self.places:
             columns.append(self.lanes.places(tile, along))
         rows: dict[tuple[int, ...], list[tuple[int, int]]] = {}
@@ -73,7 +87,7 @@ class Reduction:
     def _of_warps(self, tile: frag.TileType, part: Part, count: int) -> list[Part]:
         """The parts that warps have of this lane's rows."""
         layout = tile.resolve()
-        along = self.op.along
+        along = self.along
         shape = (count, *tile.shape[:along], *tile.shape[along + 1 :])
         own, every = map(frag.ExplicitLayoutAttr, by_warps(layout, layout.dims[along]))
         columns: list[list[SSAValue]] = []

@@ -100,3 +100,22 @@ def test_embedding(how: str, m: int, n: int, k: int) -> None:
     forward, backward = (programs("embedding", name)[how] for name in ("forward", "backward"))
     judged(forward, sizes, {"y": y}, entry="forward", given=given)
     judged(backward, sizes, {"dtable": dtable}, entry="backward", given=given)
+
+
+@pytest.mark.parametrize("how", ["mlir", "python"])
+@pytest.mark.parametrize(("m", "n", "k"), [(9, 150, 3), (2, 2, 4), (1, 1, 1), (0, 4, 2), (3, 0, 2)])
+def test_top_k(how: str, m: int, n: int, k: int) -> None:
+    """Many equals; an infinity of each sign counts like any number."""
+    x = np.random.default_rng(n).integers(-9, 9, (m, n)).astype(np.float32)
+    x[:, 1::7], x[:, 3:5] = -np.inf, np.inf
+
+    def places(x: Array) -> Array:
+        order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+        return np.pad(order, ((0, 0), (0, k - order.shape[1])), constant_values=-1)
+
+    def values(x: Array) -> Array:
+        at = places(x)
+        return np.where(at < 0, -np.inf, np.take_along_axis(np.pad(x, ((0, 0), (0, 1))), at, 1))
+
+    sizes = {"m": m, "n": n, "k": k}
+    judged(programs("top_k")[how], sizes, {"values": values, "places": places}, given={"x": x})

@@ -21,6 +21,7 @@ LATE = {
     "loops": ("scf.condition", "scf.while"),
     "random": ("frag.random",),
     "reductions": ("frag.broadcast", "frag.reduce"),
+    "region_reductions": ("frag.reduce_by",),
     "scans": ("frag.scan",),
     "reporting": ("frag.assert", "frag.print"),
     "shapes": (

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
 from fragir.dialects import frag
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.combinations import PLACES
 from fragir.dialects.frag.reduction import reduced_layout
 from fragir.dialects.frag.types import tile_of
 from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering.combining import Combining
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.reduction import Reduction
 
 
 @LOWERINGS.attach(frag.ReduceOp)
 def reduce(lanes: Lanes, op: frag.ReduceOp) -> None:
-    values = Reduction(lanes, op).run()
-    if not isinstance(op.result.type, frag.TileType):
-        lanes.bind_scalar(op.result, values[0])
+    kind = op.kind.data
+    combining = Combining(lanes, kind, element_name(tile_of(op.source).element_type))
+    found = Reduction(lanes, [op.source], op.along, combining, places=kind in PLACES).run()
+    bind_reduced(lanes, op.source, op.along, op.result, found[-1])
+
+
+def bind_reduced(
+    lanes: Lanes, source: SSAValue, along: int, result: SSAValue, values: Sequence[SSAValue]
+) -> None:
+    """Gives a tile of a dimension less, or a number, its values in the order of that layout."""
+    if not isinstance(result.type, frag.TileType):
+        lanes.bind_scalar(result, values[0])
         return
-    tile = tile_of(op.source)
-    layout = reduced_layout(tile.layout, tile.shape, op.along)
-    found = op.result.type.with_layout(layout)
-    lanes.bind(op.result, lanes.convert(found, op.result.type, values))
+    tile = tile_of(source)
+    found = result.type.with_layout(reduced_layout(tile.layout, tile.shape, along))
+    lanes.bind(result, lanes.convert(found, result.type, values))
 
 
 @LOWERINGS.attach(frag.BroadcastOp)

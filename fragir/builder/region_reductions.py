@@ -1,0 +1,61 @@
+"""Reductions by a function: what `k.reduce(tiles, axis, function)` is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Block, Region, SSAValue
+
+from fragir.builder.checks import dimension, items
+from fragir.builder.places import fail, place
+from fragir.builder.trace import ELEMENTWISE, Trace
+from fragir.builder.values import Scalar, Tile
+from fragir.dialects import frag
+
+
+def reduce_by(
+    trace: Trace, tiles: Sequence[Tile], axis: int, function: Callable[..., object]
+) -> tuple[Tile | Scalar, ...]:
+    """What is left of several tiles of one shape."""
+    given = items(tiles)
+    if not given or not all(isinstance(tile, Tile) for tile in given):
+        fail(f"{tiles!r} are no tiles", "give a list: k.reduce([x, y], axis, function)")
+    first = tiles[0]
+    if any(tile.shape != first.shape for tile in tiles):
+        fail(f"{', '.join(map(repr, tiles))} differ in shape")
+    dim = dimension(axis, len(first.shape), repr(first))
+    sources = [trace.use(tile) for tile in tiles]
+    block = Block(arg_types=[tile.element for tile in tiles] * 2)
+    location = place()
+    trace.open(ELEMENTWISE, block)
+    try:
+        values = _called(trace, function, block.args, len(tiles))
+        trace.insert(frag.YieldOp(*values), location=location)
+    finally:
+        trace.close()
+    op = trace.insert(frag.ReduceByOp(dim, sources, Region(block)), location=location)
+    return tuple(
+        trace.wrap(found) if isinstance(found.type, frag.TileType) else Scalar(trace, found)
+        for found in op.reduced
+    )
+
+
+def _called(
+    trace: Trace, function: Callable[..., object], arguments: Sequence[SSAValue], count: int
+) -> list[SSAValue]:
+    """What the function returns for two elements of every tile."""
+    try:
+        result = function(*(Scalar(trace, argument) for argument in arguments))
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise
+        fail(f"the function is called with {len(arguments)} scalars: {error}")
+    given = [result] if isinstance(result, Scalar) else items(result)
+    if given is None or len(given) != count:
+        fail(f"the function returns {result!r}, it must return a scalar for each of {count} tiles")
+    values: list[SSAValue] = []
+    for value in given:
+        if not isinstance(value, Scalar):
+            fail(f"the function returns {value!r}, it must return scalars of the kernel")
+        values.append(trace.use(value))
+    return values
