@@ -108,7 +108,5 @@ STAGES = (
 LEVELS = {"placed": "frag-place", "lane": "convert-frag-to-ptx"}
 """The stage of ours that ends at each level."""
 
-DIALECTS = frozenset(
-    ("arith", "builtin", "frag", "func", "linalg", "math", "memref", "ptx", "scf", "tensor")
-)
+DIALECTS = frozenset("arith builtin frag func linalg math memref ptx scf tensor vector".split())
 """What the passes of these rows know: a program with anything else may need another package's."""

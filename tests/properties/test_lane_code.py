@@ -155,3 +155,33 @@ func.func @k(%a: memref<64xi32>, %o: memref<64xi32>) attributes {frag.warps = ar
     report = fragir.compile(text).launch((1, 1, 1), None, a, o, on="emulator", check=True)
     assert report.findings == []
     assert (o == a[::-1]).all()
+
+
+def test_elements_by_their_numbers() -> None:
+    """xDSL's own vector dialect."""
+    text = """
+func.func @k(%a: memref<16x8xf16>, %o: memref<16x8xf16>) {
+  %t = frag.load %a[0, 0] : memref<16x8xf16> -> !frag.tile<16x8xf16>
+  %q = frag.lanes %t in #frag.mma<m16n8k16.f16, c>
+      : !frag.tile<16x8xf16> -> !frag.tile<16x8xf16> like %t {
+  ^bb0(%lane: index, %warp: index, %v: vector<4xf16>):
+    %x = vector.extract %v[2] : f16 from vector<4xf16>
+    %b = vector.broadcast %x : f16 to vector<4xf16>
+    %w = arith.addf %v, %b : vector<4xf16>
+    %u = vector.insert %x, %w [1] : f16 into vector<4xf16>
+    %s = vector.shuffle %u, %v [3, 0, 5, 1] : vector<4xf16>, vector<4xf16>
+    frag.yield %s : vector<4xf16>
+  }
+  frag.store %q, %o[0, 0] : !frag.tile<16x8xf16>, memref<16x8xf16>
+  func.return
+}
+"""
+    kernel = judge(text, "sm_80")
+    a = np.arange(128, dtype=np.float16).reshape(16, 8)
+    o = np.zeros_like(a)
+    kernel(a, o)
+    v0, v1, v2, v3 = a[:8, ::2], a[:8, 1::2], a[8:, ::2], a[8:, 1::2]
+    assert (o[:8, ::2] == v3 + v2).all()
+    assert (o[:8, 1::2] == v0 + v2).all()
+    assert (o[8:, ::2] == v1).all()
+    assert (o[8:, 1::2] == v2).all()

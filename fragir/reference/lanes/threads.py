@@ -9,6 +9,7 @@ those of `ptx` attach to `STEPS`. What has no meaning may give anything.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,7 +104,7 @@ class BlockThreads:
         return []
 
     def _step(self, _run: Run, op: Operation) -> None:
-        own = STEPS.get(op.name)
+        own = meaning_of(op.name)
         meaning = MEANINGS.of(type(op))
         if own is not None:
             active = self.active
@@ -150,6 +151,18 @@ class BlockThreads:
 Step = Callable[[BlockThreads, Any], None]
 STEPS: dict[str, Step] = {}
 """What operations mean in a region, by name; ahead of what they mean elsewhere."""
+
+
+#: Dialects whose operations' meanings are attached when one is first asked for.
+ELSEWHERE = {"vector": "fragir.reference.lanes.vectors"}
+
+
+def meaning_of(name: str) -> Step | None:
+    """What an operation means in a region, where that is something of its own."""
+    module = ELSEWHERE.get(name.partition(".")[0])
+    if module is not None:
+        import_module(module)
+    return STEPS.get(name)
 
 
 def step(*names: str) -> Callable[[Step], Step]:

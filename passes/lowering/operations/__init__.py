@@ -33,6 +33,7 @@ LATE = {
         "frag.transpose",
     ),
     "sparse": ("frag.mma_sparse",),
+    "vectors": ("vector.broadcast", "vector.extract", "vector.insert", "vector.shuffle"),
 }
 
 for _subject, _names in LATE.items():
