@@ -26,6 +26,7 @@ from .builder import ue8m0 as ue8m0
 from .compiler import Kernel as Kernel
 from .compiler import compile as compile
 from .compiler import emit as emit
+from .compiler import lift as lift
 from .compiler import lower as lower
 from .compiler import parse as parse
 from .errors import FragirError as FragirError

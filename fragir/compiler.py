@@ -20,6 +20,7 @@ from fragir.program import (
     emit,
     function_of,
     keep_only,
+    lift,
     lower,
     parse,
     steps,
@@ -36,6 +37,7 @@ __all__ = [
     "compile",
     "context",
     "emit",
+    "lift",
     "lower",
     "parse",
 ]

@@ -25,9 +25,8 @@ class Effect(Enum):
 
 
 #: Special registers that give another number each time, or change as a kernel runs (section 10).
-_CHANGING = ("%clock", "%globaltimer", "%pm", "%reserved", "%aggr_smem", "%dynamic_smem")
-#: Opcodes of no result that a row says nothing else of are kept; these with one, too: they depend
-#: on where they stand.
+_CHANGING = ("%clock", "%globaltimer", "%pm", "%warpid", "%smid", "%reserved")
+#: Opcodes of which their rows say nothing, and whose results depend on where they stand.
 _HERE = frozenset("activemask alloca stacksave".split())
 _ORDERED = frozenset("volatile relaxed acquire release mmio".split())
 

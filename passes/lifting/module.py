@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from fragir.dialects import ptx
-from fragir.errors import FragirError
 from fragir.passes.lifting.build import body
 from fragir.passes.lifting.scopes import refusal
 from fragir.ptx import tree
@@ -56,6 +55,3 @@ def _names(item: tree.Item) -> list[str]:
             return [variable.name.text for variable in item.variables]
         case _:
             return []
-
-
-__all__ = ["FragirError", "lift"]

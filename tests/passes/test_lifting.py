@@ -163,6 +163,21 @@ def test_dropping_what_nobody_reads() -> None:
     assert "atom.global" in left
 
 
+def test_loads_see_what_was_stored() -> None:
+    """The second of two loads goes, but for one behind a store or a barrier."""
+    text = (
+        HEAD
+        + """
+.visible .entry k(.param .u64 out) {
+  .reg .b64 %rd<3>; .reg .b32 %r<8>;
+  ld.param.u64 %rd1, [out]; ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], 5;
+  ld.global.u32 %r2, [%rd1]; bar.sync 0; ld.global.u32 %r3, [%rd1];
+  st.global.v2.u32 [%rd1+8], {%r2, %r3}; st.global.u32 [%rd1+4], %r1; ret;
+}"""
+    )
+    assert lifting.there_and_back(text, "cse,dce").count("ld.global") == 3
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
