@@ -41,6 +41,7 @@ def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = N
         if hopper:
             qs = k.shared((rows, d), f16, swizzle=128)
             k.copy(q, (head, row, 0), qs, masked=True, asynchronous=True)
+            k.commit()
 
             def scores() -> Tile:
                 return k.wgmma(qs, ks, transposed_b=True)
@@ -76,6 +77,8 @@ def forward(d: int, target: str = "sm_80", tile: tuple[int, int, int] | None = N
             loop.top = top
             loop.acc = add_values(p.cast(f16), loop.acc * factor[:, None])
 
+        if hopper:
+            k.wait()  # where there are no keys, nobody has waited for the queries
         total = k.select(seen > 0, loop.total, 1)
         k.store((loop.acc / total[:, None]).cast(f16), o, (head, row, 0), masked=True)
         sums = k.select(seen > 0, loop.top / d**0.5 + k.log(total), -np.inf)

@@ -69,6 +69,7 @@ func.func @attention(%q: !memory {frag.sizes = ["h", "m"]}, %k: !memory {frag.si
   %vs = memref.alloc() : !block
   %Q = memref.alloc() : !queries
   frag.copy async %q[%head, %row, 0] to %Q[] masked : !memory to !queries
+  frag.commit
   %m0 = frag.fill %least : !rows
   %l0 = frag.fill %zero : !rows
   %a0 = frag.fill %zero : !sums
@@ -138,6 +139,8 @@ func.func @attention(%q: !memory {frag.sizes = ["h", "m"]}, %k: !memory {frag.si
     %a2 = frag.wgmma %P, %vs, %scaled : !weights, !block, !sums
     scf.yield %m2, %l2, %a2 : !rows, !rows, !sums
   }
+  // where there are no keys, nobody has waited for the queries
+  frag.wait 0
   %L1 = frag.map %L, %seen : !rows, !counts -> !rows {
   ^bb0(%x: f32, %u: i32):
     %any = arith.cmpi sgt, %u, %none : i32

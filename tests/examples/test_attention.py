@@ -75,9 +75,10 @@ def test_forward_in_python(h: int, g: int, m: int, n: int, causal: int) -> None:
     judged(text, sized(h, g, m, n), FORWARD, given={"causal": causal})
 
 
-def test_forward_by_wgmma() -> None:
+@pytest.mark.parametrize(("m", "n"), [(130, 9), (2, 0)])
+def test_forward_by_wgmma(m: int, n: int) -> None:
     path = FOLDER / "forward_wgmma.mlir"
-    judged(path, sized(1, 1, 130, 9), FORWARD, "sm_90a", given={"causal": 1})
+    judged(path, sized(1, 1, m, n), FORWARD, "sm_90a", given={"causal": 1})
 
 
 @pytest.mark.parametrize(("d", "target"), [(64, "sm_90a"), (128, "sm_80")])
@@ -164,6 +165,14 @@ def test_products_of_rows() -> None:
     answers = BACKWARD["delta"]
     judged(FOLDER / "backward.mlir", {"h": 2, "m": 65}, answers, entry="delta")
     judged(script("attention/backward.py")["delta"].mlir, {"h": 1, "m": 0}, answers)
+
+
+@pytest.mark.parametrize(("name", "target"), [("forward", "sm_80"), ("forward_wgmma", "sm_90a")])
+def test_nothing_is_between_the_products_of_bf16(name: str, target: str) -> None:
+    text = (FOLDER / f"{name}.mlir").read_text().replace("xf16", "xbf16")
+    found = fragir.explain_layouts(text, target=target).conversions
+    assert [(x.cost, x.steps) for x in found if x.trips > 1] == [(0, "nothing")]
+    assert fragir.compile(text, target=target).ptx.count("shfl.sync") == 8
 
 
 @pytest.mark.parametrize(("part", "count"), [("dkdv", 2), ("dq", 1)])
