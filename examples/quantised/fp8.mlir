@@ -36,7 +36,6 @@ func.func @fp8(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.si
   frag.copy async %a[%row, 128] to %as[1] masked : !activations to !a_stages
   frag.copy async %w[%col, 128] to %ws[1] masked : !weights to !w_stages
   frag.commit
-  %block = arith.divui %col, %128 : index
   %nothing = arith.constant 0.0 : f32
   %zero = frag.fill %nothing : !sums
   %total, %last = scf.for %i = %0 to %k step %128
@@ -59,12 +58,17 @@ func.func @fp8(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.si
         : !frag.tile<64x128xf8E4M3FN>, !frag.tile<128x64xf8E4M3FN>, !sums -> !sums
     %g = arith.divui %i, %128 : index
     %of_rows = frag.load %a_scale[%g, %row] masked : memref<?x?xf32> -> !frag.tile<64xf32>
-    %rows = frag.broadcast %of_rows along 1 : !frag.tile<64xf32> -> !sums
+    %block = arith.divui %col, %128 : index
     %of_block = memref.load %w_scale[%g, %block] : memref<?x?xf32>
+    %of_both = frag.map %of_rows : !frag.tile<64xf32> -> !frag.tile<64xf32> {
+    ^bb0(%u: f32):
+      %r = arith.mulf %u, %of_block : f32
+      frag.yield %r : f32
+    }
+    %rows = frag.broadcast %of_both along 1 : !frag.tile<64xf32> -> !sums
     %next = frag.map %s, %rows, %acc : !sums, !sums, !sums -> !sums {
     ^bb0(%p: f32, %u: f32, %t: f32):
-      %uv = arith.mulf %u, %of_block : f32
-      %r = math.fma %p, %uv, %t : f32
+      %r = math.fma %p, %u, %t : f32
       frag.yield %r : f32
     }
     %end = arith.cmpi eq, %stage, %2 : index
@@ -102,7 +106,6 @@ func.func @fp8_warpgroups(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weigh
   frag.copy async %a[%row, 128] to %as[1] masked : !activations to !a_stages
   frag.copy async %w[%col, 128] to %ws[1] masked : !weights to !w_stages
   frag.commit
-  %block = arith.divui %col, %128 : index
   %nothing = arith.constant 0.0 : f32
   %zero = frag.fill %nothing : !sums
   %total, %last = scf.for %i = %0 to %k step %128
@@ -124,12 +127,17 @@ func.func @fp8_warpgroups(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weigh
     %s = frag.wgmma %x, %y transposed, %zero : !matrix, !matrix, !sums
     %g = arith.divui %i, %128 : index
     %of_rows = frag.load %a_scale[%g, %row] masked : memref<?x?xf32> -> !frag.tile<64xf32>
-    %rows = frag.broadcast %of_rows along 1 : !frag.tile<64xf32> -> !sums
+    %block = arith.divui %col, %128 : index
     %of_block = memref.load %w_scale[%g, %block] : memref<?x?xf32>
+    %of_both = frag.map %of_rows : !frag.tile<64xf32> -> !frag.tile<64xf32> {
+    ^bb0(%u: f32):
+      %r = arith.mulf %u, %of_block : f32
+      frag.yield %r : f32
+    }
+    %rows = frag.broadcast %of_both along 1 : !frag.tile<64xf32> -> !sums
     %next = frag.map %s, %rows, %acc : !sums, !sums, !sums -> !sums {
     ^bb0(%p: f32, %u: f32, %t: f32):
-      %uv = arith.mulf %u, %of_block : f32
-      %r = math.fma %p, %uv, %t : f32
+      %r = math.fma %p, %u, %t : f32
       frag.yield %r : f32
     }
     %end = arith.cmpi eq, %stage, %2 : index

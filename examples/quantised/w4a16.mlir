@@ -44,8 +44,8 @@ func.func @w4a16(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.
     frag.barrier
     %ahead = arith.addi %i, %128 : index
     %more = arith.cmpi slt, %ahead, %k : index
-    %first = arith.cmpi eq, %stage, %0 : index
     scf.if %more {
+      %first = arith.cmpi eq, %stage, %0 : index
       %before = arith.subi %stage, %1 : index
       %slot = arith.select %first, %2, %before : index
       frag.copy async %a[%row, %ahead] to %as[%slot] masked : !activations to !a_stages

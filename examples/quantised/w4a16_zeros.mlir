@@ -43,17 +43,19 @@ func.func @w4a16_zeros(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights 
     %ahead = arith.addi %i, %128 : index
     %more = arith.cmpi slt, %ahead, %k : index
     scf.if %more {
-      %slot = arith.subi %1, %stage : index
+      %first = arith.cmpi eq, %stage, %0 : index
+      %before = arith.subi %stage, %1 : index
+      %slot = arith.select %first, %1, %before : index
       frag.copy async %a[%row, %ahead] to %as[%slot] masked : !activations to !a_stages
       frag.copy async %w[%ahead, %col] to %ws[%slot] masked : !weights to !w_stages
     }
     frag.commit
     %x = frag.load %as[%stage, 0, 0] : !a_stages -> !frag.tile<64x128xbf16>
     %held = frag.load %ws[%stage, 0, 0] : !w_stages -> !frag.tile<128x64xui4, #b>
-    %numbers = frag.cast %held : !frag.tile<128x64xui4, #b> -> !b
     %g = arith.divui %i, %128 : index
     %middle = frag.load %zeros[%g, %col] masked : !weights -> !frag.tile<64xui4>
     %points = frag.cast %middle : !frag.tile<64xui4> -> !frag.tile<64xbf16>
+    %numbers = frag.cast %held : !frag.tile<128x64xui4, #b> -> !b
     %below = frag.broadcast %points along 0 : !frag.tile<64xbf16> -> !b
     %y = frag.map %numbers, %below : !b, !b -> !b {
     ^bb0(%u: bf16, %v: bf16):
@@ -69,7 +71,9 @@ func.func @w4a16_zeros(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights 
       %r = math.fma %u, %v, %t : f32
       frag.yield %r : f32
     }
-    %turn = arith.subi %1, %stage : index
+    %end = arith.cmpi eq, %stage, %1 : index
+    %after = arith.addi %stage, %1 : index
+    %turn = arith.select %end, %0, %after : index
     scf.yield %next, %turn : !sums, index
   }
   frag.wait 0

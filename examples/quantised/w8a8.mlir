@@ -62,18 +62,18 @@ func.func @w8a8(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights {frag.s
     scf.yield %next, %turn : !whole, index
   }
   frag.wait 0
-  %sums = frag.cast %total : !whole -> !sums
   %of_rows = frag.load %a_scale[%row] masked : memref<?xf32> -> !frag.tile<64xf32>
   %of_columns = frag.load %w_scale[%col] masked : memref<?xf32> -> !frag.tile<64xf32>
   %rows = frag.broadcast %of_rows along 1 : !frag.tile<64xf32> -> !sums
   %columns = frag.broadcast %of_columns along 0 : !frag.tile<64xf32> -> !sums
-  %result = frag.map %sums, %rows, %columns : !sums, !sums, !sums -> !frag.tile<64x64xf16> {
+  %sums = frag.cast %total : !whole -> !sums
+  %scaled = frag.map %sums, %rows, %columns : !sums, !sums, !sums -> !sums {
   ^bb0(%s: f32, %u: f32, %v: f32):
     %su = arith.mulf %s, %u : f32
-    %suv = arith.mulf %su, %v : f32
-    %r = arith.truncf %suv : f32 to f16
-    frag.yield %r : f16
+    %r = arith.mulf %su, %v : f32
+    frag.yield %r : f32
   }
+  %result = frag.cast %scaled : !sums -> !frag.tile<64x64xf16>
   frag.store %result, %c[%row, %col] masked : !frag.tile<64x64xf16>, memref<?x?xf16>
   func.return
 }
@@ -122,13 +122,13 @@ func.func @w8a8_groups(%a: !activations {frag.sizes = ["m", "k"]}, %w: !weights 
     frag.commit
     %x = frag.load %as[%stage, 0, 0] : !a_stages -> !frag.tile<64x128xsi8>
     %y = frag.load %ws[%stage, 0, 0] transposed : !w_stages -> !frag.tile<128x64xsi8>
-    %whole = frag.mma %x, %y, %zero : !frag.tile<64x128xsi8>, !frag.tile<128x64xsi8>, !whole -> !whole
-    %s = frag.cast %whole : !whole -> !sums
     %g = arith.divui %i, %128 : index
     %of_rows = frag.load %a_scale[%g, %row] masked : memref<?x?xf32> -> !frag.tile<64xf32>
     %of_columns = frag.load %w_scale[%g, %col] masked : memref<?x?xf32> -> !frag.tile<64xf32>
     %rows = frag.broadcast %of_rows along 1 : !frag.tile<64xf32> -> !sums
     %columns = frag.broadcast %of_columns along 0 : !frag.tile<64xf32> -> !sums
+    %whole = frag.mma %x, %y, %zero : !frag.tile<64x128xsi8>, !frag.tile<128x64xsi8>, !whole -> !whole
+    %s = frag.cast %whole : !whole -> !sums
     %next = frag.map %s, %rows, %columns, %acc : !sums, !sums, !sums, !sums -> !sums {
     ^bb0(%p: f32, %u: f32, %v: f32, %t: f32):
       %uv = arith.mulf %u, %v : f32
