@@ -8,7 +8,8 @@ import pytest
 import fragir
 
 PROGRAM = """
-func.func @add(%a: memref<?xf32> {{frag.sizes = ["n"]}}, %b: memref<?xf32> {{frag.sizes = ["{name}"]}},
+func.func @add(%a: memref<?xf32> {{frag.sizes = ["n"]}},
+               %b: memref<?xf32> {{frag.sizes = ["{name}"]}},
                %c: memref<?xf32> {{frag.sizes = ["n"]}}) {{
   %x = frag.load %a[0] masked : memref<?xf32> -> !frag.tile<32xf32>
   %y = frag.load %b[0] masked : memref<?xf32> -> !frag.tile<32xf32>
