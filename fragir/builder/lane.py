@@ -155,7 +155,7 @@ class Lane:
         self,
         instruction: str,
         *operands: Scalar | LaneRegisters | LanePointer | float,
-        results: Attribute | Sequence[Attribute] | None = None,
+        results: Attribute | type[bool] | Sequence[Attribute | type[bool]] | None = None,
         where: Scalar | None = None,
     ) -> Any:
         """Any instruction of PTX: `lane.ptx("redux.sync.add.s32", x, -1)`.
@@ -163,9 +163,9 @@ class Lane:
         `instruction` is an opcode, whose operands follow: scalars, registers, pointers (in their
         brackets), whole numbers as they are; or a statement in which `$0`, `$1` and so on stand for
         the results and then for the operands, `"shfl.sync.up.b32 $0|$1, $2, 1, 0, -1"`. `results`
-        are the types of what it gives; of an opcode one is found by its last word, and none where
-        it has none. With `where` only lanes execute it for which that condition holds. It is
-        checked against the table of opcodes.
+        are the types of what it gives, `bool` of a predicate; of an opcode one is found by its last
+        word, and none where it has none. With `where` only lanes execute it for which that
+        condition holds. It is checked against the table of opcodes.
         """
         found = instruction_of(self._trace, instruction, operands, results, where)
         values = [

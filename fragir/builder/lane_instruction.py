@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -30,7 +29,7 @@ def instruction_of(
     trace: Trace,
     text: object,
     operands: Sequence[object],
-    results: Attribute | Sequence[Attribute] | None,
+    results: object,
     where: Scalar | None,
 ) -> ptx.InstructionOp:
     """The operation; an error at the user's line where it cannot be said."""
@@ -58,11 +57,17 @@ def instruction_of(
     return ptx.InstructionOp(statement, values, types, predicate=predicate)
 
 
-def _given(results: Any) -> list[Attribute] | None:
+def _given(results: object) -> list[Attribute] | None:
+    """Types; `bool` is a predicate's."""
     if results is None:
         return None
     several = items(results)
-    return [results] if several is None else [x for x in several if isinstance(x, Attribute)]
+    found: list[Attribute] = []
+    for one in [results] if several is None else several:
+        if one is not bool and not isinstance(one, Attribute):
+            fail(f"{one!r} is no type of a result", "write fragir.f32, or bool for a predicate")
+        found.append(one if isinstance(one, Attribute) else condition)
+    return found
 
 
 def _value(trace: Trace, operand: object) -> SSAValue:
@@ -79,10 +84,16 @@ def _result(opcode: str, operands: Sequence[object]) -> list[Attribute]:
 
     places = ["[$0]" if isinstance(operand, LanePointer) else "$0" for operand in operands]
     try:
-        row = found(read(f"{opcode} {', '.join(['$0', *places])}").instruction).opcode
+        asked = [
+            found(read(f"{opcode} {', '.join(ps)}".rstrip()).instruction)
+            for ps in (["$0", *places], places)
+        ]
     except FragirError as error:
         fail(error.message, error.hint)
-    if row is None or not row.writes:
+    row, without = asked
+    if row.opcode is None and without.opcode is None:
+        fail(row.problem or f"{opcode} is not known", row.hint)
+    if row.opcode is None or not row.opcode.writes:
         return []
     first = next((x for x in operands if isinstance(x, Scalar)), None)
     for word_ in reversed(opcode.split(".")):
