@@ -18,7 +18,7 @@ from xdsl.dialects import func
 import fragir
 from fragir.builder.kernel import KernelBuilder
 from fragir.builder.types import condition as CONDITION
-from fragir.builder.values import Tile
+from fragir.builder.values import Scalar, Tile
 from fragir.compiler import parse
 from fragir.errors import FragirError
 from fragir.reference import compare, evaluate, outputs
@@ -164,6 +164,21 @@ def _reduce(w: _Writer) -> None:
         w.keep(w.random.choice(kinds)(axis))
 
 
+def _reduce_by(w: _Writer) -> None:
+    """The largest and where it stands, by a region."""
+    x = w.any(F32, S32)
+    if len(x.shape) == 1:
+        raise _Unfit
+    axis = w.random.randrange(len(x.shape))
+
+    def larger(x: Scalar, i: Scalar, y: Scalar, j: Scalar) -> tuple[Scalar, Scalar]:
+        ahead = (x > y) | ((x == y) & (i < j))
+        return w.k.select(ahead, x, y), w.k.select(ahead, i, j)
+
+    for tile in w.k.reduce([x, w.k.iota(axis, x.shape)], axis, larger):
+        w.keep(tile)
+
+
 def _scan(w: _Writer) -> None:
     x = w.any()
     kinds = [x.cumsum, x.cumsum, x.cummax, x.cummin]
@@ -304,6 +319,7 @@ STEPS: dict[str, tuple[Callable[[_Writer], None], int]] = {
     "select": (_select, 2),
     "cast": (_cast, 2),
     "reduce": (_reduce, 3),
+    "reduce_by": (_reduce_by, 1),
     "scan": (_scan, 1),
     "random": (_random, 1),
     "scalar": (_scalar, 1),
