@@ -77,7 +77,9 @@ def judge(path: str, passes: str) -> Result:
     result |= {"differs": [], "findings": []}
     text = Path(path).read_text("utf-8")
     try:
-        target = parse(text).target[0]
+        target, *options = parse(text).target
+        if "debug" in options:  # ptxas would optimise what is written back
+            return result | {"left_out": 1, "why": "debugging information is not lifted"}
         before = instructions(text, target)
     except FragirError as error:
         return result | {"left_out": 1, "why": f"not PTX that ptxas takes: {error.message}"}

@@ -28,6 +28,11 @@ def lift(text: str, filename: str = "<ptx>") -> ModuleOp:
     for item in module.items:
         if isinstance(item, tree.Function) and item.body is not None:
             operations.append(_function(item, module, outside))
+        elif isinstance(
+            item, tree.Target
+        ):  # debugging sections are left out, so ptxas must not ask
+            words = tuple(word for word in item.words if word != "debug")
+            operations.append(ptx.TextOp(_line(tree.Target(words))))
         elif not isinstance(item, tree.Comment | tree.File | tree.Section | tree.Dwarf):
             operations.append(ptx.TextOp(_line(item)))
     return ModuleOp(operations)

@@ -163,6 +163,15 @@ def test_dropping_what_nobody_reads() -> None:
     assert "atom.global" in left
 
 
+def test_debugging_is_left_out() -> None:
+    text = HEAD.replace("sm_80", "sm_80, debug") + ".visible .entry k() {\n.loc 1 2 3\nret;\n}\n"
+    text += '.file 1 "k.cu"\n.section .debug_str { .b8 0 }\n'
+    back = lifting.there_and_back(text)
+    assert ".target sm_80\n" in back
+    assert "debug" not in back
+    assert ".loc" not in back
+
+
 def test_loads_see_what_was_stored() -> None:
     """The second of two loads goes, but for one behind a store or a barrier."""
     text = (
