@@ -39,13 +39,17 @@ with fragir.kernel("top_k", warps=(4, 1)) as k:
             col = k.iota(1, (ROWS, COLS)) + part.index.cast(s32)
             behind = (t < rank.last) | ((t == rank.last) & (col > rank.at))
             behind = behind & (col < width.cast(s32))
-            v, i = k.select(behind, t, LEAST), k.select(behind, col, NOWHERE)
-            v, i = k.reduce([v, i], 1, better)
-            second = (v > part.best) | ((v == part.best) & (i < part.place))
-            part.best = k.select(second, v, part.best)
-            part.place = k.select(second, i, part.place)
-        best: Tile = part.best
-        place: Tile = part.place
+            best: Tile = part.best
+            place: Tile = part.place
+            v: Tile
+            i: Tile
+            pairs = [k.select(behind, t, LEAST), k.select(behind, col, NOWHERE)]
+            v, i = k.reduce(pairs, 1, better)
+            second = (v > best) | ((v == best) & (i < place))
+            part.best = k.select(second, v, best)
+            part.place = k.select(second, i, place)
+        best = part.best
+        place = part.place
         rank.last, rank.at = best[:, None], place[:, None]
         k.store(best[:, None], values, (row, rank.index), masked=True)
         found = k.select(place == NOWHERE, -1, place)

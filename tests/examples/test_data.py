@@ -82,7 +82,7 @@ def test_histogram(how: str, m: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["mlir", "python"])
-@pytest.mark.parametrize(("m", "n", "k"), [(21, 9, 70), (1, 1, 1), (0, 4, 8), (3, 0, 5), (2, 3, 0)])
+@pytest.mark.parametrize(("m", "n", "k"), [(11, 9, 70), (1, 1, 1), (0, 4, 8), (2, 3, 0)])
 def test_embedding(how: str, m: int, n: int, k: int) -> None:
     ids = np.random.default_rng(m).integers(-2, n + 2, m).astype(np.int32)
     sizes = {"m": m, "n": n, "k": k}
@@ -103,7 +103,7 @@ def test_embedding(how: str, m: int, n: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["mlir", "python"])
-@pytest.mark.parametrize(("m", "n", "k"), [(9, 150, 3), (2, 2, 4), (1, 1, 1), (0, 4, 2), (3, 0, 2)])
+@pytest.mark.parametrize(("m", "n", "k"), [(9, 140, 2), (2, 1, 3), (0, 4, 2), (3, 0, 2)])
 def test_top_k(how: str, m: int, n: int, k: int) -> None:
     """Many equals; an infinity of each sign counts like any number."""
     x = np.random.default_rng(n).integers(-9, 9, (m, n)).astype(np.float32)
