@@ -30,7 +30,7 @@ from fragir.dialects.frag.types import TileType, tile_of
 from fragir.dialects.interfaces import DimensionsInterface, LayoutInterface, Names, Threads
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
-from fragir.layout.reduction import gathered, reduced, spread
+from fragir.layout.reduction import exchange, gathered, reduced, spread
 
 
 @per_table
@@ -165,7 +165,10 @@ def reduction_cost(layout: Layout, dim: int, element: Attribute) -> float:
     held = layout.size("element")
     rows = held // parts.elements
     price = (held - rows) * words * COSTS.issue
-    price += rows * len(parts.masks) * words * (COSTS.shuffle + 2 * COSTS.issue)
+    if element_bits(element) == 32:
+        price += exchange(rows, len(parts.masks)).price
+    else:
+        price += rows * len(parts.masks) * words * (COSTS.shuffle + 2 * COSTS.issue)
     if parts.warps > 1:
         price += 2 * COSTS.block_barrier
         accesses = ceil(rows * words / 4) * (1 + parts.warps)

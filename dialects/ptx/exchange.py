@@ -15,6 +15,7 @@ from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -30,20 +31,30 @@ from fragir.dialects.ptx.types import bits, i64_attr, length, register_bits, sca
 class ShuffleOp(IRDLOperation):
     """`shfl.sync.idx.b32`: every register of `value` as the lane `source` holds it.
 
-    All 32 lanes take part. PTX ISA 9.2, section 9.7.9.6.
+    With `keeping` a mask, the bits of the lane's own number that it has, and those of `source` that
+    it has not, name the lane. All 32 lanes take part. PTX ISA 9.2, section 9.7.9.6.
     """
 
     name = "ptx.shuffle"
     value = operand_def(AnyAttr())
     source = operand_def(IndexType)
+    keeping = opt_prop_def(IntegerAttr.constr(i64))
     result = result_def(AnyAttr())
     traits = traits_def(NoMemoryEffect())
-    assembly_format = "$value `,` $source attr-dict `:` type($value) `->` type($result)"
+    assembly_format = (
+        "$value `,` $source (`keeping` $keeping^)? attr-dict `:` type($value) `->` type($result)"
+    )
 
-    def __init__(self, value: SSAValue, source: SSAValue):
-        super().__init__(operands=[value, source], result_types=[value.type])
+    def __init__(self, value: SSAValue, source: SSAValue, keeping: int = 0):
+        super().__init__(
+            operands=[value, source],
+            properties={"keeping": i64_attr(keeping) if keeping else None},
+            result_types=[value.type],
+        )
 
     def verify_(self) -> None:
+        if self.keeping is not None and not 0 < self.keeping.value.data < 32:
+            raise VerifyException("ptx.shuffle keeps bits of a mask of 1 to 31")
         if (
             self.value.type != self.result.type
             or bits(self.value.type) * length(self.value.type) % 32

@@ -5,15 +5,11 @@
 //   fragir run examples/rows/layer_norm.mlir --entry layer_norm_backward --size m=20,n=300
 //   fragir run examples/rows/layer_norm.mlir --entry layer_norm_weights --size m=40,n=300,parts=2
 
-!part = !frag.tile<8x256xf32>
-!read = !frag.tile<8x256xf16>
-!rows = !frag.tile<8xf32>
-!columns = !frag.tile<256xf32>
-!places = !frag.tile<8x256xi32>
-!block = !frag.tile<16x128xf32>
-!half = !frag.tile<16x128xf16>
-!height = !frag.tile<16xf32>
-!width = !frag.tile<128xf32>
+!part = !frag.tile<16x128xf32>
+!read = !frag.tile<16x128xf16>
+!rows = !frag.tile<16xf32>
+!columns = !frag.tile<128xf32>
+!places = !frag.tile<16x128xi32>
 !line = !frag.tile<1x128xf32>
 
 func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
@@ -23,21 +19,21 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
                       %means: memref<?xf32> {frag.sizes = ["m"]},
                       %rstds: memref<?xf32> {frag.sizes = ["m"]},
                       %eps: f32)
-    attributes {frag.grid = #frag.grid<m by 8>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m by 16>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %c256 = arith.constant 256 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
   %bx = frag.block_id x
-  %row = arith.muli %bx, %c8 : index
+  %row = arith.muli %bx, %c16 : index
   %n = memref.dim %x, %c1 : memref<?x?xf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
   %count = arith.maximumf %1, %f1 : f32
   %zero = frag.fill %f0 : !part
-  %sums = scf.for %i = %c0 to %n step %c256 iter_args(%sums_1 = %zero) -> (!part) {
+  %sums = scf.for %i = %c0 to %n step %c128 iter_args(%sums_1 = %zero) -> (!part) {
     %2 = frag.load %x[%row, %i] masked : memref<?x?xf16> -> !read
     %3 = frag.cast %2 : !read -> !part
     %4 = frag.map %sums_1, %3 : !part, !part -> !part {
@@ -48,15 +44,16 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     scf.yield %4 : !part
   }
   %7 = frag.reduce add dim 1 %sums : !part -> !rows
+  %mean = frag.map %7 : !rows -> !rows {
+  ^bb0(%8: f32):
+    %mean_1 = arith.divf %8, %count : f32
+    frag.yield %mean_1 : f32
+  }
+  frag.store %mean, %means[%row] masked : !rows, memref<?xf32>
   %place = frag.iota dim 1 : !places
-  %squares = scf.for %i_1 = %c0 to %n step %c256 iter_args(%squares_1 = %zero) -> (!part) {
-    %8 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
-    %v = frag.cast %8 : !read -> !part
-    %mean = frag.map %7 : !rows -> !rows {
-    ^bb0(%9: f32):
-      %mean_1 = arith.divf %9, %count : f32
-      frag.yield %mean_1 : f32
-    }
+  %squares = scf.for %i_1 = %c0 to %n step %c128 iter_args(%squares_1 = %zero) -> (!part) {
+    %9 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
+    %v = frag.cast %9 : !read -> !part
     %d = frag.broadcast %mean along 1 : !rows -> !part
     %10 = arith.subi %n, %i_1 : index
     %left = arith.index_cast %10 : index to i32
@@ -72,38 +69,32 @@ func.func @layer_norm(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     scf.yield %squares_2 : !part
   }
   %13 = frag.reduce add dim 1 %squares : !part -> !rows
-  %mean_2 = frag.map %7 : !rows -> !rows {
-  ^bb0(%14: f32):
-    %mean_3 = arith.divf %14, %count : f32
-    frag.yield %mean_3 : f32
-  }
-  frag.store %mean_2, %means[%row] masked : !rows, memref<?xf32>
   %rstd = frag.map %13 : !rows -> !rows {
-  ^bb0(%15: f32):
-    %16 = arith.divf %15, %count : f32
-    %17 = arith.addf %16, %eps : f32
-    %rstd_1 = math.rsqrt %17 : f32
+  ^bb0(%14: f32):
+    %15 = arith.divf %14, %count : f32
+    %16 = arith.addf %15, %eps : f32
+    %rstd_1 = math.rsqrt %16 : f32
     frag.yield %rstd_1 : f32
   }
   frag.store %rstd, %rstds[%row] masked : !rows, memref<?xf32>
-  scf.for %i_2 = %c0 to %n step %c256 {
-    %18 = frag.load %x[%row, %i_2] masked : memref<?x?xf16> -> !read
-    %v_2 = frag.cast %18 : !read -> !part
+  scf.for %i_2 = %c0 to %n step %c128 {
+    %17 = frag.load %x[%row, %i_2] masked : memref<?x?xf16> -> !read
+    %v_2 = frag.cast %17 : !read -> !part
     %g = frag.load %gamma[%i_2] masked : memref<?xf32> -> !columns
     %bias = frag.load %beta[%i_2] masked : memref<?xf32> -> !columns
-    %19 = frag.broadcast %mean_2 along 1 : !rows -> !part
-    %20 = frag.broadcast %rstd along 1 : !rows -> !part
+    %18 = frag.broadcast %mean along 1 : !rows -> !part
+    %19 = frag.broadcast %rstd along 1 : !rows -> !part
     %r = frag.broadcast %g along 0 : !columns -> !part
     %r_1 = frag.broadcast %bias along 0 : !columns -> !part
-    %r_2 = frag.map %v_2, %19, %20, %r, %r_1 : !part, !part, !part, !part, !part -> !part {
-    ^bb0(%v_3: f32, %21: f32, %22: f32, %r_3: f32, %r_4: f32):
-      %23 = arith.subf %v_3, %21 : f32
-      %24 = arith.mulf %23, %22 : f32
-      %r_5 = math.fma %24, %r_3, %r_4 : f32
+    %r_2 = frag.map %v_2, %18, %19, %r, %r_1 : !part, !part, !part, !part, !part -> !part {
+    ^bb0(%v_3: f32, %20: f32, %21: f32, %r_3: f32, %r_4: f32):
+      %22 = arith.subf %v_3, %20 : f32
+      %23 = arith.mulf %22, %21 : f32
+      %r_5 = math.fma %23, %r_3, %r_4 : f32
       frag.yield %r_5 : f32
     }
-    %25 = frag.cast %r_2 : !part -> !read
-    frag.store %25, %y[%row, %i_2] masked : !read, memref<?x?xf16>
+    %24 = frag.cast %r_2 : !part -> !read
+    frag.store %24, %y[%row, %i_2] masked : !read, memref<?x?xf16>
   }
   func.return
 }
@@ -115,15 +106,15 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
                                %rstds: memref<?xf32> {frag.sizes = ["m"]},
                                %dy: memref<?x?xf16> {frag.sizes = ["m", "n"]},
                                %dx: memref<?x?xf16> {frag.sizes = ["m", "n"]})
-    attributes {frag.grid = #frag.grid<m by 8>, frag.warps = array<i64: 4, 1>} {
+    attributes {frag.grid = #frag.grid<m by 16>, frag.warps = array<i64: 4, 1>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
-  %c256 = arith.constant 256 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index
   %f1 = arith.constant 1.0 : f32
   %f0 = arith.constant 0.0 : f32
   %bx = frag.block_id x
-  %row = arith.muli %bx, %c8 : index
+  %row = arith.muli %bx, %c16 : index
   %n = memref.dim %x, %c1 : memref<?x?xf16>
   %0 = arith.index_cast %n : index to i32
   %1 = arith.sitofp %0 : i32 to f32
@@ -131,7 +122,7 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   %2 = frag.load %means[%row] masked : memref<?xf32> -> !rows
   %3 = frag.load %rstds[%row] masked : memref<?xf32> -> !rows
   %zero = frag.fill %f0 : !part
-  %sums, %products = scf.for %i = %c0 to %n step %c256
+  %sums, %products = scf.for %i = %c0 to %n step %c128
       iter_args(%sums_1 = %zero, %products_1 = %zero) -> (!part, !part) {
     %4 = frag.load %x[%row, %i] masked : memref<?x?xf16> -> !read
     %v = frag.cast %4 : !read -> !part
@@ -170,7 +161,7 @@ func.func @layer_norm_backward(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
     %27 = arith.divf %26, %count : f32
     frag.yield %27 : f32
   }
-  scf.for %i_1 = %c0 to %n step %c256 {
+  scf.for %i_1 = %c0 to %n step %c128 {
     %28 = frag.load %x[%row, %i_1] masked : memref<?x?xf16> -> !read
     %v_2 = frag.cast %28 : !read -> !part
     %29 = frag.load %dy[%row, %i_1] masked : memref<?x?xf16> -> !read
@@ -216,40 +207,40 @@ func.func @layer_norm_weights(%x: memref<?x?xf16> {frag.sizes = ["m", "n"]},
   %bx = frag.block_id x
   %column = arith.muli %bx, %c128 : index
   %by = frag.block_id y
-  %zero = frag.fill %f0 : !block
+  %zero = frag.fill %f0 : !part
   %parts = memref.dim %dgammas, %c0 : memref<?x?xf32>
   %step = arith.muli %parts, %c16 : index
   %0 = arith.muli %by, %c16 : index
   %m = memref.dim %x, %c0 : memref<?x?xf16>
   %dgamma, %dbeta = scf.for %i = %0 to %m step %step
-      iter_args(%dgamma_1 = %zero, %dbeta_1 = %zero) -> (!block, !block) {
-    %1 = frag.load %x[%i, %column] masked : memref<?x?xf16> -> !half
-    %v = frag.cast %1 : !half -> !block
-    %2 = frag.load %dy[%i, %column] masked : memref<?x?xf16> -> !half
-    %g = frag.cast %2 : !half -> !block
-    %3 = frag.load %means[%i] masked : memref<?xf32> -> !height
-    %4 = frag.load %rstds[%i] masked : memref<?xf32> -> !height
-    %5 = frag.broadcast %3 along 1 : !height -> !block
-    %6 = frag.broadcast %4 along 1 : !height -> !block
-    %dgamma_2 = frag.map %g, %v, %5, %6, %dgamma_1 : !block, !block, !block, !block, !block -> !block {
+      iter_args(%dgamma_1 = %zero, %dbeta_1 = %zero) -> (!part, !part) {
+    %1 = frag.load %x[%i, %column] masked : memref<?x?xf16> -> !read
+    %v = frag.cast %1 : !read -> !part
+    %2 = frag.load %dy[%i, %column] masked : memref<?x?xf16> -> !read
+    %g = frag.cast %2 : !read -> !part
+    %3 = frag.load %means[%i] masked : memref<?xf32> -> !rows
+    %4 = frag.load %rstds[%i] masked : memref<?xf32> -> !rows
+    %5 = frag.broadcast %3 along 1 : !rows -> !part
+    %6 = frag.broadcast %4 along 1 : !rows -> !part
+    %dgamma_2 = frag.map %g, %v, %5, %6, %dgamma_1 : !part, !part, !part, !part, !part -> !part {
     ^bb0(%g_1: f32, %v_1: f32, %7: f32, %8: f32, %dgamma_3: f32):
       %9 = arith.subf %v_1, %7 : f32
       %10 = arith.mulf %9, %8 : f32
       %dgamma_4 = math.fma %g_1, %10, %dgamma_3 : f32
       frag.yield %dgamma_4 : f32
     }
-    %11 = frag.map %dbeta_1, %g : !block, !block -> !block {
+    %11 = frag.map %dbeta_1, %g : !part, !part -> !part {
     ^bb0(%dbeta_2: f32, %g_2: f32):
       %12 = arith.addf %dbeta_2, %g_2 : f32
       frag.yield %12 : f32
     }
-    scf.yield %dgamma_2, %11 : !block, !block
+    scf.yield %dgamma_2, %11 : !part, !part
   }
-  %13 = frag.reduce add dim 0 %dgamma : !block -> !width
-  %14 = frag.reshape %13 : !width -> !line
+  %13 = frag.reduce add dim 0 %dgamma : !part -> !columns
+  %14 = frag.reshape %13 : !columns -> !line
   frag.store %14, %dgammas[%by, %column] masked : !line, memref<?x?xf32>
-  %15 = frag.reduce add dim 0 %dbeta : !block -> !width
-  %16 = frag.reshape %15 : !width -> !line
+  %15 = frag.reduce add dim 0 %dbeta : !part -> !columns
+  %16 = frag.reshape %15 : !columns -> !line
   frag.store %16, %dbetas[%by, %column] masked : !line, memref<?x?xf32>
   func.return
 }

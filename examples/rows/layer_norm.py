@@ -18,7 +18,7 @@ import numpy as np
 import fragir
 from fragir import Scalar, Tile, f16, f32
 
-ROWS, PART = 8, 256
+ROWS, PART = 16, 128
 
 with fragir.kernel("layer_norm", warps=(4, 1)) as k:
     x = k.memory("x", f16, ("m", "n"))
@@ -36,6 +36,7 @@ with fragir.kernel("layer_norm", warps=(4, 1)) as k:
     with k.loop(0, n, PART, sums=zero) as loop:
         loop.sums += k.load(x, (row, loop.index), shape=(ROWS, PART), masked=True).cast(f32)
     mean = loop.sums.sum(1) / count
+    k.store(mean, means, (row,), masked=True)
     place = k.iota(1, (ROWS, PART))
     with k.loop(0, n, PART, squares=zero) as spread:
         v = k.load(x, (row, spread.index), shape=(ROWS, PART), masked=True).cast(f32)
@@ -43,7 +44,6 @@ with fragir.kernel("layer_norm", warps=(4, 1)) as k:
         left = (n - spread.index).cast(fragir.s32)
         spread.squares = k.select(place < left, k.fma(d, d, spread.squares), spread.squares)
     rstd = k.rsqrt(spread.squares.sum(1) / count + eps)
-    k.store(mean, means, (row,), masked=True)
     k.store(rstd, rstds, (row,), masked=True)
     with k.loop(0, n, PART) as last:
         v = k.load(x, (row, last.index), shape=(ROWS, PART), masked=True).cast(f32)

@@ -14,6 +14,7 @@ Spread(elements=2, masks=(1, 2), warps=1)
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -97,6 +98,37 @@ def spread(layout: Layout, dim: str) -> Spread | None:
     if along[ELEMENT] * along[WARP] << len(masks) != layout.shape[at]:
         return None
     return Spread(along[ELEMENT], tuple(masks), along[WARP])
+
+
+class Exchange(NamedTuple):
+    """How lanes that have parts of the same rows combine them."""
+
+    pairs: tuple[int, ...]
+    """At each bit of the lanes' numbers so many pairs of rows are shared out, the rest told."""
+    price: float
+    """Half cycles of an SM for one warp, and operations of one instruction."""
+
+
+@lru_cache
+def exchange(rows: int, bits: int) -> Exchange:
+    """The cheaper of two ways for rows of one register each.
+
+    Lanes tell each other what they have of every row, at each bit: rows x bits shuffles. Or each of
+    two lanes takes one row of a pair and passes the other on, one shuffle a pair, so that less is
+    left for the next bit; at the end every row is fetched from a lane that has it.
+    """
+    from fragir.layout.planning.costs import COSTS
+
+    told = COSTS.shuffle + 2 * COSTS.issue
+    pairs: list[int] = []
+    price, left = rows * (COSTS.shuffle + COSTS.issue), rows
+    for _ in range(bits):
+        pairs.append(left // 2)
+        price += left // 2 * (told + 2 * COSTS.move) + left % 2 * told
+        left -= left // 2
+    if price < rows * bits * told:
+        return Exchange(tuple(pairs), price)
+    return Exchange((0,) * bits, rows * bits * told)
 
 
 def _is_mixed(mode: Mode, at: int) -> bool:

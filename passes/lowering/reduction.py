@@ -13,10 +13,10 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.types import tile_of
-from fragir.layout.reduction import by_warps, gathered, spread
+from fragir.layout.reduction import by_warps, exchange, gathered, spread
 from fragir.passes.lowering.access import split
 from fragir.passes.lowering.combining import Combining, Part
-from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.lane_builder import REGISTER, WARP, Lanes
 
 
 class Reduction:
@@ -55,8 +55,7 @@ class Reduction:
             held = spread(layout, name)
             assert held is not None
         part = self._tree(self._parts(tile, columns), in_order=True)
-        for mask in held.masks:
-            part = self.combining.between_lanes(part, mask)
+        part = self._between_lanes(part, held.masks)
         if held.warps > 1:
             part = self._tree(self._of_warps(tile, part, held.warps))
         return [split(self.ar, vector, 1) for vector in part]
@@ -83,6 +82,86 @@ class Reduction:
             )
             for step in range(len(ordered[0]))
         ]
+
+    def _between_lanes(self, part: Part, masks: Sequence[int]) -> Part:
+        """All that lanes have of each row, which are the same operations whoever does them."""
+        rows = ptx.length(part[0].type)
+        words = all(ptx.bits(vector.type) == REGISTER for vector in part)
+        # a region may give another result the other way round: there the lower lane stands first
+        either_way = type(self.combining) is Combining
+        pairs = exchange(rows, len(masks)).pairs if words and either_way else ()
+        combining = self.combining
+        if not pairs or not pairs[0]:
+            for mask in masks:
+                part = combining.between_lanes(part, mask)
+            return part
+        held = list(zip(*(split(self.ar, vector, 1) for vector in part), strict=True))
+        # of each row held, whose it may be: (row, this lane's bits then)
+        owners = [[(row, 0)] for row in range(rows)]
+        shared = [0] * rows
+        for mask, half in zip(masks, pairs, strict=True):
+            found: list[Part] = []
+            if half:
+                low, high = self._joined(held[:half]), self._joined(held[half : 2 * half])
+                upper = self.ar.splat(self._in_upper(mask), half)
+                mine = combining.selected(upper, high, low)
+                theirs = combining.selected(upper, low, high)
+                found += self._apart(combining(mine, combining.of_lane(theirs, mask)))
+            if rest := held[2 * half :]:
+                left = self._joined(rest)
+                found += self._apart(combining(left, combining.of_lane(left, mask)))
+            owners = [
+                *(
+                    first + [(row, bits | mask) for row, bits in second]
+                    for first, second in zip(owners[:half], owners[half : 2 * half], strict=True)
+                ),
+                *owners[2 * half :],
+            ]
+            shared = [
+                *(shared[i] | shared[i + half] | mask for i in range(half)),
+                *shared[2 * half :],
+            ]
+            held = found
+        return self._fetched(held, owners, shared, rows)
+
+    def _fetched(
+        self,
+        held: Sequence[Part],
+        owners: Sequence[Sequence[tuple[int, int]]],
+        shared: Sequence[int],
+        rows: int,
+    ) -> Part:
+        """Every row from a lane that has it: of those that differ in `shared`, that of its bits."""
+        sources: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for place, (whose, mask) in enumerate(zip(owners, shared, strict=True)):
+            for row, bits in whose:
+                sources.setdefault((mask, bits), []).append((row, place))
+        found: dict[int, Part] = {}
+        for (mask, bits), places in sources.items():
+            wanted = self._joined([held[place] for _, place in places])
+            if mask:
+                lane = self.ar.constant(bits)
+                wanted = tuple(
+                    self.lanes.insert(ptx.ShuffleOp(vector, lane, WARP - 1 & ~mask)).result
+                    for vector in wanted
+                )
+            for (row, _), scalars in zip(places, self._apart(wanted), strict=True):
+                found[row] = scalars
+        return self._joined([found[row] for row in range(rows)])
+
+    def _joined(self, scalars: Sequence[Part]) -> Part:
+        """Rows one by one as vectors."""
+        return tuple(self.combining.vector(column) for column in zip(*scalars, strict=True))
+
+    def _apart(self, part: Part) -> list[Part]:
+        return list(zip(*(split(self.ar, vector, 1) for vector in part), strict=True))
+
+    def _in_upper(self, mask: int) -> SSAValue:
+        """Whether this lane's number has the bit."""
+        lane = self.lanes.state.hardware.axis("lane")
+        found = self.ar.compare("ne", self.ar.and_(lane, mask), 0)
+        assert isinstance(found, SSAValue)
+        return found
 
     def _of_warps(self, tile: frag.TileType, part: Part, count: int) -> list[Part]:
         """The parts that warps have of this lane's rows."""

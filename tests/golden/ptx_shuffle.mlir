@@ -7,6 +7,8 @@ func.func @k(%p: !ptx.ptr<global>) attributes {ptx.ntid = 32 : i64} {
   %one = arith.constant 1 : index
   %1 = arith.xori %0, %one : index
   %2 = ptx.shuffle %v, %1 : vector<4xf16> -> vector<4xf16>
-  ptx.store %2, %p[0] : vector<4xf16>, !ptx.ptr<global>
+  %three = arith.constant 3 : index
+  %3 = ptx.shuffle %2, %three keeping 28 : vector<4xf16> -> vector<4xf16>
+  ptx.store %3, %p[0] : vector<4xf16>, !ptx.ptr<global>
   func.return
 }

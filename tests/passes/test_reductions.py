@@ -218,7 +218,8 @@ def test_softmax(m: int, n: int) -> None:
     text = (EXAMPLES / "rows/softmax.mlir").read_text()
     x = np.random.default_rng(n).standard_normal((m, n)).astype(np.float32) * 9
     y = np.full((m, n), np.nan, np.float32)
-    assert fragir.compile(text)(x, y, on="emulator", check=True).findings == []
+    kernel = fragir.compile(text, entry="softmax")
+    assert kernel(x, y, on="emulator", check=True).findings == []
     e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-30)
 
@@ -230,8 +231,10 @@ def test_layer_norm(m: int, n: int) -> None:
     x = (rng.standard_normal((m, n)) * 3 + 5).astype(np.float16)
     gamma, beta = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
     y = np.full((m, n), np.nan, np.float16)
-    kernel = fragir.compile(text)
-    assert kernel(x, gamma, beta, y, 1e-5, on="emulator", check=True).findings == []
+    means, rstds = (np.full(m, np.nan, np.float32) for _ in range(2))
+    kernel = fragir.compile(text, entry="layer_norm")
+    arguments = (x, gamma, beta, y, means, rstds, 1e-5)
+    assert kernel(*arguments, on="emulator", check=True).findings == []
     wide = x.astype(np.float64)
     d = wide - wide.mean(1, keepdims=True)
     wanted = d / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5) * gamma + beta
@@ -243,4 +246,58 @@ def test_layer_norm(m: int, n: int) -> None:
 def test_norms_convert_nothing(name: str) -> None:
     """Rows lie as they are loaded, and what belongs to columns is loaded where it is wanted."""
     text = (EXAMPLES / f"rows/{name}.mlir").read_text()
-    assert fragir.explain_layouts(text).conversions == ()
+    assert fragir.explain_layouts(text, entry=name).conversions == ()
+
+
+def columns(rows: int, bits: int) -> str:
+    """A layout with 2^bits lanes along dimension 0; of each column a lane has two elements."""
+    others = 32 >> bits
+    lanes = f"{1 << bits}:(2,0)" + (f" {others}:(0,{rows})" if others > 1 else "")
+    return f'#frag.layout<"warp [] lane [{lanes}] element [2:(1,0) {rows}:(0,1)]">'
+
+
+@pytest.mark.parametrize(
+    ("rows", "bits", "shuffles"),
+    # pairs and rows left over at each bit, then every row fetched; or each told at each bit
+    [
+        (1, 5, 5),
+        (2, 3, 3 + 2),
+        (7, 3, 4 + 2 + 1 + 7),
+        (16, 3, 14 + 16),
+        (16, 2, 32),
+        (9, 5, 21),
+    ],
+)
+def test_lanes_share_rows_out(rows: int, bits: int, shuffles: int) -> None:
+    """Who adds up what is shared; every lane has every sum in the end, the same bits."""
+    shape = (2 << bits, rows * (32 >> bits))
+    x = np.random.default_rng(rows).standard_normal(shape).astype(np.float32)
+    for kind, wanted in (("add", None), ("argmax", x.argmax(0)), ("max", x.max(0))):
+        gives = "i32" if kind == "argmax" else "f32"
+        source = f"!frag.tile<{shape[0]}x{shape[1]}xf32, {columns(rows, bits)}>"
+        sums = f"!frag.tile<{shape[1]}x{gives}>"
+        back = f"!frag.tile<{shape[0]}x{shape[1]}x{gives}, {columns(rows, bits)}>"
+        matrix, result = buffer(shape, "f32"), buffer(shape, gives)
+        text = f"""
+        func.func @k(%x: {matrix}, %y: {result}) {{
+          %a = frag.load %x[0, 0] : {matrix} -> {source}
+          %r = frag.reduce {kind} dim 0 %a : {source} -> {sums}
+          %b = frag.broadcast %r along 0 : {sums} -> {back}
+          frag.store %b, %y[0, 0] : {back}, {result}
+          func.return
+        }}
+        """
+        y = np.full(shape, 77, np.int32 if kind == "argmax" else np.float32)
+        run(text, 1, x, y)
+        if wanted is None:
+            ptx = fragir.compile(text, target="sm_80").ptx
+            assert ptx.count("shfl.sync") == shuffles
+            wanted = by_halves(x)
+        np.testing.assert_array_equal(y, np.broadcast_to(wanted, shape))
+
+
+def by_halves(x: Array) -> Array:
+    """The sums as lanes form them: neighbours, then neighbours of these, and so on."""
+    while len(x) > 1:
+        x = x[::2] + x[1::2]
+    return x[0]

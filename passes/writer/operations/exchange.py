@@ -11,9 +11,10 @@ from fragir.ptx.spelling import vector
 @WRITERS.attach(ptx.ShuffleOp)
 def shuffle(w: KernelText, op: ptx.ShuffleOp) -> None:
     source = w.one(op.source)
+    bounds = 31 if op.keeping is None else op.keeping.value.data << 8 | 31  # segment, clamp
     names = w.in_registers(op.value)
     for result, name in zip(w.define(op.result), names, strict=True):
-        w.emit("shfl.sync.idx.b32", result, name, source, "31", "-1")
+        w.emit("shfl.sync.idx.b32", result, name, source, str(bounds), "-1")
 
 
 @WRITERS.attach(ptx.ShuffleXorOp)
