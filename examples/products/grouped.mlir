@@ -1,8 +1,9 @@
 // Rows in groups of any length, each group times its own matrix (experts of a mixture). Group g has the rows
 // starts[g] up to, not with, ends[g], read from memory; a group may be empty. Blocks behind a group's end do
 // nothing, and rows of the next group are not written: frag.scatter with a condition for each row.
+// `fragir run` takes the groups from files: --size m=9,n=5,k=6,g=3 --arg starts=starts.npy --arg ends=ends.npy
 //
-//   fragir run examples/products/grouped.mlir --size m=4,n=5,k=6,g=1 --arg starts=starts.npy --arg ends=ends.npy
+//   fragir compile examples/products/grouped.mlir --target sm_80
 
 !sums = !frag.tile<64x64xf32>
 

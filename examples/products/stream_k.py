@@ -32,8 +32,9 @@ with fragir.kernel("stream_k", warps=(2, 2)) as k:
     last = k.min(first + share, steps * across * down)
 
     with k.while_(lambda now: now.step < last, step=first) as tiles:
-        tile, begin = tiles.step // steps, tiles.step % steps
-        end = k.min(begin + (last - tiles.step), steps)
+        now: Scalar = tiles.step
+        tile, begin = now // steps, now % steps
+        end = k.min(begin + (last - now), steps)
         row, column = tile // across * M, tile % across * N
 
         def copy(slot: Scalar | int, step: Scalar) -> None:
@@ -54,7 +55,7 @@ with fragir.kernel("stream_k", warps=(2, 2)) as k:
         k.wait(0)
         k.barrier()  # the next tile fills stages that all have read
         k.atomic("add", loop.acc, c, (row, column), masked=True)
-        tiles.step = tiles.step + (end - begin)
+        tiles.step = now + (end - begin)
 
 
 def main() -> None:
