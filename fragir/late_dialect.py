@@ -12,7 +12,8 @@ from xdsl.ir import Attribute, Dialect, Operation
 class LateDialect(Dialect):
     """A dialect of which some operations are imported when they are first asked for.
 
-    `late` says of each where it stands: (module, class). To `Context`s of xDSL the dialect is like
+    `late` says of each where it stands: (module, class), and `late_attributes` the same of
+    attributes and types. To `Context`s of xDSL the dialect is like
     any other; `fragir.plugins.FragirContext` loads what is `early`, and finds the rest by name.
     """
 
@@ -22,9 +23,11 @@ class LateDialect(Dialect):
         early: Sequence[type[Operation]],
         attributes: Sequence[type[Attribute]],
         late: Mapping[str, tuple[str, str]],
+        late_attributes: Mapping[str, tuple[str, str]] | None = None,
     ):
         super().__init__(name, list(early), list(attributes))
         self.late = late
+        self.late_attributes = late_attributes or {}
 
     @property
     def early(self) -> Sequence[type[Operation]]:
@@ -37,16 +40,38 @@ class LateDialect(Dialect):
         yield from self._operations
         yield from map(self._imported, self.late)
 
+    @property
+    def early_attributes(self) -> Sequence[type[Attribute]]:
+        """Attributes and types that are imported with the dialect."""
+        return self._attributes
+
+    @property
+    def attributes(self) -> Iterator[type[Attribute]]:
+        """All attributes and types: this imports what is not there yet."""
+        yield from self._attributes
+        yield from map(self._attribute, self.late_attributes)
+
+    def find_attribute(self, name: str) -> type[Attribute] | None:
+        """An attribute or type that is not early, by its name as in programs."""
+        return self._attribute(name) if name in self.late_attributes else None
+
     def find(self, name: str) -> type[Operation] | None:
         """An operation that is not early, by its name as in programs; None where there is none."""
         return self._imported(name) if name in self.late else None
 
-    def member(self, name: str) -> type[Operation] | None:
-        """The same by the name of its class."""
+    def member(self, name: str) -> type[Operation] | type[Attribute] | None:
+        """An operation, attribute or type that is not early, by the name of its class."""
         for operation, (_, cls) in self.late.items():
             if cls == name:
                 return self._imported(operation)
+        for attribute, (_, cls) in self.late_attributes.items():
+            if cls == name:
+                return self._attribute(attribute)
         return None
+
+    def _attribute(self, name: str) -> type[Attribute]:
+        module, cls = self.late_attributes[name]
+        return cast("type[Attribute]", getattr(import_module(module), cls))
 
     def _imported(self, name: str) -> type[Operation]:
         module, cls = self.late[name]

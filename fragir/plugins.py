@@ -285,8 +285,14 @@ class FragirContext(Context):
         return copy
 
     def _look_for(self, name: str) -> None:
-        """Registers another package's dialect that a name begins with, if it is needed."""
+        """Registers another package's dialect that a name begins with, if it is needed, and loads
+        an attribute that comes late."""
         dialect, dot, _ = name.partition(".")
+        late = self._late.get(dialect)
+        if late is not None and not (name in self._loaded_types or name in self._loaded_attrs):
+            found = late.find_attribute(name)
+            if found is not None:
+                self.load_attr_or_type(found)
         if dot and dialect not in self._registered_dialects:
             factory = plugins().find("dialect", dialect)
             if factory is not None:
@@ -302,7 +308,7 @@ class FragirContext(Context):
         self._late[name] = dialect
         for op in dialect.early:
             self.load_op(op)
-        for attribute in dialect.attributes:
+        for attribute in dialect.early_attributes:
             self.load_attr_or_type(attribute)
 
     def _get_known_op(self, name: str) -> type[Operation] | None:

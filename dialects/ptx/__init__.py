@@ -40,7 +40,6 @@ from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, Scales, WgmmaOp, Wgm
 from fragir.dialects.ptx.types import (
     GLOBAL,
     SHARED,
-    BitsType,
     PointerType,
     Space,
     SpaceAttr,
@@ -55,6 +54,7 @@ from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
     from fragir.dialects.ptx.atomic import AtomicOp
+    from fragir.dialects.ptx.bit_types import BitsType
     from fragir.dialects.ptx.exchange import (
         MovmatrixOp,
         NamedBarrierOp,
@@ -116,8 +116,9 @@ Ptx = LateDialect(
         WgmmaWaitOp,
         ZeroOp,
     ],
-    [BitsType, PointerType, SpaceAttr],
+    [PointerType, SpaceAttr],
     LATE,
+    {"ptx.bits": ("fragir.dialects.ptx.bit_types", "BitsType")},
 )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
-    IntAttr,
     IntegerAttr,
     IntegerType,
     VectorType,
@@ -21,12 +21,14 @@ from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribut
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from fragir.dialects.elements import element_bits
 from fragir.dialects.limits import check_registers
 from fragir.dialects.narrow import is_vector
+
+if TYPE_CHECKING:
+    from fragir.dialects.ptx.bit_types import BitsType
 
 
 class Space(StrEnum):
@@ -67,33 +69,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             printer.print_string(self.space.data.value)
 
 
-@irdl_attr_definition
-class BitsType(ParametrizedAttribute, TypeAttribute):
-    """A register of 8 or 128 bits, which no other type has: `!ptx.bits<128>`.
-
-    An i8 stands in a register of 32 bits, which few instructions refuse.
-    """
-
-    name = "ptx.bits"
-    width: IntAttr
-
-    def __init__(self, width: int | IntAttr):
-        super().__init__(IntAttr(width) if isinstance(width, int) else width)
-
-    def verify(self) -> None:
-        if self.width.data not in (8, 128):
-            raise VerifyException("!ptx.bits has 8 or 128 bits; others are i16, i32 and i64")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            return [IntAttr(parser.parse_integer(allow_boolean=False, allow_negative=False))]
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(str(self.width.data))
-
-
+_BITS = "ptx.bits"  # BitsType, without its import: few programs have it
 GLOBAL = PointerType(Space.GLOBAL)
 SHARED = PointerType(Space.SHARED)
 
@@ -133,8 +109,8 @@ def bits(type_: Attribute) -> int:
         return 32 if scalar.is_shared else 64
     if type(scalar) is IndexType:
         return 32
-    if type(scalar) is BitsType:
-        return scalar.width.data
+    if scalar.name == _BITS:
+        return cast("BitsType", scalar).width.data
     return element_bits(scalar)
 
 
@@ -148,7 +124,7 @@ def register_bits(type_: Attribute) -> int:
     width = bits(type_)
     if scalar_type(type_) == i1:
         return 1
-    if type(type_) is BitsType:
+    if type_.name == _BITS:
         return width
     return max(32, width) if is_vector(type_) or width == 8 else width
 
