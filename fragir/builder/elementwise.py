@@ -218,6 +218,10 @@ class ElementwiseFunctions:
     @overload
     def map(self, function: Callable[[Scalar, Scalar], Scalar], x: Tile, y: Tile, /) -> Tile: ...
     @overload
+    def map(
+        self, function: Callable[[Scalar, Scalar, Scalar], Scalar], x: Tile, y: Tile, z: Tile, /
+    ) -> Tile: ...
+    @overload
     def map(self, function: Callable[..., Scalar], /, *tiles: Tile) -> Tile: ...
     def map(self, function: Callable[..., Scalar], /, *tiles: Tile) -> Tile:
         """Any function of scalars on every element: `k.map(lambda x, y: k.max(x, y), a, b)`.

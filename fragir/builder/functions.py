@@ -56,7 +56,7 @@ FUNCTIONS: dict[str, TypedOperations] = {
     "-": TypedOperations(arith.SubfOp, arith.SubiOp),
     "*": TypedOperations(arith.MulfOp, arith.MuliOp),
     "/": TypedOperations(arith.DivfOp, None),
-    "//": TypedOperations(None, None, arith.DivUIOp),
+    "//": TypedOperations(None, arith.FloorDivSIOp, arith.DivUIOp),
     "%": TypedOperations(None, None, arith.RemUIOp),
     "&": TypedOperations(None, arith.AndIOp, conditions=arith.AndIOp),
     "|": TypedOperations(None, arith.OrIOp, conditions=arith.OrIOp),
@@ -112,6 +112,11 @@ FUNCTIONS: dict[str, TypedOperations] = {
 REWRITTEN: dict[str, tuple[str, int, bool]] = {"neg": ("-", 0, True), "~": ("^", -1, False)}
 
 
+def has_no_modulo(function: str, type_: Attribute) -> bool:
+    """Whether this is Python's `%` of signed integers: x - x // y * y, where `//` rounds down."""
+    return function == "%" and type_ != index and FUNCTIONS["//"].choose(type_) is not None
+
+
 def check(function: str, type_: Attribute) -> None:
     """An error at the user's line where there is no such function of this type."""
     if function == "select" or (function in REWRITTEN and not is_float(type_)):
@@ -119,9 +124,9 @@ def check(function: str, type_: Attribute) -> None:
     known = FUNCTIONS.get(function)
     if known is None or known.choose(type_) is None:
         if function in ("//", "%"):
-            hint = "it is for indices; / divides floats"
+            hint = "it is for integers; / divides floats"
         elif function == "/":
-            hint = "cast to f32 first; // divides indices"
+            hint = "cast to f32 first; // divides integers"
         elif type_ == condition:
             hint = "conditions take & | ^ ~, select and if_"
         else:

@@ -197,6 +197,9 @@ class Trace:
         """A function of scalars, at once, or of tiles, as an expression."""
         given = [self.operand(operand) for operand in operands]
         type_ = self._common(function, given)
+        if functions.has_no_modulo(function, type_):
+            x, y = given
+            return self.apply("-", (x, self.apply("*", (self.apply("//", given), y))))
         functions.check(function, type_)
         if function in functions.REWRITTEN and not functions.is_float(type_):
             function, number, first = functions.REWRITTEN[function]

@@ -118,6 +118,18 @@ EXACT: dict[str, tuple[Build, Numpy]] = {
     "rmul": (lambda k, x, y: float(np.float32(3)) * x, lambda x, y: 3 * x),
     "div": (lambda k, x, y: x / y, lambda x, y: x / y),
     "rdiv": (lambda k, x, y: 1 / y, lambda x, y: 1 / y),
+    "floordiv": (
+        lambda k, x, y: ((x * 2).cast(s32) // -5 + 7 // ((y * 4).cast(s32) + 1)).cast(f32),
+        lambda x, y: np.trunc(x * 2) // -5 + 7 // (np.trunc(y * 4) + 1),
+    ),
+    "mod": (
+        lambda k, x, y: ((x * 2).cast(s32) % -5 * 10 + (x * 2).cast(s32) % 7).cast(f32),
+        lambda x, y: np.trunc(x * 2) % -5 * 10 + np.trunc(x * 2) % 7,
+    ),
+    "shifts": (
+        lambda k, x, y: (((x * 2).cast(s32) << 3) + ((x * 8).cast(s32) >> 2)).cast(f32),
+        lambda x, y: np.trunc(x * 2) * 8 + np.floor(np.trunc(x * 8) / 4),
+    ),
     "neg": (lambda k, x, y: -x, lambda x, y: -x),
     "abs": (lambda k, x, y: abs(x), lambda x, y: np.abs(x)),
     "max": (lambda k, x, y: k.max(x, y), lambda x, y: np.maximum(x, y)),
@@ -217,7 +229,25 @@ def test_approximate(name: str) -> None:
 def test_functions_are_covered() -> None:
     from fragir.builder.functions import FUNCTIONS
 
-    words = {"+", "-", "*", "/", "//", "%", "&", "|", "^", "<", "<=", ">", ">=", "==", "!="}
+    words = {
+        "+",
+        "-",
+        "*",
+        "/",
+        "//",
+        "%",
+        "&",
+        "|",
+        "^",
+        "<<",
+        ">>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "==",
+        "!=",
+    }
     assert set(FUNCTIONS) - words <= set(EXACT) | set(APPROXIMATE)
 
 
@@ -240,6 +270,8 @@ def scalars() -> KernelBuilder:
             k.select(x > 0.5, i, n.cast(s32)),
             (n == 9).cast(s32) + (i < 0).cast(s32),
             i.cast(index).cast(s32) ^ 3,
+            i // 4 * 100 + i % 4,
+            -100 // (i * 2 + 1) % (i * 2 + 1),
         ]
         for place, value in enumerate(found):
             k.store(k.fill(k_s32(value), (32, 1), s32), out, (0, place))
@@ -266,6 +298,8 @@ def test_scalars(n: int, i: int, x: float) -> None:
         i if x > 0.5 else n,
         (n == 9) + (i < 0),
         i ^ 3,
+        i // 4 * 100 + i % 4,
+        -100 // (i * 2 + 1) % (i * 2 + 1),
     ]
     assert out[0, : len(expected)].tolist() == expected
     assert (out == out[0]).all()

@@ -12,6 +12,7 @@ from tests.examples.judged import EXAMPLES, Array, judged, script
 
 KERNELS = {  # the kernels of a script by the names of the file's functions
     "batched": {"batched": "k"},
+    "convolution": {"convolution": "k"},
     "grouped": {"grouped": "k"},
     "mlp": {"mlp_hidden": "k", "mlp_out": "out"},
     "split_k": {"split_k": "k", "split_k_parts": "parts", "split_k_total": "total"},
@@ -117,3 +118,46 @@ def test_mlp(m: int, h: int, k: int) -> None:
 
     judged(program, {"m": m, "h": h, "k": k}, {"hidden": gelu}, entry="mlp_hidden")
     judged(program, {"m": m, "h": h, "n": 5}, {"y": out}, entry="mlp_out")
+
+
+@pytest.mark.parametrize(
+    ("images", "filters", "stride", "padding"),
+    [
+        ((2, 5, 7, 33), (3, 2, 5), 1, 1),
+        ((1, 6, 7, 3), (2, 3, 66), 2, 1),  # stride 2 leaves out the last line
+        ((2, 1, 1, 1), (1, 1, 1), 1, 0),
+        ((0, 4, 4, 3), (3, 3, 5), 1, 1),
+        ((1, 0, 3, 2), (1, 1, 2), 1, 1),  # padding alone
+        ((1, 2, 3, 0), (1, 2, 5), 1, 0),
+        ((1, 2, 3, 2), (1, 1, 0), 1, 0),
+        ((1, 2, 3, 2), (3, 3, 5), 1, 0),  # filters larger than the image: no places
+    ],
+)
+def test_convolution(
+    images: tuple[int, int, int, int], filters: tuple[int, int, int], stride: int, padding: int
+) -> None:
+    n, height, width, c = images
+    kh, kw, o = filters
+    rows = max((height + 2 * padding - kh) // stride + 1, 0)
+    cols = max((width + 2 * padding - kw) // stride + 1, 0)
+
+    def convolved(x: Array, f: Array) -> Array:
+        """By its definition: each place of y, and what of the image lies under it."""
+        around = np.zeros((n, height + 2 * padding, width + 2 * padding, c))
+        around[:, padding : padding + height, padding : padding + width] = x.reshape(images)
+        y = np.zeros((n, rows, cols, o))
+        for i, v, u in np.ndindex(n, rows, cols):
+            top, left = v * stride, u * stride
+            under = around[i, top : top + kh, left : left + kw]
+            y[i, v, u] = np.einsum("vuc,vuco->o", under, f)
+        return y.reshape(n * rows * cols, o)
+
+    judged(
+        EXAMPLES / "products/convolution.mlir",
+        {
+            **{"pixels": n * height * width, "places": n * rows * cols},
+            **{"c": c, "o": o, "kh": kh, "kw": kw},
+        },
+        {"y": convolved},
+        given={"height": height, "width": width, "stride": stride, "padding": padding},
+    )
