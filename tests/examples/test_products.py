@@ -123,8 +123,8 @@ def test_mlp(m: int, h: int, k: int) -> None:
 @pytest.mark.parametrize(
     ("images", "filters", "stride", "padding"),
     [
-        ((2, 5, 7, 33), (3, 2, 5), 1, 1),
-        ((1, 6, 7, 3), (2, 3, 66), 2, 1),  # stride 2 leaves out the last line
+        ((2, 5, 6, 33), (2, 2, 5), 1, 1),
+        ((1, 6, 7, 3), (2, 1, 66), 2, 1),  # stride 2 leaves out the last line
         ((2, 1, 1, 1), (1, 1, 1), 1, 0),
         ((0, 4, 4, 3), (3, 3, 5), 1, 1),
         ((1, 0, 3, 2), (1, 1, 2), 1, 1),  # padding alone
