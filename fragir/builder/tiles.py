@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, NoneAttr
@@ -204,8 +205,20 @@ class TileOperations(ElementwiseFunctions):
         blocks along K, (M x blocks, blocks x N). `satfinite` clamps sums of integers; `rounding`
         (`"rz"`) is that of f64, `bitop` (`"xor"`) that of single bits; `kind` (`"mxf4nvf4"`) is for
         types that leave it open. PTX ISA 9.2, section 9.7.14.5.
+
+        Tiles of three dimensions are batches, batch x M x K and so on: a product for every matrix.
+        (m8n8k4.f16, which forms four products at once, has them last: B is K x N x 4.)
         """
         first, second = self._tile(a), self._tile(b)
+        if 3 in (len(a.shape), len(b.shape)):
+            from fragir.builder.batched import batched, leads  # few programs need it
+
+            if leads(a, b, word(using, "using")):
+                if scales is not None:
+                    fail("mma: a batch has no scales", "multiply its matrices: k.mma(a[0], b[0])")
+                product = partial(self.mma, using=using, result=result, satfinite=satfinite)
+                product = partial(product, rounding=rounding, bitop=bitop, kind=kind)
+                return batched(self.trace, a, b, c, product)
         (m, k), (k2, n) = _matrix(a), _matrix(b)
         if c is None:
             c = self._zeros((m, n, *a.shape[2:]), a.element, b.element, result)
