@@ -72,6 +72,11 @@ class Window:
     part: tuple[slice, ...]
     """The same in the tile."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the tile exists; then no index need be one of the memory's."""
+        return any(inside.start == inside.stop for inside in self.inside)
+
     @staticmethod
     def of(
         memory: BoundedMemory, indices: Sequence[int], shape: Sequence[int], masked: bool, name: str
@@ -111,8 +116,9 @@ def load(
     value, bound = np.zeros(shape, memory.value.dtype), np.zeros(shape)
     if other is not None:
         value[...], bound[...] = other.value, other.bound
-    where = (*window.leading, *window.inside)
-    value[window.part], bound[window.part] = memory.value[where], memory.bound[where]
+    if not window.is_empty:
+        where = (*window.leading, *window.inside)
+        value[window.part], bound[window.part] = memory.value[where], memory.bound[where]
     return Bounded(value, bound)
 
 
@@ -138,6 +144,7 @@ def store(
 ) -> None:
     """Writes a tile; what lies outside is dropped."""
     window = Window.of(memory, indices, tile.value.shape, masked, name)
-    where = (*window.leading, *window.inside)
-    memory.value[where] = tile.value[window.part]
-    memory.bound[where] = tile.bound[window.part]
+    if not window.is_empty:
+        where = (*window.leading, *window.inside)
+        memory.value[where] = tile.value[window.part]
+        memory.bound[where] = tile.bound[window.part]
