@@ -100,7 +100,7 @@ def spread(layout: Layout, dim: str) -> Spread | None:
     return Spread(along[ELEMENT], tuple(masks), along[WARP])
 
 
-class Exchange(NamedTuple):
+class SharedOut(NamedTuple):
     """How lanes that have parts of the same rows combine them."""
 
     pairs: tuple[int, ...]
@@ -110,7 +110,7 @@ class Exchange(NamedTuple):
 
 
 @lru_cache
-def exchange(rows: int, bits: int) -> Exchange:
+def exchange(rows: int, bits: int) -> SharedOut:
     """The cheaper of two ways for rows of one register each.
 
     Lanes tell each other what they have of every row, at each bit: rows x bits shuffles. Or each of
@@ -127,8 +127,8 @@ def exchange(rows: int, bits: int) -> Exchange:
         price += left // 2 * (told + 2 * COSTS.move) + left % 2 * told
         left -= left // 2
     if price < rows * bits * told:
-        return Exchange(tuple(pairs), price)
-    return Exchange((0,) * bits, rows * bits * told)
+        return SharedOut(tuple(pairs), price)
+    return SharedOut((0,) * bits, rows * bits * told)
 
 
 def _is_mixed(mode: Mode, at: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragir
@@ -27,6 +27,7 @@ def operands(draw: st.DrawFn) -> list[tuple[int, ...]]:
     return shapes
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(1, 3), max_size=4).map(tuple), min_size=1, max_size=4))
 def test_together_is_numpys_rule(shapes: list[tuple[int, ...]]) -> None:
     try:

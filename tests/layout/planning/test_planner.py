@@ -116,7 +116,8 @@ def test_no_plan_undercuts_the_bound(data: st.DataObject) -> None:
     assert plan.least <= plan.cost
     assert (plan.cost == 0) == plan.free
     if plan.way == "shuffles":
-        assert plan.counts["shfl"] >= plan.least_shuffles
+        # a movmatrix moves a word between lanes, as a shuffle does
+        assert plan.counts.get("shfl", 0) + plan.counts.get("movmatrix", 0) >= plan.least_shuffles
     _check_words(plan, rows * cols)
 
 
