@@ -99,11 +99,12 @@ def programs() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def mutant(rng: random.Random) -> str:
-    """One program with one to four changes."""
+    """One program with one to four changes, which is not what it was."""
     right, refused = programs()
-    text = rng.choice(right if rng.random() < 0.8 else refused)
-    for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3, 4))):
-        text = rng.choices(_CHANGES, _WEIGHTS)[0](rng, text)
+    original = text = rng.choice(right if rng.random() < 0.8 else refused)
+    while text == original:
+        for _ in range(rng.choice((1, 1, 1, 1, 2, 2, 3, 4))):
+            text = rng.choices(_CHANGES, _WEIGHTS)[0](rng, text)
     return text
 
 
