@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
+from fragir.dialects import frag
 from fragir.dialects.interfaces import Threads
 from fragir.errors import FragirError
 from fragir.isa.targets import known
@@ -54,6 +57,8 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
     tiles = tiles_of(function)
     if not tiles:
         return
+    if _splits_batches(tiles):
+        tiles = tiles_of(function)
     warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
     threads = Threads(target, warps, groups)
     count = threads_of(function)
@@ -79,3 +84,16 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
 
         for op in plain.asserted:
             check_free(op, target, inference)
+
+
+def _splits_batches(tiles: Sequence[SSAValue]) -> bool:
+    """Makes products of batches products of matrices; whether there was one."""
+    owners = [value.owner for value in tiles]
+    found = [op for op in owners if isinstance(op, Operation) and op.name == "frag.mma_batched"]
+    if found:
+        from fragir.passes.placing.batches import split_batch  # few programs need it
+
+        for op in found:
+            assert isinstance(op, frag.MmaBatchedOp)
+            split_batch(op)
+    return bool(found)

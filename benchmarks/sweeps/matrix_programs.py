@@ -41,7 +41,15 @@ _TYPES = (
 _OPERATIONS = (
     *("frag.load", "frag.store", "frag.mma", "frag.wgmma", "frag.fill", "frag.cast", "frag.map"),
     *("frag.convert", "frag.copy", "frag.commit", "frag.wait", "frag.barrier", "frag.view"),
-    *("frag.matmul", "frag.mma_sparse", "frag.yield", "frag.block_id", "scf.for", "scf.if"),
+    *(
+        "frag.matmul",
+        "frag.mma_batched",
+        "frag.mma_sparse",
+        "frag.yield",
+        "frag.block_id",
+        "scf.for",
+        "scf.if",
+    ),
     *(
         "frag.reduce",
         "frag.reduce_by",

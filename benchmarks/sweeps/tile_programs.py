@@ -266,6 +266,15 @@ def _mma(w: _Writer) -> None:
     w.keep(w.k.mma(a, b, c))
 
 
+def _batches(w: _Writer) -> None:
+    batch, rows, warps = w.random.choice([1, 2, 3]), w.random.choice([16, 32]), w.warps
+    if rows < 16 * warps[0] or warps[1] > 1:
+        raise _Unfit
+    a = w.loaded((batch, rows, 16), F16, BF16)
+    b = w.loaded((batch, 16, 8), a.element)
+    w.keep(w.k.mma(a, b))
+
+
 def _gather(w: _Writer) -> None:
     if w.depth:
         raise _Unfit
@@ -331,6 +340,7 @@ STEPS: dict[str, tuple[Callable[[_Writer], None], int]] = {
     "split": (_split, 1),
     "iota": (_iota, 1),
     "mma": (_mma, 2),
+    "batches": (_batches, 1),
     "gather": (_gather, 1),
     "atomic": (_atomic, 1),
     "loop": (_loop, 2),

@@ -47,6 +47,7 @@ from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.atomics import AtomicOp
+    from fragir.dialects.frag.batches import MmaBatchedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
@@ -78,6 +79,7 @@ LATE = {
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
+    "frag.mma_batched": ("fragir.dialects.frag.batches", "MmaBatchedOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.pointer": ("fragir.dialects.frag.lanes", "PointerOp"),
     "frag.print": ("fragir.dialects.frag.reporting", "PrintOp"),
@@ -152,6 +154,8 @@ __all__ = [
     "LoadOp",
     "MapOp",
     "MatmulOp",
+    "MmaBatchedOp",
+    "MmaBatchedOp",
     "MmaFragment",
     "MmaLayoutAttr",
     "MmaOp",

@@ -1,17 +1,14 @@
-"""Products of batches: tiles whose first dimension counts matrices, one product for each.
-
-Registers of a batch's matrices get other names (`frag.slice`, `frag.concat`), so nothing is moved.
-"""
+"""Products of batches: tiles whose first dimension counts matrices, one product for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute
 
 from fragir.builder.places import fail
 from fragir.builder.trace import Trace
+from fragir.builder.types import tile_element
 from fragir.builder.values import Tile
 from fragir.dialects import frag
 
@@ -30,23 +27,48 @@ def batched(
     a: Tile,
     b: Tile,
     c: Tile | None,
-    product: Callable[[Tile, Tile, Tile | None], Tile],
+    zeros: Callable[[tuple[int, ...]], Tile],
+    result: Attribute | None,
+    satfinite: bool,
+    words: Sequence[str],
 ) -> Tile:
-    """`product` of every matrix of a, of b and, where there is one, of c, behind each other.
+    """The product of every matrix of a and of b, and c or what `zeros` makes of a shape.
 
+    `words` are `using`, `rounding`, `bitop` and `kind`, those of `frag.mma`.
     FragirError where they are not of one batch.
     """
     given = [tile for tile in (a, b, c) if tile is not None]
     count = a.shape[0]
     if any(len(tile.shape) != 3 or tile.shape[0] != count for tile in given):
-        shapes = " and ".join("x".join(map(str, tile.shape)) for tile in given)
+        shapes = " and ".join(_by(tile) for tile in given)
         fail(
             f"mma: {shapes} are no batch of products",
             "a is batch x M x K, b is batch x K x N, c is batch x M x N",
         )
-    parts = [product(a[i], b[i], None if c is None else c[i])[None] for i in range(count)]
+    shape = (count, a.shape[1], b.shape[2])
+    third = zeros(shape) if c is None else c
+    if a.shape[2] != b.shape[1] or third.shape != shape:
+        fail(
+            f"mma: {_by(a)} times {_by(b)} plus {_by(third)}",
+            "a is batch x M x K, b is batch x K x N, c is batch x M x N",
+        )
+    total = trace.use(third)
+    type_ = frag.tile_of(total)
+    sums = type_ if result is None else type_.with_element(tile_element(result, "a tile"))
+    using, rounding, bitop, kind = words
+    op = frag.MmaBatchedOp(
+        trace.use(a),
+        trace.use(b),
+        total,
+        sums,
+        using=using,
+        satfinite=satfinite,
+        rounding=rounding,
+        bitop=bitop,
+        kind=kind,
+    )
+    return trace.wrap(trace.insert(op).d)
 
-    def behind(one: SSAValue, other: SSAValue) -> SSAValue:
-        return trace.insert(frag.ConcatenateOp(one, other, 0)).result
 
-    return trace.wrap(reduce(behind, [trace.use(part) for part in parts]))
+def _by(tile: Tile) -> str:
+    return "x".join(map(str, tile.shape))

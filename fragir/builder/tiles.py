@@ -216,9 +216,10 @@ class TileOperations(ElementwiseFunctions):
             if leads(a, b, word(using, "using")):
                 if scales is not None:
                     fail("mma: a batch has no scales", "multiply its matrices: k.mma(a[0], b[0])")
-                product = partial(self.mma, using=using, result=result, satfinite=satfinite)
-                product = partial(product, rounding=rounding, bitop=bitop, kind=kind)
-                return batched(self.trace, a, b, c, product)
+                zeros = partial(self._zeros, a=a.element, b=b.element, result=result)
+                words = [word(x, name) for x, name in ((using, "using"), (rounding, "rounding"))]
+                words += [word(x, name) for x, name in ((bitop, "bitop"), (kind, "kind"))]
+                return batched(self.trace, a, b, c, zeros, result, satfinite, words)
         (m, k), (k2, n) = _matrix(a), _matrix(b)
         if c is None:
             c = self._zeros((m, n, *a.shape[2:]), a.element, b.element, result)

@@ -33,6 +33,13 @@ def mma(run: Run, op: frag.MmaOp) -> None:
     run[op.d] = _sum(run.target, types, name, how, a, b, c, scales)
 
 
+@MEANINGS.attach(frag.MmaBatchedOp)
+def mma_batched(run: Run, op: frag.MmaBatchedOp) -> None:
+    """d = a b + c of every matrix of a batch."""
+    a, b, c = (run[value] for value in (op.a, op.b, op.c))
+    run[op.d] = _sum(run.target, _types(op), op.instruction_name(), op.how(), a, b, c)
+
+
 @MEANINGS.attach(frag.MmaSparseOp)
 def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
     """d = a b + c with what the metadata say of A."""
@@ -171,7 +178,7 @@ def _factors(
     return np.repeat(left, how.block, 1), np.repeat(right, how.block, 0)
 
 
-def _types(op: frag.MmaOp | frag.MmaSparseOp) -> Types:
+def _types(op: frag.MmaOp | frag.MmaBatchedOp | frag.MmaSparseOp) -> Types:
     a, b, c, d = (tile.element for tile in op.tile_types())
     return a, b, c, d
 

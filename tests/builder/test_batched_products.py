@@ -51,6 +51,43 @@ def test_nothing_is_moved(batch: int) -> None:
     assert not any(word in ptx for word in ("shfl", "st.shared", "bar.sync"))
 
 
+def test_two_products_in_a_row() -> None:
+    """The sums of the first are the next one's A, batch by batch, where they are."""
+    with fragir.kernel("attention", warps=(2, 1)) as k:
+        q, values = k.memory("q", f16, (2, 32, 16)), k.memory("v", f16, (2, 16, 8))
+        keys, out = k.memory("k", f16, (2, 16, 16)), k.memory("o", f32, (2, 32, 8))
+        x = k.load(q, (0, 0, 0), shape=(2, 32, 16))
+        y = k.load(keys, (0, 0, 0), shape=(2, 16, 16))
+        p = k.mma(x, y).cast(f16)
+        k.store(k.mma(p, k.load(values, (0, 0, 0), shape=(2, 16, 8))), out, (0, 0, 0))
+    assert k.mlir.count("frag.mma_batched") == 2
+    kernel = judge(k.mlir, "sm_80")
+    assert not any(word in kernel.ptx for word in ("shfl", "st.shared", "bar.sync"))
+
+
+def test_a_result_in_a_layout_of_its_own() -> None:
+    """And `explain_layouts`, which places a copy."""
+    tile, placed = (
+        "!frag.tile<2x16x8xf32>",
+        '"lane [4:(0,4,0) 8:(0,0,1)] element [4:(0,1,0) 2:(1,0,0)]"',
+    )
+    program = f"""
+    func.func @k(%a: memref<2x16x16xf16>, %b: memref<2x16x8xf16>, %d: memref<2x16x8xf32>) {{
+      %x = frag.load %a[0, 0, 0] : memref<2x16x16xf16> -> !frag.tile<2x16x16xf16>
+      %y = frag.load %b[0, 0, 0] : memref<2x16x8xf16> -> !frag.tile<2x16x8xf16>
+      %z = frag.load %d[0, 0, 0] : memref<2x16x8xf32> -> {tile}
+      %r = frag.mma_batched %x, %y, %z
+        : !frag.tile<2x16x16xf16>, !frag.tile<2x16x8xf16>, {tile}
+        -> !frag.tile<2x16x8xf32, #frag.layout<{placed}>>
+      frag.store %r, %d[0, 0, 0]
+        : !frag.tile<2x16x8xf32, #frag.layout<{placed}>>, memref<2x16x8xf32>
+      func.return
+    }}"""
+    kernel = judge(program, "sm_80")
+    assert kernel.ptx.count("mma.sync") == 2
+    assert len(fragir.explain_layouts(program).conversions) == 1
+
+
 def test_from_zero() -> None:
     with fragir.kernel("batches") as k:
         x = k.load(k.memory("a", f16, (3, 16, 16)), (0, 0, 0), shape=(3, 16, 16))
@@ -81,7 +118,7 @@ def test_batches_of_different_sizes() -> None:
 
 
 def test_matrices_that_do_not_fit() -> None:
-    with pytest.raises(FragirError, match="mma: 16x16 times 8x8"):
+    with pytest.raises(FragirError, match="mma: 2x16x16 times 2x8x8 plus"):
         product((2, 16, 16), (2, 8, 8))
 
 
