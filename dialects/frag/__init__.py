@@ -155,7 +155,6 @@ __all__ = [
     "MapOp",
     "MatmulOp",
     "MmaBatchedOp",
-    "MmaBatchedOp",
     "MmaFragment",
     "MmaLayoutAttr",
     "MmaOp",
