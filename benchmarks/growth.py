@@ -143,6 +143,8 @@ def target_of(function: func.FuncOp) -> str:
     names = {op.name for op in function.walk()}
     if "frag.wgmma" in names:
         return "sm_90a"
+    if any(op.name == "frag.mma" and op.operands[3:] for op in function.walk()):
+        return "sm_120a"  # with scales
     text = str(function)
     return "sm_89" if "f8E4M3FN" in text or "f8E5M2" in text else "sm_80"
 
