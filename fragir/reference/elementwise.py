@@ -78,7 +78,9 @@ def fma(x: Bounded, y: Bounded, z: Bounded, form: FloatFormat) -> Bounded:
         product = Bounded(product.value, np.where(overflowed, np.inf, product.bound))
     else:
         result = evaluated(round_to_odd(product.value, z.value, total), bound)
-    return rounded(special(result, (product, z)), form)
+    # -0 plus a product that is 0 has the product's sign
+    turned = ~(x.signed & y.signed) & np.signbit(z.value)
+    return _either_zero(rounded(special(result, (product, z)), form), turned, form)
 
 
 def round_to_odd(x: Floats, y: Floats, total: Floats) -> Floats:

@@ -180,6 +180,7 @@ def _compared(predicate: int, x: Floats, y: Floats) -> Array:
 @example(("arith.divf", "x", ("math.roundeven", "y")), "f32", 0)
 @example(("arith.divf", "x", ("arith.divf", "y", "x")), "f32", 0)
 @example(("arith.divf", "x", ("arith.mulf", ("arith.subf", "z", "z"), "y")), "f32", 0)
+@example(("math.rsqrt", ("fma", "x", "y", "x")), "f32", 0)
 @settings(max_examples=100, deadline=None)
 def test_expressions(tree: Tree, name: str, seed: int) -> None:
     form, generator = FLOATS[name], np.random.default_rng(seed)
