@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 from xdsl.ir import Attribute
@@ -20,6 +19,7 @@ from xdsl.ir import Attribute
 import fragir
 from fragir import Scalar, e2m1x2, e4m3, f32, ue8m0
 from fragir.builder import KernelBuilder
+from fragir.reference.formats import decode, encode
 
 M, N, K = 64, 64, 128  # what a block does at a time
 STAGES = 3
@@ -78,17 +78,11 @@ k = gemm("mxfp8", e4m3, ue8m0, 32)
 nvfp4 = gemm("nvfp4", e2m1x2, e4m3, 16)
 
 
-def packed(x: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Rows of e2m1 (K a multiple of 2) with two to a byte."""
-    bits = x.view(np.uint8)
-    return (bits[:, ::2] | bits[:, 1::2] << 4).astype(np.uint8)
-
-
 def main(m: int = 45, n: int = 71, depth: int = 150) -> None:
     rng = np.random.default_rng(0)
     for kernel, element, scale, block, multiple in (
-        (k, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu, 32, 1),
-        (nvfp4, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, 16, 32),
+        (k, "e4m3", "ue8m0", 32, 1),
+        (nvfp4, "e2m1x2", "e4m3", 16, 32),
     ):
         wide = -(-depth // multiple) * multiple
         blocks = -(-wide // block)
@@ -97,14 +91,12 @@ def main(m: int = 45, n: int = 71, depth: int = 150) -> None:
             numbers = np.zeros((size, wide))
             numbers[:, :depth] = rng.standard_normal((size, depth)) * 2
             scales = 2.0 ** rng.integers(-2, 3, (size, blocks))
-            sides.append((numbers.astype(element), scales.astype(scale)))
+            sides.append((encode(numbers, element), encode(scales, scale)))
         x, y = (
-            numbers.astype(np.float64) * np.repeat(scales.astype(np.float64), block, 1)[:, :wide]
+            decode(numbers, element) * np.repeat(decode(scales, scale), block, 1)[:, :wide]
             for numbers, scales in sides
         )
         (a, a_scale), (w, w_scale) = sides
-        if multiple > 1:
-            a, w = packed(a), packed(w)
         c = np.zeros((m, n), np.float32)
         built = kernel.compile()
         built(a, w, a_scale, w_scale, c, on="emulator")

@@ -13,14 +13,13 @@ M, N and K are any; rows of `w` and `zeros` are padded to whole 16 bytes (`packe
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 import fragir
 from fragir import Scalar, bf16, f32, u4
+from fragir.reference.formats import decode, encode
 
 M, N, K = 64, 64, 128  # what a block does at a time; K weights of a column share scale and zero
 STAGES = 2
@@ -82,17 +81,18 @@ def packed(x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 def main(m: int = 45, n: int = 71, depth: int = 150) -> None:
     rng = np.random.default_rng(0)
     groups = -(-depth // K)
-    a: npt.NDArray[Any] = rng.standard_normal((m, depth)).astype(ml_dtypes.bfloat16)
+    a = encode(rng.standard_normal((m, depth)), "bf16")
     w = rng.integers(0, 16, (depth, n)).astype(np.uint8)
     zeros = rng.integers(0, 16, (groups, n)).astype(np.uint8)
-    scale = rng.uniform(0.01, 0.1, (groups, n)).astype(ml_dtypes.bfloat16)
-    c = np.zeros((m, n), ml_dtypes.bfloat16)
+    scale = encode(rng.uniform(0.01, 0.1, (groups, n)), "bf16")
+    c = np.zeros((m, n), np.uint16)
     gemm = k.compile()
     gemm(a, packed(w), packed(zeros), scale, c)
-    below, by = (np.repeat(x.astype(np.float64), K, axis=0)[:depth] for x in (zeros, scale))
-    x, y = a.astype(np.float64), (w - below) * by
+    numbers = zeros.astype(np.float64), decode(scale, "bf16")
+    below, by = (np.repeat(x, K, axis=0)[:depth] for x in numbers)
+    x, y = decode(a, "bf16"), (w - below) * by
     exact = x @ y
-    error = np.abs(c.astype(np.float64) - exact)
+    error = np.abs(decode(c, "bf16") - exact)
     bound = 2.0**-8 * np.abs(exact) + (depth + 8) * 2.0**-23 * (np.abs(x) @ np.abs(y))
     registers = gemm.assembled.entries[gemm.name].registers
     print(f"{m} x {n} x {depth}, {gemm.target}: {registers} registers")
