@@ -384,8 +384,9 @@ def made_of(value: SSAValue, names: Names) -> Names:
             break
         value, order = step
     result: list[str | None] = [None] * len(names)
-    same = len(order) == len(names)
-    for dim, name in zip(order, names, strict=True) if same else ():
+    if len(order) != len(names):
+        return tuple(result)
+    for dim, name in zip(order, names, strict=True):
         if dim is not None:
             result[int(dim)] = name
     return tuple(result)

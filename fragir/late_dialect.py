@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import cast
+from typing import Any
 
 from xdsl.ir import Attribute, Dialect, Operation
 
@@ -38,7 +38,7 @@ class LateDialect(Dialect):
     def operations(self) -> Iterator[type[Operation]]:
         """All of them: this imports what is not there yet."""
         yield from self._operations
-        yield from map(self._imported, self.late)
+        yield from map(_class_in, self.late.values())
 
     @property
     def early_attributes(self) -> Sequence[type[Attribute]]:
@@ -49,30 +49,27 @@ class LateDialect(Dialect):
     def attributes(self) -> Iterator[type[Attribute]]:
         """All attributes and types: this imports what is not there yet."""
         yield from self._attributes
-        yield from map(self._attribute, self.late_attributes)
+        yield from map(_class_in, self.late_attributes.values())
 
     def find_attribute(self, name: str) -> type[Attribute] | None:
         """An attribute or type that is not early, by its name as in programs."""
-        return self._attribute(name) if name in self.late_attributes else None
+        where = self.late_attributes.get(name)
+        return None if where is None else _class_in(where)
 
     def find(self, name: str) -> type[Operation] | None:
         """An operation that is not early, by its name as in programs; None where there is none."""
-        return self._imported(name) if name in self.late else None
+        where = self.late.get(name)
+        return None if where is None else _class_in(where)
 
     def member(self, name: str) -> type[Operation] | type[Attribute] | None:
         """An operation, attribute or type that is not early, by the name of its class."""
-        for operation, (_, cls) in self.late.items():
-            if cls == name:
-                return self._imported(operation)
-        for attribute, (_, cls) in self.late_attributes.items():
-            if cls == name:
-                return self._attribute(attribute)
+        for where in (*self.late.values(), *self.late_attributes.values()):
+            if where[1] == name:
+                return _class_in(where)
         return None
 
-    def _attribute(self, name: str) -> type[Attribute]:
-        module, cls = self.late_attributes[name]
-        return cast("type[Attribute]", getattr(import_module(module), cls))
 
-    def _imported(self, name: str) -> type[Operation]:
-        module, cls = self.late[name]
-        return cast("type[Operation]", getattr(import_module(module), cls))
+def _class_in(where: tuple[str, str]) -> Any:
+    """The class that stands in a module, which is imported."""
+    module, name = where
+    return getattr(import_module(module), name)

@@ -12,6 +12,7 @@ from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.choice import choose
 from fragir.dialects.frag.products import TileTypes, flag, given, tile_types, word
 from fragir.dialects.frag.qualifiers import How
+from fragir.dialects.frag.regrouped import by
 from fragir.dialects.frag.types import TileType
 from fragir.errors import FragirError
 
@@ -97,7 +98,7 @@ class MmaBatchedOp(IRDLOperation):
             )
         fits = a[2] == b[1] and c == d == (a[0], a[1], b[2]) and a[0] == b[0]
         if not fits:
-            shown = ["x".join(map(str, shape)) for shape in (a, b, c, d)]
+            shown = [by(shape) for shape in (a, b, c, d)]
             raise VerifyException(
                 f"frag.mma_batched: {shown[0]} times {shown[1]} plus {shown[2]} is not {shown[3]}; "
                 "A is batch x M x K, B batch x K x N, C and the result batch x M x N"

@@ -8,13 +8,11 @@ the logarithms for the backward one: dx = (exp(x - logsum) - (column is target))
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 import fragir
 from fragir import bf16, f32, s32
+from fragir.reference.formats import decode, encode
 
 ROWS, PART = 8, 256
 LOWEST = -3.4028235e38
@@ -65,37 +63,25 @@ with fragir.kernel("cross_entropy_backward", warps=(4, 1)) as backward:
     b.store(r.cast(bf16), dx, (row, column), masked=True)
 
 
-Array = npt.NDArray[Any]
-
-
-def bits(values: Array) -> Array:
-    """Numbers of bf16 as they lie in memory, the upper half of an f32 each (numpy has no bf16)."""
-    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-
-
-def numbers(memory: Array) -> Array:
-    return (memory.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-
-
 def main() -> None:
     rng = np.random.default_rng(0)
     forward, gradient = k.compile(), backward.compile()
     for m, n in ((37, 300), (1, 1)):
-        a = bits(rng.standard_normal((m, n)))
+        a = encode(rng.standard_normal((m, n)), "bf16")
         chosen = rng.integers(0, n, m).astype(np.int32)
         chosen[m // 2 :: 4] = IGNORED
         loss, logs = (np.empty(m, np.float32) for _ in range(2))
         dloss, da = np.ones(m, np.float32), np.empty_like(a)
         forward(a, chosen, loss, logs, IGNORED)
         gradient(a, chosen, logs, dloss, da, IGNORED)
-        v, counts = numbers(a), chosen != IGNORED
+        v, counts = decode(a, "bf16"), chosen != IGNORED
         total = np.log(np.exp(v).sum(1))
         rows = np.arange(m)
         wanted = np.where(counts, total - v[rows, np.where(counts, chosen, 0)], 0)
         gradients = np.exp(v - total[:, None])
         gradients[rows[counts], chosen[counts]] -= 1
         gradients[~counts] = 0
-        errors = np.abs(loss - wanted).max(), np.abs(numbers(da) - gradients).max()
+        errors = np.abs(loss - wanted).max(), np.abs(decode(da, "bf16") - gradients).max()
         print(f"{m} x {n}: error of the loss {errors[0]:.1e}, of the gradient {errors[1]:.1e}")
         if not (errors[0] < 1e-5 and errors[1] <= 2**-9 + 1e-5):  # half an ulp of bf16 below 1
             raise SystemExit("FAIL")

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import fragir
 from fragir import bf16, f32
+from fragir.reference.formats import decode, encode
 
 ROWS, PART = 8, 256
 
@@ -88,25 +87,13 @@ with fragir.kernel("rms_norm_weights", warps=(4, 1)) as weights:
     w.store(loop.dgamma.sum(0)[None, :], dgammas, (first, column), masked=True)
 
 
-Array = npt.NDArray[Any]
-
-
-def bits(values: Array) -> Array:
-    """Numbers of bf16 as they lie in memory, the upper half of an f32 each (numpy has no bf16)."""
-    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-
-
-def numbers(memory: Array) -> Array:
-    return (memory.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-
-
 def main() -> None:
     rng = np.random.default_rng(0)
     eps, parts = 1e-5, 2
     sums = runpy.run_path(str(Path(__file__).with_name("column_sums.py")))["k"].compile()
     forward, gradient, partial = k.compile(), backward.compile(), weights.compile()
     for m, n in ((37, 300), (1, 1)):
-        a, u = (bits(rng.standard_normal((m, n))) for _ in range(2))
+        a, u = (encode(rng.standard_normal((m, n)), "bf16") for _ in range(2))
         scale = rng.standard_normal(n).astype(np.float32)
         out, da = np.empty_like(a), np.empty_like(a)
         kept, dscales = np.empty(m, np.float32), np.empty((parts, n), np.float32)
@@ -115,11 +102,15 @@ def main() -> None:
         gradient(a, scale, kept, u, da)
         partial(a, kept, u, dscales)
         sums(dscales, dscale)
-        v, g = numbers(a), numbers(u)
+        v, g = decode(a, "bf16"), decode(u, "bf16")
         inverse = 1 / np.sqrt((v * v).mean(1, keepdims=True) + eps)
         hat, scaled = v * inverse, g * scale
         wanted = inverse * (scaled - hat * (scaled * hat).mean(1, keepdims=True))
-        found = (numbers(out), hat * scale), (numbers(da), wanted), (dscale, (g * hat).sum(0))
+        found = (
+            (decode(out, "bf16"), hat * scale),
+            (decode(da, "bf16"), wanted),
+            (dscale, (g * hat).sum(0)),
+        )
         errors = [np.abs(x - y).max() for x, y in found]
         print(f"{m} x {n}: errors of y {errors[0]:.1e}, dx {errors[1]:.1e}, dgamma {errors[2]:.1e}")
         largest = [2**-8 * np.abs(y).max() for _, y in found[:2]]  # half an ulp of bf16

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from fragir.builder.checks import dimension, shape_of, whole
+from fragir.builder.checks import by, dimension, shape_of, whole
 from fragir.builder.places import fail
 from fragir.builder.shapes import Builds, reshape
 from fragir.builder.values import Tile
@@ -57,7 +57,7 @@ def stretch(trace: Builds, tile: Tile, shape: Sequence[int]) -> Tile:
     if tile.shape == tuple(shape):
         return tile
     if together([tile.shape, tuple(shape)]) != tuple(shape):
-        fail(f"{tile!r} cannot be repeated to {'x'.join(map(str, shape))}")
+        fail(f"{tile!r} cannot be repeated to {by(shape)}")
     padded = (1,) * (len(shape) - len(tile.shape)) + tile.shape
     repeated = [dim for dim, n in enumerate(shape) if padded[dim] != n]
     kept = [n for dim, n in enumerate(padded) if dim not in repeated]

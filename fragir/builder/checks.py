@@ -111,6 +111,11 @@ def shape_of(shape: object) -> list[int]:
     fail(f"{shape!r} is no shape", "write positive numbers that Python knows, as in (128, 64)")
 
 
+def by(shape: Sequence[object]) -> str:
+    """The text of a shape."""
+    return "x".join(map(str, shape))
+
+
 def extent_of(extent: object) -> frag.Extent:
     """An extent of a grid, as in `"n / 128"`."""
     if isinstance(extent, int) and extent > 0:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 
 from xdsl.ir import Attribute, Region, SSAValue
 
+from fragir.builder.callbacks import called
 from fragir.builder.places import fail, place, target
 from fragir.builder.trace import Trace
 from fragir.builder.values import Scalar, ScalarOperand, Tile, TileOperand
@@ -256,16 +257,10 @@ class ElementwiseFunctions:
 
     def _elementwise(self, function: Callable[..., Scalar], types: list[Attribute]) -> Region:
         """A function as a region on scalars of these types."""
-        region, _ = self.trace.elementwise(types, lambda a: self._call(function, a), place())
-        return region
+        return self.trace.elementwise(types, lambda a: [self._call(function, a)], place())
 
     def _call(self, function: Callable[..., object], arguments: Sequence[SSAValue]) -> SSAValue:
-        try:
-            result = function(*(Scalar(self.trace, argument) for argument in arguments))
-        except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise
-            fail(f"the function is called with {len(arguments)} scalars: {error}")
+        result = called(self.trace, function, arguments)
         if not isinstance(result, Scalar):
             fail(f"the function returns {result!r}, it must return a scalar of the kernel")
         return self.trace.use(result)

@@ -7,7 +7,7 @@ from functools import reduce
 
 from xdsl.ir import SSAValue
 
-from fragir.builder.checks import dimension, items
+from fragir.builder.checks import by, dimension, items
 from fragir.builder.places import fail
 from fragir.builder.tiles import TileOperations
 from fragir.builder.types import type_name
@@ -54,8 +54,3 @@ def _same_element(first: frag.TileType, second: frag.TileType) -> None:
     types = [type_name(tile.element_type) for tile in (first, second)]
     if types[0] != types[1]:
         fail(f"tiles of {types[0]} and {types[1]} have no elements in common", "use .cast(...)")
-
-
-def by(shape: Sequence[int]) -> str:
-    """The text of a shape."""
-    return "x".join(map(str, shape))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from fragir.builder.checks import items, shape_of
+from fragir.builder.checks import by, items, shape_of
 from fragir.builder.elementwise import tile_value
 from fragir.builder.lane import Lane
 from fragir.builder.lane_values import LaneRegisters
@@ -154,7 +154,7 @@ def _outputs(values: Sequence[LaneRegisters], expected: Sequence[_Expected]) -> 
         if len(value) != count:
             fail(
                 f"the function returns {len(value)} elements of tile {number}; a lane has {count} "
-                f"of {'x'.join(map(str, own.shape))} {type_name(value.element)}"
+                f"of {by(own.shape)} {type_name(value.element)}"
             )
         outputs.append(type_)
     return outputs

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import SSAValue
 
+from fragir.builder.callbacks import called
 from fragir.builder.checks import dimension, items
 from fragir.builder.places import fail, place
-from fragir.builder.trace import ELEMENTWISE, Trace
+from fragir.builder.trace import Trace
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
 
@@ -25,15 +26,13 @@ def reduce_by(
         fail(f"{', '.join(map(repr, tiles))} differ in shape")
     dim = dimension(axis, len(first.shape), repr(first))
     sources = [trace.use(tile) for tile in tiles]
-    block = Block(arg_types=[tile.element for tile in tiles] * 2)
     location = place()
-    trace.open(ELEMENTWISE, block)
-    try:
-        values = _called(trace, function, block.args, len(tiles))
-        trace.insert(frag.YieldOp(*values), location=location)
-    finally:
-        trace.close()
-    op = trace.insert(frag.ReduceByOp(dim, sources, Region(block)), location=location)
+    region = trace.elementwise(
+        [tile.element for tile in tiles] * 2,
+        lambda arguments: _called(trace, function, arguments, len(tiles)),
+        location,
+    )
+    op = trace.insert(frag.ReduceByOp(dim, sources, region), location=location)
     return tuple(
         trace.wrap(found) if isinstance(found.type, frag.TileType) else Scalar(trace, found)
         for found in op.reduced
@@ -44,12 +43,7 @@ def _called(
     trace: Trace, function: Callable[..., object], arguments: Sequence[SSAValue], count: int
 ) -> list[SSAValue]:
     """What the function returns for two elements of every tile."""
-    try:
-        result = function(*(Scalar(trace, argument) for argument in arguments))
-    except TypeError as error:
-        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-            raise
-        fail(f"the function is called with {len(arguments)} scalars: {error}")
+    result = called(trace, function, arguments)
     given = [result] if isinstance(result, Scalar) else items(result)
     if given is None or len(given) != count:
         fail(f"the function returns {result!r}, it must return a scalar for each of {count} tiles")

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from fragir.builder.checks import items, whole
+from fragir.builder.checks import by, items, whole
 from fragir.builder.places import fail
 from fragir.builder.values import Scalar, Tile
 from fragir.dialects import frag
@@ -60,7 +60,7 @@ def reshape(trace: Builds, tile: Tile, shape: Sequence[object]) -> Tile:
         if known > 0 and count % known == 0:
             sizes[sizes.index(-1)] = count // known
     if not sizes or min(sizes) < 1 or prod(sizes) != count:
-        text = _by(tuple(given or ()))
+        text = by(tuple(given or ()))
         fail(f"{tile!r} has {count} elements and cannot be {text or 'without dimensions'}")
     if len(sizes) > frag.MOST_DIMENSIONS:
         fail(f"a tile has one to four dimensions, not {len(sizes)}")
@@ -151,7 +151,3 @@ def _dimension(given: object, count: int, name: str, of: str = "") -> int:
     if not -count <= number < count:
         fail(f"{name} is {number}, there is no such one {of or f'of {count} dimensions'}")
     return number % count
-
-
-def _by(shape: Sequence[object]) -> str:
-    return "x".join(map(str, shape))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
-from fragir.builder.checks import dimension, items, shape_of, whole, word
+from fragir.builder.checks import by, dimension, items, shape_of, whole, word
 from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
 from fragir.builder.trace import Trace
@@ -210,34 +210,26 @@ class TileOperations(ElementwiseFunctions):
         (m8n8k4.f16, which forms four products at once, has them last: B is K x N x 4.)
         """
         first, second = self._tile(a), self._tile(b)
+        is_batch = False
         if 3 in (len(a.shape), len(b.shape)):
-            from fragir.builder.batched import batched, leads  # few programs need it
+            from fragir.builder.batched import check_batch, leads  # few programs need it
 
-            if leads(a, b, word(using, "using")):
-                if scales is not None:
-                    fail("mma: a batch has no scales", "multiply its matrices: k.mma(a[0], b[0])")
-                zeros = partial(self._zeros, a=a.element, b=b.element, result=result)
-                words = [word(x, name) for x, name in ((using, "using"), (rounding, "rounding"))]
-                words += [word(x, name) for x, name in ((bitop, "bitop"), (kind, "kind"))]
-                return batched(self.trace, a, b, c, zeros, result, satfinite, words)
-        (m, k), (k2, n) = _matrix(a), _matrix(b)
+            is_batch = leads(a, b, word(using, "using"))
+            if is_batch:
+                check_batch(a, b, c, scales)
         if c is None:
-            c = self._zeros((m, n, *a.shape[2:]), a.element, b.element, result)
+            shape = (*a.shape[:-1], b.shape[-1]) if is_batch else _sums_of(a, b)
+            c = self._zeros(shape, a.element, b.element, result)
         third = self._tile(c)
-        if k != k2 or c.shape[:2] != (m, n) or a.shape[2:] != b.shape[2:] != c.shape[2:]:
-            fail(
-                f"mma: {_by(a)} times {_by(b)} plus {_by(c)}",
-                "a is M x K, b is K x N, c is M x N; k.load(..., transposed=True) turns one",
-            )
-        op = frag.MmaOp(
-            *(first, second, third, self._sums(c, result)),
-            using=word(using, "using"),
-            scales=self._scales(scales),
-            satfinite=satfinite,
-            rounding=word(rounding, "rounding"),
-            bitop=word(bitop, "bitop"),
-            kind=word(kind, "kind"),
-        )
+        if not is_batch:
+            _check_matrices(a, b, c)
+        tiles = first, second, third, self._sums(c, result)
+        words: dict[str, Any] = {"using": word(using, "using"), "satfinite": satfinite}
+        words |= {"rounding": word(rounding, "rounding"), "bitop": word(bitop, "bitop")}
+        words["kind"] = word(kind, "kind")
+        if is_batch:
+            return self.trace.wrap(self.trace.insert(frag.MmaBatchedOp(*tiles, **words)).d)
+        op = frag.MmaOp(*tiles, scales=self._scales(scales), **words)
         return self.trace.wrap(self.trace.insert(op).d)
 
     def mma_sparse(
@@ -264,7 +256,7 @@ class TileOperations(ElementwiseFunctions):
         (m, half), (k, n) = _matrix(a), _matrix(b)
         if k != 2 * half or c.shape[:2] != (m, n):
             fail(
-                f"mma_sparse: {_by(a)} times {_by(b)} plus {_by(c)}",
+                f"mma_sparse: {by(a.shape)} times {by(b.shape)} plus {by(c.shape)}",
                 "a is M x K/2 (what is kept), b is K x N, c is M x N",
             )
         op = frag.MmaSparseOp(
@@ -400,15 +392,26 @@ def _sizes(operand: Tile | Memory) -> tuple[int, ...]:
     return operand.shape if isinstance(operand, Tile) else tuple(operand.type.get_shape()[-2:])
 
 
+def _sums_of(a: Tile, b: Tile) -> tuple[int, ...]:
+    """The shape of a product of matrices; products behind each other are the last dimension."""
+    return _matrix(a)[0], _matrix(b)[1], *a.shape[2:]
+
+
+def _check_matrices(a: Tile, b: Tile, c: Tile) -> None:
+    """An error at the user's line where c has not the shape of a b."""
+    (m, k), (k2, n) = _matrix(a), _matrix(b)
+    if k != k2 or c.shape[:2] != (m, n) or a.shape[2:] != b.shape[2:] != c.shape[2:]:
+        fail(
+            f"mma: {by(a.shape)} times {by(b.shape)} plus {by(c.shape)}",
+            "a is M x K, b is K x N, c is M x N; k.load(..., transposed=True) turns one",
+        )
+
+
 def _matrix(tile: Tile) -> tuple[int, int]:
     """Rows and columns of an operand of a product."""
     if len(tile.shape) not in (2, 3):
         fail(f"{tile!r} is no matrix", "products take tiles of two dimensions")
     return tile.shape[0], tile.shape[1]
-
-
-def _by(tile: Tile) -> str:
-    return "x".join(map(str, tile.shape))
 
 
 def _layout_attribute(layout: Layout | str) -> frag.ExplicitLayoutAttr:

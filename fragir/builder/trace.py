@@ -340,10 +340,12 @@ class Trace:
         sources = self._in_one_layout(sources, location)
         types = [source.type for source in sources]
         tiles = [type_ for type_ in types if isinstance(type_, frag.TileType)]
-        region, result = self.elementwise([t.element_type for t in tiles], body, location)
+        region = self.elementwise([t.element_type for t in tiles], lambda a: [body(a)], location)
         for argument, source in zip(region.block.args, sources, strict=True):
             argument.name_hint = source.name_hint
-        op = frag.MapOp(sources, region, tiles[0].with_element(result))
+        result = region.block.last_op
+        assert isinstance(result, frag.YieldOp)
+        op = frag.MapOp(sources, region, tiles[0].with_element(result.operands[0].type))
         return self.insert(op, name, location).results[0]
 
     def _in_one_layout(
@@ -363,18 +365,18 @@ class Trace:
     def elementwise(
         self,
         types: Sequence[Attribute],
-        body: Callable[[Sequence[SSAValue]], SSAValue],
+        body: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
         location: LocationAttr,
-    ) -> tuple[Region, Attribute]:
-        """A region on scalars of these types that ends in `frag.yield`, and what it yields."""
+    ) -> Region:
+        """A region on scalars of these types that ends in `frag.yield` of what the body gives."""
         block = Block(arg_types=types)
         self.open(ELEMENTWISE, block)
         try:
-            result = body(block.args)
-            self.insert(frag.YieldOp(result), location=location)
+            results = body(block.args)
+            self.insert(frag.YieldOp(*results), location=location)
         finally:
             self.close()
-        return Region(block), result.type
+        return Region(block)
 
 
 def _block(ssa: SSAValue) -> Block:

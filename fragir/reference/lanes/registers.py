@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.ir import SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.narrow import is_vector
@@ -73,8 +74,13 @@ def slice_(threads: BlockThreads, op: ptx.SliceOp) -> None:
 
 @step("ptx.splat")
 def splat(threads: BlockThreads, op: ptx.SplatOp) -> None:
-    x, shape = columns(threads[op.scalar]), threads.shape(op.result.type)
-    threads[op.result] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
+    repeat(threads, op.scalar, op.result)
+
+
+def repeat(threads: BlockThreads, scalar_: SSAValue, result: SSAValue) -> None:
+    """A scalar, or the one element of a vector, as every element of the result."""
+    x, shape = columns(threads[scalar_]), threads.shape(result.type)
+    threads[result] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
 
 
 @step("ptx.bitcast")

@@ -7,7 +7,7 @@ from xdsl.dialects import vector
 
 from fragir.passes.lowering.operations.vectors import position
 from fragir.reference.bounded import Bounded
-from fragir.reference.lanes.registers import columns
+from fragir.reference.lanes.registers import repeat
 from fragir.reference.lanes.threads import BlockThreads, step
 
 
@@ -29,8 +29,7 @@ def insert(threads: BlockThreads, op: vector.InsertOp) -> None:
 
 @step("vector.broadcast")
 def broadcast(threads: BlockThreads, op: vector.BroadcastOp) -> None:
-    x, shape = columns(threads[op.source]), threads.shape(op.vector.type)
-    threads[op.vector] = Bounded(np.broadcast_to(x.value, shape), np.broadcast_to(x.bound, shape))
+    repeat(threads, op.source, op.vector)
 
 
 @step("vector.shuffle")
