@@ -47,6 +47,7 @@ from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
     from fragir.dialects.frag.atomics import AtomicOp
+    from fragir.dialects.frag.awaiting import AwaitOp
     from fragir.dialects.frag.batches import MmaBatchedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
@@ -56,6 +57,15 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.region_reduction import ReduceByOp
     from fragir.dialects.frag.reporting import AssertOp, PrintOp
+    from fragir.dialects.frag.ring_types import RingType, SlotType
+    from fragir.dialects.frag.rings import (
+        AcquireOp,
+        NoSlotOp,
+        PartOp,
+        PublishOp,
+        ReleaseOp,
+        RingOp,
+    )
     from fragir.dialects.frag.scan import ScanOp
     from fragir.dialects.frag.shapes import (
         ConcatenateOp,
@@ -69,8 +79,10 @@ if TYPE_CHECKING:
 
 #: Operations that many programs do without: where their classes stand, by name.
 LATE = {
+    "frag.acquire": ("fragir.dialects.frag.rings", "AcquireOp"),
     "frag.assert": ("fragir.dialects.frag.reporting", "AssertOp"),
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
+    "frag.await": ("fragir.dialects.frag.awaiting", "AwaitOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
     "frag.coordinates": ("fragir.dialects.frag.lanes", "CoordinatesOp"),
@@ -81,17 +93,28 @@ LATE = {
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_batched": ("fragir.dialects.frag.batches", "MmaBatchedOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
+    "frag.no_slot": ("fragir.dialects.frag.rings", "NoSlotOp"),
+    "frag.part": ("fragir.dialects.frag.rings", "PartOp"),
     "frag.pointer": ("fragir.dialects.frag.lanes", "PointerOp"),
     "frag.print": ("fragir.dialects.frag.reporting", "PrintOp"),
+    "frag.publish": ("fragir.dialects.frag.rings", "PublishOp"),
     "frag.random": ("fragir.dialects.frag.random", "RandomOp"),
     "frag.reduce": ("fragir.dialects.frag.reduction", "ReduceOp"),
     "frag.reduce_by": ("fragir.dialects.frag.region_reduction", "ReduceByOp"),
+    "frag.release": ("fragir.dialects.frag.rings", "ReleaseOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
+    "frag.ring": ("fragir.dialects.frag.rings", "RingOp"),
     "frag.scan": ("fragir.dialects.frag.scan", "ScanOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
     "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
     "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
     "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
+}
+
+#: The same of types and attributes.
+LATE_ATTRIBUTES = {
+    "frag.ring": ("fragir.dialects.frag.ring_types", "RingType"),
+    "frag.slot": ("fragir.dialects.frag.ring_types", "SlotType"),
 }
 
 Frag = LateDialect(
@@ -115,6 +138,7 @@ Frag = LateDialect(
     ],
     [DimensionAttr, ExplicitLayoutAttr, GridAttr, MmaLayoutAttr, PackedType, SharedAttr, TileType],
     LATE,
+    LATE_ATTRIBUTES,
 )
 
 
@@ -128,8 +152,10 @@ def __getattr__(name: str) -> object:
 __all__ = [
     "DIVISIBLE",
     "MOST_DIMENSIONS",
+    "AcquireOp",
     "AssertOp",
     "AtomicOp",
+    "AwaitOp",
     "BarrierOp",
     "BlockIdOp",
     "BroadcastOp",
@@ -159,17 +185,24 @@ __all__ = [
     "MmaLayoutAttr",
     "MmaOp",
     "MmaSparseOp",
+    "NoSlotOp",
     "PackedType",
+    "PartOp",
     "PointerOp",
     "PrintOp",
+    "PublishOp",
     "RandomOp",
     "ReduceByOp",
     "ReduceOp",
+    "ReleaseOp",
     "ReshapeOp",
+    "RingOp",
+    "RingType",
     "ScanOp",
     "ScatterOp",
     "SharedAttr",
     "SliceTileOp",
+    "SlotType",
     "SplitOp",
     "StoreOp",
     "TileType",

@@ -1,0 +1,193 @@
+"""Rings of shared memory: slots that are acquired, filled, published, awaited, read, released."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    ParamAttrConstraint,
+    VarConstraint,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.definition import op_definition
+from fragir.dialects.frag.ring_types import RingType, SlotType
+from fragir.dialects.frag.slots import check_slot
+from fragir.dialects.interfaces import MemoryInterface
+
+_PARTS = VarConstraint("PARTS", AnyAttr())
+_RING = ParamAttrConstraint(RingType, (_PARTS,))
+_SLOT = ParamAttrConstraint(SlotType, (_PARTS,))
+
+
+@op_definition
+class RingOp(IRDLOperation):
+    """A ring of `slots` slots of shared memory, all free: `frag.ring 4 : !frag.ring<...>`.
+
+    It owns the memory, and what those who fill and who read it wait for each other with. A ring
+    is made once, outside of loops, branches and roles.
+    """
+
+    name = "frag.ring"
+    slots = prop_def(IntegerAttr.constr(i64))
+    ring = result_def(RingType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$slots attr-dict `:` type($ring)"
+
+    def __init__(self, slots: int, type_: RingType):
+        super().__init__(properties={"slots": IntegerAttr(slots, i64)}, result_types=[type_])
+
+    @property
+    def count(self) -> int:
+        """How many slots it has."""
+        return self.slots.value.data
+
+    def verify_(self) -> None:
+        if self.count < 1:
+            raise VerifyException("frag.ring has one slot or more")
+        parent = self.parent_op()
+        if parent is not None and parent.name.startswith(("scf.", "frag.")):
+            raise VerifyException(
+                f"frag.ring stands inside of {parent.name}; make the ring at the beginning of the "
+                "function"
+            )
+
+
+@op_definition
+class AcquireOp(IRDLOperation):
+    """Waits until the next slot of a ring is free, and takes it to be filled.
+
+    What its memory holds is not known. Whoever has acquired it writes its parts and publishes it.
+    """
+
+    name = "frag.acquire"
+    ring = operand_def(_RING)
+    slot = result_def(_SLOT)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$ring attr-dict `:` type($ring)"
+
+    def __init__(self, ring: SSAValue | Operation):
+        ring = SSAValue.get(ring)
+        assert isinstance(ring.type, RingType)
+        super().__init__(operands=[ring], result_types=[ring.type.slot])
+
+    def verify_(self) -> None:
+        check_slot(self.slot, "frag.publish")
+
+
+@op_definition
+class PartOp(IRDLOperation, MemoryInterface):
+    """One of the memories of a slot, by its number: `frag.part %slot[0] : !frag.slot<...>`.
+
+    It may be used as long as the slot is held.
+    """
+
+    name = "frag.part"
+    slot = operand_def(SlotType)
+    number = prop_def(IntegerAttr.constr(i64))
+    memory = result_def(MemRefType)
+    traits = traits_def(Pure())
+
+    def __init__(self, slot: SSAValue | Operation, number: int):
+        slot = SSAValue.get(slot)
+        super().__init__(
+            operands=[slot],
+            properties={"number": IntegerAttr(number, i64)},
+            result_types=[_part(slot.type, number)],
+        )
+
+    def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
+        """Never: the ring's type says how its memory is laid out."""
+        return False
+
+    def verify_(self) -> None:
+        wanted = _part(self.slot.type, self.number.value.data)
+        if self.memory.type != wanted:
+            raise VerifyException(
+                f"frag.part: part {self.number.value.data} is {wanted}, not {self.memory.type}"
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PartOp:
+        slot = parser.parse_unresolved_operand()
+        with parser.in_square_brackets():
+            number = parser.parse_integer(allow_boolean=False)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        op = cls(parser.resolve_operand(slot, parser.parse_type()), number)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.slot)
+        printer.print_string(f"[{self.number.value.data}]")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.slot.type)
+
+
+def _part(slot: Attribute, number: int) -> Attribute:
+    """The type of a slot's part."""
+    if not isinstance(slot, SlotType):
+        raise VerifyException(f"frag.part looks at a !frag.slot, not at {slot}")
+    parts: ArrayAttr[Attribute] = slot.parts
+    if not 0 <= number < len(parts):
+        raise VerifyException(
+            f"frag.part: there is no part {number}; the slot has {len(parts)}, counted from 0"
+        )
+    return parts.data[number]
+
+
+@op_definition
+class PublishOp(IRDLOperation):
+    """Gives a slot to those who await it, with all that was written to it or that is on the way."""
+
+    name = "frag.publish"
+    slot = operand_def(SlotType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$slot attr-dict `:` type($slot)"
+
+    def __init__(self, slot: SSAValue | Operation):
+        super().__init__(operands=[slot])
+
+
+@op_definition
+class ReleaseOp(IRDLOperation):
+    """Gives a slot that has been awaited back, once all products that read it are done.
+
+    Of `frag.no_slot` it does nothing.
+    """
+
+    name = "frag.release"
+    slot = operand_def(SlotType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$slot attr-dict `:` type($slot)"
+
+    def __init__(self, slot: SSAValue | Operation):
+        super().__init__(operands=[slot])
+
+
+@op_definition
+class NoSlotOp(IRDLOperation):
+    """No slot, where a loop carries the one of the turn before: releasing it does nothing."""
+
+    name = "frag.no_slot"
+    slot = result_def(SlotType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict `:` type($slot)"
+
+    def __init__(self, type_: SlotType):
+        super().__init__(result_types=[type_])
+
+    def verify_(self) -> None:
+        check_slot(self.slot, "frag.release")
