@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 from fragir.dialects.elements import PackedType
 from fragir.dialects.frag.attributes import (
     ExplicitLayoutAttr,
-    Extent,
-    GridAttr,
     LayoutAttr,
     MmaFragment,
     MmaLayoutAttr,
     SharedAttr,
-    fixed_extents,
     sizes_error,
     sizes_of,
 )
+from fragir.dialects.frag.grid import BlockCount, Extent, GridAttr, fixed_extents
 from fragir.dialects.frag.memory import (
     BarrierOp,
     BlockIdOp,
@@ -54,6 +52,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
     from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.random import RandomOp
+    from fragir.dialects.frag.raster import ForTilesOp, GridSizeOp
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.region_reduction import ReduceByOp
     from fragir.dialects.frag.reporting import AssertOp, PrintOp
@@ -86,7 +85,9 @@ LATE = {
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
     "frag.coordinates": ("fragir.dialects.frag.lanes", "CoordinatesOp"),
+    "frag.for_tiles": ("fragir.dialects.frag.raster", "ForTilesOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
+    "frag.grid_size": ("fragir.dialects.frag.raster", "GridSizeOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
@@ -157,6 +158,7 @@ __all__ = [
     "AtomicOp",
     "AwaitOp",
     "BarrierOp",
+    "BlockCount",
     "BlockIdOp",
     "BroadcastOp",
     "CastOp",
@@ -170,9 +172,11 @@ __all__ = [
     "ExplicitLayoutAttr",
     "Extent",
     "FillOp",
+    "ForTilesOp",
     "Frag",
     "GatherOp",
     "GridAttr",
+    "GridSizeOp",
     "IotaOp",
     "JoinOp",
     "LanesOp",

@@ -42,7 +42,6 @@ from fragir.errors import FragirError
 from fragir.isa.registry import per_table
 from fragir.isa.tiling import tile_layout
 from fragir.layout import Layout
-from fragir.ptx.machines import grid_problem
 
 SWIZZLES = (0, 32, 64, 128)  # bytes; 0: none. TMA and wgmma know these (PTX ISA 9.2, 5.5.7)
 
@@ -287,65 +286,6 @@ class SharedAttr(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         if self.swizzle.data:
             printer.print_string(f"<swizzle = {self.swizzle.data}>")
-
-
-class Extent(NamedTuple):
-    """One dimension of a grid: a number, or a named size divided by a tile and rounded up."""
-
-    size: int | str
-    divisor: int = 1
-
-    def evaluate(self, sizes: dict[str, int]) -> int:
-        """The number of blocks; KeyError where the size is not in `sizes`."""
-        size = self.size if isinstance(self.size, int) else sizes[self.size]
-        return -(-size // self.divisor)
-
-    def __str__(self) -> str:
-        return str(self.size) if self.divisor == 1 else f"{self.size} by {self.divisor}"
-
-
-def fixed_extents(extents: Sequence[Extent]) -> list[int]:
-    """The extents that are numbers; 1 for those that are not known, or nothing at all."""
-    return [1 if isinstance(e.size, str) else max(1, e.evaluate({})) for e in extents]
-
-
-@irdl_attr_definition
-class GridAttr(Data[tuple[Extent, ...]]):
-    """How many blocks to launch: `#frag.grid<n by 128, m by 128>`, n / 128 rounded up and so on.
-
-    Names are the sizes that the arguments' `frag.sizes` give to dynamic dimensions.
-    """
-
-    name = "frag.grid"
-
-    def evaluate(self, sizes: dict[str, int]) -> tuple[int, int, int]:
-        """Blocks along x, y and z."""
-        x, y, z = (*(extent.evaluate(sizes) for extent in self.data), 1, 1)[:3]
-        return x, y, z
-
-    def verify(self) -> None:
-        if not 1 <= len(self.data) <= 3:
-            raise VerifyException("a grid has one to three dimensions")
-        if any(extent.divisor < 1 for extent in self.data):
-            raise VerifyException("a grid's divisors are positive")
-        problem = grid_problem(fixed_extents(self.data))
-        if problem is not None:
-            raise VerifyException(problem[0])
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[Extent, ...]:
-        def extent() -> Extent:
-            size = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
-            name = None if size is not None else parser.parse_identifier("a number or a size")
-            # `/` starts a comment in MLIR, so the divisor follows a keyword
-            divisor = parser.parse_integer() if parser.parse_optional_keyword("by") else 1
-            return Extent(size if size is not None else str(name), divisor)
-
-        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, extent))
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(", ".join(map(str, self.data)))
 
 
 def sizes_error(attribute: Attribute | None, shape: Sequence[int]) -> str | None:

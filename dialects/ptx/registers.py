@@ -51,7 +51,10 @@ from fragir.dialects.ptx.types import (
 
 ORDERED_CASTS = ("f16", "bf16", "f32", "tf32")
 """What `ptx.cvt` makes of s4 and u4 in any order."""
-SPECIALS = ("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z", "laneid")
+SPECIALS = (
+    *("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"),
+    *("nctaid.x", "nctaid.y", "nctaid.z", "laneid"),
+)
 
 
 @op_definition

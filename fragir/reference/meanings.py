@@ -17,3 +17,4 @@ from fragir.reference import shapes as shapes
 from fragir.reference import tiles as tiles
 
 MEANINGS.attached_in("fragir.reference.lanes.region", "frag.lanes")
+MEANINGS.attached_in("fragir.reference.raster", "frag.for_tiles", "frag.grid_size")

@@ -39,7 +39,8 @@ Note = Callable[[Operation], None]
 class Run:
     """The values of one run of a function by one block of the grid, and the blocks in turn.
 
-    Public are indexing, `memory`, `number`, `numbers`, `region`, `target` and `block_id`.
+    Public are indexing, `memory`, `number`, `numbers`, `region`, `target`, `block_id` and
+    `grid`.
     """
 
     def __init__(self, target: str, source: str | None = None, unknown: Note | None = None):
@@ -47,6 +48,8 @@ class Run:
         """The machine whose tensor cores add, as in "sm_90a"."""
         self.block_id = (0, 0, 0)
         """The block's place in the grid: x, y, z."""
+        self.grid = (1, 1, 1)
+        """The blocks along x, y and z."""
         self.values: dict[SSAValue, Value] = {}
         # the memory of an argument that a tensor's value is written to in the end
         self.homes: dict[SSAValue, BoundedMemory] = {}
@@ -129,7 +132,7 @@ class Run:
         `results` take the returned tensors that come from no argument.
         """
         block = function.body.block
-        self.results = list(results)
+        self.results, self.grid = list(results), grid
         with np.errstate(all="ignore"):
             for z, y, x in product(*(range(n) for n in reversed(grid))):
                 self.block_id = (x, y, z)

@@ -25,6 +25,9 @@ def special(threads: BlockThreads, op: ptx.SpecialOp) -> None:
     if register.startswith("ctaid"):
         number = threads.run.block_id["xyz".index(register[-1])]
         threads[op.value] = exactly(np.full(threads.count, number))
+    elif register.startswith("nctaid"):
+        number = threads.run.grid["xyz".index(register[-1])]
+        threads[op.value] = exactly(np.full(threads.count, number))
     else:
         known = {"laneid": threads.lane, "tid.x": threads.number}
         threads[op.value] = exactly(known.get(register, np.zeros(threads.count, np.int64)))

@@ -22,6 +22,7 @@ LATE = {
     "random": ("frag.random",),
     "reductions": ("frag.broadcast", "frag.reduce"),
     "region_reductions": ("frag.reduce_by",),
+    "raster": ("frag.grid_size",),
     "scans": ("frag.scan",),
     "reporting": ("frag.assert", "frag.print"),
     "shapes": (

@@ -1,0 +1,148 @@
+"""How many blocks a launch has: `#frag.grid`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.ptx.machines import grid_problem
+
+
+class Extent(NamedTuple):
+    """One dimension of a grid: a number, or a named size divided by a tile and rounded up."""
+
+    size: int | str
+    divisor: int = 1
+
+    def evaluate(self, sizes: dict[str, int]) -> int:
+        """The number of blocks; KeyError where the size is not in `sizes`."""
+        size = self.size if isinstance(self.size, int) else sizes[self.size]
+        return -(-size // self.divisor)
+
+    def least(self) -> int:
+        """The blocks that there are whatever sizes are: those of a number, else 1."""
+        return 1 if isinstance(self.size, str) else max(1, self.evaluate({}))
+
+    def __str__(self) -> str:
+        return str(self.size) if self.divisor == 1 else f"{self.size} by {self.divisor}"
+
+
+class BlockCount(NamedTuple):
+    """One dimension of a grid: a product of extents, and no more blocks than run at once.
+
+    `resident`: the launch asks how many blocks the GPU holds at once, and starts no more. Blocks
+    come in multiples of `cluster`.
+    """
+
+    factors: tuple[Extent, ...]
+    resident: bool = False
+    cluster: int = 1
+
+    def evaluate(self, sizes: dict[str, int], resident: int | None = None) -> int:
+        """The number of blocks where `resident` run at once; KeyError for an unknown size."""
+        count = prod(factor.evaluate(sizes) for factor in self.factors)
+        if not self.resident or resident is None:
+            return count
+        return min(count, max(1, resident // self.cluster) * self.cluster)
+
+    def least(self) -> int:
+        """The blocks that there are whatever sizes are."""
+        return 1 if self.resident else prod(factor.least() for factor in self.factors)
+
+    def __str__(self) -> str:
+        text = " * ".join(map(str, self.factors))
+        if not self.resident:
+            return text
+        text += " at most resident"
+        return text if self.cluster == 1 else f"{text} cluster {self.cluster}"
+
+
+def fixed_extents(extents: Sequence[Extent | BlockCount]) -> list[int]:
+    """The extents that are numbers; 1 for those that are not known, or nothing at all."""
+    return [extent.least() for extent in extents]
+
+
+@irdl_attr_definition
+class GridAttr(Data[tuple[Extent | BlockCount, ...]]):
+    """How many blocks to launch: `#frag.grid<n by 128, m by 128>`, n / 128 rounded up and so on.
+
+    Names are the sizes that the arguments' `frag.sizes` give to dynamic dimensions. A dimension may
+    be a product, `m by 128 * n by 256`, and `at most resident`: as many blocks as run at once,
+    in whole clusters with `cluster 2`.
+    """
+
+    name = "frag.grid"
+
+    def evaluate(self, sizes: dict[str, int], resident: int | None = None) -> tuple[int, int, int]:
+        """Blocks along x, y and z, where `resident` run at once (without it, any number)."""
+        counts = [
+            extent.evaluate(sizes)
+            if isinstance(extent, Extent)
+            else extent.evaluate(sizes, resident)
+            for extent in self.data
+        ]
+        x, y, z = (*counts, 1, 1)[:3]
+        return x, y, z
+
+    @property
+    def asks_for_residents(self) -> bool:
+        """Whether the number of blocks depends on how many run at once."""
+        return any(isinstance(extent, BlockCount) and extent.resident for extent in self.data)
+
+    def verify(self) -> None:
+        if not 1 <= len(self.data) <= 3:
+            raise VerifyException("a grid has one to three dimensions")
+        if any(factor.divisor < 1 for extent in self.data for factor in _factors(extent)):
+            raise VerifyException("a grid's divisors are positive")
+        if any(isinstance(extent, BlockCount) and extent.cluster < 1 for extent in self.data):
+            raise VerifyException("a grid's clusters have one block or more")
+        if self.asks_for_residents and len(self.data) > 1:
+            raise VerifyException(
+                "a grid of as many blocks as run at once has one dimension; write a product"
+            )
+        problem = grid_problem(fixed_extents(self.data))
+        if problem is not None:
+            raise VerifyException(problem[0])
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Extent | BlockCount, ...]:
+        return tuple(
+            parser.parse_comma_separated_list(parser.Delimiter.ANGLE, lambda: _parse_extent(parser))
+        )
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(map(str, self.data)))
+
+
+def _factors(extent: Extent | BlockCount) -> tuple[Extent, ...]:
+    return (extent,) if isinstance(extent, Extent) else extent.factors
+
+
+def _parse_extent(parser: AttrParser) -> Extent | BlockCount:
+    factors = [_parse_factor(parser)]
+    while parser.parse_optional_punctuation("*"):
+        factors.append(_parse_factor(parser))
+    resident = parser.parse_optional_keyword("at") is not None
+    if resident:
+        parser.parse_keyword("most")
+        parser.parse_keyword("resident")
+    cluster = parser.parse_integer() if resident and parser.parse_optional_keyword("cluster") else 1
+    if len(factors) == 1 and not resident:
+        return factors[0]
+    return BlockCount(tuple(factors), resident, cluster)
+
+
+def _parse_factor(parser: AttrParser) -> Extent:
+    size = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    name = None if size is not None else parser.parse_identifier("a number or a size")
+    # `/` starts a comment in MLIR, so the divisor follows a keyword
+    divisor = parser.parse_integer() if parser.parse_optional_keyword("by") else 1
+    return Extent(size if size is not None else str(name), divisor)

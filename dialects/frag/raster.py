@@ -1,0 +1,234 @@
+"""Loops over the tiles of a matrix, shared out among the blocks of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    IndexType,
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    i64,
+)
+from xdsl.dialects.utils import (
+    parse_dynamic_index_list_without_types,
+    print_dynamic_index_list,
+)
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect, NoTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from fragir.dialects.definition import op_definition
+from fragir.dialects.frag.memory import Dimension, DimensionAttr
+from fragir.dialects.frag.tiles import Index, join_indices, split_indices
+from fragir.dialects.narrow import integers
+
+ORDERS = ("rows", "columns", "grouped", "hilbert")
+MOST_BLOCKS = 16  # of a cluster (CUDA C++ Programming Guide, cudaLimits of clusters)
+
+
+@op_definition
+class ForTilesOp(IRDLOperation):
+    """A block's share of the tiles of a matrix, or of a batch of matrices.
+
+    `frag.for_tiles (%row, %col) of (%m, %n) by (128, 256) grouped 8 persistent {...}`: the body is
+    run for tiles of 128 x 256 that cover m x n; %row and %col are the tile's first row and column.
+    Extents are numbers or values of index. A third dimension, before the others, counts matrices.
+    The blocks of the grid together visit every tile once.
+
+    The order says which tiles are computed side by side, and so what stays in the L2 cache: `rows`
+    and `columns`, one after the other; `grouped G`, G rows of tiles at a time, column by column;
+    `grouped` with the G that reads least; `hilbert`, a curve that goes from tile to neighbouring
+    tile. Without a word the pass `frag-raster` chooses.
+
+    `persistent`: a grid of as many blocks as run at once, each visits tile after tile. Else there
+    is a block for every tile. `cluster N`: N neighbouring blocks get tiles below each other, and
+    visit as many; where N does not divide the rows of tiles, the last ones lie outside of the
+    matrix, and the body masks what it loads and stores.
+    """
+
+    name = "frag.for_tiles"
+    extents = var_operand_def(IndexType)
+    static_extents = prop_def(DenseArrayBase.constr(i64))
+    tile = prop_def(DenseArrayBase.constr(i64))
+    order = opt_prop_def(StringAttr)
+    group = opt_prop_def(IntegerAttr.constr(i64))
+    persistent = opt_prop_def(UnitAttr)
+    cluster = opt_prop_def(IntegerAttr.constr(i64))
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(
+        self,
+        extents: Sequence[Index],
+        tile: Sequence[int],
+        body: Region | None = None,
+        *,
+        order: str | None = None,
+        group: int | None = None,
+        persistent: bool = False,
+        cluster: int | None = None,
+    ):
+        dynamic, static = split_indices(extents)
+        if body is None:
+            body = Region(Block(arg_types=[IndexType()] * len(extents)))
+        super().__init__(
+            operands=[dynamic],
+            properties={
+                "static_extents": static,
+                "tile": DenseArrayBase.from_list(i64, list(tile)),
+                "order": None if order is None else StringAttr(order),
+                "group": None if group is None else IntegerAttr(group, i64),
+                "persistent": UnitAttr() if persistent else None,
+                "cluster": None if cluster is None else IntegerAttr(cluster, i64),
+            },
+            regions=[body],
+        )
+
+    def all_extents(self) -> list[int | SSAValue]:
+        """The size of every dimension, constants as numbers."""
+        return join_indices(self.extents, self.static_extents)
+
+    @property
+    def tile_shape(self) -> list[int]:
+        """The tile's size in every dimension."""
+        return integers(self.tile)
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of a cluster; 1 without one."""
+        return 1 if self.cluster is None else self.cluster.value.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForTilesOp:
+        places = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+        )
+        parser.parse_keyword("of")
+        position = parser.pos
+        dynamic, static = parse_dynamic_index_list_without_types(
+            parser, DYNAMIC_INDEX, delimiter=parser.Delimiter.PAREN
+        )
+        parser.parse_keyword("by")
+        tile = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parser.parse_integer(allow_boolean=False)
+        )
+        order = next((word for word in ORDERS if parser.parse_optional_keyword(word)), None)
+        group = None if order is None else parser.parse_optional_integer()
+        persistent = parser.parse_optional_keyword("persistent") is not None
+        cluster = parser.parse_integer() if parser.parse_optional_keyword("cluster") else None
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        here = parser.pos
+        if (word := parser.parse_optional_identifier()) is not None:
+            parser.raise_error(
+                f"{word} is no word of frag.for_tiles: write an order ({', '.join(ORDERS)}), "
+                "persistent, cluster N, in this order",
+                here,
+            )
+        body = parser.parse_region([place.resolve(IndexType()) for place in places])
+        op = cls.create(
+            operands=parser.resolve_operands(dynamic, [IndexType()] * len(dynamic), position),
+            properties={
+                "static_extents": DenseArrayBase.from_list(i64, static),
+                "tile": DenseArrayBase.from_list(i64, tile),
+                **({} if order is None else {"order": StringAttr(order)}),
+                **({} if group is None else {"group": IntegerAttr(group, i64)}),
+                **({"persistent": UnitAttr()} if persistent else {}),
+                **({} if cluster is None else {"cluster": IntegerAttr(cluster, i64)}),
+            },
+            regions=[body],
+        )
+        if attributes is not None:
+            op.attributes |= attributes.data
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" (")
+        printer.print_list(self.body.block.args, printer.print_ssa_value)
+        printer.print_string(") of ")
+        static = integers(self.static_extents)
+        print_dynamic_index_list(
+            printer, DYNAMIC_INDEX, self.extents, static, delimiter=Parser.Delimiter.PAREN
+        )
+        printer.print_string(f" by ({', '.join(map(str, self.tile_shape))})")
+        if self.order is not None:
+            printer.print_string(f" {self.order.data}")
+        if self.group is not None:
+            printer.print_string(f" {self.group.value.data}")
+        if self.persistent is not None:
+            printer.print_string(" persistent")
+        if self.cluster is not None:
+            printer.print_string(f" cluster {self.cluster.value.data}")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        count = len(self.static_extents)
+        places = self.body.block.args
+        if not 2 <= count <= 3:
+            raise VerifyException(
+                f"frag.for_tiles: {count} dimensions; it takes rows and columns, or matrices, rows "
+                "and columns"
+            )
+        for found, what in ((len(places), "values"), (len(self.tile_shape), "sizes of the tile")):
+            if found != count:
+                raise VerifyException(f"frag.for_tiles: {found} {what} for {count} dimensions")
+        if any(not isinstance(place.type, IndexType) for place in places):
+            raise VerifyException("frag.for_tiles: the body takes places of type index")
+        if min(self.tile_shape) < 1:
+            raise VerifyException("frag.for_tiles: a tile's sizes are 1 or more")
+        if any(n < 0 for n in integers(self.static_extents) if n != DYNAMIC_INDEX):
+            raise VerifyException("frag.for_tiles: sizes of the matrix are 0 or more")
+        self._verify_words()
+        parent = self.parent_op()
+        while parent is not None:
+            if isinstance(parent, ForTilesOp):
+                raise VerifyException(
+                    "frag.for_tiles stands in another one: blocks would share out the tiles twice; "
+                    "give one loop three dimensions, or write scf.for"
+                )
+            parent = parent.parent_op()
+
+    def _verify_words(self) -> None:
+        order = None if self.order is None else self.order.data
+        if order is not None and order not in ORDERS:
+            raise VerifyException(f"frag.for_tiles: an order is one of {', '.join(ORDERS)}")
+        if self.group is not None and (order != "grouped" or self.group.value.data < 1):
+            raise VerifyException(
+                "frag.for_tiles: a group is 1 or more rows of tiles, and stands behind grouped"
+            )
+        if not 1 <= self.blocks <= MOST_BLOCKS:
+            raise VerifyException(
+                f"frag.for_tiles: a cluster has 1 to {MOST_BLOCKS} blocks, not {self.blocks}"
+            )
+
+
+@op_definition
+class GridSizeOp(IRDLOperation):
+    """The number of blocks of the grid along a dimension."""
+
+    name = "frag.grid_size"
+    dimension = prop_def(DimensionAttr)
+    result = result_def(IndexType)
+    traits = traits_def(NoMemoryEffect(), Pure())
+    assembly_format = "$dimension attr-dict"
+
+    def __init__(self, dimension: Dimension):
+        super().__init__(
+            properties={"dimension": DimensionAttr(dimension)}, result_types=[IndexType()]
+        )

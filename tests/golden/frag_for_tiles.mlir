@@ -1,0 +1,31 @@
+// RUN: 
+// Loops over tiles: extents that are values and numbers, every order, persistent, in clusters, of
+// batches; the number of blocks; grids of products and of as many blocks as run at once.
+func.func @f(%a: memref<?x?xf32>) attributes {frag.grid = #frag.grid<m by 128 * n by 256>} {
+  %c0 = arith.constant 0 : index
+  %m = memref.dim %a, %c0 : memref<?x?xf32>
+  frag.for_tiles (%row, %col) of (%m, 512) by (128, 256) {
+    %x = arith.addi %row, %col : index
+  }
+  frag.for_tiles (%row, %col) of (%m, 512) by (128, 256) rows {
+  }
+  frag.for_tiles (%row, %col) of (%m, 512) by (128, 256) columns persistent {
+  }
+  frag.for_tiles (%row, %col) of (1024, 512) by (128, 256) grouped persistent {
+  }
+  frag.for_tiles (%row, %col) of (%m, %m) by (128, 256) grouped 8 persistent cluster 2 {
+  }
+  frag.for_tiles (%matrix, %row, %col) of (4, %m, %m) by (1, 128, 256) hilbert attributes {"name"} {
+  }
+  %blocks = frag.grid_size x
+  func.return
+}
+
+func.func @persistent()
+    attributes {frag.grid = #frag.grid<m by 256 * n by 256 * 2 at most resident cluster 2>} {
+  func.return
+}
+
+func.func @one() attributes {frag.grid = #frag.grid<m by 256 at most resident>} {
+  func.return
+}

@@ -1,0 +1,112 @@
+// RUN: 
+// -----
+// One dimension.
+func.func @f() {
+  frag.for_tiles (%row) of (128) by (64) {
+  }
+  func.return
+}
+// -----
+// As many values as dimensions.
+func.func @f() {
+  frag.for_tiles (%row, %col, %third) of (128, 64) by (64, 64) {
+  }
+  func.return
+}
+// -----
+// A tile has a size in every dimension.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64) {
+  }
+  func.return
+}
+// -----
+// An empty tile.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 0) {
+  }
+  func.return
+}
+// -----
+// A matrix of fewer than no rows.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (-1, 64) by (64, 64) {
+  }
+  func.return
+}
+// -----
+// An order that there is not.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) diagonal {
+  }
+  func.return
+}
+// -----
+// The same in the generic form.
+func.func @f() {
+  "frag.for_tiles"() <{order = "diagonal", static_extents = array<i64: 64, 64>, tile = array<i64: 64, 64>}> ({
+  ^bb0(%row: index, %col: index):
+  }) : () -> ()
+  func.return
+}
+// -----
+// A group of no rows.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) grouped 0 {
+  }
+  func.return
+}
+// -----
+// Only grouped has groups.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) hilbert 8 {
+  }
+  func.return
+}
+// -----
+// A cluster too large.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) cluster 32 {
+  }
+  func.return
+}
+// -----
+// A loop in a loop.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) {
+    frag.for_tiles (%r, %c) of (128, 64) by (64, 64) {
+    }
+  }
+  func.return
+}
+// -----
+// Extents are of type index.
+func.func @f(%m: i32) {
+  frag.for_tiles (%row, %col) of (%m, 64) by (64, 64) {
+  }
+  func.return
+}
+// -----
+// Tiles do not leave the loop.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) {
+    %x = arith.addi %row, %col : index
+  }
+  %y = arith.addi %x, %x : index
+  func.return
+}
+// -----
+// A cluster of no block.
+func.func @f() attributes {frag.grid = #frag.grid<m at most resident cluster 0>} {
+  func.return
+}
+// -----
+// As many blocks as run at once, along two dimensions.
+func.func @f() attributes {frag.grid = #frag.grid<m at most resident, n>} {
+  func.return
+}
+// -----
+// Half a limit.
+func.func @f() attributes {frag.grid = #frag.grid<m at most>} {
+  func.return
+}
