@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.atomics import AtomicOp
     from fragir.dialects.frag.awaiting import AwaitOp
     from fragir.dialects.frag.batches import MmaBatchedOp
+    from fragir.dialects.frag.clusters import ClusterRankOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
@@ -83,6 +84,7 @@ LATE = {
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.await": ("fragir.dialects.frag.awaiting", "AwaitOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
+    "frag.cluster_rank": ("fragir.dialects.frag.clusters", "ClusterRankOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
     "frag.coordinates": ("fragir.dialects.frag.lanes", "CoordinatesOp"),
     "frag.for_tiles": ("fragir.dialects.frag.raster", "ForTilesOp"),
@@ -162,6 +164,7 @@ __all__ = [
     "BlockIdOp",
     "BroadcastOp",
     "CastOp",
+    "ClusterRankOp",
     "CommitOp",
     "ConcatenateOp",
     "ConvertOp",

@@ -47,6 +47,10 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     `masked`: what lies outside the source is written as zero. `async`: the copy (cp.async, where
     alignment allows it) belongs to the next `frag.commit` and is complete after a `frag.wait` and
     a `frag.barrier`; without it, after a `frag.barrier`.
+
+    `tma`: one thread starts it and the copy engine does it, always masked; then also from shared
+    into global memory. `multicast`: every block of the cluster fetches a part and sends it to all.
+    `fragir.dialects.frag.tensor_copies` says what is complete when.
     """
 
     name = "frag.copy"
@@ -58,13 +62,15 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     static_target_indices = prop_def(DenseArrayBase.constr(i64))
     masked = opt_prop_def(UnitAttr)
     is_async = opt_prop_def(UnitAttr, prop_name="async")
+    tma = opt_prop_def(UnitAttr)
+    multicast = opt_prop_def(UnitAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     custom_directives = (DynamicIndexList,)
     assembly_format = (
-        "(`async` $async^)? $source `` custom<DynamicIndexList>($source_indices,"
+        "(`async` $async^)? (`tma` $tma^)? $source `` custom<DynamicIndexList>($source_indices,"
         " $static_source_indices) `to` $target `` custom<DynamicIndexList>($target_indices,"
-        " $static_target_indices) (`masked` $masked^)? attr-dict"
+        " $static_target_indices) (`masked` $masked^)? (`multicast` $multicast^)? attr-dict"
         " `:` type($source) `to` type($target)"
     )
 
@@ -77,6 +83,8 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         *,
         masked: bool = False,
         is_async: bool = False,
+        tma: bool = False,
+        multicast: bool = False,
     ):
         dynamic_source, static_source = split_indices(source_indices)
         dynamic_target, static_target = split_indices(target_indices)
@@ -87,15 +95,18 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 "static_target_indices": static_target,
                 "masked": UnitAttr() if masked else None,
                 "async": UnitAttr() if is_async else None,
+                "tma": UnitAttr() if tma else None,
+                "multicast": UnitAttr() if multicast else None,
             },
         )
 
     def all_source_indices(self) -> list[int | SSAValue]:
-        """One index a dimension of the source."""
+        """One index a dimension of the source; of shared memory as of the target's."""
         return join_indices(self.source_indices, self.static_source_indices)
 
     def all_target_indices(self) -> list[int | SSAValue]:
-        """One index for every leading dimension of the target, which is a stack of matrices."""
+        """One index for every leading dimension of the target, which is a stack of matrices; of
+        global memory one for every dimension."""
         return join_indices(self.target_indices, self.static_target_indices)
 
     def reads(self) -> tuple[SSAValue]:
@@ -107,14 +118,19 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         return (self.target,)
 
     def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
-        """The target's: what is copied at once lies in a row."""
-        return memory is self.target
+        """The target's: what is copied at once lies in a row. TMA copies many rows at once."""
+        return memory is self.target and self.tma is None
 
     def origin(self, names: Names) -> tuple[SSAValue, Names]:
         """The source: a matrix is copied."""
         return self.source, names[-2:]
 
     def verify_(self) -> None:
+        if self.tma is not None or self.multicast is not None:
+            from fragir.dialects.frag.tensor_copies import check_tensor_copy  # few programs need it
+
+            check_tensor_copy(self)
+            return
         source, target = memref_type(self.source.type), memref_type(self.target.type)
         if is_shared(source) or not is_shared(target):
             raise VerifyException("frag.copy copies from global memory to #frag.shared memory")

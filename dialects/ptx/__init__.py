@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from fragir.dialects.ptx.instruction import InstructionOp
     from fragir.dialects.ptx.reporting import AssertFailOp, PrintfOp
     from fragir.dialects.ptx.sparse import MmaSparseOp
+    from fragir.dialects.ptx.tensor_maps import TensorMapType
 
 #: Operations that few programs have: where their classes stand, by name.
 LATE = {
@@ -118,7 +119,10 @@ Ptx = LateDialect(
     ],
     [PointerType, SpaceAttr],
     LATE,
-    {"ptx.bits": ("fragir.dialects.ptx.bit_types", "BitsType")},
+    {
+        "ptx.bits": ("fragir.dialects.ptx.bit_types", "BitsType"),
+        "ptx.tensor_map": ("fragir.dialects.ptx.tensor_maps", "TensorMapType"),
+    },
 )
 
 
@@ -173,6 +177,7 @@ __all__ = [
     "StmatrixOp",
     "StoreOp",
     "SyncOp",
+    "TensorMapType",
     "TextOp",
     "UndefinedOp",
     "UnpackOp",

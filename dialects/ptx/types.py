@@ -70,6 +70,7 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
 
 _BITS = "ptx.bits"  # BitsType, without its import: few programs have it
+_TENSOR_MAP = "ptx.tensor_map"  # TensorMapType, likewise
 GLOBAL = PointerType(Space.GLOBAL)
 SHARED = PointerType(Space.SHARED)
 
@@ -111,6 +112,8 @@ def bits(type_: Attribute) -> int:
         return 32
     if scalar.name == _BITS:
         return cast("BitsType", scalar).width.data
+    if scalar.name == _TENSOR_MAP:
+        return 64
     return element_bits(scalar)
 
 

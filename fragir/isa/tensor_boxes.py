@@ -2,7 +2,7 @@
 
 A copy by TMA writes a box of rows x columns row after row, or swizzled by the rows' width
 (PTX ISA 9.2, sections 5.5.6 and 5.5.7). So a layout is filled by TMA where it is such a box,
-repeated along the columns; `panels` says where each one goes.
+repeated along the columns; `panels` says where each one goes. `box_copies` cuts rows as well.
 
 >>> from fragir.layout import Layout
 >>> tensor_boxes(Layout.parse("row [8:^72 8:512] col [64:1 2:4096]"), 16)
@@ -16,7 +16,10 @@ other in a box, or are swizzled by 32, 64 or 128 bytes)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.isa.canonical import SWIZZLES
@@ -40,33 +43,117 @@ class TensorBoxes:
     panels: tuple[int, ...]
 
 
+class BoxCopies(NamedTuple):
+    """Copies of one box (rows, columns) of a tensor map, whose inner dimension are the columns."""
+
+    box: tuple[int, int]
+    swizzle: int
+    """Bytes of the pattern, 0 for none."""
+    places: tuple[tuple[int, int, int], ...]
+    """Row and column of the matrix where each begins, and the byte of shared memory."""
+    exact: bool
+    """Whether they cover the matrix and nothing beside it."""
+
+    @property
+    def alignment(self) -> int:
+        """Bytes: the matrix, and every box in it, begins at a multiple of it."""
+        return max(8 * self.swizzle, ALIGNMENT)
+
+
+@lru_cache(maxsize=256)
+def box_copies(layout: Layout, bits: int, shape: tuple[int, int], parts: int = 1) -> BoxCopies:
+    """The copies that fill a matrix of so many rows and columns, as few as there can be.
+
+    With `parts` their number is a multiple of it where one can be had: each block of a cluster
+    then fetches as many. FragirError as of `tensor_boxes`.
+
+    >>> from fragir.layout import Layout
+    >>> box_copies(Layout.parse("row [8:^72 64:512] col [64:1]"), 16, (512, 64))
+    BoxCopies(box=(256, 64), swizzle=128, places=((0, 0, 0), (256, 0, 32768)), exact=True)
+    """
+    layout, size = _checked(layout, bits), bits // 8
+    extent = layout.size("row")
+    heights = [h for h in range(min(extent, LARGEST_SIDE), 0, -1) if extent % h == 0]
+    fallback: BoxCopies | None = None
+    for swizzle, cols in _widths(layout, size):
+        for height in heights:
+            rest = _panels(layout, (height, cols), bits, swizzle, cut_rows=True)
+            if rest is None:
+                continue
+            if cols > LARGEST_SIDE:
+                raise _too_large((height, cols), layout)
+            found = _copies(rest, (height, cols), swizzle, size, shape)
+            if len(found.places) % parts == 0:
+                return found
+            fallback = fallback or found
+        if fallback is not None:
+            return fallback
+    raise _no_box(layout)
+
+
+def _copies(
+    rest: Layout, box: tuple[int, int], swizzle: int, size: int, shape: tuple[int, int]
+) -> BoxCopies:
+    height, cols = box
+    places: list[tuple[int, int, int]] = []
+    for row in range(-(-shape[0] // height)):
+        for col in range(-(-shape[1] // cols)):
+            at = rest(row=row, col=col)
+            assert at is not None
+            places.append((row * height, col * cols, at[0] * size))
+    height = min(height, shape[0])
+    exact = shape[0] % height == 0 and shape[1] % cols == 0
+    return BoxCopies((height, cols), swizzle, tuple(places), exact)
+
+
 def tensor_boxes(layout: Layout, bits: int) -> TensorBoxes:
     """The boxes that fill a matrix whose layout, in elements of so many bits, has the axes row and
     col. FragirError, with the reason, where none do.
     """
-    if bits % 8 or layout.names != ("row", "col") or layout.rank != 1 or layout.where:
-        raise FragirError(f"{layout} is no matrix of whole bytes, row and col to elements")
-    layout = layout.simplified()
-    rows, size = layout.size("row"), bits // 8
-    first = next(iter(layout.axis("col").modes), None)
-    for swizzle in sorted(SWIZZLES, reverse=True):
-        cols = swizzle // size if swizzle else first.size if first else 1
-        rest = None if cols * size % CHUNK else _panels(layout, (rows, cols), bits, swizzle)
+    layout, size = _checked(layout, bits), bits // 8
+    rows = layout.size("row")
+    for swizzle, cols in _widths(layout, size):
+        rest = _panels(layout, (rows, cols), bits, swizzle)
         if rest is None:
             continue
         if max(rows, cols) > LARGEST_SIDE:
-            raise FragirError(
-                f"a box of {rows}x{cols} fills {layout}, but its sides are {LARGEST_SIDE} at most"
-            )
-        panels = [rest(col=number) for number in range(rest.size("col"))]
+            raise _too_large((rows, cols), layout)
+        panels = [rest(row=0, col=number) for number in range(rest.size("col"))]
         return TensorBoxes((rows, cols), swizzle, tuple(p[0] * size for p in panels if p))
-    raise FragirError(
+    raise _no_box(layout)
+
+
+def _checked(layout: Layout, bits: int) -> Layout:
+    if bits % 8 or layout.names != ("row", "col") or layout.rank != 1 or layout.where:
+        raise FragirError(f"{layout} is no matrix of whole bytes, row and col to elements")
+    return layout.simplified()
+
+
+def _widths(layout: Layout, size: int) -> Iterator[tuple[int, int]]:
+    """Swizzles, and the columns of a box of each that could fill the layout."""
+    first = next(iter(layout.axis("col").modes), None)
+    for swizzle in sorted(SWIZZLES, reverse=True):
+        cols = swizzle // size if swizzle else first.size if first else 1
+        if cols * size % CHUNK == 0:
+            yield swizzle, cols
+
+
+def _too_large(box: tuple[int, int], layout: Layout) -> FragirError:
+    return FragirError(
+        f"a box of {box[0]}x{box[1]} fills {layout}, but its sides are {LARGEST_SIDE} at most"
+    )
+
+
+def _no_box(layout: Layout) -> FragirError:
+    return FragirError(
         f"no box of a tensor map fills {layout}",
         hint="rows follow each other in a box, or are swizzled by 32, 64 or 128 bytes",
     )
 
 
-def _panels(layout: Layout, shape: tuple[int, int], bits: int, swizzle: int) -> Layout | None:
+def _panels(
+    layout: Layout, shape: tuple[int, int], bits: int, swizzle: int, *, cut_rows: bool = False
+) -> Layout | None:
     """Where the boxes of a shape begin; None where the layout is not such boxes."""
     box = replace(swizzled_elements(shape, bits, swizzle).simplified(), dims=layout.dims)
     try:
@@ -75,8 +162,11 @@ def _panels(layout: Layout, shape: tuple[int, int], bits: int, swizzle: int) -> 
         return None
     whole = (max(8 * swizzle, ALIGNMENT)) * 8 // bits
     steps = [mode for axis in rest.axes for mode in axis.modes]
-    if rest.size("row") > 1 or any(mode.xor or mode.stride[0] % whole for mode in steps):
+    if (rest.size("row") > 1 and not cut_rows) or any(
+        mode.xor or mode.stride[0] % whole for mode in steps
+    ):
         return None
     if box.size("row") != shape[0] or rest.origin[0] % whole:
         return None
-    return Layout((Axis("col", rest.axis("col").modes),), rest.dims, rest.offset)
+    axes = Axis("row", rest.axis("row").modes), Axis("col", rest.axis("col").modes)
+    return Layout(axes, rest.dims, rest.offset)

@@ -49,10 +49,24 @@ def store_tile(run: Run, op: frag.StoreOp) -> None:
 @MEANINGS.attach(frag.CopyOp)
 def copy(run: Run, op: frag.CopyOp) -> None:
     """Asynchronous copies arrive at once: what may be read before is for the emulator to find."""
+    if op.tma is not None:
+        _copy_tensor(run, op)
+        return
     target = run.memory(op.target).at(run.numbers(op.all_target_indices()))
     source = run.memory(op.source)
     indices = run.numbers(op.all_source_indices())
     target.write(load(source, indices, target.value.shape, op.masked is not None, op.name))
+
+
+def _copy_tensor(run: Run, op: frag.CopyOp) -> None:
+    """Masked, either way; what is multicast is each block's own."""
+    source, target = run.memory(op.source), run.memory(op.target)
+    first, second = run.numbers(op.all_source_indices()), run.numbers(op.all_target_indices())
+    if frag.is_shared(op.target.type):
+        matrix = target.at(second)
+        matrix.write(load(source, first, matrix.value.shape, True, op.name))
+    else:
+        store(target, second, source.at(first).content, True, op.name)
 
 
 @MEANINGS.attach(frag.ViewOp)

@@ -1,0 +1,99 @@
+"""The type of tensor maps, and what a function says of those that it takes.
+
+    func.func @f(%a: !ptx.ptr<global>, %map: !ptx.tensor_map) attributes {ptx.tensor_maps = [
+      {array = 0, box = array<i64: 128, 64>, swizzle = 128}]}
+
+A tensor map is a kernel parameter of 128 bytes that a launch makes of an array
+(`cuTensorMapEncodeTiled`; PTX ISA 9.2, section 5.5.8). Maps are the last arguments, one for each
+record in order; `array` counts the arguments of the program, of which the kernel was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+    i64,
+)
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+
+from fragir.dialects.narrow import integers
+
+RECORDS = "ptx.tensor_maps"
+
+
+@irdl_attr_definition
+class TensorMapType(ParametrizedAttribute, TypeAttribute):
+    """A tensor map, as the address of the kernel parameter that it is: `!ptx.tensor_map`."""
+
+    name = "ptx.tensor_map"
+
+
+class TensorMapRecord(NamedTuple):
+    """A tensor map that a kernel takes: of which array, and how tiles of it are copied.
+
+    Dimensions go outermost first, but where `turned` the last two are exchanged: the contiguous
+    one is always last.
+    """
+
+    array: int
+    """The number of the argument."""
+    box: tuple[int, ...]
+    """Elements of a tile along each dimension."""
+    swizzle: int
+    """Bytes of the pattern in shared memory, 0 for none."""
+    element: str
+    """The PTX name of the element type."""
+    turned: bool = False
+    promotion: int = 128
+    """Bytes that the L2 cache fetches at least; 0 for what is asked."""
+
+    def attribute(self) -> DictionaryAttr:
+        """As an attribute of the program."""
+        return DictionaryAttr(
+            {
+                "array": IntegerAttr(self.array, i64),
+                "box": DenseArrayBase.from_list(i64, self.box),
+                "element": StringAttr(self.element),
+                "promotion": IntegerAttr(self.promotion, i64),
+                "swizzle": IntegerAttr(self.swizzle, i64),
+                "turned": IntegerAttr.from_bool(self.turned),
+            }
+        )
+
+
+def set_records(function: FuncOp, records: Sequence[TensorMapRecord]) -> None:
+    """Says which tensor maps a function takes."""
+    function.attributes[RECORDS] = ArrayAttr([record.attribute() for record in records])
+
+
+def records_of(function: FuncOp) -> tuple[TensorMapRecord, ...]:
+    """The tensor maps that a function takes; none where it says nothing."""
+    attribute: Attribute | None = function.attributes.get(RECORDS)
+    if attribute is None:
+        return ()
+    return tuple(map(_record, cast("ArrayAttr[DictionaryAttr]", attribute)))
+
+
+def _record(attribute: DictionaryAttr) -> TensorMapRecord:
+    data = attribute.data
+
+    def number(name: str) -> int:
+        return cast("IntegerAttr", data[name]).value.data
+
+    return TensorMapRecord(
+        number("array"),
+        tuple(integers(data["box"])),
+        number("swizzle"),
+        cast("StringAttr", data["element"]).data,
+        bool(number("turned")),
+        number("promotion"),
+    )
