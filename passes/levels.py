@@ -51,7 +51,8 @@ def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
 
 
 def _unplaced(type_: Attribute) -> bool:
-    return isinstance(type_, frag.TileType) and type_.placement is None
+    tile = frag.held_tile(type_)
+    return tile is not None and tile.placement is None
 
 
 def _shown(op: Operation) -> str:

@@ -37,10 +37,17 @@ from fragir.dialects.frag.memory_layout import (
     strides_of,
 )
 from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, YieldOp
-from fragir.dialects.frag.products import MmaOp, WgmmaOp
+from fragir.dialects.frag.products import MmaOp
 from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
 from fragir.dialects.frag.tiles import LoadOp, StoreOp
-from fragir.dialects.frag.types import MOST_DIMENSIONS, TileType, is_shared, tile_of
+from fragir.dialects.frag.types import (
+    MOST_DIMENSIONS,
+    TileType,
+    held_tile,
+    is_shared,
+    tile_of,
+)
+from fragir.dialects.frag.warpgroup_products import WgmmaOp
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
@@ -48,6 +55,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.awaiting import AwaitOp
     from fragir.dialects.frag.batches import MmaBatchedOp
     from fragir.dialects.frag.clusters import ClusterRankOp
+    from fragir.dialects.frag.in_flight import InFlightType, UndefinedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
@@ -112,10 +120,12 @@ LATE = {
     "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
     "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
     "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
+    "frag.undefined": ("fragir.dialects.frag.in_flight", "UndefinedOp"),
 }
 
 #: The same of types and attributes.
 LATE_ATTRIBUTES = {
+    "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightType"),
     "frag.ring": ("fragir.dialects.frag.ring_types", "RingType"),
     "frag.slot": ("fragir.dialects.frag.ring_types", "SlotType"),
 }
@@ -180,6 +190,7 @@ __all__ = [
     "GatherOp",
     "GridAttr",
     "GridSizeOp",
+    "InFlightType",
     "IotaOp",
     "JoinOp",
     "LanesOp",
@@ -214,11 +225,13 @@ __all__ = [
     "StoreOp",
     "TileType",
     "TransposeOp",
+    "UndefinedOp",
     "ViewOp",
     "WaitOp",
     "WgmmaOp",
     "YieldOp",
     "fixed_extents",
+    "held_tile",
     "is_shared",
     "matrix_layout",
     "memory_layout",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def
@@ -12,6 +13,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
+from fragir.dialects.interfaces import LayoutInterface, OperandAt, Tile
 
 
 class AwaitableType(abc.ABC):
@@ -26,11 +28,12 @@ class AwaitableType(abc.ABC):
 
 
 @op_definition
-class AwaitOp(IRDLOperation):
+class AwaitOp(IRDLOperation, LayoutInterface):
     """Waits until what is under way is there: a ring's next full slot, or a tile in flight.
 
     Of a ring it takes the oldest slot that has been published and not awaited yet; that slot is
-    to be released (`frag.release`). How long to wait is computed.
+    to be released (`frag.release`). Once a tile in flight is there, its registers may be used, and
+    the shared memory that its products have read may be written. How long to wait is computed.
     """
 
     name = "frag.await"
@@ -41,6 +44,10 @@ class AwaitOp(IRDLOperation):
     def __init__(self, source: SSAValue | Operation):
         source = SSAValue.get(source)
         super().__init__(operands=[source], result_types=[_awaitable(source.type).awaited()])
+
+    def same_layout(self) -> Iterator[Sequence[Tile]]:
+        """A tile and the tile in flight that it was."""
+        yield OperandAt(self, 0), self.result
 
     def verify_(self) -> None:
         type_ = _awaitable(self.source.type)

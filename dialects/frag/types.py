@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -214,7 +215,21 @@ def is_shared(type_: Attribute) -> bool:
     return is_memref(type_) and isinstance(type_.memory_space, SharedAttr)
 
 
+class WillBeTile(abc.ABC):
+    """A type of values that will be a tile, and are carried as its registers."""
+
+    tile: TileType
+
+
+def held_tile(type_: Attribute) -> TileType | None:
+    """The tile that values of a type are, or will be when products in flight are done."""
+    if isinstance(type_, TileType):
+        return type_
+    return type_.tile if isinstance(type_, WillBeTile) else None
+
+
 def tile_of(value: SSAValue) -> TileType:
-    """The type of a value that is a tile, as an operand's constraint has checked."""
-    assert isinstance(value.type, TileType)
-    return value.type
+    """The tile that a value is, or will be, as an operand's constraint has checked."""
+    tile = held_tile(value.type)
+    assert tile is not None
+    return tile

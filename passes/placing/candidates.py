@@ -208,7 +208,7 @@ class Candidates:
         op, told = choosing.op, dict[Site, Demand]()
         for tile, layout, role in demands:
             value = value_of(tile)
-            if isinstance(value.type, frag.TileType):
+            if frag.held_tile(value.type) is not None:
                 site = self._site(op, tile)
                 layout = checked(op, value, layout)
             else:
@@ -229,8 +229,8 @@ class Candidates:
         return [
             (value, candidate)
             for value in dict.fromkeys(choosing.op.operands)
-            if isinstance(value.type, frag.TileType)
-            for candidate in self._shapes.get(value.type.shape, {}).values()
+            if frag.held_tile(value.type) is not None
+            for candidate in self._shapes.get(frag.tile_of(value).shape, {}).values()
             if candidate.rank <= Rank.INSTRUCTION
         ]
 

@@ -29,7 +29,7 @@ class Classes:
     def unite(self, values: Iterable[Tile]) -> None:
         """All tiles among the values belong together."""
         found = [value_of(v) for v in values]
-        tiles = [v for v in found if isinstance(v.type, frag.TileType)]
+        tiles = [v for v in found if frag.held_tile(v.type) is not None]
         for value in tiles:
             self._parent[self.find(value)] = self.find(tiles[0])
 

@@ -97,4 +97,4 @@ def tiles_at(matrix: SharedMatrix) -> Iterator[SSAValue]:
 
 
 def _tiles(op: Operation) -> list[SSAValue]:
-    return [v for v in (*op.operands, *op.results) if isinstance(v.type, frag.TileType)]
+    return [v for v in (*op.operands, *op.results) if frag.held_tile(v.type) is not None]

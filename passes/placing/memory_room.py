@@ -38,5 +38,5 @@ def is_streamed(tile: SSAValue) -> bool:
     op = tile.owner
     if not isinstance(op, FragmentwiseInterface) or not defers(op):
         return False
-    tiles = [v for v in op.operands if isinstance(v.type, frag.TileType)]
+    tiles = [v for v in op.operands if frag.held_tile(v.type) is not None]
     return isinstance(op, frag.LoadOp) or any(is_streamed(v) for v in tiles)

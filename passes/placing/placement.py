@@ -22,7 +22,9 @@ def set_layout(value: SSAValue, layout: frag.LayoutAttr) -> None:
     tile = frag.tile_of(value)
     if tile.layout == layout:
         return
-    Rewriter.replace_value_with_new_type(value, placed_type(value, tile, layout))
+    placed = placed_type(value, tile, layout)
+    in_flight = not isinstance(value.type, frag.TileType)
+    Rewriter.replace_value_with_new_type(value, frag.InFlightType(placed) if in_flight else placed)
 
 
 def placed_type(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -> frag.TileType:
@@ -34,5 +36,5 @@ def placed_type(value: SSAValue, tile: frag.TileType, layout: frag.LayoutAttr) -
 
 def named(value: SSAValue) -> str:
     """What a tile, or memory, is called in messages."""
-    what = "a tile " if isinstance(value.type, frag.TileType) else ""
+    what = "a tile " if frag.held_tile(value.type) is not None else ""
     return f"%{value.name_hint}" if value.name_hint else f"{what}{value.type}"

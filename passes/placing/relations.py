@@ -114,8 +114,9 @@ class Relations:
     def _demand(self, op: Operation, model: Layouts | None) -> None:
         """Takes up what is written in an operation's types, and what the operation dictates."""
         for value in (*op.operands, *op.results):
-            if isinstance(value.type, frag.TileType) and value.type.placement is not None:
-                self._require(value, Demand(value.type.placement, op, WRITTEN))
+            tile = frag.held_tile(value.type)
+            if tile is not None and tile.placement is not None:
+                self._require(value, Demand(tile.placement, op, WRITTEN))
         if model is None or type(model).demands is Layouts.demands:
             return
         with asking(op):
@@ -246,7 +247,7 @@ class Relations:
         return {self._classes.find(tile) for tile in tiles_at(matrix)}
 
     def _roots(self, op: Operation) -> set[SSAValue]:
-        tiles = (v for v in (*op.operands, *op.results) if isinstance(v.type, frag.TileType))
+        tiles = (v for v in (*op.operands, *op.results) if frag.held_tile(v.type) is not None)
         return {self._classes.find(v) for v in tiles}
 
     def _follow(self, op: Operation, model: Layouts) -> bool:
@@ -255,7 +256,7 @@ class Relations:
             return False
         known: dict[SSAValue, Attribute] = {}
         for value in (*op.operands, *op.results):
-            if isinstance(value.type, frag.TileType):
+            if frag.held_tile(value.type) is not None:
                 found = self._found.get(self._classes.find(value))
                 if found is not None:
                     known[value] = found.layout
@@ -286,7 +287,7 @@ def tiles_of(function: func.FuncOp) -> list[SSAValue]:
         for region in op.regions:
             for block in region.blocks:
                 values += block.args
-    return [v for v in values if isinstance(v.type, frag.TileType)]
+    return [v for v in values if frag.held_tile(v.type) is not None]
 
 
 def _models(ops: Iterable[Operation]) -> Iterable[tuple[Operation, Layouts]]:
@@ -340,7 +341,7 @@ def _least_price(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) 
 
 
 def _is_tile(value: SSAValue) -> bool:
-    return isinstance(value.type, frag.TileType)
+    return frag.held_tile(value.type) is not None
 
 
 def _size(value: SSAValue) -> int:
@@ -349,9 +350,9 @@ def _size(value: SSAValue) -> int:
 
 def checked(op: Operation, value: SSAValue, layout: Attribute) -> frag.LayoutAttr:
     """A layout that an operation gave, if it is one that the tile can have."""
-    tile = value.type
-    if not isinstance(tile, frag.TileType):
-        fail(op, f"{op.name} gives a layout to {tile}, which is no tile")
+    tile = frag.held_tile(value.type)
+    if tile is None:
+        fail(op, f"{op.name} gives a layout to {value.type}, which is no tile")
     if not isinstance(layout, frag.LayoutAttr):
         fail(op, f"{op.name} gives {tile} the layout {layout}, which is none")
     if not isinstance(layout, frag.MmaLayoutAttr):  # that is told at the tile it does not fit

@@ -101,6 +101,7 @@ class SiteGraph:
             with asking(op):
                 more = _says_more(model) or isinstance(op, frag.ConvertOp)
                 self._relate(op, model, more)
+                self._keep_in_flight(op)
                 if isinstance(op, frag.ConvertOp) and op.source in self._values:
                     self._unite([op.source, OperandAt(op, 0)])  # it takes what there is
                 said = list(model.demands(threads))
@@ -162,6 +163,12 @@ class SiteGraph:
         if more:  # it speaks of values
             for value in dict.fromkeys(op.operands):
                 self._unite(self._points(op, value))
+
+    def _keep_in_flight(self, op: Operation) -> None:
+        """What products still write is not converted: its operand has its layout."""
+        for operand in _operands(op):
+            if operand.value in self._values and not isinstance(operand.value.type, frag.TileType):
+                self._unite([operand.value, operand])
 
     def _numbered(self) -> dict[Point, Site]:
         sites: dict[Point, Site] = {}

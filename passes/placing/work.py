@@ -53,7 +53,7 @@ class Work:
             return None
         if self._movable and any(v in self._movable for v in op.operands):
             return None
-        tiles = [v for v in op.operands if isinstance(v.type, frag.TileType)]
+        tiles = [v for v in op.operands if frag.held_tile(v.type) is not None]
         total = model.cost({v: layout for v in (*tiles, value)}, self._threads)
         alike = {value_of(tile) for group in model.same_layout() for tile in group}
         for tile in dict.fromkeys(tiles):

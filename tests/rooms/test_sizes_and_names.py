@@ -26,6 +26,7 @@ ALIKE = {
     "MmaOp": "frag.mma and ptx.mma",
     "MmaSparseOp": "frag.mma_sparse and ptx.mma_sparse",
     "StoreOp": "frag.store and ptx.store",
+    "UndefinedOp": "frag.undefined and ptx.undefined",
     "WgmmaOp": "frag.wgmma and ptx.wgmma",
     "Instruction": "a statement of PTX in the syntax tree, and a row of the instruction table",
     "Pointer": "`.ptr` in the syntax tree, and an argument of the emulator: both are public",
