@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.awaiting import AwaitOp
     from fragir.dialects.frag.batches import MmaBatchedOp
     from fragir.dialects.frag.clusters import ClusterRankOp
-    from fragir.dialects.frag.in_flight import InFlightType, UndefinedOp
+    from fragir.dialects.frag.in_flight import InFlightOp, InFlightType, UndefinedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
@@ -98,6 +98,7 @@ LATE = {
     "frag.for_tiles": ("fragir.dialects.frag.raster", "ForTilesOp"),
     "frag.gather": ("fragir.dialects.frag.indexed", "GatherOp"),
     "frag.grid_size": ("fragir.dialects.frag.raster", "GridSizeOp"),
+    "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
@@ -190,6 +191,7 @@ __all__ = [
     "GatherOp",
     "GridAttr",
     "GridSizeOp",
+    "InFlightOp",
     "InFlightType",
     "IotaOp",
     "JoinOp",

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from xdsl.ir import ParametrizedAttribute, TypeAttribute
-from xdsl.irdl import IRDLOperation, irdl_attr_definition, result_def, traits_def
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    operand_def,
+    result_def,
+    traits_def,
+)
 from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.awaiting import AwaitableType
-from fragir.dialects.frag.types import TileType, WillBeTile
-from fragir.dialects.interfaces import LayoutInterface
+from fragir.dialects.frag.types import TileType, WillBeTile, held_tile, tile_of
+from fragir.dialects.interfaces import LayoutInterface, OperandAt, Tile
 
 
 @irdl_attr_definition
@@ -30,19 +39,48 @@ class InFlightType(ParametrizedAttribute, TypeAttribute, WillBeTile, AwaitableTy
 
 @op_definition
 class UndefinedOp(IRDLOperation, LayoutInterface):
-    """A tile with any contents: no register is set.
+    """A tile, or a tile in flight, with any contents: no register is set.
 
     As c of a product whose `if` does not hold it counts for nothing.
     """
 
     name = "frag.undefined"
-    tile = result_def(TileType)
+    tile = result_def()
     traits = traits_def(NoMemoryEffect())
     assembly_format = "attr-dict `:` type($tile)"
 
-    def __init__(self, tile: TileType):
+    def __init__(self, tile: TileType | InFlightType):
         super().__init__(result_types=[tile])
+
+    def verify_(self) -> None:
+        if held_tile(self.tile.type) is None:
+            raise VerifyException(
+                f"frag.undefined is a tile or a tile in flight, not {self.tile.type}"
+            )
 
     def repeats(self) -> bool:
         """What is undefined is so in every layout."""
         return True
+
+
+@op_definition
+class InFlightOp(IRDLOperation, LayoutInterface):
+    """A tile as one in flight, to which no product adds yet: what a loop's sum begins with."""
+
+    name = "frag.in_flight"
+    tile = operand_def(TileType)
+    result = result_def(InFlightType)
+    traits = traits_def(NoMemoryEffect())
+    assembly_format = "$tile attr-dict `:` type($tile) `->` type($result)"
+
+    def __init__(self, tile: SSAValue | Operation):
+        tile = SSAValue.get(tile, type=TileType)
+        super().__init__(operands=[tile], result_types=[InFlightType(tile.type)])
+
+    def same_layout(self) -> Iterator[Sequence[Tile]]:
+        """Both are the same registers."""
+        yield OperandAt(self, 0), self.result
+
+    def verify_(self) -> None:
+        if self.result.type != InFlightType(tile_of(self.tile)):
+            raise VerifyException(f"frag.in_flight of {self.tile.type} is not {self.result.type}")
