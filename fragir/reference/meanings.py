@@ -18,3 +18,13 @@ from fragir.reference import tiles as tiles
 
 MEANINGS.attached_in("fragir.reference.lanes.region", "frag.lanes")
 MEANINGS.attached_in("fragir.reference.raster", "frag.for_tiles", "frag.grid_size")
+MEANINGS.attached_in("fragir.reference.awaiting", "frag.await")
+MEANINGS.attached_in(
+    "fragir.reference.rings",
+    "frag.acquire",
+    "frag.no_slot",
+    "frag.part",
+    "frag.publish",
+    "frag.release",
+    "frag.ring",
+)

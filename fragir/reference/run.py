@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import func
@@ -32,7 +32,12 @@ from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS
 from fragir.reference.memory import BoundedMemory, unwritten
 
-Value = Bounded | BoundedMemory
+
+class Token:
+    """A value that holds no numbers of its own: a ring, one of its slots."""
+
+
+Value = Bounded | BoundedMemory | Token
 Note = Callable[[Operation], None]
 
 
@@ -57,6 +62,9 @@ class Run:
         self.results: list[BoundedMemory] = []
         # what meanings keep from one operation and block to the next
         self.kept: dict[str, Any] = {}
+        self.others: Callable[[Callable[[], bool]], bool] | None = None
+        """Lets what runs side by side with this go on until a condition holds: True when it does,
+        False where nothing will. None where nothing does."""
         self._source = source
         self._unknown = unknown
 
@@ -65,7 +73,9 @@ class Run:
     def __getitem__(self, value: SSAValue) -> Bounded:
         """A scalar, tile or tensor; of memory what lies there now."""
         result = self.values[value]
-        return result.content if isinstance(result, BoundedMemory) else result
+        if isinstance(result, BoundedMemory):
+            return result.content
+        return cast("Bounded", result)  # a token goes as it came through loops and branches
 
     def __setitem__(self, value: SSAValue, result: Value) -> None:
         """FragirError where the arrays do not have the shape of the tile."""
@@ -105,6 +115,11 @@ class Run:
         """A type's shape with the dynamic sizes that an allocation gives."""
         given = iter(self.numbers(sizes))
         return [next(given) if size < 0 else size for size in type_.get_shape()]
+
+    def wait_for(self, ready: Callable[[], bool], words: str) -> None:
+        """Waits until others have made a condition hold; FragirError where they never will."""
+        if not ready() and (self.others is None or not self.others(ready)):
+            raise FragirError(words)
 
     def region(
         self, block: Block, arguments: Sequence[Bounded], shape: Sequence[int]

@@ -210,7 +210,7 @@ class Lanes:
         state = self.state
         for result in op.results:
             if result not in state.tiles and result not in state.values:
-                if result not in state.memories:
+                if result not in state.memories and result not in state.without_registers:
                     raise FragirError(
                         f"its lowering binds nothing to {_named(result)}",
                         hint="a lowering ends in lanes.bind(self.result, elements)",

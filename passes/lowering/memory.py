@@ -23,7 +23,7 @@ BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
 
 class LaneMemory(NamedTuple):
     """A buffer. In global memory strides count elements; in shared memory there are none, and
-    `layout` says at which element from the pointer on each one lies.
+    `layout` says at which element from the pointer on each one lies, `moved` bytes further on.
     """
 
     pointer: SSAValue
@@ -31,6 +31,7 @@ class LaneMemory(NamedTuple):
     strides: tuple[Value, ...]
     element: Attribute
     layout: Layout | None = None
+    moved: Value = 0
 
     @property
     def bits(self) -> int:
@@ -192,7 +193,7 @@ def shared_address(
     rule = position_rule(in_bytes(layout, memory.bits))
     terms, immediate, _ = position(ar, rule, place.lanes, place.at, constant, known=place.moves)
     pointer = memory.pointer
-    for term in terms:
+    for term in terms if memory.moved == 0 else sorted((*terms, memory.moved), key=ar.depth):
         pointer, more = ar.offset(pointer, term)
         immediate += more
     return pointer, immediate

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.limits import check_index
@@ -42,6 +42,18 @@ class LoweringState:
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
         self.values: dict[SSAValue, Value] = {}
         self.memories: dict[SSAValue, LaneMemory] = {}
+        self.without_registers: set[SSAValue] = set()
+        """Values that are nothing at lane level."""
+        self.hidden: dict[Hashable, Value] = {}
+        """Values of the lane level, by a name, which operations change without saying so in the
+        program. Loops and branches pass on what something in them changes."""
+        self.moves: Callable[[Operation], Hashable | None] = lambda _: None
+        """The name of what an operation changes in `hidden`."""
+        self.at_end: list[Callable[[Operation], None]] = []
+        """What is done ahead of the function's return."""
+        self.of_subject: dict[str, object] = {}
+        """What the lowerings of a subject know of the function, by the subject."""
+        self._hidden_in: dict[Operation, tuple[Hashable, ...]] = {}
 
     @property
     def scratch(self) -> Scratch:
@@ -72,14 +84,37 @@ class LoweringState:
         """A value's registers: the fragments of a tile, or a scalar."""
         if isinstance(value.type, frag.TileType):
             return list(self.tiles[value])
+        if value in self.without_registers:
+            return []
         return [self.scalar(value)]
 
     def bind_flat(self, value: SSAValue, flat: list[SSAValue]) -> None:
         """Takes a value's registers from the front of a list."""
         if isinstance(value.type, frag.TileType):
             self.tiles[value] = [flat.pop(0) for _ in range(fragments_of(value.type))]
-        else:
+        elif value not in self.without_registers:
             self.values[value] = flat.pop(0)
+
+    # --- what operations change behind the program's back -------------------------------------
+
+    def hidden_in(self, op: Operation | None) -> tuple[Hashable, ...]:
+        """The names of what a loop or branch changes in `hidden`, in the order of the program."""
+        if not self.hidden or op is None:
+            return ()
+        found = self._hidden_in.get(op)
+        if found is None:
+            names = dict.fromkeys(self.moves(inner) for inner in op.walk() if inner is not op)
+            found = self._hidden_in[op] = tuple(name for name in names if name in self.hidden)
+        return found
+
+    def flat_hidden(self, op: Operation | None) -> list[SSAValue]:
+        """The registers of what a loop or branch changes in `hidden`, as they are now."""
+        return [self.ar.value(self.hidden[name]) for name in self.hidden_in(op)]
+
+    def bind_hidden(self, op: Operation, flat: list[SSAValue]) -> None:
+        """Takes these registers from the front of a list: they are what `hidden` holds from now."""
+        for name in self.hidden_in(op):
+            self.hidden[name] = flat.pop(0)
 
 
 def fragments_of(tile: frag.TileType) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects import func, memref
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import FragmentwiseInterface
@@ -19,9 +19,16 @@ def room_of(function: func.FuncOp) -> int:
     taken = 0
     for op in function.walk():
         if isinstance(op, memref.AllocOp):
-            type_ = memref_type(op.memref.type)
-            taken += prod(type_.get_shape()) * ptx.bits(type_.element_type) // 8
+            taken += _bytes(op.memref.type)
+        elif op.name == "frag.ring":
+            assert isinstance(op, frag.RingOp)
+            taken += op.count * sum(map(_bytes, op.ring.type.parts))
     return STATIC_SHARED - taken
+
+
+def _bytes(memory: Attribute) -> int:
+    type_ = memref_type(memory)
+    return prod(type_.get_shape()) * ptx.bits(type_.element_type) // 8
 
 
 def fits(tile: SSAValue, room: int) -> bool:

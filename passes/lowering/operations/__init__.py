@@ -13,6 +13,7 @@ from fragir.passes.lowering.operations import tiles as tiles
 #: The subjects of operations that many programs do without.
 LATE = {
     "atomics": ("frag.atomic",),
+    "awaiting": ("frag.await",),
     "control": ("scf.for", "scf.if", "scf.yield"),
     "copying": ("frag.commit", "frag.copy", "frag.wait"),
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),
@@ -23,6 +24,14 @@ LATE = {
     "reductions": ("frag.broadcast", "frag.reduce"),
     "region_reductions": ("frag.reduce_by",),
     "raster": ("frag.grid_size",),
+    "rings": (
+        "frag.acquire",
+        "frag.no_slot",
+        "frag.part",
+        "frag.publish",
+        "frag.release",
+        "frag.ring",
+    ),
     "scans": ("frag.scan",),
     "reporting": ("frag.assert", "frag.print"),
     "shapes": (

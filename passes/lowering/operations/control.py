@@ -16,6 +16,7 @@ from fragir.passes.lowering.lane_builder import Lanes
 def loop(lanes: Lanes, op: scf.ForOp) -> None:
     state, ar = lanes.state, lanes.state.ar
     starts = [flat for value in op.iter_args for flat in state.flat(value)]
+    starts += state.flat_hidden(op)
     lower, upper, step = (state.values[v] for v in (op.lb, op.ub, op.step))
     body = Block(arg_types=[op.lb.type, *(value.type for value in starts)])
     old = op.body.block
@@ -29,6 +30,7 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
         state.bind_flat(argument, flat)
         for value in body.args[len(body.args) - before : len(body.args) - len(flat)]:
             value.name_hint = argument.name_hint
+    state.bind_hidden(op, flat)
     with ar.inside(body):
         state.lower_block(old)
     first, last, by = (ar.value(v) for v in (lower, upper, step))
@@ -36,11 +38,13 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
     results: list[SSAValue] = list(lowered.results)
     for result in op.results:
         state.bind_flat(result, results)
+    state.bind_hidden(op, results)
 
 
 @LOWERINGS.attach(scf.YieldOp)
 def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
     values = [flat for value in op.operands for flat in lanes.state.flat(value)]
+    values += lanes.state.flat_hidden(op.parent_op())
     lanes.state.ar.insert(scf.YieldOp(*values))
 
 
@@ -49,13 +53,18 @@ def branch(lanes: Lanes, op: scf.IfOp) -> None:
     state = lanes.state
     condition = state.scalar(op.cond)
     regions: list[Region] = []
+    hidden = {name: state.hidden[name] for name in state.hidden_in(op)}
     for region in op.regions:
-        if not region.blocks:
+        state.hidden.update(hidden)  # as they are ahead of the branch
+        if not region.blocks and not hidden:
             regions.append(Region())
             continue
         block = Block()
         with state.ar.inside(block):
-            state.lower_block(region.block)
+            if region.blocks:
+                state.lower_block(region.block)
+            else:
+                state.ar.insert(scf.YieldOp(*state.flat_hidden(op)))
         regions.append(Region(block))
     yielded = regions[0].block.last_op
     types = [] if yielded is None else [v.type for v in yielded.operands]
@@ -63,3 +72,4 @@ def branch(lanes: Lanes, op: scf.IfOp) -> None:
     results: list[SSAValue] = list(lowered.results)
     for result in op.results:
         state.bind_flat(result, results)
+    state.bind_hidden(op, results)

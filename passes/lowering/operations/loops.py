@@ -23,12 +23,14 @@ def while_(lanes: Lanes, op: scf.WhileOp) -> None:
     _check("scf.condition", condition.args, body.arg_types, "the second block takes")
     _check("scf.condition", condition.args, op.result_types, "the loop gives")
     starts = [flat for value in op.arguments for flat in state.flat(value)]
-    before = _block(lanes, old, starts)
+    starts += state.flat_hidden(op)
+    before = _block(lanes, op, old, starts)
     with state.ar.inside(before):
         state.lower_block(old)
         passed = [flat for value in condition.args for flat in state.flat(value)]
+        passed += state.flat_hidden(op)
         state.ar.insert(scf.ConditionOp(state.scalar(condition.condition), *passed))
-    after = _block(lanes, body, passed)
+    after = _block(lanes, op, body, passed)
     with state.ar.inside(after):
         state.lower_block(body)
     types = [value.type for value in passed]
@@ -36,6 +38,7 @@ def while_(lanes: Lanes, op: scf.WhileOp) -> None:
     results: list[SSAValue] = list(lowered.results)
     for result in op.results:
         state.bind_flat(result, results)
+    state.bind_hidden(op, results)
 
 
 @LOWERINGS.attach(scf.ConditionOp)
@@ -43,7 +46,7 @@ def condition(lanes: Lanes, op: scf.ConditionOp) -> None:
     """Written with the loop, which needs what it passes on."""
 
 
-def _block(lanes: Lanes, old: Block, values: Sequence[SSAValue]) -> Block:
+def _block(lanes: Lanes, op: scf.WhileOp, old: Block, values: Sequence[SSAValue]) -> Block:
     """A block with the registers of another's arguments, which are bound to them."""
     block = Block(arg_types=[value.type for value in values])
     flat: list[SSAValue] = list(block.args)
@@ -52,6 +55,7 @@ def _block(lanes: Lanes, old: Block, values: Sequence[SSAValue]) -> Block:
         lanes.state.bind_flat(argument, flat)
         for value in block.args[len(block.args) - count : len(block.args) - len(flat)]:
             value.name_hint = argument.name_hint
+    lanes.state.bind_hidden(op, flat)
     return block
 
 

@@ -67,6 +67,8 @@ def integer(lanes: Lanes, op: arith.SignlessIntegerBinaryOperation) -> None:
 def end(lanes: Lanes, op: func.ReturnOp) -> None:
     if op.arguments:
         raise FragirError("a kernel returns nothing", hint="write results to a memref argument")
+    for finish in lanes.state.at_end:
+        finish(op)
     lanes.state.ar.insert(func.ReturnOp())
 
 

@@ -1,0 +1,13 @@
+"""The meaning of waiting, by what is waited for."""
+
+from __future__ import annotations
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import MEANINGS
+from fragir.reference.rings import await_slot
+from fragir.reference.run import Run
+
+
+@MEANINGS.attach(frag.AwaitOp)
+def await_(run: Run, op: frag.AwaitOp) -> None:
+    await_slot(run, op)

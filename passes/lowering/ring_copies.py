@@ -1,0 +1,221 @@
+"""Rings that one role fills and reads: groups of cp.async, and barriers of the block.
+
+Publishing closes a group of copies. Awaiting waits until the group of the slot is complete, with
+as many newer ones under way as there are on every path to here, and then for all threads: what one
+has copied the others see, and what they have read, they have read. So acquiring waits for them only
+where a slot has been released since they last met. Both are computed for the whole function ahead
+of its lowering (PTX ISA 9.2, sections 9.7.9.25.3 and 9.7.13.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.ir import Operation, SSAValue
+
+from fragir.diagnostics import fail
+from fragir.dialects import frag, ptx
+from fragir.dialects.frag.slots import carried
+from fragir.errors import FragirError
+from fragir.passes.lowering import copies
+from fragir.passes.lowering.forward import Forward
+from fragir.passes.lowering.lane_builder import Lanes
+
+COMPLETE = 1 << 20
+"""The age of a slot that no group of copies writes."""
+SEEN = 1 << 21
+"""The age of a slot that all threads see: they have met since it was complete."""
+
+
+class Filled(NamedTuple):
+    """What is known of a ring on all paths to a place."""
+
+    ages: tuple[int, ...] = ()
+    """For each slot that is published and not awaited yet, in order, how many groups have been
+    closed since its own, at least."""
+    all_known: bool = True
+    """Whether these are all such slots; else there may be more, and their ages are not known."""
+    read: bool = False
+    """Whether a slot may have been released since all threads met."""
+    held: int = 0
+    """How many slots are acquired and not published, at most."""
+
+    def merged(self, other: Filled) -> Filled:
+        """What is known where two paths meet."""
+        ages = tuple(map(min, self.ages, other.ages))
+        whole = len(self.ages) == len(other.ages)
+        return Filled(
+            ages,
+            self.all_known and other.all_known and whole,
+            self.read or other.read,
+            max(self.held, other.held),
+        )
+
+
+State = tuple[Filled, ...]
+
+
+class WaitPlan:
+    """What acquiring and awaiting wait for in a function."""
+
+    def __init__(self, function: Operation, rings: Sequence[SSAValue], target: str):
+        self.numbers = {ring: number for number, ring in enumerate(rings)}
+        self.asynchronous = [copies.has_cp_async(target) and _is_copied_to(r) for r in rings]
+        self.ring_of: dict[SSAValue, int] = {}
+        for op in function.walk():
+            if op.name in ("frag.acquire", "frag.await") and op.operands[0] in self.numbers:
+                for value in carried(op.results[0]):
+                    self.ring_of[value] = self.numbers[op.operands[0]]
+        body = function.regions[0].block
+        self.forward = Forward[State](self._step, _merged)
+        self.forward.run(body, tuple(Filled() for _ in rings))
+
+    def before(self, op: Operation, ring: SSAValue) -> Filled:
+        """What is known of a ring ahead of an operation."""
+        return self.forward.before[op][self.numbers[ring]]
+
+    def is_asynchronous(self, slot: SSAValue) -> bool:
+        """Whether cp.async writes slots of this slot's ring."""
+        return self.asynchronous[self.ring_of[slot]]
+
+    def under_way(self, op: Operation) -> bool:
+        """Whether copies into a ring may be under way ahead of an operation."""
+        state = self.forward.before[op]
+        return any(
+            self.asynchronous[number]
+            and (not known.all_known or min(known.ages, default=SEEN) < COMPLETE)
+            for number, known in enumerate(state)
+        )
+
+    # --- what operations do -------------------------------------------------------------------
+
+    def _step(self, op: Operation, state: State) -> State:
+        name = op.name
+        if name == "frag.acquire":
+            number = self.numbers[op.operands[0]]
+            if state[number].read:
+                state = _met(state)
+            return _with(state, number, held=state[number].held + 1)
+        if name == "frag.publish":
+            return self._published(self.ring_of[op.operands[0]], state)
+        if name == "frag.await" and op.operands[0] in self.numbers:
+            return _awaited(self.numbers[op.operands[0]], state)
+        if name == "frag.release" and op.operands[0] in self.ring_of:
+            return _with(state, self.ring_of[op.operands[0]], read=True)
+        if name == "frag.barrier":
+            return _met(state)
+        return state
+
+    def _published(self, number: int, state: State) -> State:
+        age = COMPLETE
+        if self.asynchronous[number]:
+            age = 0
+            state = tuple(
+                known._replace(ages=tuple(a + (a < COMPLETE) for a in known.ages))
+                for known in state
+            )
+        known = state[number]
+        ages = (*known.ages, age) if known.all_known else known.ages
+        return _with(state, number, ages=ages, held=max(0, known.held - 1))
+
+
+def _awaited(number: int, state: State) -> State:
+    known = state[number]
+    age = known.ages[0] if known.ages else 0
+    if age < SEEN:
+        state = _met(state, age)
+    return _with(state, number, ages=known.ages[1:])
+
+
+def _met(state: State, complete: int = COMPLETE) -> State:
+    """All threads have met, after groups of this age were complete."""
+    return tuple(
+        known._replace(read=False, ages=tuple(SEEN if a >= complete else a for a in known.ages))
+        for known in state
+    )
+
+
+def _with(state: State, number: int, **changes: object) -> State:
+    changed = state[number]._replace(**changes)  # pyright: ignore[reportArgumentType]
+    return (*state[:number], changed, *state[number + 1 :])
+
+
+def _merged(one: State, other: State) -> State:
+    return tuple(x.merged(y) for x, y in zip(one, other, strict=True))
+
+
+def _is_copied_to(ring: SSAValue) -> bool:
+    """Whether a `frag.copy async` writes a slot of a ring."""
+    for use in ring.uses:
+        if use.operation.name == "frag.acquire":
+            for value in carried(use.operation.results[0]):
+                parts = (use.operation for use in value.uses if use.operation.name == "frag.part")
+                for part in parts:
+                    for user in part.results[0].uses:
+                        op = user.operation
+                        if isinstance(op, frag.CopyOp) and op.is_async is not None:
+                            return True
+    return False
+
+
+# --- lowering -------------------------------------------------------------------------------------
+
+
+def acquire(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
+    """Waits until all threads have read the slot that is taken next."""
+    known = plan.before(op, op.operands[0])
+    if known.held:
+        raise FragirError(
+            "another slot of this ring is acquired and not published yet",
+            hint="publish one slot before the next is acquired",
+        )
+    if known.read:
+        lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
+
+
+def publish(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
+    """Closes the group of the slot's copies."""
+    if plan.is_asynchronous(op.operands[0]):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.commit_group"))
+
+
+def await_(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
+    """Waits for the slot's copies, and for all threads."""
+    known = plan.before(op, op.operands[0])
+    if known.all_known and not known.ages:
+        raise FragirError(
+            "it waits forever: every slot that has been published is awaited already",
+            hint="publish a slot of this ring before",
+        )
+    age = known.ages[0] if known.ages else 0
+    if age >= SEEN:
+        return
+    if age < COMPLETE and plan.asynchronous[plan.numbers[op.operands[0]]]:
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", age))
+    meet(lanes)
+
+
+def meet(lanes: Lanes) -> None:
+    """All threads wait for each other, and wgmma sees what they have written."""
+    if lanes.state.async_proxy:
+        # (PTX ISA 9.2, section 9.7.15.3)
+        lanes.state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
+    lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
+
+
+def end(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
+    """What has been published and never awaited is complete before a thread ends."""
+    if plan.under_way(op):
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))
+
+
+def check(function: Operation) -> None:
+    """Ends the pass where groups of copies are counted by hand beside a ring."""
+    for op in function.walk():
+        if isinstance(op, frag.CommitOp | frag.WaitOp):
+            fail(
+                op,
+                f"{op.name} counts groups of copies, and so does frag.ring in this function; copy "
+                "into slots of a ring, which are published and awaited",
+            )

@@ -1,0 +1,125 @@
+"""Rings at lane level: the memory of their slots, and the cursors that go round in it.
+
+A ring's slots lie behind each other, part by part. Acquiring and awaiting take them in turn, each
+by a cursor of its own: hidden registers of the function (`LoweringState.hidden`), which loops and
+branches pass on where something in them moves a cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.frag.slots import PART, carried
+from fragir.dialects.narrow import memref_type
+from fragir.passes.limits import allocate
+from fragir.passes.lowering.arithmetic import Arithmetic, Value
+from fragir.passes.lowering.memory import LaneMemory, shared_bytes, shared_memory
+from fragir.passes.lowering.state import LoweringState
+
+NO_SLOT = -1
+"""The number of a slot that is none."""
+FILL, READ = "fill", "read"
+"""The cursors of a ring: the next slot to acquire, the next to await."""
+MOVES = {"frag.acquire": FILL, "frag.await": READ}
+
+
+class Cursor(NamedTuple):
+    """The name of a hidden register: the number of the slot that is next."""
+
+    ring: SSAValue
+    which: str
+
+
+class Part(NamedTuple):
+    """One part of all slots."""
+
+    first: LaneMemory
+    """That of slot 0."""
+    step: int
+    """Bytes from one slot to the next."""
+
+    def of_slot(self, ar: Arithmetic, slot: Value) -> LaneMemory:
+        """That of a slot."""
+        return self.first._replace(moved=ar.mul(slot, self.step))
+
+
+class Ring(NamedTuple):
+    """A ring: its value in the program, how many slots it has, and their parts."""
+
+    value: SSAValue
+    slots: int
+    parts: tuple[Part, ...]
+
+
+def make_ring(state: LoweringState, op: frag.RingOp) -> Ring:
+    """Allocates a ring's memory, and sets its cursors to the first slot."""
+    parts: list[Part] = []
+    for number, attribute in enumerate(op.ring.type.parts):
+        type_ = memref_type(attribute)
+        layout, element = frag.memory_layout(type_), type_.element_type
+        step = shared_bytes(layout, ptx.bits(element))
+        name = f"{op.ring.name_hint}_{number}" if op.ring.name_hint else None
+        lowered = state.ar.insert(ptx.SharedOp(step * op.count), name)
+        allocate(lowered, 0, state.target)  # what no block has is not unrolled first
+        first = shared_memory(lowered.pointer, layout, type_.get_shape(), element)
+        parts.append(Part(first, step))
+    for which in (FILL, READ):
+        state.hidden[Cursor(op.ring, which)] = 0
+    state.moves = moved_cursor
+    return Ring(op.ring, op.count, tuple(parts))
+
+
+def moved_cursor(op: Operation) -> Cursor | None:
+    """The cursor that an operation moves on."""
+    which = MOVES.get(op.name)
+    if which is None or not isinstance(op.operands[0].type, frag.RingType):
+        return None
+    return Cursor(op.operands[0], which)
+
+
+def take(state: LoweringState, ring: Ring, which: str) -> Value:
+    """The number of the slot at a cursor, which moves on."""
+    cursor = Cursor(ring.value, which)
+    slot = state.hidden[cursor]
+    state.hidden[cursor] = following(state.ar, slot, ring.slots)
+    return slot
+
+
+def following(ar: Arithmetic, slot: Value, count: int) -> Value:
+    """The slot after another: slot + 1, or 0 after the last."""
+    if isinstance(slot, int):
+        return (slot + 1) % count
+    if count == 1:
+        return 0
+    more = ar.add(slot, 1)
+    if count & (count - 1) == 0:
+        return ar.and_(more, count - 1)
+    at_end = ar.compare("eq", slot, count - 1)
+    assert not isinstance(at_end, bool)
+    zero, more = ar.value(0), ar.value(more)
+    key = ("following", slot, count)
+    return ar.pure(key, (at_end, more), lambda: arith.SelectOp(at_end, zero, more))
+
+
+def unread(slots: Iterable[SSAValue]) -> set[SSAValue]:
+    """Slots whose numbers loops and branches need not pass on, of all that are carried from these.
+
+    Those that become the same values go together; the memory of none is used where it is carried
+    to, so that nothing asks which slot that is.
+    """
+    groups: list[tuple[set[SSAValue], bool]] = []
+    for slot in slots:
+        values = carried(slot)
+        group = set(values)
+        looked = any(use.operation.name == PART for value in values[1:] for use in value.uses)
+        for other, so in [known for known in groups if not group.isdisjoint(known[0])]:
+            groups.remove((other, so))
+            group |= other
+            looked |= so
+        groups.append((group, looked))
+    return {value for group, looked in groups if not looked for value in group}
