@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.reduction import BroadcastOp, ReduceOp
     from fragir.dialects.frag.region_reduction import ReduceByOp
     from fragir.dialects.frag.reporting import AssertOp, PrintOp
-    from fragir.dialects.frag.ring_types import RingType, SlotType
+    from fragir.dialects.frag.ring_types import RingType
     from fragir.dialects.frag.rings import (
         AcquireOp,
         NoSlotOp,
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         SplitOp,
         TransposeOp,
     )
+    from fragir.dialects.frag.slot_type import SlotType
     from fragir.dialects.frag.sparse import MmaSparseOp
 
 #: Operations that many programs do without: where their classes stand, by name.
@@ -128,7 +129,7 @@ LATE = {
 LATE_ATTRIBUTES = {
     "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightType"),
     "frag.ring": ("fragir.dialects.frag.ring_types", "RingType"),
-    "frag.slot": ("fragir.dialects.frag.ring_types", "SlotType"),
+    "frag.slot": ("fragir.dialects.frag.slot_type", "SlotType"),
 }
 
 Frag = LateDialect(

@@ -20,7 +20,8 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.ring_types import RingType, SlotType
+from fragir.dialects.frag.ring_types import RingType
+from fragir.dialects.frag.slot_type import SlotType
 from fragir.dialects.frag.slots import check_slot
 from fragir.dialects.interfaces import MemoryInterface
 
@@ -31,7 +32,9 @@ _SLOT = ParamAttrConstraint(SlotType, (_PARTS,))
 
 @op_definition
 class RingOp(IRDLOperation):
-    """A ring of `slots` slots of shared memory, all free: `frag.ring 4 : !frag.ring<...>`.
+    """A ring of `slots` slots of shared memory, all free.
+
+        %ring = frag.ring 4 : !frag.ring<memref<128x64xf16, #frag.shared<swizzle = 128>>>
 
     It owns the memory, and what those who fill and who read it wait for each other with. A ring
     is made once, outside of loops, branches and roles.
@@ -66,6 +69,8 @@ class RingOp(IRDLOperation):
 class AcquireOp(IRDLOperation):
     """Waits until the next slot of a ring is free, and takes it to be filled.
 
+        %slot = frag.acquire %ring : !frag.ring<...>
+
     What its memory holds is not known. Whoever has acquired it writes its parts and publishes it.
     """
 
@@ -86,7 +91,9 @@ class AcquireOp(IRDLOperation):
 
 @op_definition
 class PartOp(IRDLOperation, MemoryInterface):
-    """One of the memories of a slot, by its number: `frag.part %slot[0] : !frag.slot<...>`.
+    """One of the memories of a slot, by its number.
+
+        %a = frag.part %slot[0] : !frag.slot<...>
 
     It may be used as long as the slot is held.
     """
@@ -150,7 +157,10 @@ def _part(slot: Attribute, number: int) -> Attribute:
 
 @op_definition
 class PublishOp(IRDLOperation):
-    """Gives a slot to those who await it, with all that was written to it or that is on the way."""
+    """Gives a slot to those who await it, with all that was written to it or that is on the way.
+
+    frag.publish %slot : !frag.slot<...>
+    """
 
     name = "frag.publish"
     slot = operand_def(SlotType)
@@ -164,6 +174,8 @@ class PublishOp(IRDLOperation):
 @op_definition
 class ReleaseOp(IRDLOperation):
     """Gives a slot that has been awaited back, once all products that read it are done.
+
+        frag.release %slot : !frag.slot<...>
 
     Of `frag.no_slot` it does nothing.
     """
@@ -179,7 +191,10 @@ class ReleaseOp(IRDLOperation):
 
 @op_definition
 class NoSlotOp(IRDLOperation):
-    """No slot, where a loop carries the one of the turn before: releasing it does nothing."""
+    """No slot, where a loop carries the one of the turn before: releasing it does nothing.
+
+    %none = frag.no_slot : !frag.slot<...>
+    """
 
     name = "frag.no_slot"
     slot = result_def(SlotType)

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.frag.ring_types import SlotType
+from fragir.dialects.frag.slot_type import SlotType
 from fragir.dialects.narrow import is_memref
 
 ENDS = ("frag.publish", "frag.release")

@@ -21,7 +21,7 @@ from fragir.reference.run import Run, Token
 
 
 @dataclass(eq=False)
-class Ring(Token):
+class RingQueue(Token):
     """The slots of a ring, and how far everybody has come."""
 
     slots: list[list[BoundedMemory]]
@@ -40,10 +40,10 @@ class Ring(Token):
 
 
 @dataclass(eq=False)
-class Slot(Token):
+class HeldSlot(Token):
     """A slot that is held; `ring` is None for no slot."""
 
-    ring: Ring | None = None
+    ring: RingQueue | None = None
     number: int = 0
 
 
@@ -53,7 +53,7 @@ def ring(run: Run, op: frag.RingOp) -> None:
     readers = {
         role_of(use.operation) for use in op.ring.uses if isinstance(use.operation, frag.AwaitOp)
     }
-    run.values[op.ring] = Ring(
+    run.values[op.ring] = RingQueue(
         slots,
         len(readers),
         [0] * op.count,
@@ -93,7 +93,7 @@ def acquire(run: Run, op: frag.AcquireOp) -> None:
     known.taken[number].clear()
     for memory in known.slots[number]:
         memory.write(unwritten(memory.value.shape, memory.element).content)
-    run.values[op.slot] = Slot(known, number)
+    run.values[op.slot] = HeldSlot(known, number)
 
 
 @MEANINGS.attach(frag.PublishOp)
@@ -114,7 +114,7 @@ def await_slot(run: Run, op: frag.AwaitOp) -> None:
     )
     known.awaited[role] = count + 1
     known.taken[number].add(role)
-    run.values[op.result] = Slot(known, number)
+    run.values[op.result] = HeldSlot(known, number)
 
 
 @MEANINGS.attach(frag.ReleaseOp)
@@ -128,7 +128,7 @@ def release(run: Run, op: frag.ReleaseOp) -> None:
 
 @MEANINGS.attach(frag.NoSlotOp)
 def no_slot(run: Run, op: frag.NoSlotOp) -> None:
-    run.values[op.slot] = Slot()
+    run.values[op.slot] = HeldSlot()
 
 
 @MEANINGS.attach(frag.PartOp)
@@ -139,15 +139,15 @@ def part(run: Run, op: frag.PartOp) -> None:
     run.values[op.memory] = slot.ring.slots[slot.number][op.number.value.data]
 
 
-def _ring(run: Run, value: SSAValue) -> Ring:
+def _ring(run: Run, value: SSAValue) -> RingQueue:
     found = run.values[value]
-    assert isinstance(found, Ring)
+    assert isinstance(found, RingQueue)
     return found
 
 
-def _slot(run: Run, value: SSAValue) -> Slot:
+def _slot(run: Run, value: SSAValue) -> HeldSlot:
     found = run.values[value]
-    assert isinstance(found, Slot)
+    assert isinstance(found, HeldSlot)
     return found
 
 

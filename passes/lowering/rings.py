@@ -28,14 +28,14 @@ FILL, READ = "fill", "read"
 MOVES = {"frag.acquire": FILL, "frag.await": READ}
 
 
-class Cursor(NamedTuple):
+class RingCursor(NamedTuple):
     """The name of a hidden register: the number of the slot that is next."""
 
     ring: SSAValue
     which: str
 
 
-class Part(NamedTuple):
+class RingPart(NamedTuple):
     """One part of all slots."""
 
     first: LaneMemory
@@ -48,17 +48,17 @@ class Part(NamedTuple):
         return self.first._replace(moved=ar.mul(slot, self.step))
 
 
-class Ring(NamedTuple):
+class LaneRing(NamedTuple):
     """A ring: its value in the program, how many slots it has, and their parts."""
 
     value: SSAValue
     slots: int
-    parts: tuple[Part, ...]
+    parts: tuple[RingPart, ...]
 
 
-def make_ring(state: LoweringState, op: frag.RingOp) -> Ring:
+def make_ring(state: LoweringState, op: frag.RingOp) -> LaneRing:
     """Allocates a ring's memory, and sets its cursors to the first slot."""
-    parts: list[Part] = []
+    parts: list[RingPart] = []
     for number, attribute in enumerate(op.ring.type.parts):
         type_ = memref_type(attribute)
         layout, element = frag.memory_layout(type_), type_.element_type
@@ -67,24 +67,24 @@ def make_ring(state: LoweringState, op: frag.RingOp) -> Ring:
         lowered = state.ar.insert(ptx.SharedOp(step * op.count), name)
         allocate(lowered, 0, state.target)  # what no block has is not unrolled first
         first = shared_memory(lowered.pointer, layout, type_.get_shape(), element)
-        parts.append(Part(first, step))
+        parts.append(RingPart(first, step))
     for which in (FILL, READ):
-        state.hidden[Cursor(op.ring, which)] = 0
+        state.hidden[RingCursor(op.ring, which)] = 0
     state.moves = moved_cursor
-    return Ring(op.ring, op.count, tuple(parts))
+    return LaneRing(op.ring, op.count, tuple(parts))
 
 
-def moved_cursor(op: Operation) -> Cursor | None:
+def moved_cursor(op: Operation) -> RingCursor | None:
     """The cursor that an operation moves on."""
     which = MOVES.get(op.name)
     if which is None or not isinstance(op.operands[0].type, frag.RingType):
         return None
-    return Cursor(op.operands[0], which)
+    return RingCursor(op.operands[0], which)
 
 
-def take(state: LoweringState, ring: Ring, which: str) -> Value:
+def take(state: LoweringState, ring: LaneRing, which: str) -> Value:
     """The number of the slot at a cursor, which moves on."""
-    cursor = Cursor(ring.value, which)
+    cursor = RingCursor(ring.value, which)
     slot = state.hidden[cursor]
     state.hidden[cursor] = following(state.ar, slot, ring.slots)
     return slot

@@ -10,14 +10,14 @@ from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_copies import WaitPlan
-from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, Ring, make_ring, take, unread
+from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, make_ring, take, unread
 
 
 class Rings:
     """The rings of a function, and the slots of them."""
 
     def __init__(self, lanes: Lanes, function: Operation):
-        self.made: dict[SSAValue, Ring] = {}
+        self.made: dict[SSAValue, LaneRing] = {}
         self.of_slot: dict[SSAValue, SSAValue] = {}
         ring_copies.check(function)
         found = [op.results[0] for op in function.walk() if op.name == "frag.ring"]
