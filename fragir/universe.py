@@ -23,6 +23,7 @@ DIALECTS = {
 PASSES = {
     "convert-linalg-to-frag": ("fragir.passes.convert_linalg_to_frag", "ConvertLinalgToFragPass"),
     "frag-bufferize": ("fragir.passes.frag_bufferize", "FragBufferizePass"),
+    "frag-raster": ("fragir.passes.frag_raster", "FragRasterPass"),
     "frag-tile": ("fragir.passes.frag_tile", "FragTilePass"),
     "frag-place": ("fragir.passes.frag_place", "FragPlacePass"),
     "lift-structure": ("fragir.passes.lift_structure", "LiftStructurePass"),

@@ -39,6 +39,8 @@ def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
             yield op, "convert-linalg-to-frag"
         elif op.name == "frag.matmul":
             yield op, "frag-tile"
+        elif op.name == "frag.for_tiles":
+            yield op, "frag-raster"
         elif any(_unplaced(type_) for type_ in types):
             yield op, "frag-place"
         elif op.name.startswith("frag.") or any(isinstance(type_, MemRefType) for type_ in types):

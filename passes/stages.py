@@ -97,10 +97,15 @@ def _products(contents: Contents) -> bool:
     return _of_tiles(contents) and "frag.matmul" in contents.operations
 
 
+def _loops_over_tiles(contents: Contents) -> bool:
+    return _of_tiles(contents) and "frag.for_tiles" in contents.operations
+
+
 STAGES = (
     Stage("frag-bufferize", _tensors, "convert-linalg-to-frag"),
     Stage("convert-linalg-to-frag", _linalg, "frag-tile"),
-    Stage("frag-tile", _products, "frag-place"),
+    Stage("frag-tile", _products, "frag-raster"),
+    Stage("frag-raster", _loops_over_tiles, "frag-place"),
     Stage("frag-place", _of_tiles, "convert-frag-to-ptx"),
     Stage("convert-frag-to-ptx", _of_tiles, "ptx"),
 )

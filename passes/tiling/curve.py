@@ -1,0 +1,141 @@
+"""The n-th tile on a generalised Hilbert curve, in integer operations.
+
+A table in constant memory would have to be made by every launch, as sizes are known only then; this
+takes some 35 operations for each halving of the rectangle, once a tile.
+`fragir.scheduling.orders.curve` walks the same curve and says where it is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from fragir.passes.tiling.indices import INDEX, Indices, Number
+
+
+class Way(NamedTuple):
+    """A rectangle of tiles, how the curve goes through it, and how far one is."""
+
+    number: Number
+    """Tiles that lie before it."""
+    length: Number
+    """Tiles along the side that the way leads along, and across it."""
+    width: Number
+    ahead: Number
+    """1 or -1: towards larger or smaller numbers along either side."""
+    aside: Number
+    along: Number
+    """The place of the corner where it begins."""
+    across: Number
+    by_columns: Number
+    """1 where the way leads along a row, 0 along a column."""
+
+
+def place_on_curve(
+    at: Indices, number: Number, rows: Number, columns: Number
+) -> tuple[Number, Number]:
+    """Row and column of the n-th tile of `rows` x `columns`."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        start = Way(number, max(rows, columns), min(rows, columns), 1, 1, 0, 0, rows <= columns)
+    else:
+        wide = at.below(rows, at.add(columns, 1))
+        sides = at.select(wide, columns, rows), at.select(wide, rows, columns)
+        start = Way(number, *sides, 1, 1, 0, 0, at.select(wide, 1, 0))
+    end = _until_narrow(at, start)
+    narrow = at.below(end.width, 2)
+    # one row of tiles, or one column, is left
+    along = at.add(end.along, at.mul(end.ahead, at.select(narrow, end.number, 0)))
+    across = at.add(end.across, at.mul(end.aside, at.select(narrow, 0, end.number)))
+    by_columns = at.below(0, end.by_columns)
+    return at.select(by_columns, across, along), at.select(by_columns, along, across)
+
+
+def _until_narrow(at: Indices, start: Way) -> Way:
+    """The last rectangle: it has one tile along a side."""
+    values = [at.value(number) for number in start]
+    before, after = (Block(arg_types=[INDEX] * len(values)) for _ in range(2))
+    inside = Indices(InsertPoint.at_end(before), at.location)
+    way = Way(*before.args)
+    both = inside.insert(arith.AndIOp(inside.below(1, way.length), inside.below(1, way.width)))
+    inside.insert_op(scf.ConditionOp(both, *before.args))
+    inside = Indices(InsertPoint.at_end(after), at.location)
+    inside.insert_op(scf.YieldOp(*_part(inside, Way(*after.args))))
+    types = [INDEX] * len(values)
+    loop = at.insert_op(scf.WhileOp(values, types, Region(before), Region(after)))
+    return Way(*loop.results)
+
+
+def _part(at: Indices, way: Way) -> Sequence[SSAValue]:
+    """The part of a rectangle in which the tile is.
+
+    One that is longer than one and a half times its width is cut in the middle; another into a
+    corner, the long side, and the other corner turned round.
+    """
+    half, half_width = at.div(way.length, 2), at.div(way.width, 2)
+    long = at.below(at.mul(way.width, 3), at.mul(way.length, 2))
+
+    def cut(at: Indices) -> Way:
+        middle = _even(at, half, way.length)
+        before = at.mul(middle, way.width)
+        behind = at.sub(way.number, before)
+        rest = way._replace(
+            number=behind,
+            length=at.sub(way.length, middle),
+            along=at.add(way.along, at.mul(way.ahead, middle)),
+        )
+        first = at.below(way.number, before)
+        return _choose(at, first, way._replace(length=middle), rest)
+
+    def turn(at: Indices) -> Way:
+        middle = _even(at, half_width, way.width)
+        corner = at.mul(middle, half)
+        side = at.add(corner, at.mul(way.length, at.sub(way.width, middle)))
+        other = at.sub(1, way.by_columns)
+        first = Way(*(way.number, middle, half, way.aside, way.ahead, way.across, way.along, other))
+        second = way._replace(
+            number=at.sub(way.number, corner),
+            width=at.sub(way.width, middle),
+            across=at.add(way.across, at.mul(way.aside, middle)),
+        )
+        last = Way(
+            at.sub(way.number, side),
+            middle,
+            at.sub(way.length, half),
+            at.sub(0, way.aside),
+            at.sub(0, way.ahead),
+            at.add(way.across, at.mul(way.aside, at.sub(middle, 1))),
+            at.add(way.along, at.mul(way.ahead, at.sub(way.length, 1))),
+            other,
+        )
+        later = _choose(at, at.below(way.number, side), second, last)
+        return _choose(at, at.below(way.number, corner), first, later)
+
+    return _either(at, long, cut, turn)
+
+
+def _even(at: Indices, half: Number, whole: Number) -> Number:
+    """A half, or one more where it is odd and the whole is more than 2."""
+    odd = at.rem(half, 2)
+    return at.add(half, at.select(at.below(2, whole), odd, 0))
+
+
+def _choose(at: Indices, condition: SSAValue, x: Way, y: Way) -> Way:
+    return Way(*(p if p is q else at.select(condition, p, q) for p, q in zip(x, y, strict=True)))
+
+
+def _either(
+    at: Indices, condition: SSAValue, x: Callable[[Indices], Way], y: Callable[[Indices], Way]
+) -> Sequence[SSAValue]:
+    """A branch: all threads of a block go the same way."""
+    blocks: list[Block] = []
+    for build in (x, y):
+        block = Block()
+        inside = Indices(InsertPoint.at_end(block), at.location)
+        inside.insert_op(scf.YieldOp(*map(inside.value, build(inside))))
+        blocks.append(block)
+    types = [INDEX] * len(Way._fields)
+    return at.insert_op(scf.IfOp(condition, types, Region(blocks[0]), Region(blocks[1]))).results

@@ -1,0 +1,226 @@
+"""Which tiles a block visits: index arithmetic instead of `frag.for_tiles`, and the grid."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects import frag
+from fragir.errors import FragirError
+from fragir.passes.tiling.curve import place_on_curve
+from fragir.passes.tiling.indices import INDEX, Indices, Number, constant_of
+from fragir.scheduling.devices import device_for
+from fragir.scheduling.l2 import best_group
+
+PLAIN = ("rows", "columns")
+
+
+class Raster(NamedTuple):
+    """In which order the tiles of a loop are visited, and by how many blocks."""
+
+    order: str
+    group: int
+    """Rows of tiles of a group, in clusters; 0 but for grouped."""
+    persistent: bool
+
+    @classmethod
+    def of(
+        cls, loop: frag.ForTilesOp, target: str, order: str, group: int, persistent: bool
+    ) -> Raster:
+        """What a loop says, else the given order, group and so on; 0 is the group that fits."""
+        if loop.order is not None:
+            order = loop.order.data
+            group = 0 if loop.group is None else loop.group.value.data
+        if order == "grouped" and not group:
+            rows, columns = loop.tile_shape[-2:]
+            device = device_for(target)
+            group = best_group(rows * loop.blocks, columns, device.sms // loop.blocks)
+        persistent = persistent or loop.persistent is not None
+        return cls(order, group if order == "grouped" else 0, persistent)
+
+
+def lower_loop(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> None:
+    """Replaces a loop by its body for the block's tile, or a loop over its tiles."""
+    set_grid(function, loop, raster)
+    if raster.persistent:
+        _persistent(loop, raster)
+        return
+    at = Indices(InsertPoint.before(loop), loop.location)
+    starts = _own_tile(at, loop, raster)
+    Rewriter.inline_block(loop.body.block, InsertPoint.before(loop), starts)
+    Rewriter.erase_op(loop)
+
+
+def _own_tile(at: Indices, loop: frag.ForTilesOp, raster: Raster) -> list[SSAValue]:
+    """The tile of a block where there is a block for each."""
+    *outer, rows, columns = loop.tile_shape
+    cluster = loop.blocks
+    if raster.order in PLAIN:
+        x = at.block(frag.Dimension.X, "bx")
+        if raster.order == "columns":  # neighbours along x are neighbours along M
+            column, row = at.block(frag.Dimension.Y, "by"), x
+        elif cluster == 1:
+            # the order of instructions of a kernel that was tiled without this operation
+            start = at.value(at.mul(x, columns, "col"))
+            row = at.mul(at.block(frag.Dimension.Y, "by"), rows, "row")
+            matrix = [at.block(frag.Dimension.Z, "bz")] if outer else []
+            return [
+                *(at.value(at.mul(z, outer[0], "matrix")) for z in matrix),
+                at.value(row),
+                start,
+            ]
+        else:
+            column = at.div(x, cluster)
+            band = at.mul(at.block(frag.Dimension.Y, "by"), cluster)
+            row = at.add(band, at.rem(x, cluster))
+        matrix = [at.block(frag.Dimension.Z, "bz")] if outer else []
+        return at.starts((*matrix, row, column), loop.tile_shape)
+    number = at.block(frag.Dimension.X, "bx")
+    matrix = [at.block(frag.Dimension.Y, "by")] if outer else []
+    tiles = Tiles(at, loop)
+    band, column = tiles.place(at.div(number, cluster), raster)
+    row = at.add(at.mul(band, cluster), at.rem(number, cluster))
+    return at.starts((*matrix, row, column), loop.tile_shape)
+
+
+def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
+    """A loop over every n-th tile, n being the number of blocks, or of clusters."""
+    at = Indices(InsertPoint.before(loop), loop.location)
+    cluster = loop.blocks
+    number = at.block(frag.Dimension.X, "bx")
+    blocks = at.insert(frag.GridSizeOp(frag.Dimension.X), "blocks")
+    tiles = Tiles(at, loop)
+    of_matrix = at.mul(tiles.bands, tiles.columns, "tiles")
+    total = at.mul(of_matrix, tiles.matrices, "tiles")
+    first, step = at.div(number, cluster), at.div(blocks, cluster)
+    lane = at.rem(number, cluster)
+    body = Block(arg_types=[INDEX])
+    body.args[0].name_hint = "tile"
+    inside = Indices(InsertPoint.at_end(body), loop.location)
+    tiles.at = inside
+    rest: Number = body.args[0]
+    matrix: list[Number] = []
+    if len(loop.tile_shape) == 3:
+        matrix = [inside.div(rest, of_matrix)]
+        rest = inside.sub(rest, inside.mul(matrix[0], of_matrix))
+    band, column = tiles.place(rest, raster)
+    row = inside.add(inside.mul(band, cluster), lane)
+    starts = inside.starts((*matrix, row, column), loop.tile_shape)
+    Rewriter.inline_block(loop.body.block, InsertPoint.at_end(body), starts)
+    Indices(InsertPoint.at_end(body), loop.location).insert_op(scf.YieldOp())
+    at.insert_op(scf.ForOp(at.value(first), at.value(total), at.value(step), [], body))
+    Rewriter.erase_op(loop)
+
+
+def _folded(number: Number) -> Number:
+    known = number if isinstance(number, int) else constant_of(number)
+    return number if known is None else known
+
+
+class Tiles:
+    """How many tiles there are, and which is the n-th."""
+
+    def __init__(self, at: Indices, loop: frag.ForTilesOp):
+        self.at = at
+        shape, rows, columns = loop.tile_shape, *loop.tile_shape[-2:]
+        extents = [_folded(extent) for extent in loop.all_extents()]
+        # a band is as many rows of tiles as a cluster has blocks
+        self.bands = at.ceil(extents[-2], rows * loop.blocks, "rows")
+        self.columns = at.ceil(extents[-1], columns, "cols")
+        self.matrices: Number = at.ceil(extents[0], shape[0]) if len(shape) == 3 else 1
+
+    def place(self, number: Number, raster: Raster) -> tuple[Number, Number]:
+        """Band and column of the n-th tile of a matrix."""
+        at = self.at
+        if raster.order == "rows":
+            band = at.div(number, self.columns)
+            return band, at.sub(number, at.mul(band, self.columns))
+        if raster.order == "columns":
+            column = at.div(number, self.bands)
+            return at.sub(number, at.mul(column, self.bands)), column
+        if raster.order == "grouped":
+            return self._grouped(number, raster.group)
+        return place_on_curve(at, number, self.bands, self.columns)
+
+    def _grouped(self, number: Number, group: int) -> tuple[Number, Number]:
+        """`group` bands at a time, column by column; the last group has what is left."""
+        at = self.at
+        tiles = at.mul(self.columns, group)
+        index = at.div(number, tiles)
+        rest = at.sub(number, at.mul(index, tiles))
+        first = at.mul(index, group)
+        if isinstance(self.bands, int) and self.bands % group == 0:
+            height: Number = group
+        else:
+            height = at.least(at.sub(self.bands, first), group)
+        column = at.div(rest, height)
+        return at.add(first, at.sub(rest, at.mul(column, height))), column
+
+
+# --- the grid -------------------------------------------------------------------------------------
+
+
+def set_grid(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> None:
+    """Notes on the function how many blocks its loop takes; FragirError where it has others."""
+    needed = grid_of(function, loop, raster)
+    found = function.attributes.get("frag.grid")
+    if found is None and needed is not None:
+        function.attributes["frag.grid"] = needed
+    elif found is None:
+        raise FragirError(
+            "the sizes of the matrix are none of memory's, so that a launch does not know how many "
+            "tiles there are; write the grid: frag.grid = #frag.grid<...>"
+        )
+    elif raster.persistent:
+        if isinstance(found, frag.GridAttr) and len(found.data) > 1:
+            raise FragirError(f"a persistent loop takes a grid of one dimension, not {found}")
+    elif needed is not None and needed != found:
+        raise FragirError(f"a block for every tile is {needed}, but the function has {found}")
+
+
+def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> frag.GridAttr | None:
+    """The grid that a loop takes; None where sizes have no names."""
+    sizes = [_size(function, extent) for extent in loop.all_extents()]
+    if any(size is None for size in sizes):
+        return None
+    extents = [
+        frag.Extent(size, tile)
+        for size, tile in zip(sizes, loop.tile_shape, strict=True)
+        if size is not None
+    ]
+    *outer, rows, columns = extents
+    cluster = loop.blocks
+    bands = frag.Extent(rows.size, rows.divisor * cluster)
+    whole = () if cluster == 1 else (frag.Extent(cluster),)
+    if raster.persistent:
+        factors = (*outer, bands, columns, *whole)
+        return frag.GridAttr((frag.BlockCount(factors, True, cluster),))
+    if raster.order == "rows":
+        return frag.GridAttr((_product((columns, *whole)), bands, *outer))
+    if raster.order == "columns":
+        return frag.GridAttr((_product((bands, *whole)), columns, *outer))
+    return frag.GridAttr((_product((bands, columns, *whole)), *outer))
+
+
+def _product(factors: tuple[frag.Extent, ...]) -> frag.Extent | frag.BlockCount:
+    return factors[0] if len(factors) == 1 else frag.BlockCount(factors)
+
+
+def _size(function: func.FuncOp, extent: int | SSAValue) -> int | str | None:
+    """A number, or the name of the size of memory that a value is; None for anything else."""
+    if isinstance(extent, int):
+        return extent
+    op = extent.owner if isinstance(extent, OpResult) else None
+    if op is None or op.name not in ("memref.dim", "arith.constant"):
+        return None
+    if op.name == "arith.constant":
+        return constant_of(extent)
+    memory, dim = op.operands[0], constant_of(op.operands[1])
+    arguments = function.body.block.args
+    if not isinstance(memory, BlockArgument) or memory not in arguments or dim is None:
+        return None
+    dims, _ = frag.size_names(function, memory.index)
+    return dims[dim] if dim < len(dims) else None
