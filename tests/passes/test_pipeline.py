@@ -125,7 +125,7 @@ def test_stages_of_packages_stand_ahead_of_those_they_name() -> None:
     ]
     names = [stage.name for stage in inserted(STAGES, others)]
     assert names[:2] == ["frag-bufferize", "convert-linalg-to-frag"]
-    assert names[2:] == ["frag-tile", "second", "first", "other", *TILED[1:], "late"]
+    assert names[2:] == ["frag-tile", "frag-raster", "second", "first", "other", *TILED[1:], "late"]
     with pytest.raises(FragirError) as e:
         inserted(STAGES, [*others, ("toys", Stage("toy-fuse", never, "frag-tlie"))])
     assert e.value.sentence.startswith(
