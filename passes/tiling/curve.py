@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint
 from fragir.passes.tiling.indices import INDEX, Indices, Number
 
 
-class Way(NamedTuple):
+class CurvePart(NamedTuple):
     """A rectangle of tiles, how the curve goes through it, and how far one is."""
 
     number: Number
@@ -40,11 +40,13 @@ def place_on_curve(
 ) -> tuple[Number, Number]:
     """Row and column of the n-th tile of `rows` x `columns`."""
     if isinstance(rows, int) and isinstance(columns, int):
-        start = Way(number, max(rows, columns), min(rows, columns), 1, 1, 0, 0, rows <= columns)
+        start = CurvePart(
+            number, max(rows, columns), min(rows, columns), 1, 1, 0, 0, rows <= columns
+        )
     else:
         wide = at.below(rows, at.add(columns, 1))
         sides = at.select(wide, columns, rows), at.select(wide, rows, columns)
-        start = Way(number, *sides, 1, 1, 0, 0, at.select(wide, 1, 0))
+        start = CurvePart(number, *sides, 1, 1, 0, 0, at.select(wide, 1, 0))
     end = _until_narrow(at, start)
     narrow = at.below(end.width, 2)
     # one row of tiles, or one column, is left
@@ -54,65 +56,67 @@ def place_on_curve(
     return at.select(by_columns, across, along), at.select(by_columns, along, across)
 
 
-def _until_narrow(at: Indices, start: Way) -> Way:
+def _until_narrow(at: Indices, start: CurvePart) -> CurvePart:
     """The last rectangle: it has one tile along a side."""
     values = [at.value(number) for number in start]
     before, after = (Block(arg_types=[INDEX] * len(values)) for _ in range(2))
     inside = Indices(InsertPoint.at_end(before), at.location)
-    way = Way(*before.args)
-    both = inside.insert(arith.AndIOp(inside.below(1, way.length), inside.below(1, way.width)))
+    part = CurvePart(*before.args)
+    both = inside.insert(arith.AndIOp(inside.below(1, part.length), inside.below(1, part.width)))
     inside.insert_op(scf.ConditionOp(both, *before.args))
     inside = Indices(InsertPoint.at_end(after), at.location)
-    inside.insert_op(scf.YieldOp(*_part(inside, Way(*after.args))))
+    inside.insert_op(scf.YieldOp(*_part(inside, CurvePart(*after.args))))
     types = [INDEX] * len(values)
     loop = at.insert_op(scf.WhileOp(values, types, Region(before), Region(after)))
-    return Way(*loop.results)
+    return CurvePart(*loop.results)
 
 
-def _part(at: Indices, way: Way) -> Sequence[SSAValue]:
+def _part(at: Indices, part: CurvePart) -> Sequence[SSAValue]:
     """The part of a rectangle in which the tile is.
 
     One that is longer than one and a half times its width is cut in the middle; another into a
     corner, the long side, and the other corner turned round.
     """
-    half, half_width = at.div(way.length, 2), at.div(way.width, 2)
-    long = at.below(at.mul(way.width, 3), at.mul(way.length, 2))
+    half, half_width = at.div(part.length, 2), at.div(part.width, 2)
+    long = at.below(at.mul(part.width, 3), at.mul(part.length, 2))
 
-    def cut(at: Indices) -> Way:
-        middle = _even(at, half, way.length)
-        before = at.mul(middle, way.width)
-        behind = at.sub(way.number, before)
-        rest = way._replace(
+    def cut(at: Indices) -> CurvePart:
+        middle = _even(at, half, part.length)
+        before = at.mul(middle, part.width)
+        behind = at.sub(part.number, before)
+        rest = part._replace(
             number=behind,
-            length=at.sub(way.length, middle),
-            along=at.add(way.along, at.mul(way.ahead, middle)),
+            length=at.sub(part.length, middle),
+            along=at.add(part.along, at.mul(part.ahead, middle)),
         )
-        first = at.below(way.number, before)
-        return _choose(at, first, way._replace(length=middle), rest)
+        first = at.below(part.number, before)
+        return _choose(at, first, part._replace(length=middle), rest)
 
-    def turn(at: Indices) -> Way:
-        middle = _even(at, half_width, way.width)
+    def turn(at: Indices) -> CurvePart:
+        middle = _even(at, half_width, part.width)
         corner = at.mul(middle, half)
-        side = at.add(corner, at.mul(way.length, at.sub(way.width, middle)))
-        other = at.sub(1, way.by_columns)
-        first = Way(*(way.number, middle, half, way.aside, way.ahead, way.across, way.along, other))
-        second = way._replace(
-            number=at.sub(way.number, corner),
-            width=at.sub(way.width, middle),
-            across=at.add(way.across, at.mul(way.aside, middle)),
+        side = at.add(corner, at.mul(part.length, at.sub(part.width, middle)))
+        other = at.sub(1, part.by_columns)
+        first = CurvePart(
+            *(part.number, middle, half, part.aside, part.ahead, part.across, part.along, other)
         )
-        last = Way(
-            at.sub(way.number, side),
+        second = part._replace(
+            number=at.sub(part.number, corner),
+            width=at.sub(part.width, middle),
+            across=at.add(part.across, at.mul(part.aside, middle)),
+        )
+        last = CurvePart(
+            at.sub(part.number, side),
             middle,
-            at.sub(way.length, half),
-            at.sub(0, way.aside),
-            at.sub(0, way.ahead),
-            at.add(way.across, at.mul(way.aside, at.sub(middle, 1))),
-            at.add(way.along, at.mul(way.ahead, at.sub(way.length, 1))),
+            at.sub(part.length, half),
+            at.sub(0, part.aside),
+            at.sub(0, part.ahead),
+            at.add(part.across, at.mul(part.aside, at.sub(middle, 1))),
+            at.add(part.along, at.mul(part.ahead, at.sub(part.length, 1))),
             other,
         )
-        later = _choose(at, at.below(way.number, side), second, last)
-        return _choose(at, at.below(way.number, corner), first, later)
+        later = _choose(at, at.below(part.number, side), second, last)
+        return _choose(at, at.below(part.number, corner), first, later)
 
     return _either(at, long, cut, turn)
 
@@ -123,12 +127,17 @@ def _even(at: Indices, half: Number, whole: Number) -> Number:
     return at.add(half, at.select(at.below(2, whole), odd, 0))
 
 
-def _choose(at: Indices, condition: SSAValue, x: Way, y: Way) -> Way:
-    return Way(*(p if p is q else at.select(condition, p, q) for p, q in zip(x, y, strict=True)))
+def _choose(at: Indices, condition: SSAValue, x: CurvePart, y: CurvePart) -> CurvePart:
+    return CurvePart(
+        *(p if p is q else at.select(condition, p, q) for p, q in zip(x, y, strict=True))
+    )
 
 
 def _either(
-    at: Indices, condition: SSAValue, x: Callable[[Indices], Way], y: Callable[[Indices], Way]
+    at: Indices,
+    condition: SSAValue,
+    x: Callable[[Indices], CurvePart],
+    y: Callable[[Indices], CurvePart],
 ) -> Sequence[SSAValue]:
     """A branch: all threads of a block go the same way."""
     blocks: list[Block] = []
@@ -137,5 +146,5 @@ def _either(
         inside = Indices(InsertPoint.at_end(block), at.location)
         inside.insert_op(scf.YieldOp(*map(inside.value, build(inside))))
         blocks.append(block)
-    types = [INDEX] * len(Way._fields)
+    types = [INDEX] * len(CurvePart._fields)
     return at.insert_op(scf.IfOp(condition, types, Region(blocks[0]), Region(blocks[1]))).results
