@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Place = Literal["emulator", "gpu", "auto"]
 PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
+EMULATED_RESIDENT = 4
+"""Blocks that run at once on the emulator, as far as a grid goes by it."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +106,39 @@ class Kernel:
         """The machine code."""
         return self.assembled.cubin
 
-    def grid(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
-        """Blocks to launch for these sizes."""
+    def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
+        """Blocks to launch for these sizes.
+
+        `resident`: how many run at once, which a grid of `at most resident` blocks goes by; without
+        it there is a block for every tile.
+        """
         self.check(sizes)
         if self.grid_attribute is None:
             return 1, 1, 1
         try:
-            return self.grid_attribute.evaluate(dict(sizes))
+            return self.grid_attribute.evaluate(dict(sizes), resident)
         except KeyError as error:
             raise FragirError(
                 f"the grid of {self.name} needs the size {error.args[0]}",
                 hint="name a dimension so, with frag.sizes",
             ) from None
+
+    def resident(self, on: Place = "auto") -> int | None:
+        """How many blocks run at once; None where the grid does not depend on it.
+
+        A GPU's driver is asked. The emulator says `EMULATED_RESIDENT`: few, so that a small
+        matrix already has blocks of several tiles.
+        """
+        grid = self.grid_attribute
+        if grid is None or not grid.asks_for_residents:
+            return None
+        from fragir.toolchain import driver
+
+        if on == "emulator" or (on == "auto" and driver.available() is not None):
+            return EMULATED_RESIDENT
+        return driver.resident_blocks(
+            self.cubin, self.name, block=self.block, shared=self.shared, cluster=grid.cluster
+        )
 
     def sizes(self, arguments: Sequence[object]) -> dict[str, int]:
         """The named sizes that the arrays' shapes give; FragirError where they contradict."""
@@ -197,15 +220,29 @@ class Kernel:
                     result.append(whole(number, f"{declared} of {argument.name}"))
         return result
 
-    def __call__(self, *arguments: object, on: Place = "auto", **options: Any) -> Any:
+    def __call__(
+        self,
+        *arguments: object,
+        on: Place = "auto",
+        resident: int | None = None,
+        **options: Any,
+    ) -> Any:
         """Runs on arrays, written in place, with the grid that their sizes ask for.
 
-        `options` as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
+        `resident`: blocks that run at once, instead of those that `Kernel.resident` says. `options`
+        as of `launch`: `kernel(a, b, c, check=True)` returns a report with findings.
         """
-        grid = self.grid(self.sizes(arguments))
+        sizes = self.sizes(arguments)
+        grid = self.grid(sizes)
         if 0 in grid:
             self.parameters(arguments)
             return self._nothing_to_do(on, options)
+        if resident is not None:
+            whole_number(resident, "resident", least=1)
+            grid = self.grid(sizes, resident)
+        elif self.grid_attribute is not None and self.grid_attribute.asks_for_residents:
+            place = self._place(on, self._views(arguments), _asked(options))
+            grid = self.grid(sizes, self.resident(place))
         return self.launch(grid, self.block, *arguments, on=on, **options)
 
     def _nothing_to_do(self, on: Place, options: Mapping[str, Any]) -> Any:
@@ -216,6 +253,16 @@ class Kernel:
         from fragir.emulator import Report
 
         return Report()
+
+    @staticmethod
+    def _place(on: Place, views: Sequence[ArrayView | None], asked: Sequence[str]) -> Place:
+        """Where a launch runs: "auto" is a GPU where there is one and no option asks otherwise."""
+        if on != "auto":
+            return on
+        from fragir.toolchain import driver
+
+        on_gpu = any(view is not None and view.on_gpu for view in views)
+        return "gpu" if on_gpu or (not asked and driver.available() is None) else "emulator"
 
     def launch(
         self,
@@ -248,15 +295,8 @@ class Kernel:
         )
         if problem is not None:
             raise FragirError(f"{self.name} cannot be launched so: {problem[0]}", hint=problem[1])
-        asked = [
-            name for name, value in options.items() if value is not None and value is not False
-        ]
-        if on == "auto":
-            from fragir.toolchain import driver
-
-            on_gpu = any(view is not None and view.on_gpu for view in views)
-            has_gpu = not asked and driver.available() is None
-            on = "gpu" if on_gpu or has_gpu else "emulator"
+        asked = _asked(options)
+        on = self._place(on, views, asked)
         report = None
         if on == "gpu":
             if asked:
@@ -296,6 +336,11 @@ class Kernel:
             )
         borrowed.give_back()
         return report
+
+
+def _asked(options: Mapping[str, Any]) -> list[str]:
+    """The options of a launch that are given."""
+    return [name for name, value in options.items() if value is not None and value is not False]
 
 
 def _array(value: object, argument: Argument) -> ArrayView:

@@ -96,6 +96,11 @@ class GridAttr(Data[tuple[Extent | BlockCount, ...]]):
         """Whether the number of blocks depends on how many run at once."""
         return any(isinstance(extent, BlockCount) and extent.resident for extent in self.data)
 
+    @property
+    def cluster(self) -> int:
+        """In multiples of how many blocks those that run at once are counted."""
+        return max((e.cluster for e in self.data if isinstance(e, BlockCount)), default=1)
+
     def verify(self) -> None:
         if not 1 <= len(self.data) <= 3:
             raise VerifyException("a grid has one to three dimensions")

@@ -127,6 +127,12 @@ def finite(
     metavar="SHARE",
     help="The share of an output's elements, 0 to 1, of which nothing need be known.",
 )
+@click.option(
+    "--resident",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Blocks that run at once, for grids that go by it; the GPU is asked if absent.",
+)
 @passes_option
 @json_option
 def main(
@@ -142,6 +148,7 @@ def main(
     expected: dict[str, str],
     rtol: float | None,
     allowed: float,
+    resident: int | None,
     passes: str | None,
     as_json: bool,
 ) -> int | None:
@@ -161,6 +168,7 @@ def main(
     trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine, limit)
     if place == "gpu" and limit != NONE:
         raise FragirError("--limit is for the emulator", hint="add --on emulator")
+    trial.resident = resident
     if passes is not None:
         from fragir import pipeline
 

@@ -39,6 +39,8 @@ class Trial:
     limit: Limit = NONE
     passes: list[ModulePass] | None = None
     """Those that are applied, where not those that the program needs."""
+    resident: int | None = None
+    """Blocks that run at once, where not those that the kernel says."""
     stages: dict[str, float] = field(default_factory=dict[str, float])
     kernel: Kernel = field(init=False)
     modules: dict[bool, Any] = field(default_factory=dict[bool, Any])
@@ -222,6 +224,7 @@ class Trial:
         if 0 in grid:
             self.stages["run"] = 0.0
             return
+        grid = self.kernel.grid(self.sizes, self.resident or self.kernel.resident(self.place))
         with Progress("running") as progress:
             options: dict[str, Any] = {}
             if self.place == "emulator":

@@ -150,6 +150,30 @@ def launch(
         buffers.free()
 
 
+def resident_blocks(
+    cubin: bytes, entry: str, *, block: Extent, shared: int = 0, cluster: int = 1
+) -> int:
+    """How many blocks of a kernel the GPU runs at once, as the driver's occupancy calculator says.
+
+    `block` counts threads, `shared` bytes of dynamic shared memory, `cluster` blocks along x. At
+    least one cluster: a launch says what is wrong where not one fits.
+    """
+    cuda = _context()
+    block = _extent(block)
+    function = _function(cuda, cubin, entry)
+    _allow(cuda, function, entry, shared, math.prod(block), cluster)
+    if cluster > 1:
+        config = _config(cuda, (cluster, 1, 1), block, (cluster, 1, 1), shared, 0, False)
+        return cluster * max(1, _do(cuda.cuOccupancyMaxActiveClusters, function, config))
+    count = _do(
+        cuda.cuDeviceGetAttribute,
+        cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+        _do(cuda.cuCtxGetDevice),
+    )
+    each = _do(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor, function, math.prod(block), shared)
+    return count * max(1, each)
+
+
 # The driver and its errors ----------------------------------------------------------------------
 
 

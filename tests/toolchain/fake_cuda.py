@@ -93,6 +93,7 @@ class FakeCuda:
             names.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: 9,
             names.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: 0,
             names.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: 232448,
+            names.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: 132,
         }
         return (*OK, values[attribute])
 
@@ -136,6 +137,15 @@ class FakeCuda:
     def cuFuncSetAttribute(self, function: int, attribute: Any, value: int) -> tuple[Any, ...]:
         self.attributes.append((attribute, value))
         return OK
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        self, function: int, threads: int, shared: int
+    ) -> tuple[Any, ...]:
+        return (*OK, 2048 // threads if shared < 1 << 16 else 1)
+
+    def cuOccupancyMaxActiveClusters(self, function: int, config: Any) -> tuple[Any, ...]:
+        self.config = config
+        return (*OK, 60)
 
     def cuMemAlloc(self, size: int) -> tuple[Any, ...]:
         if size > 1 << 30:

@@ -271,6 +271,16 @@ def test_structs_with_pointers(make: Make) -> None:
         add(table, table)
 
 
+def test_blocks_that_run_at_once(make: Make) -> None:
+    fake = make(8)
+    assert driver.resident_blocks(b"cubin", "add", block=(256, 1, 1)) == 132 * 8
+    assert driver.resident_blocks(b"cubin", "add", block=(256, 1, 1), shared=200 << 10) == 132
+    names = fake.CUfunction_attribute
+    assert (names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 << 10) in fake.attributes
+    assert driver.resident_blocks(b"cubin", "add", block=(256, 1, 1), cluster=2) == 120
+    assert fake.config.gridDimX == 2
+
+
 def test_unknown_entry(make: Make) -> None:
     make()
     with pytest.raises(FragirError, match="has no entry `sub`"):
