@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         ReleaseOp,
         RingOp,
     )
+    from fragir.dialects.frag.roles import RolesOp
     from fragir.dialects.frag.scan import ScanOp
     from fragir.dialects.frag.shapes import (
         ConcatenateOp,
@@ -117,6 +118,7 @@ LATE = {
     "frag.release": ("fragir.dialects.frag.rings", "ReleaseOp"),
     "frag.reshape": ("fragir.dialects.frag.shapes", "ReshapeOp"),
     "frag.ring": ("fragir.dialects.frag.rings", "RingOp"),
+    "frag.roles": ("fragir.dialects.frag.roles", "RolesOp"),
     "frag.scan": ("fragir.dialects.frag.scan", "ScanOp"),
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
     "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
@@ -219,6 +221,7 @@ __all__ = [
     "ReshapeOp",
     "RingOp",
     "RingType",
+    "RolesOp",
     "ScanOp",
     "ScatterOp",
     "SharedAttr",
