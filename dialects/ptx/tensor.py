@@ -206,7 +206,8 @@ class WgmmaWaitOp(IRDLOperation):
     """`wgmma.wait_group`: at most `pending` groups are still under way.
 
     The accumulators pass through it (tied, like c and d of ptx.wgmma), so that every use of what
-    it completes comes after the wait. PTX ISA 9.2, section 9.7.15.7.2.
+    it completes comes after the wait. Without any it is for memory that products read.
+    PTX ISA 9.2, section 9.7.15.7.2.
     """
 
     name = "ptx.wgmma_wait"
@@ -215,7 +216,7 @@ class WgmmaWaitOp(IRDLOperation):
     completed = var_result_def(VectorType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$pending `,` $accumulators attr-dict `:` type($accumulators) `->` type($completed)"
+        "$pending (`,` $accumulators^)? attr-dict (`:` type($accumulators)^ `->` type($completed))?"
     )
 
     def __init__(self, pending: int, accumulators: Sequence[SSAValue]):

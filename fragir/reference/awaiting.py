@@ -10,4 +10,7 @@ from fragir.reference.run import Run
 
 @MEANINGS.attach(frag.AwaitOp)
 def await_(run: Run, op: frag.AwaitOp) -> None:
-    await_slot(run, op)
+    if frag.held_tile(op.source.type) is not None:
+        run[op.result] = run[op.source]  # it is what it will be: nobody could ask before
+    else:
+        await_slot(run, op)

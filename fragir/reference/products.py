@@ -12,7 +12,7 @@ from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.isa.products import wgmma_k
 from fragir.isa.spelling import mnk
-from fragir.reference.bounded import Bounded, bounded
+from fragir.reference.bounded import Bounded, bounded, exactly
 from fragir.reference.formats import INTEGERS, Array, Floats
 from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chains, dot
@@ -55,8 +55,10 @@ def mma_sparse(run: Run, op: frag.MmaSparseOp) -> None:
 
 @MEANINGS.attach(frag.WgmmaOp)
 def wgmma(run: Run, op: frag.WgmmaOp) -> None:
-    """d = +- a b + c from shared memory."""
+    """d = +- a b + c from shared memory; without c where its condition does not hold."""
     a, b, c = (run[value] for value in (op.a, op.b, op.c))
+    if op.scale_d is not None and not run.number(op.scale_d):
+        c = exactly(np.zeros_like(c.value))
     a = _turned(a) if op.a_transposed is not None else a
     b = _turned(b) if op.b_transposed is not None else b
     a = _negated(a) if op.a_negated is not None else a

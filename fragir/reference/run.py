@@ -81,7 +81,8 @@ class Run:
         """FragirError where the arrays do not have the shape of the tile."""
         if isinstance(result, Bounded):
             shapes = result.value.shape, np.shape(result.bound)
-            wanted = shapes[0] if not isinstance(value.type, frag.TileType) else value.type.shape
+            tile = frag.held_tile(value.type)
+            wanted = shapes[0] if tile is None else tile.shape
             if shapes != (wanted, wanted):
                 given = " and bounds of ".join(str(shape) for shape in shapes)
                 name = value.owner.name if isinstance(value.owner, Operation) else "a block"

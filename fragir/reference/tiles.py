@@ -13,9 +13,16 @@ from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import INTEGERS
 from fragir.reference.memory import load, load_broadcast, store
-from fragir.reference.run import Run
+from fragir.reference.run import Run, anything
 from fragir.reference.scalars import cast
 from fragir.reference.tensor_cores import chains, dot
+
+
+@MEANINGS.attach(frag.UndefinedOp)
+def undefined(run: Run, op: frag.UndefinedOp) -> None:
+    """Any contents."""
+    tile = frag.tile_of(op.tile)
+    run[op.tile] = anything(tile.shape, tile.element)
 
 
 @MEANINGS.attach(frag.FillOp)

@@ -1,20 +1,22 @@
 """Forward analysis of structured programs: what holds ahead of every operation, on all paths.
 
-A state is any value that can be compared; `step` says what an operation makes of it and `merge`
-what is known where two paths meet, which must lose something or be equal. Loops are gone through
-until nothing changes any more.
+A state is any value that can be compared; `step` says what an operation makes of it, `merge` what is
+known where two paths meet, which must lose something or be equal, and `pass_on` what becomes of it
+where loops and branches carry values on under other names. Loops are gone through until nothing
+changes any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 StateT = TypeVar("StateT")
+PassOn: TypeAlias = Callable[[StateT, Sequence[SSAValue], Sequence[SSAValue]], StateT]
 
 
 class Forward(Generic[StateT]):
@@ -24,8 +26,9 @@ class Forward(Generic[StateT]):
         self,
         step: Callable[[Operation, StateT], StateT],
         merge: Callable[[StateT, StateT], StateT],
+        pass_on: PassOn[StateT] = lambda state, _values, _names: state,
     ):
-        self.step, self.merge = step, merge
+        self.step, self.merge, self.pass_on = step, merge, pass_on
         self.before: dict[Operation, StateT] = {}
 
     def run(self, block: Block, state: StateT) -> StateT:
@@ -37,33 +40,63 @@ class Forward(Generic[StateT]):
 
     def _nested(self, op: Operation, state: StateT) -> StateT:
         if isinstance(op, scf.IfOp):
-            ends = [self.run(r.block, state) if r.blocks else state for r in op.regions]
-            return self.merge(*ends)
+            return self._if(op, state)
         if isinstance(op, scf.WhileOp):
             return self._while(op, state)
+        if isinstance(op, scf.ForOp):
+            return self._for(op, state)
         blocks = [region.block for region in op.regions if region.blocks]
         if op.name == "frag.roles":  # side by side, and each from here
             for block in blocks:
                 self.run(block, state)
             return state
-        at_least_once = isinstance(op, scf.ForOp) and _turns(op)
         for block in blocks:
             while True:
-                end = self.run(block, state)
-                merged = self.merge(state, end)
+                merged = self.merge(state, self.run(block, state))
                 if merged == state:
                     break
                 state = merged
-            state = end if at_least_once else state
         return state
 
-    def _while(self, op: scf.WhileOp, state: StateT) -> StateT:
+    def _if(self, op: scf.IfOp, state: StateT) -> StateT:
+        ends: list[StateT] = []
+        for region in op.regions:
+            end = self.run(region.block, state) if region.blocks else state
+            ends.append(self.pass_on(end, _passed(region.block), op.results) if op.results else end)
+        return self.merge(*ends)
+
+    def _for(self, op: scf.ForOp, state: StateT) -> StateT:
+        body = op.body.block
+        arguments, yielded = body.args[1:], _passed(body)
+        around = self.pass_on(state, op.iter_args, arguments)
         while True:
-            passed = self.run(op.before_region.block, state)
-            merged = self.merge(state, self.run(op.after_region.block, passed))
+            end = self.run(body, around)
+            merged = self.merge(around, self.pass_on(end, yielded, arguments))
+            if merged == around:
+                break
+            around = merged
+        behind = self.pass_on(end, yielded, op.results)
+        if _turns(op):
+            return behind
+        return self.merge(self.pass_on(state, op.iter_args, op.results), behind)
+
+    def _while(self, op: scf.WhileOp, state: StateT) -> StateT:
+        before, after = op.before_region.block, op.after_region.block
+        state = self.pass_on(state, op.arguments, before.args)
+        while True:
+            end = self.run(before, state)
+            passed = _passed(before)[1:]
+            back = self.run(after, self.pass_on(end, passed, after.args))
+            merged = self.merge(state, self.pass_on(back, _passed(after), before.args))
             if merged == state:
-                return passed
+                return self.pass_on(end, passed, op.results)
             state = merged
+
+
+def _passed(block: Block) -> Sequence[SSAValue]:
+    """What a block's last operation passes on."""
+    last = block.last_op
+    return () if last is None else last.operands
 
 
 def _turns(op: scf.ForOp) -> bool:

@@ -51,8 +51,9 @@ class FunctionLowering:
             self.state.ar.location = op.location
             try:
                 for result in op.results:
-                    if isinstance(result.type, frag.TileType):
-                        _check_fragment(result.type, self.state.threads)
+                    tile = frag.held_tile(result.type)
+                    if tile is not None:
+                        _check_fragment(tile, self.state.threads)
                 self.lower(op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")

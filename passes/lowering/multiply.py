@@ -165,10 +165,12 @@ def wgmma(
     b: LaneMemory,
     c: Sequence[SSAValue],
     metadata: Sequence[SSAValue] = (),
+    scale_d: SSAValue | None = None,
 ) -> list[SSAValue]:
-    """`frag.wgmma` as fence, one wgmma for every instruction, commit and wait.
+    """`frag.wgmma` as fence, one wgmma for every instruction, commit and, unless `async`, wait.
 
-    Each warpgroup computes its block of C; its A and B begin at its own rows and columns.
+    Each warpgroup computes its block of C; its A and B begin at its own rows and columns. What of C
+    is in flight stays in its registers; `scale_d` is for the first step along K.
     """
     from fragir.passes.lowering.descriptors import WgmmaOperand  # only wgmma has descriptors
 
@@ -201,7 +203,9 @@ def wgmma(
     repeats_m, repeats_n = rows // 64, cols // n
     positions = _Metadata(ar, instruction, metadata, repeats_m, k // step) if metadata else None
     negated = op.a_negated is not None, op.b_negated is not None
-    result = [ar.insert(ptx.CopyOp(value)).result for value in c]
+    result: list[SSAValue] = list(c)
+    if isinstance(op.c.type, frag.TileType):
+        result = [ar.insert(ptx.CopyOp(value)).result for value in c]
     ar.insert(ptx.SyncOp("wgmma.fence.sync.aligned"))
     for kk in range(k // step):
         for j in range(repeats_n):
@@ -217,6 +221,7 @@ def wgmma(
                     left,
                     b_side.descriptor(n * j, kk * step),
                     result[at],
+                    scale_d=None if kk else scale_d,
                     a_major="k" if a_side is None else a_side.major,
                     b_major=b_side.major,
                     negated=negated,
@@ -224,6 +229,8 @@ def wgmma(
                 )
                 result[at] = ar.insert(product).d
     ar.insert(ptx.SyncOp("wgmma.commit_group.sync.aligned"))
+    if op.asynchronous is not None:
+        return result
     return list(ar.insert(ptx.WgmmaWaitOp(0, result)).completed)
 
 

@@ -14,6 +14,7 @@ from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
 
 if TYPE_CHECKING:
+    from fragir.passes.lowering.in_flight import Flying
     from fragir.passes.lowering.scratch import Scratch
 
 
@@ -37,6 +38,8 @@ class LoweringState:
         """Whether the function reads shared memory by the async proxy, as wgmma does."""
         self.ar, self.hardware = ar, hardware
         self._scratch: Scratch | None = None
+        self.in_flight: dict[Operation, Flying] | None = None
+        """What is known of products in flight ahead of each operation, once that is asked for."""
         self.lower_block = lower_block
         """Lowers every operation of a block into the current one."""
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
@@ -82,7 +85,7 @@ class LoweringState:
 
     def flat(self, value: SSAValue) -> list[SSAValue]:
         """A value's registers: the fragments of a tile, or a scalar."""
-        if isinstance(value.type, frag.TileType):
+        if frag.held_tile(value.type) is not None:
             return list(self.tiles[value])
         if value in self.without_registers:
             return []
@@ -90,8 +93,9 @@ class LoweringState:
 
     def bind_flat(self, value: SSAValue, flat: list[SSAValue]) -> None:
         """Takes a value's registers from the front of a list."""
-        if isinstance(value.type, frag.TileType):
-            self.tiles[value] = [flat.pop(0) for _ in range(fragments_of(value.type))]
+        tile = frag.held_tile(value.type)
+        if tile is not None:
+            self.tiles[value] = [flat.pop(0) for _ in range(fragments_of(tile))]
         elif value not in self.without_registers:
             self.values[value] = flat.pop(0)
 

@@ -43,6 +43,7 @@ LATE = {
         "frag.transpose",
     ),
     "sparse": ("frag.mma_sparse",),
+    "undefined": ("frag.undefined",),
     "vectors": ("vector.broadcast", "vector.extract", "vector.insert", "vector.shuffle"),
 }
 

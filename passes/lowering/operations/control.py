@@ -43,6 +43,10 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
 
 @LOWERINGS.attach(scf.YieldOp)
 def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
+    if lanes.state.in_flight is not None:  # there is a product under way, perhaps
+        from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
+
+        wait_for_products(lanes, op)
     values = [flat for value in op.operands for flat in lanes.state.flat(value)]
     values += lanes.state.flat_hidden(op.parent_op())
     lanes.state.ar.insert(scf.YieldOp(*values))

@@ -18,6 +18,10 @@ def mma(lanes: Lanes, op: frag.MmaOp) -> None:
 @LOWERINGS.attach(frag.WgmmaOp)
 def wgmma(lanes: Lanes, op: frag.WgmmaOp) -> None:
     state = lanes.state
+    if op.asynchronous is not None:
+        from fragir.passes.lowering.in_flight import pending_behind  # few programs need it
+
+        pending_behind(state, op)  # loops ask, once there is a product
     a = state.tiles.get(op.a)
     state.tiles[op.d] = multiply.wgmma(
         state.ar,
@@ -27,4 +31,5 @@ def wgmma(lanes: Lanes, op: frag.WgmmaOp) -> None:
         state.memories[op.b],
         state.tiles[op.c],
         () if op.metadata is None else state.tiles[op.metadata],
+        None if op.scale_d is None else state.scalar(op.scale_d),
     )

@@ -75,7 +75,11 @@ def publish(lanes: Lanes, op: frag.PublishOp) -> None:
 
 @LOWERINGS.attach(frag.ReleaseOp)
 def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
-    """All reads that are not in flight are done; the next acquire waits for other threads."""
+    """Products in flight that read it are waited for; the next acquire waits for other threads."""
+    if lanes.state.async_proxy:
+        from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
+
+        wait_for_products(lanes, op)
 
 
 @LOWERINGS.attach(frag.NoSlotOp)

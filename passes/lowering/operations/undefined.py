@@ -1,0 +1,17 @@
+"""Tiles of which nothing is known."""
+
+from __future__ import annotations
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.state import fragments_of
+
+
+@LOWERINGS.attach(frag.UndefinedOp)
+def undefined(lanes: Lanes, op: frag.UndefinedOp) -> None:
+    tile = frag.tile_of(op.tile)
+    type_ = ptx.vector_type(tile.element_type, tile.chunk)
+    lanes.state.tiles[op.tile] = [
+        lanes.insert(ptx.UndefinedOp(type_)).value for _ in range(fragments_of(tile))
+    ]
