@@ -1,8 +1,8 @@
 """Forward analysis of structured programs: what holds ahead of every operation, on all paths.
 
-A state is any value that can be compared; `step` says what an operation makes of it, `merge` what is
-known where two paths meet, which must lose something or be equal, and `pass_on` what becomes of it
-where loops and branches carry values on under other names. Loops are gone through until nothing
+A state is any value that can be compared; `step` says what an operation makes of it, `merge` what
+is known where two paths meet, which must lose something or be equal, and `pass_on` what becomes of
+it where loops and branches carry values on under other names. Loops are gone through until nothing
 changes any more.
 """
 

@@ -132,15 +132,16 @@ def _is_made_in(value: SSAValue, loop: Operation | None) -> bool:
 
 def pending_behind(state: LoweringState, op: Operation) -> int | None:
     """How many groups an operation that waits leaves under way; None where it need not."""
-    if state.in_flight is None:
+    known = state.in_flight
+    if known is None:
         function: Operation | None = op
         while not isinstance(function, func.FuncOp):
             assert function is not None
             function = function.parent_op()
         forward = Forward[Flying](_step, Flying.merged, Flying.passed_on)
         forward.run(function.body.block, Flying({}, 0))
-        state.in_flight = forward.before
-    return state.in_flight[op].pending(op)
+        known = state.in_flight = forward.before
+    return known[op].pending(op)
 
 
 def wait_for_products(lanes: Lanes, op: Operation) -> None:
