@@ -47,6 +47,7 @@ class Arithmetic:
         self.location: LocationAttr = UnknownLoc()
         self._depth: dict[Block, int] = {entry: 0}
         self._memo: dict[object, SSAValue] = {}
+        self._floor = entry  # the outermost block that operations are put into
         self._divisor: dict[SSAValue, int] = {}
         self._sum: dict[SSAValue, tuple[SSAValue, int]] = {}
 
@@ -66,6 +67,19 @@ class Arithmetic:
             yield
         finally:
             self.blocks.pop()
+
+    @contextmanager
+    def apart(self, block: Block) -> Generator[None]:
+        """Builds a nested block that is rarely entered: what is computed for it stands inside of
+        it, not further out, where it would be computed and kept in registers in any case.
+        """
+        memo, floor = self._memo.copy(), self._floor
+        with self.inside(block):
+            self._floor = block
+            try:
+                yield
+            finally:
+                self._memo, self._floor = memo, floor
 
     def insert(self, op: OpT, name: str | None = None) -> OpT:
         """Appends an operation to the current block."""
@@ -90,8 +104,12 @@ class Arithmetic:
         found = self._memo.get(key)
         if found is not None:
             return found
-        block = max((self.owner(v) for v in operands), key=self._depth.__getitem__, default=None)
-        op = self._place(make(), self.blocks[0] if block is None else block, name)
+        block = max(
+            (self.owner(v) for v in operands), key=self._depth.__getitem__, default=self._floor
+        )
+        if self._depth[block] < self._depth[self._floor]:
+            block = self._floor
+        op = self._place(make(), block, name)
         self._memo[key] = op.results[0]
         return op.results[0]
 

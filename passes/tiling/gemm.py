@@ -99,13 +99,16 @@ class Gemm:
 
     def _main_loop(self, a: Side, b: Side, start: SSAValue, k: Size) -> SSAValue:
         stages, tk = self.schedule.stages, self.schedule.tile[2]
-        for stage in range(stages - 1):
-            if not isinstance(k, int) or stage * tk < k:
-                at = self.constant(stage * tk)
-                # K may have fewer steps than there are stages, or none
-                for side in (a, b):
-                    side.copy(stage, at, masked=side.masked or not isinstance(k, int))
-            self.builder.insert(frag.CommitOp())
+        if not isinstance(k, int) and (a.masked or b.masked) and stages > 2:
+            self._first_copies(a, b)  # several ways to copy, maybe: once
+        else:
+            for stage in range(stages - 1):
+                if not isinstance(k, int) or stage * tk < k:
+                    at = self.constant(stage * tk)
+                    # K may have fewer steps than there are stages, or none
+                    for side in (a, b):
+                        side.copy(stage, at, masked=side.masked or not isinstance(k, int))
+                self.builder.insert(frag.CommitOp())
         zero, step = self.constant(0), self.constant(tk)
         first = [start] if stages == 1 else [start, zero]
         body = Block(arg_types=[INDEX, *(value.type for value in first)])
@@ -125,6 +128,23 @@ class Gemm:
             # with fewer steps than stages, copies beyond K are still under way
             self.builder.insert(frag.WaitOp(0))
         return loop.results[0]
+
+    def _first_copies(self, a: Side, b: Side) -> None:
+        """All stages but the last are filled; there may be fewer steps of K, or none."""
+        stages, tk = self.schedule.stages, self.schedule.tile[2]
+        zero, one, last = (self.constant(n) for n in (0, 1, stages - 1))
+        body = Block(arg_types=[INDEX])
+        (stage,) = body.args
+        stage.name_hint = "first"
+        outer, self.builder = self.builder, Builder(InsertPoint.at_end(body))
+        self.builder.operation_insertion_handler = [self._inserted]
+        at = self.scaled(stage, tk, "k0")
+        for side in (a, b):
+            side.copy(stage, at, masked=True)
+        self.builder.insert(frag.CommitOp())
+        self.builder.insert(scf.YieldOp())
+        self.builder = outer
+        self.builder.insert(scf.ForOp(zero, last, one, [], body))
 
     def _step_alone(self, a: Side, b: Side, body: Block) -> list[SSAValue]:
         """One stage: copy, wait, multiply, wait until all have read it."""
