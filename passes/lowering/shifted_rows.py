@@ -26,7 +26,7 @@ from fragir.passes.lowering.memory import MemoryPlace, address, inside
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 if TYPE_CHECKING:
-    from fragir.passes.lowering.copies import Copy, Round
+    from fragir.passes.lowering.row_copies import RowCopy, RowRound
 
 WORD = 4  # bytes
 LOADED = 4  # pieces whose words are in registers at a time
@@ -36,7 +36,7 @@ IN_ORDER, NEXT = 0x3210, 0x1111  # selectors of prmt: no shift, and what one byt
 class ShiftedRows:
     """One copy by pieces of `chunk` elements."""
 
-    def __init__(self, job: Copy, chunk: int):
+    def __init__(self, job: RowCopy, chunk: int):
         self.job, self.ar, self.chunk = job, job.ar, chunk
         self.per = WORD // job.source.size  # elements of a word
         self.words = chunk // self.per
@@ -83,12 +83,12 @@ class ShiftedRows:
 
     # --- by words -----------------------------------------------------------------------------
 
-    def _round(self, round_: Round) -> None:
+    def _round(self, round_: RowRound) -> None:
         loaded = [(point, self._load(round_, point)) for point in round_.points]
         for point, piece in loaded:
             self._store(round_, point, piece)
 
-    def _load(self, round_: Round, point: Point) -> SSAValue:
+    def _load(self, round_: RowRound, point: Point) -> SSAValue:
         """A piece in registers; zeros outside of the matrix."""
         ar, job = self.ar, self.job
         shift = self._shift(round_, point)
@@ -110,7 +110,7 @@ class ShiftedRows:
         ]
         return ar.insert(ptx.PackOp(shifted)).result if len(shifted) > 1 else shifted[0]
 
-    def _store(self, round_: Round, point: Point, piece: SSAValue) -> None:
+    def _store(self, round_: RowRound, point: Point, piece: SSAValue) -> None:
         ar, job = self.ar, self.job
         before = self._column(round_, point, "slt", self.inner)
         behind = self._column(round_, point, "sge", self.outer)
@@ -118,7 +118,7 @@ class ShiftedRows:
         pointer, offset = address(ar, job.target, round_.target, job.constants(job.target, point))
         ar.insert(ptx.StoreOp(piece, pointer, offset, ar.predicate(stored)))
 
-    def _shift(self, round_: Round, point: Point) -> Value:
+    def _shift(self, round_: RowRound, point: Point) -> Value:
         """Elements between the beginning of a word and that of the piece."""
         ar, per = self.ar, self.per
         constant = self.job.constants(self.job.source, point)
@@ -128,7 +128,7 @@ class ShiftedRows:
             total = ar.add(total, ar.mul(coordinate, stride))
         return ar.rem(total, per)
 
-    def _place(self, round_: Round, shift: Value) -> MemoryPlace:
+    def _place(self, round_: RowRound, shift: Value) -> MemoryPlace:
         """Where the words of pieces with this shift begin."""
         place = round_.shifted.get(shift)
         if place is None:
@@ -137,7 +137,7 @@ class ShiftedRows:
             place = round_.shifted[shift] = MemoryPlace((*lanes, moved), round_.source.at)
         return place
 
-    def _column(self, round_: Round, point: Point, how: str, bound: Value) -> Predicate:
+    def _column(self, round_: RowRound, point: Point, how: str, bound: Value) -> Predicate:
         """A comparison of a piece's first column in the tile."""
         ar = self.ar
         column = round_.target.coordinate(ar, len(self.job.target.shape) - 1, point[1])
@@ -152,7 +152,7 @@ class ShiftedRows:
             return q or p
         return self.ar.pure((arith.OrIOp, p, q), (p, q), lambda: arith.OrIOp(p, q))
 
-    def _row(self, round_: Round, point: Point) -> Predicate:
+    def _row(self, round_: RowRound, point: Point) -> Predicate:
         """Whether a piece's row, and what is before it, lies in the matrix."""
         job = self.job
         if not job.masked:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import f16, f32, i1, i8
 from fragir.dialects import frag, ptx
 from fragir.errors import FragirError
 from fragir.layout.modes import WARP
-from fragir.passes.lowering.copies import CHUNK_BYTES, distribution
+from fragir.passes.lowering.row_copies import WIDTHS, distribution
 from fragir.passes.placing.default import default_layout
 
 
@@ -63,7 +63,7 @@ def test_a_tile_has_rows_in_order(data: st.DataObject) -> None:
     assert len(set(found.values())) == 1
     assert prod(shape) < threads or max(found.values()) == 1
     # elements side by side in a lane are side by side in a row, 16 bytes where that comes out even
-    together = 1 if element == i1 else CHUNK_BYTES * 8 // ptx.bits(element)
+    together = 1 if element == i1 else WIDTHS[0] * 8 // ptx.bits(element)
     if shape[-1] % together == 0 and prod(shape) % (threads * together) == 0:
         for number in range(together):
             point = layout(warp=0, lane=0, element=number)
