@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, i64
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, prop_def, traits_def, var_region_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -210,6 +210,8 @@ def _parse(parser: Parser) -> Role:
     if parser.parse_optional_keyword("registers"):
         registers = parser.parse_integer(allow_boolean=False)
     body = parser.parse_region()
+    if not body.blocks:  # an empty one
+        body.add_block(Block())
     return Role(name, body, None if groups else pair, pair if groups else None, registers)
 
 
