@@ -11,7 +11,6 @@ from fragir.layout.planning.padding import PaddedRows
 from fragir.layout.swizzled import swizzled_elements
 from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.memory import shared_bytes, shared_memory
-from fragir.passes.lowering.scratch import WHOLE
 from fragir.passes.lowering.state import LoweringState
 
 
@@ -41,7 +40,7 @@ def by_elements(
             target=state.target,
         )
 
-    with state.scratch.passage(shared_bytes(layout, bits), WHOLE):
+    with state.scratch.passage(shared_bytes(layout, bits), state.scratch.whole):
         access(source).store(fragments)
-        state.ar.insert(WHOLE.barrier())
+        state.ar.insert(state.scratch.whole.barrier())
         return access(target).load()

@@ -12,7 +12,7 @@ from fragir.dialects import ptx
 from fragir.passes.lowering import lanewise
 from fragir.passes.lowering.lane_pointers import pointers
 from fragir.passes.lowering.programs import ProgramLowering
-from fragir.passes.lowering.scratch import WHOLE, Sharers
+from fragir.passes.lowering.scratch import Sharers
 from fragir.passes.lowering.state import LoweringState
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ def _sharers(state: LoweringState, plan: Through) -> Sharers:
     meeting, threads = plan.meeting, state.threads
     columns = meeting.number.warp
     if meeting.reach == "block" or threads > 32 << len(columns):
-        return WHOLE
+        return state.scratch.whole
     key = (meeting.reach, columns, plan.scratch // meeting.groups)
     if meeting.reach == "warp":
         return Sharers("warp", key, lambda: ptx.SyncOp("bar.warp.sync", WARP_MASK))
     first = state.scratch.barriers(columns, meeting.groups)
     if first is None:
-        return WHOLE
+        return state.scratch.whole
     group = lanewise.number(state.ar, state.hardware, meeting.number)
     value = state.ar.value(state.ar.add(group, first))
     return Sharers("group", key, lambda: ptx.NamedBarrierOp(value, 32 * meeting.warps))

@@ -18,7 +18,6 @@ from fragir.passes.lowering import operations as operations  # attaches what is 
 from fragir.passes.lowering.arguments import KernelArguments
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.state import LoweringState
 from fragir.plugins import package_of
 
@@ -31,8 +30,8 @@ class FunctionLowering:
         self.entry = Block()
         ar = Arithmetic(self.entry)
         async_proxy = any(op.has_trait(WarpgroupCollective) for op in function.walk())
-        hardware = Hardware(ar, threads)
-        self.state = LoweringState(target, threads, async_proxy, ar, hardware, self.lower_block)
+        self._threads = threads
+        self.state = LoweringState(target, threads, async_proxy, ar, self.lower_block)
         self.lanes = Lanes(self.state)
 
     def run(self) -> func.FuncOp:
@@ -42,7 +41,7 @@ class FunctionLowering:
         self.state.finish(self.entry)
         types = [argument.type for argument in self.entry.args]
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
-        lowered.attributes["ptx.ntid"] = IntegerAttr(self.state.threads, i64)
+        lowered.attributes["ptx.ntid"] = IntegerAttr(self._threads, i64)
         return lowered
 
     def lower_block(self, block: Block) -> None:

@@ -291,7 +291,7 @@ class Lanes:
 
     def barrier(self) -> None:
         """Waits for all threads of the block; shared memory is then seen by all."""
-        self.insert(ptx.SyncOp("bar.sync", 0))
+        self.state.wait_for_all()
 
     def convert(
         self, source: frag.TileType, target: frag.TileType, scalars: Sequence[SSAValue]

@@ -171,7 +171,7 @@ def acquire(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
             hint="publish one slot before the next is acquired",
         )
     if known.read:
-        lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
+        lanes.state.wait_for_all()
 
 
 def publish(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
@@ -201,7 +201,7 @@ def meet(lanes: Lanes) -> None:
     if lanes.state.async_proxy:
         # (PTX ISA 9.2, section 9.7.15.3)
         lanes.state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
-    lanes.state.ar.insert(ptx.SyncOp("bar.sync", 0))
+    lanes.state.wait_for_all()
 
 
 def end(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -26,9 +27,9 @@ from fragir.dialects import ptx
 from fragir.passes.limits import aligned
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.scratch_turns import AccessOp, half_of, take_turns, takes_turns
+from fragir.passes.lowering.team import BarrierNumbers, Team
 from fragir.ptx.machines import STATIC_SHARED
 
-BARRIERS = 16  # of a block; barrier 0 is that of all its threads
 LINE = 128  # bytes: an area begins at the first bank
 TRIPS = 8  # how often a loop is thought to run, to compare barriers
 
@@ -43,12 +44,9 @@ class Sharers:
     """
 
     reach: Literal["warp", "group", "block"]
-    key: tuple[object, ...] = BLOCK
-    barrier: Callable[[], Operation] = lambda: ptx.SyncOp("bar.sync", 0)
+    key: tuple[object, ...]
+    barrier: Callable[[], Operation]
     """Makes what they wait at."""
-
-
-WHOLE = Sharers("block")
 
 
 @dataclass(eq=False)
@@ -89,13 +87,16 @@ Choose: TypeAlias = Callable[[Passage, Set[int]], int]
 
 
 class Scratch:
-    """The memory of one function's conversions."""
+    """The memory of the conversions of a team: all of a function's, or a role's."""
 
-    def __init__(self, ar: Arithmetic):
+    def __init__(self, ar: Arithmetic, team: Team, numbers: BarrierNumbers):
         self._ar = ar
+        self.team = team
+        self._numbers = numbers
         self._passages: list[Passage] = []
         self._barriers: dict[tuple[int, ...], int] = {}
-        self._next = 1
+        self.whole = Sharers("block", BLOCK, team.barrier)
+        """All threads of the team."""
 
     def barriers(self, partition: tuple[int, ...], groups: int) -> int | None:
         """The first of the named barriers of so many groups of warps; None where too few are left.
@@ -103,15 +104,16 @@ class Scratch:
         Warps that are grouped otherwise have others: some may be ahead, and wait there already.
         """
         if partition not in self._barriers:
-            if self._next + groups > BARRIERS:
+            first = self._numbers.take(groups)
+            if first is None:
                 return None
-            self._barriers[partition], self._next = self._next, self._next + groups
+            self._barriers[partition] = first
         return self._barriers[partition]
 
     @property
     def pointer(self) -> SSAValue:
         """Its beginning."""
-        return self._ar.pure(("scratch",), (), lambda: ptx.SharedOp(0), "scratch")
+        return self._ar.pure(("scratch", self), (), lambda: ptx.SharedOp(0), "scratch")
 
     @contextmanager
     def passage(self, size: int, sharers: Sharers) -> Generator[Passage]:
@@ -127,8 +129,11 @@ class Scratch:
         if passage.accesses:
             self._passages.append(passage)
 
-    def finish(self, entry: Block) -> None:
-        """Gives every passage its area and inserts the barriers that are missing."""
+    def finish(self, entry: Block, block: Block) -> None:
+        """Gives every passage its area and inserts the barriers that are missing.
+
+        `entry` is that of the function, `block` holds what the team runs.
+        """
         if not self._passages:
             return
         shared = self.pointer.owner
@@ -138,14 +143,18 @@ class Scratch:
             for op in entry.walk()
             if isinstance(op, ptx.SharedOp) and op is not shared
         )
-        plan = _Areas(self._passages, entry, _in_one)
+        areas = partial(_Areas, self, self._passages, block)
+        plan = areas(_in_one)
         room = max(STATIC_SHARED, aligned(others + plan.size))
         for choose in (_in_one, _in_turn, _by_sharers(self._passages)):
             if not plan.cost:
                 break
-            found = _Areas(self._passages, entry, choose)
-            alone = {p for p in found.waiting if takes_turns(p.accesses, entry)}
-            for other in (found, _Areas(self._passages, entry, choose, alone)):
+            found = areas(choose)
+            alone = {p for p in found.waiting if takes_turns(p.accesses, block)}
+            for other in (
+                found,
+                areas(choose, alone),
+            ):
                 if other.cost < plan.cost and aligned(others + other.size) <= room:
                     plan = other
         plan.apply()
@@ -184,19 +193,21 @@ class _Areas:
 
     def __init__(
         self,
+        scratch: Scratch,
         passages: Sequence[Passage],
-        entry: Block,
+        block: Block,
         choose: Choose,
         turning: Set[Passage] = frozenset(),
     ) -> None:
         self._begins = {passage.first: passage for passage in passages}
         self._ends = {passage.last: passage for passage in passages}
         self._choose = choose
+        self._team, self._whole = scratch.team, scratch.whole
         self._turning = turning
         self._area: dict[Passage, int] = {}
         self._waits: dict[Passage, Sharers] = {}
         self._depth: dict[Passage, int] = {}
-        self._flow(entry, frozenset(), 0)
+        self._flow(block, frozenset(), 0)
         sizes = [0] * (1 + max(self._area.values()))
         for passage, area in self._area.items():
             size = -(-passage.bytes // LINE) * LINE
@@ -245,7 +256,7 @@ class _Areas:
                 pending = _after(pending, passage.sharers) | {
                     UnfinishedRead(self._area[passage], passage)
                 }
-            elif isinstance(op, ptx.SyncOp) and op.instruction.data == "bar.sync":
+            elif self._team.waits(op):
                 pending = frozenset()
             elif op.regions:
                 pending = self._nested(op, pending, depth)
@@ -275,9 +286,9 @@ class _Areas:
             for r in pending
             if r.area == area and r.hinders(passage) and r.passage is not own_turn
         ]
-        if meets and self._waits.get(passage) is not WHOLE:
+        if meets and self._waits.get(passage) is not self._whole:
             own = all(other.sharers.key == passage.sharers.key for other in meets)
-            self._waits[passage] = passage.sharers if own else WHOLE
+            self._waits[passage] = passage.sharers if own else self._whole
         wait = self._waits.get(passage)
         return pending if wait is None else _after(pending, wait)
 

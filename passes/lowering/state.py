@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -12,6 +13,7 @@ from fragir.dialects.limits import check_index
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.memory import LaneMemory
+from fragir.passes.lowering.team import BarrierNumbers, Team
 
 if TYPE_CHECKING:
     from fragir.passes.lowering.in_flight import Flying
@@ -30,16 +32,20 @@ class LoweringState:
         threads: int,
         async_proxy: bool,
         ar: Arithmetic,
-        hardware: Hardware,
         lower_block: Callable[[Block], None],
     ):
-        self.target, self.threads = target, threads
+        self.target = target
         self.async_proxy = async_proxy
         """Whether the function reads shared memory by the async proxy, as wgmma does."""
-        self.ar, self.hardware = ar, hardware
+        self.ar = ar
+        self.barrier_numbers = BarrierNumbers()
+        self.team = Team(ar, threads)
+        """The threads that run what is lowered."""
+        self.hardware = Hardware(ar, threads)
         self._scratch: Scratch | None = None
         self.in_flight: dict[Operation, Flying] | None = None
         """What is known of products in flight ahead of each operation, once that is asked for."""
+        self._scratches: list[tuple[Scratch, Block]] = []  # those of roles
         self.lower_block = lower_block
         """Lowers every operation of a block into the current one."""
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
@@ -64,13 +70,38 @@ class LoweringState:
         if self._scratch is None:
             from fragir.passes.lowering.scratch import Scratch  # few programs need it
 
-            self._scratch = Scratch(self.ar)
+            self._scratch = Scratch(self.ar, self.team, self.barrier_numbers)
         return self._scratch
 
     def finish(self, entry: Block) -> None:
         """Divides the shared memory of conversions, once all operations are lowered."""
+        for scratch, block in self._scratches:
+            scratch.finish(entry, block)
         if self._scratch is not None:
-            self._scratch.finish(entry)
+            self._scratch.finish(entry, entry)
+
+    @property
+    def threads(self) -> int:
+        """The threads that run what is lowered."""
+        return self.team.threads
+
+    def wait_for_all(self) -> None:
+        """The threads that run what is lowered wait for each other."""
+        self.ar.insert(self.team.barrier())
+
+    @contextmanager
+    def in_role(self, team: Team, block: Block) -> Generator[None]:
+        """What is lowered into a block is run by a role's threads, which share memory for
+        conversions of their own: the others are at work meanwhile.
+        """
+        before = self.team, self.hardware, self._scratch
+        self.team, self._scratch = team, None
+        self.hardware = Hardware(self.ar, team.threads, team.first)
+        with self.ar.inside(block):
+            yield
+        if self._scratch is not None:
+            self._scratches.append((self._scratch, block))
+        self.team, self.hardware, self._scratch = before
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the lane level."""

@@ -142,4 +142,4 @@ def barrier(lanes: Lanes, op: frag.BarrierOp) -> None:
         # wgmma reads through the async proxy, which does not see ordinary writes by itself
         # (PTX ISA 9.2, section 9.7.15.3)
         state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
-    state.ar.insert(ptx.SyncOp("bar.sync", 0))
+    state.wait_for_all()
