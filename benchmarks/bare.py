@@ -22,7 +22,6 @@ from fragir.layout.conversion import points_of
 from fragir.layout.modes import WARP, Point
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.convert import convert
-from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.lowering.words import fragments_from, words_of
 from fragir.passes.writer.module import write_module
@@ -43,8 +42,8 @@ def bare_kernel(
     """PTX of a kernel that converts the fragments of a tile, or leaves them as they are."""
     block = Block(arg_types=[ptx.GLOBAL, ptx.GLOBAL])
     ar = Arithmetic(block)
-    hardware = Hardware(ar, 32 * warps)
-    state = LoweringState(machine, 32 * warps, False, ar, hardware, lambda _: None)
+    state = LoweringState(machine, 32 * warps, False, ar, lambda _: None)
+    hardware = state.hardware
     tiles = [frag.TileType(shape, element, ExplicitLayoutAttr(side)) for side in (source, target)]
     counts = [side.size("element") for side in (source, target)]
     words = [-(-count * ptx.bits(element) // 32) for count in counts]
