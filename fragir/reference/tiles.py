@@ -25,6 +25,12 @@ def undefined(run: Run, op: frag.UndefinedOp) -> None:
     run[op.tile] = anything(tile.shape, tile.element)
 
 
+@MEANINGS.attach(frag.InFlightOp)
+def in_flight(run: Run, op: frag.InFlightOp) -> None:
+    """The tile."""
+    run[op.result] = run[op.tile]
+
+
 @MEANINGS.attach(frag.FillOp)
 def fill(run: Run, op: frag.FillOp) -> None:
     x, shape = run[op.value], op.tile.type.shape

@@ -75,7 +75,7 @@ class Flying(NamedTuple):
     def pending(self, op: Operation) -> int | None:
         """How many groups an operation that waits leaves under way; None where it need not."""
         if op.name == "frag.await" and frag.held_tile(op.operands[0].type) is not None:
-            return self.ages.get(op.operands[0], 0)
+            return self.ages.get(op.operands[0], MOST_PENDING)  # no product adds to it
         keys: list[Hashable] = []
         if op.name == "frag.release":
             keys = [op.operands[0]]

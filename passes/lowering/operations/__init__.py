@@ -43,7 +43,7 @@ LATE = {
         "frag.transpose",
     ),
     "sparse": ("frag.mma_sparse",),
-    "undefined": ("frag.undefined",),
+    "in_flight": ("frag.in_flight", "frag.undefined"),
     "vectors": ("vector.broadcast", "vector.extract", "vector.insert", "vector.shuffle"),
 }
 

@@ -1,4 +1,4 @@
-"""Tiles of which nothing is known."""
+"""What products under way begin with: registers of their own, set or not."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ def undefined(lanes: Lanes, op: frag.UndefinedOp) -> None:
     lanes.state.tiles[op.tile] = [
         lanes.insert(ptx.UndefinedOp(type_)).value for _ in range(fragments_of(tile))
     ]
+
+
+@LOWERINGS.attach(frag.InFlightOp)
+def in_flight(lanes: Lanes, op: frag.InFlightOp) -> None:
+    fragments = lanes.state.tiles[op.tile]
+    lanes.state.tiles[op.result] = [lanes.insert(ptx.CopyOp(x)).result for x in fragments]
