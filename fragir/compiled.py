@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xdsl.dialects import func
 
     from fragir.dialects.frag import GridAttr
+    from fragir.passes.writer.origins import Origin
     from fragir.toolchain.ptxas import Assembled
 
 Place = Literal["emulator", "gpu", "auto"]
@@ -67,6 +68,8 @@ class Kernel:
     shared: int
     stages: dict[str, float] = field(default_factory=dict[str, float])
     promises: dict[str, int] = field(default_factory=dict[str, int])
+    origins: tuple[Origin, ...] = ()
+    """From which operations of the program the lines of `ptx` come."""
 
     def __repr__(self) -> str:
         arguments = ", ".join(argument.name for argument in self.signature)
@@ -86,8 +89,9 @@ class Kernel:
     @cached_property
     def notes(self) -> list[str]:
         """A sentence for each of its tensor-core instructions that the target has not natively,
-        and one for spills, where there is a ptxas to tell."""
-        from fragir.lowering_notes import instruction_notes, spill_notes
+        and, where there is a ptxas to tell, for what it did to the schedule: products made serial,
+        waits put in, setmaxnreg ignored, registers spilled."""
+        from fragir.lowering_notes import instruction_notes
         from fragir.toolchain.find import PTXAS, find
 
         words = (line.split(None, 1) for line in self.ptx.splitlines())
@@ -99,7 +103,13 @@ class Kernel:
             find(PTXAS)
         except FragirError:
             return instruction_notes(used, self.target)
-        return instruction_notes(used, self.target) + spill_notes(self.assembled.entries)
+        return instruction_notes(used, self.target) + self.schedule_notes()
+
+    def schedule_notes(self) -> list[str]:
+        """What ptxas did to the schedule, a sentence each, with the place in the program."""
+        from fragir.lowering_notes import schedule_notes
+
+        return schedule_notes(self.assembled, self.ptx, self.target, self.origins)
 
     @property
     def cubin(self) -> bytes:

@@ -18,6 +18,7 @@ from fragir.program import (
     choose_entry,
     context,
     emit,
+    emit_with_origins,
     function_of,
     keep_only,
     lift,
@@ -86,7 +87,7 @@ def compile(
     pipeline.run(chosen, module, source=text, before=look, observe=observe, times=stages)
     look(module)
     start = time.perf_counter()
-    ptx = emit(module, target, comments=comments, source=text)
+    ptx, origins = emit_with_origins(module, target, comments=comments, source=text)
     stages["emit"] = (time.perf_counter() - start) * 1e3
     function = function_of(module, name)
     threads = function.attributes.get("ptx.ntid")
@@ -100,6 +101,7 @@ def compile(
         shared=dynamic_shared(shared_bytes(function)),
         stages=stages,
         promises=found[0].promises,
+        origins=origins,
     )
 
 

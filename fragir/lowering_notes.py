@@ -1,15 +1,17 @@
-"""What the compiler says about what it made: instructions that are not native, and spills."""
+"""What the compiler says of what it made: instructions not native, schedules that ptxas spoilt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from fragir.isa import Instruction
-    from fragir.toolchain.ptxas import EntryInfo
+    from fragir.passes.writer.origins import Origin
+    from fragir.toolchain.ptxas import Assembled, EntryInfo
 
 _PRODUCTS = ("ptx.mma", "ptx.mma_sparse")
 _WHAT = {
@@ -52,13 +54,40 @@ def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
 
 def spill_notes(entries: Mapping[str, EntryInfo]) -> list[str]:
     """A sentence for each kernel whose values ptxas could not keep in registers."""
-    return [
-        f"{name} spills: its values do not fit into {info.registers} registers, and every thread "
-        f"stores {info.spill_stores} and loads {info.spill_loads} bytes of them in local memory "
-        "(more `warps` or a smaller `tile` need fewer)"
-        for name, info in entries.items()
-        if info.spill_stores or info.spill_loads
-    ]
+    from fragir.toolchain.verdicts import verdicts
+
+    return [str(verdict) for verdict in verdicts((), entries)]
+
+
+def schedule_notes(
+    assembled: Assembled, ptx: str, target: str, origins: Sequence[Origin]
+) -> list[str]:
+    """What ptxas did to the schedule: a sentence each, with its place in the program.
+
+    Where values were spilled, the place is the operation whose code has most of them.
+    """
+    if not assembled.verdicts:
+        return []
+    from fragir.toolchain.spills import most_spilled
+
+    notes: list[str] = []
+    for verdict in assembled.verdicts:
+        line = verdict.line
+        if verdict.kind == "spill" and verdict.function is not None:
+            line = most_spilled(ptx, target, verdict.function)
+        origin = None if line is None else origin_of(line, origins)
+        if origin is not None and verdict.kind == "spill":
+            notes.append(f"{verdict}; most of it at {origin}")
+        else:
+            where = f"{origin}: " if origin else f"PTX line {line}: " if line else ""
+            notes.append(f"{where}{verdict}")
+    return notes
+
+
+def origin_of(ptx_line: int, origins: Sequence[Origin]) -> Origin | None:
+    """The operation that a line of PTX (1-based) comes from; None above the first."""
+    index = bisect_right(origins, ptx_line, key=lambda origin: origin.ptx_line)
+    return origins[index - 1] if index else None
 
 
 def unordered_note(instruction: Instruction) -> str | None:

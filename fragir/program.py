@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, ShapedType
@@ -14,6 +15,9 @@ from fragir.isa.targets import known
 from fragir.passes.stages import is_lanes
 from fragir.pipeline import Given, Level, Observer
 from fragir.plugins import FragirContext
+
+if TYPE_CHECKING:
+    from fragir.passes.writer.origins import Origins
 
 
 def context() -> FragirContext:
@@ -106,11 +110,18 @@ def emit(
     module: ModuleOp, target: str = "sm_80", *, comments: bool = False, source: str | None = None
 ) -> str:
     """PTX text of a module at lane level."""
+    return emit_with_origins(module, target, comments=comments, source=source)[0]
+
+
+def emit_with_origins(
+    module: ModuleOp, target: str = "sm_80", *, comments: bool = False, source: str | None = None
+) -> tuple[str, Origins]:
+    """PTX text of a module at lane level, and from which operations its lines come."""
     of_kind(module, ModuleOp, "emit takes a ModuleOp", "fragir.lower(...) makes one")
-    from fragir.passes.writer.module import write_module
+    from fragir.passes.writer.module import write_with_origins
 
     try:
-        return write_module(module, target, comments=comments)
+        return write_with_origins(module, target, comments=comments)
     except Exception as error:
         raise diagnostics.from_exception(error, source) from error
 

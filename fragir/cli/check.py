@@ -31,6 +31,7 @@ from fragir.cli.launch import (
     read_module,
 )
 from fragir.cli.limit import Budget
+from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.cli.argument_files import Loaded
@@ -96,6 +97,7 @@ def main(
     uses: list[FragmentUse] | None = [] if fragments else None
     checks = [imported(text, "--with takes MODULE:CLASS") for text in further]
     findings, remarks, instructions = examine(launch, module, arguments, seeds, uses, checks)
+    remarks += _judged_by_ptxas(launch, module, performance)
     if performance:
         findings += remarks
     elif remarks:
@@ -244,6 +246,40 @@ def _depends(
     way = f"schedule {schedule}, " if schedule is not None else ""
     message = f"{names} differs between the regular schedule and {way}async {asynchrony}"
     return _whole_file(launch, DEPENDS, message)
+
+
+def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list[dict[str, Any]]:
+    """What ptxas did to the schedule. It is asked where there are wgmma, or `every` time."""
+    from fragir.toolchain.find import PTXAS, find
+    from fragir.toolchain.ptxas import assemble
+    from fragir.toolchain.spills import most_spilled
+
+    text = module.source.text if module.source is not None else ""
+    if not text or not (every or "wgmma.mma_async" in text or "setmaxnreg" in text):
+        return []
+    target = launch.target or _own_target(text)
+    try:
+        find(PTXAS, launch.ptxas)
+        verdicts = assemble(text, target, version=launch.ptxas, filename=launch.ptx).verdicts
+    except FragirError as error:
+        note(f"not judged by ptxas: {error.sentence}")
+        return []
+    found: list[dict[str, Any]] = []
+    for verdict in verdicts:
+        line = verdict.line
+        if verdict.kind == "spill" and verdict.function is not None:
+            line = most_spilled(text, target, verdict.function)
+        finding = _whole_file(launch, verdict.kind, str(verdict))
+        found.append({**finding, "line": line, "severity": "remark"})
+    return found
+
+
+def _own_target(text: str) -> str:
+    """The target that PTX names; it has been read before, so it does."""
+    import re
+
+    named = re.search(r"^\s*\.target\s+(\w+)", text, re.MULTILINE)
+    return named[1] if named else ""
 
 
 def _whole_file(launch: LaunchOptions, kind: str, message: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
+    from fragir.passes.writer.origins import Origins
     from fragir.pipeline import Observer
 
 LEVELS = ("placed", "lane", "ptx", "cubin")
@@ -133,8 +134,10 @@ class Compilation(NamedTuple):
             _note_instructions(module, self.target)
         if self.level in ("placed", "lane"):
             return _text(module)
-        ptx = program.emit(module, target, comments=self.comments, source=self.text)
-        return ptx if self.level == "ptx" else self._assembled(ptx, target)
+        ptx, origins = program.emit_with_origins(
+            module, target, comments=self.comments, source=self.text
+        )
+        return ptx if self.level == "ptx" else self._assembled(ptx, target, origins)
 
     def _target(self, module: ModuleOp) -> str:
         """The target; lifted PTX names its own."""
@@ -171,15 +174,15 @@ class Compilation(NamedTuple):
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)
         return module, pipeline.text_of(done)
 
-    def _assembled(self, ptx: str, target: str) -> bytes:
-        from fragir.lowering_notes import spill_notes
+    def _assembled(self, ptx: str, target: str, origins: Origins) -> bytes:
+        from fragir.lowering_notes import schedule_notes
         from fragir.toolchain.ptxas import assemble
 
         assembled = assemble(ptx, target, filename=f"PTX of {self.name}")
         self.warnings.extend(
-            f"{code + ': ' if code else ''}{words}" for code, words in assembled.warnings
+            f"{code + ': ' if code else ''}{words}" for code, words in assembled.other_warnings
         )
-        self.warnings.extend(spill_notes(assembled.entries))
+        self.warnings.extend(schedule_notes(assembled, ptx, target, origins))
         return assembled.cubin
 
 

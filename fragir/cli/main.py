@@ -24,6 +24,7 @@ COMMANDS = {
     "instructions": "List tensor-core instructions: registers, targets, what is native.",
     "layout": "Show which lane holds which element: of an instruction's operand, of any layout.",
     "run": "Compile a program, run it, and check the result against its meaning in numpy.",
+    "sass": "Show machine code, or its loops and what stands in them, of a program or PTX.",
     "sweep": "Run many independent tasks: fuzzers, mutants, validation, on workers or Dask.",
     "validate": "Probe instructions on the emulator or a GPU, with products known exactly.",
 }

@@ -151,7 +151,6 @@ class Trial:
 
     def assemble(self) -> None:
         """PTX to a cubin, where there is a ptxas: an emulator needs none."""
-        from fragir.lowering_notes import spill_notes
         from fragir.toolchain.find import PTXAS, find
 
         try:
@@ -162,10 +161,10 @@ class Trial:
             note(f"not assembled: {error.sentence}")
             return
         assembled = self.timed("ptxas", lambda: self.kernel.assembled)
-        for code, message in assembled.warnings:
+        for code, message in assembled.other_warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
         info = assembled.entries[self.kernel.name]
-        for words in spill_notes({self.kernel.name: info}):
+        for words in self.kernel.schedule_notes():
             note(f"warning: {words}")
         self.registers = info.registers
         self.spills = info.spill_stores + info.spill_loads

@@ -12,6 +12,7 @@ from fragir.errors import FragirError
 from fragir.ptx.machines import declared
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
+from fragir.toolchain.verdicts import Verdict, verdict_of, verdicts
 
 _ONLY_PTXAS_12 = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72")
 """Targets that ptxas 12.9 assembles for and ptxas 13 does not."""
@@ -39,6 +40,16 @@ class Assembled:
     warnings: list[tuple[str, str]]
     """Pairs (code, message); the code is as in `C7510`, empty where ptxas gives none."""
 
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What ptxas did to the schedules: products made serial, waits put in, spills."""
+        return verdicts(self.warnings, self.entries)
+
+    @property
+    def other_warnings(self) -> list[tuple[str, str]]:
+        """The warnings that no verdict tells."""
+        return [one for one in self.warnings if verdict_of(*one) is None]
+
 
 def assemble(
     ptx: str,
@@ -59,9 +70,7 @@ def assemble(
     Raises FragirError where ptxas is missing or refuses the text; with the line that it names.
     """
     tool, known = _choose(target, version)
-    if known != target:
-        ptx = re.sub(rf"(?m)^(\s*\.target\s+){target}\b", rf"\g<1>{known}", ptx, count=1)
-        target = known
+    ptx, target = _naming(ptx, target, known), known
     key = cubins.key("ptxas", tool.version, target, ptx)
     kept = cubins.load(key) if cache else None
     if kept is None:
@@ -108,12 +117,26 @@ def _choose(target: str, version: str | None) -> tuple[Tool, str]:
     raise FragirError(f"ptxas {first.version} knows no target `{target}`", hint=hint)
 
 
-def _run(tool: Tool, ptx: str, target: str, filename: str) -> tuple[bytes, str]:
+def with_lines(ptx: str, target: str, *, version: str | None = None) -> bytes:
+    """The cubin, the same code as of `assemble`, in which every instruction says its PTX line."""
+    tool, known = _choose(target, version)
+    return _run(tool, _naming(ptx, target, known), known, "<ptx>", "-lineinfo")[0]
+
+
+def _naming(ptx: str, target: str, known: str) -> str:
+    """PTX for `target` that names it as ptxas knows it."""
+    if known == target:
+        return ptx
+    return re.sub(rf"(?m)^(\s*\.target\s+){target}\b", rf"\g<1>{known}", ptx, count=1)
+
+
+def _run(tool: Tool, ptx: str, target: str, filename: str, *options: str) -> tuple[bytes, str]:
     """The cubin and what ptxas printed."""
     with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
         source, out = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_bytes(ptx.encode("utf-8", "surrogateescape"))
-        command = [str(tool.path), "-v", f"-arch={target}", source.name, "-o", out.name]
+        arguments = ["-v", f"-arch={target}", *options, source.name, "-o", out.name]
+        command = [str(tool.path), *arguments]
         done = execute(command, cwd=Path(folder))
         log = done.stdout + done.stderr
         if done.returncode != 0 or not out.is_file():

@@ -14,15 +14,17 @@ _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)",
 _SECTION = re.compile(r"^\.text\.(.+):$", re.MULTILINE)
 
 
-def disassemble(cubin: bytes, *, version: str | None = None) -> str:
+def disassemble(cubin: bytes, *, version: str | None = None, lines: bool = False) -> str:
     """The SASS of a cubin, one `.text.NAME:` section a function.
 
+    `lines`: with the lines of PTX, where the cubin has them (`ptxas.with_lines`).
     Raises FragirError where nvdisasm is missing or cannot read the cubin.
     """
     tool = find(NVDISASM, version)
     with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
         Path(folder, "kernel.cubin").write_bytes(cubin)
-        done = execute([str(tool.path), "-c", "kernel.cubin"], cwd=Path(folder))
+        options = ["-c", "-gp"] if lines else ["-c"]
+        done = execute([str(tool.path), *options, "kernel.cubin"], cwd=Path(folder))
     if done.returncode != 0:
         said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
         raise FragirError(f"nvdisasm {tool.version} cannot read this cubin: {said}")

@@ -22,7 +22,7 @@ class KernelWriter(KernelText):
     def block(self, block: Block) -> None:
         """Writes a block's operations."""
         for op in block.ops:
-            self.comment(op)
+            self.origin(op)
             try:
                 writer = WRITERS.of(type(op))
                 if writer is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from fragir.diagnostics import fail
@@ -17,6 +17,7 @@ from fragir.isa.versions import module_version
 from fragir.passes.levels import require
 from fragir.passes.limits import aligned
 from fragir.passes.writer.kernel import KernelWriter
+from fragir.passes.writer.origins import Origin, Origins
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
 from fragir.ptx.spelling import identifier
 
@@ -36,6 +37,8 @@ class Written(NamedTuple):
     """Those that it uses, in the order of their first use."""
     externs: tuple[str, ...]
     """Declarations that its module has."""
+    origins: tuple[tuple[int, FileLineColLoc], ...]
+    """(line of `text`, place in the program): what each line and those after it come from."""
 
 
 def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> str:
@@ -43,10 +46,17 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
 
     FragirError for operations that have no PTX and targets that do not have an instruction.
     """
+    return write_with_origins(module, target, comments=comments)[0]
+
+
+def write_with_origins(
+    module: ModuleOp, target: str, *, comments: bool = False
+) -> tuple[str, Origins]:
+    """The PTX as of `write_module`, and from where in the program its lines come."""
     if any(op.name in FOREIGN for op in module.ops):
         from fragir.passes.writer.foreign import write_foreign
 
-        return write_foreign(module, comments=comments)
+        return write_foreign(module, comments=comments), ()
     known(target)
     functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
     if not functions:
@@ -59,7 +69,12 @@ def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> st
         version = newest((version, LARGE_PARAMETERS))
     head = f".version {version}\n.target {target}\n.address_size 64\n"
     externs = dict.fromkeys(f"{line}\n" for kernel in kernels for line in kernel.externs)
-    return head + "".join("\n" + text for text in (*externs, *(k.text for k in kernels)))
+    parts, origins = [head, *("\n" + text for text in externs)], list[Origin]()
+    for kernel in kernels:
+        before = sum(part.count("\n") for part in parts) + 2
+        origins += [Origin.of(before + line, place) for line, place in kernel.origins]
+        parts.append("\n" + kernel.text)
+    return "".join(parts), tuple(origins)
 
 
 def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> Written:
@@ -111,9 +126,15 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:
     if writer.local:
         lines.append(f"    .local .align 8 .b8 {writer.local_memory}[{writer.local}];")
     lines.append("")
+    above = sum(1 + line.count("\n") for line in lines)
     lines += writer.lines
     lines.append("}")
-    return Written("\n".join(lines) + "\n", tuple(writer.opcodes), tuple(writer.externs))
+    return Written(
+        "\n".join(lines) + "\n",
+        tuple(writer.opcodes),
+        tuple(writer.externs),
+        tuple([(above + line, place) for line, place in writer.places]),
+    )
 
 
 def check_parameters(function: func.FuncOp, target: str) -> int:

@@ -41,6 +41,7 @@ class KernelText(abc.ABC):
         self.local = 0  # bytes of local memory that one operation uses at a time
         self.externs: dict[str, None] = {}  # declarations that a module has once
         self._texts: dict[str, str] = {}  # names of constants
+        self.places: list[tuple[int, FileLineColLoc]] = []  # of the lines from a number on
         self._location: LocationAttr = UnknownLoc()
 
     def has(self, opcode: str) -> bool:
@@ -77,12 +78,16 @@ class KernelText(abc.ABC):
             )
         return found
 
-    def comment(self, op: Operation) -> None:
-        if self.comments and op.location != self._location:
-            self._location = op.location
-            if isinstance(op.location, FileLineColLoc):
-                place = op.location
+    def origin(self, op: Operation) -> None:
+        """Takes down, and says where comments are wanted, which operation the next lines are of."""
+        place = op.location
+        if place is self._location:
+            return
+        if isinstance(place, FileLineColLoc):
+            if self.comments and place != self._location:
                 self.lines.append(f"    // {place.filename.data}:{place.line.data}")
+            self.places.append((len(self.lines), place))
+        self._location = place
 
     # --- values -------------------------------------------------------------------------------
 
