@@ -129,11 +129,12 @@ class Scratch:
         if passage.accesses:
             self._passages.append(passage)
 
-    def finish(self, entry: Block, block: Block) -> None:
+    def finish(self, entry: Block, block: Block | None = None) -> None:
         """Gives every passage its area and inserts the barriers that are missing.
 
-        `entry` is that of the function, `block` holds what the team runs.
+        `entry` is that of the function, `block` holds what the team runs, if that is not all.
         """
+        block = block or entry
         if not self._passages:
             return
         shared = self.pointer.owner

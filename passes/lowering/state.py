@@ -38,6 +38,8 @@ class LoweringState:
         self.async_proxy = async_proxy
         """Whether the function reads shared memory by the async proxy, as wgmma does."""
         self.ar = ar
+        self.block_threads = threads
+        """The threads of a block."""
         self.barrier_numbers = BarrierNumbers()
         self.team = Team(ar, threads)
         """The threads that run what is lowered."""
@@ -90,17 +92,16 @@ class LoweringState:
         self.ar.insert(self.team.barrier())
 
     @contextmanager
-    def in_role(self, team: Team, block: Block) -> Generator[None]:
-        """What is lowered into a block is run by a role's threads, which share memory for
+    def in_role(self, team: Team) -> Generator[None]:
+        """What is lowered into the current block is run by a role's threads, which share memory for
         conversions of their own: the others are at work meanwhile.
         """
         before = self.team, self.hardware, self._scratch
         self.team, self._scratch = team, None
         self.hardware = Hardware(self.ar, team.threads, team.first)
-        with self.ar.inside(block):
-            yield
+        yield
         if self._scratch is not None:
-            self._scratches.append((self._scratch, block))
+            self._scratches.append((self._scratch, self.ar.block))
         self.team, self.hardware, self._scratch = before
 
     def scalar(self, value: SSAValue) -> SSAValue:

@@ -32,6 +32,7 @@ LATE = {
         "frag.release",
         "frag.ring",
     ),
+    "roles": ("frag.roles",),
     "scans": ("frag.scan",),
     "reporting": ("frag.assert", "frag.print"),
     "shapes": (
