@@ -9,6 +9,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.passes.writer.arith import CASTS
+from fragir.passes.writer.flight import dies_in_branch, in_flight
 
 if TYPE_CHECKING:
     from xdsl.dialects import scf
@@ -34,13 +35,11 @@ def dies_at(value: SSAValue, op: Operation) -> bool:
     """Whether `op` is the only use of a value, in the block that defines it.
 
     A use in a nested loop is none of these: the loop would find the value overwritten when it
-    comes round.
+    comes round. Of a tile in flight it may stand in a branch, and others in other branches.
     """
-    return (
-        value.has_one_use()
-        and value.get_user_of_unique_use() is op
-        and (block_of(value) is op.parent)
-    )
+    if block_of(value) is not op.parent:
+        return in_flight(value) and dies_in_branch(value, op)
+    return value.has_one_use() and value.get_user_of_unique_use() is op
 
 
 def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> int:
@@ -54,8 +53,28 @@ def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> in
         if top is None:
             return len(position) + 1
         last = max(last, position[top])
+        if isinstance(op, ptx.WgmmaOp) and value is not op.c:
+            last = max(last, _flight_ends(op.d, body, position))
         if is_alias(op):
             last = max(last, *(last_use(result, body, position) for result in op.results))
+    return last
+
+
+def _flight_ends(value: SSAValue, body: Block, position: dict[Operation, int]) -> int:
+    """The place in `body` where the product is waited for that a value in flight is made by: until
+    then it reads its registers.
+    """
+    last = -1
+    for use in value.uses:
+        top: Operation | None = use.operation
+        while top is not None and top.parent is not body:
+            top = top.parent_op()
+        if isinstance(use.operation, ptx.WgmmaOp):
+            last = max(last, _flight_ends(use.operation.d, body, position))
+        elif isinstance(use.operation, ptx.WgmmaWaitOp) and top is not None:
+            last = max(last, position[top])
+        else:
+            return len(position) + 1
     return last
 
 

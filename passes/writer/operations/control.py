@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation, OpResult
 
 from fragir.dialects import ptx
 from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError
+from fragir.passes.writer.flight import first_registers, in_flight
 from fragir.passes.writer.literals import (
     default_hint,
 )
@@ -65,7 +66,7 @@ def _check_in_flight(w: KernelText, op: scf.ForOp, body: Block) -> None:
     last = body.last_op
     assert last is not None
     for value, variable in zip(last.operands, body.args[1:], strict=True):
-        if isinstance(value.owner, ptx.WgmmaOp) and w.names[value] != w.names[variable]:
+        if w.names[value] != w.names[variable] and in_flight(value):
             raise FragirError(
                 "a wgmma's accumulator is carried round the loop in other registers while it "
                 "is under way",
@@ -82,7 +83,10 @@ def yield_(w: KernelText, op: scf.YieldOp) -> None:
 def branch(w: KernelText, op: scf.IfOp) -> None:
     condition = w.register(op.cond)
     for result in op.results:
-        w.define(result)
+        if in_flight(result):
+            _share(w, op, result)
+        else:
+            w.define(result)
     otherwise = w.labels.fresh("else")
     w.emit("bra", otherwise, guard=f"!{condition}")
     _branch(w, op, op.true_region.block)
@@ -96,6 +100,44 @@ def branch(w: KernelText, op: scf.IfOp) -> None:
         w.label(otherwise)
 
 
+def _share(w: KernelText, op: scf.IfOp, result: OpResult) -> None:
+    """Gives a tile in flight the registers that it has in every branch."""
+    blocks = [region.block for region in op.regions]
+    passed = [block.last_op for block in blocks]
+    roots = [
+        first_registers(last.operands[result.index], block)
+        for last, block in zip(passed, blocks, strict=True)
+        if last is not None
+    ]
+    outside = [root for root in roots if root in w.names]
+    if len(set(outside)) > 1:
+        raise FragirError(
+            "branches give different tiles in flight, and copying one then is undefined",
+            hint="let both begin with the same one, or await them in the branches",
+        )
+    if not outside:
+        names = w.define(result)
+    elif outside[0] in w.owned and all(_is_in(use.operation, op) for use in outside[0].uses):
+        names = w.names[outside[0]]
+        w.own(result, names)
+    else:
+        raise FragirError(
+            "a tile in flight is used behind the branch that adds to it, and copying it then is "
+            "undefined",
+            hint="use what scf.if gives",
+        )
+    for root in roots:
+        if root not in w.names:
+            w.reserved[root] = names
+
+
+def _is_in(op: Operation, branch: scf.IfOp) -> bool:
+    above: Operation | None = op
+    while above is not None and above is not branch:
+        above = above.parent_op()
+    return above is branch
+
+
 def _branch(w: KernelText, op: scf.IfOp, block: Block) -> None:
     w.block(block)
     last = block.last_op
@@ -103,6 +145,12 @@ def _branch(w: KernelText, op: scf.IfOp, block: Block) -> None:
         return
     moves: list[tuple[str, str, int]] = []
     for value, result in zip(last.operands, op.results, strict=True):
+        if w.names[value] != w.names[result] and in_flight(value):
+            raise FragirError(
+                "a branch gives a tile in flight in other registers than the branch before it, and "
+                "copying it then is undefined",
+                hint="let both begin with the same one, or await them in the branches",
+            )
         width = ptx.register_bits(result.type)
         pairs = zip(w.names[result], w.names[value], strict=True)
         moves += [(t, s, width) for t, s in pairs]

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from fragir.dialects import ptx
 from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError
+from fragir.passes.writer.flight import in_flight
 from fragir.passes.writer.text import KernelText
 
 
@@ -19,12 +20,22 @@ def while_(w: KernelText, op: scf.WhileOp) -> None:
     condition, again = before.last_op, after.last_op
     assert isinstance(condition, scf.ConditionOp)
     assert again is not None
-    for variable in (*before.args, *after.args):
-        w.define(variable)
+    for start, variable in zip(op.arguments, before.args, strict=True):
+        over = w.take_over(start, op) if in_flight(variable) else None
+        if over is not None:
+            w.own(variable, over)
+        else:
+            w.define(variable)
+    for variable in after.args:
+        if not in_flight(variable):
+            w.define(variable)
     _carry(w, op.arguments, before.args)
     loop, done = w.labels.fresh("while"), w.labels.fresh("done")
     w.label(loop)
     w.block(before)
+    for value, variable in zip(condition.args, after.args, strict=True):
+        if variable not in w.names:  # in flight: it is what it is
+            w.own(variable, w.names[value])
     _carry(w, condition.args, after.args)
     held = w.register(condition.condition)
     if after.first_op is again and held not in {n for v in before.args for n in w.names[v]}:
@@ -51,10 +62,11 @@ def _carry(w: KernelText, values: Sequence[SSAValue], variables: Sequence[SSAVal
     """Copies values to the registers of variables, all at once."""
     moves: list[tuple[str, str, int]] = []
     for value, variable in zip(values, variables, strict=True):
-        if isinstance(value.owner, ptx.WgmmaOp):
+        if in_flight(value) and w.names[value] != w.names[variable]:
             raise FragirError(
-                "a wgmma's accumulator is carried round scf.while while it is under way",
-                hint="wait for it in the loop, or use scf.for",
+                "a wgmma's accumulator is carried round the loop in other registers while it is "
+                "under way",
+                hint="give the loop's own variable to the wgmma as c",
             )
         width = ptx.register_bits(variable.type)
         pairs = zip(w.names[variable], w.names[value], strict=True)

@@ -38,7 +38,7 @@ def special(w: KernelText, op: ptx.SpecialOp) -> None:
 @WRITERS.attach(ptx.CopyOp)
 def copy(w: KernelText, op: ptx.CopyOp) -> None:
     over = w.take_over(op.source, op)
-    if over is not None:
+    if over is not None and op.result not in w.reserved:
         w.own(op.result, over)
         return
     w.move(w.define(op.result), w.names[op.source], op.result.type)
