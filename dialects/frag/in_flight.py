@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.awaiting import AwaitableType
+from fragir.dialects.frag.linear import LinearUse, carried, named
 from fragir.dialects.frag.types import TileType, WillBeTile, held_tile, tile_of
 from fragir.dialects.interfaces import LayoutInterface, OperandAt, Tile
 
@@ -35,6 +36,19 @@ class InFlightType(ParametrizedAttribute, TypeAttribute, WillBeTile, AwaitableTy
     def awaited(self) -> TileType:
         """The tile."""
         return self.tile
+
+
+def check_in_flight(tile: SSAValue) -> None:
+    """VerifyException unless a tile in flight, wherever it is carried, goes to one operation.
+
+    What is not awaited is never there; and as a product adds to its registers where they are, there
+    is no copy of it for a second one.
+    """
+    for value in carried(tile):
+        LinearUse(value, named(value, tile, _WHAT), "frag.await", _WHAT).check()
+
+
+_WHAT = "tile in flight"
 
 
 @op_definition
@@ -57,6 +71,8 @@ class UndefinedOp(IRDLOperation, LayoutInterface):
             raise VerifyException(
                 f"frag.undefined is a tile or a tile in flight, not {self.tile.type}"
             )
+        if isinstance(self.tile.type, InFlightType):
+            check_in_flight(self.tile)
 
     def repeats(self) -> bool:
         """What is undefined is so in every layout."""
@@ -84,3 +100,4 @@ class InFlightOp(IRDLOperation, LayoutInterface):
     def verify_(self) -> None:
         if self.result.type != InFlightType(tile_of(self.tile)):
             raise VerifyException(f"frag.in_flight of {self.tile.type} is not {self.result.type}")
+        check_in_flight(self.result)

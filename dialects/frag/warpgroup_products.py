@@ -244,6 +244,10 @@ class WgmmaOp(IRDLOperation, LayoutInterface, DimensionsInterface, MemoryInterfa
                 raise VerifyException(f"frag.wgmma: c is {c}, so d is, too, not {d}")
         elif d != in_flight(tile):
             raise VerifyException(f"frag.wgmma: d of an `async` product is {in_flight(tile)}")
+        else:
+            from fragir.dialects.frag.in_flight import check_in_flight  # few programs need it
+
+            check_in_flight(self.d)
 
 
 def in_flight(type_: Attribute) -> Attribute:

@@ -14,7 +14,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.slots import PART, carried
+from fragir.dialects.frag.linear import carried
+from fragir.dialects.frag.slots import PART
 from fragir.dialects.narrow import memref_type
 from fragir.passes.limits import allocate
 from fragir.passes.lowering.arithmetic import Arithmetic, Value

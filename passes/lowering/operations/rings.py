@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.frag.slots import carried
+from fragir.dialects.frag.linear import carried
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
