@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xdsl.dialects import func
 
     from fragir.dialects.frag import GridAttr
+    from fragir.dialects.ptx.tensor_maps import TensorMapRecord
     from fragir.passes.writer.origins import Origin
     from fragir.toolchain.ptxas import Assembled
 
@@ -51,12 +52,19 @@ class Argument:
         """Whether a program written at lane level takes an address."""
         return self.type.name == "ptx.ptr"
 
+    @property
+    def is_tensor_map(self) -> bool:
+        """Whether a program written at lane level takes a tensor map."""
+        return self.type.name == "ptx.tensor_map"
+
 
 @dataclass(repr=False)
 class Kernel:
     """A compiled entry: PTX, what it takes, and how to run it.
 
     `promises` says which sizes are multiples of what (`frag.divisible`); a launch is held to it.
+    `tensor_maps` are parameters behind those of `signature`, made of its arrays at launch.
+    `cluster` counts the blocks of a cluster; `whole_clusters` says that a grid may be larger.
     """
 
     name: str
@@ -70,6 +78,9 @@ class Kernel:
     promises: dict[str, int] = field(default_factory=dict[str, int])
     origins: tuple[Origin, ...] = ()
     """From which operations of the program the lines of `ptx` come."""
+    tensor_maps: tuple[TensorMapRecord, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    whole_clusters: bool = False
 
     def __repr__(self) -> str:
         arguments = ", ".join(argument.name for argument in self.signature)
@@ -117,12 +128,25 @@ class Kernel:
         return self.assembled.cubin
 
     def grid(self, sizes: Mapping[str, int], resident: int | None = None) -> tuple[int, int, int]:
-        """Blocks to launch for these sizes.
+        """Blocks to launch for these sizes; where the kernel has clusters, whole ones.
 
         `resident`: how many run at once, which a grid of `at most resident` blocks goes by; without
         it there is a block for every tile.
         """
         self.check(sizes)
+        if self.cluster == (1, 1, 1):
+            return self._grid(sizes, resident)
+        x, y, z = self._grid(sizes, resident)
+        i, j, k = self.cluster
+        whole = -(-x // i) * i, -(-y // j) * j, -(-z // k) * k
+        if whole != (x, y, z) and not self.whole_clusters:
+            raise FragirError(
+                f"a grid of {x}x{y}x{z} blocks is not made of clusters of {i}x{j}x{k}",
+                hint="write `masked` at all accesses to global memory: then more blocks may run",
+            )
+        return whole
+
+    def _grid(self, sizes: Mapping[str, int], resident: int | None) -> tuple[int, int, int]:
         if self.grid_attribute is None:
             return 1, 1, 1
         try:
@@ -216,7 +240,7 @@ class Kernel:
     ) -> list[object]:
         result: list[object] = []
         for argument, value, view in zip(self.signature, arguments, views, strict=True):
-            if argument.is_pointer:
+            if argument.is_pointer or argument.is_tensor_map:
                 result.append(value)  # any buffer: a program of lanes says nothing of its shape
                 continue
             if view is None:
@@ -228,7 +252,21 @@ class Kernel:
             for number, declared in (*extents, *strides):
                 if isinstance(declared, str):
                     result.append(whole(number, f"{declared} of {argument.name}"))
+        for record in self.tensor_maps:
+            result.append(self._tensor_map(record, views[record.array], borrowed))
         return result
+
+    def _tensor_map(
+        self, record: TensorMapRecord, view: ArrayView | None, borrowed: Borrowed
+    ) -> object:
+        from fragir.dialects.elements import element_bits
+        from fragir.dialects.narrow import memref_type
+        from fragir.tensor_arguments import tensor_map  # few kernels need it
+
+        assert view is not None
+        argument = self.signature[record.array]
+        bits = element_bits(memref_type(argument.type).element_type)
+        return tensor_map(record, view, borrowed.lend(view, argument.name), bits, argument.name)
 
     def __call__(
         self,
@@ -281,11 +319,11 @@ class Kernel:
         *arguments: object,
         on: Place = "auto",
         shared: int | None = None,
-        cluster: tuple[int, int, int] = (1, 1, 1),
+        cluster: tuple[int, int, int] | None = None,
         stream: object = None,
         **options: Any,
     ) -> Any:
-        """Runs a grid; the emulator's report, or None from a GPU.
+        """Runs a grid; the emulator's report, or None from a GPU. `cluster` is the kernel's own.
 
         `on` is "emulator", "gpu", or "auto": a GPU where there is one. Further options (`check`,
         `limit`, ...) are those of `fragir.emulator.run`; with one of them "auto" is the emulator.
@@ -297,7 +335,7 @@ class Kernel:
         parameters = self._parameters(arguments, views, borrowed)
         blocks = extent(grid, "the grid")
         threads = extent(self.block if block is None else block, "the block")
-        cluster = extent(cluster, "the cluster")
+        cluster = extent(self.cluster if cluster is None else cluster, "the cluster")
         memory = self.shared if shared is None else whole_number(shared, "shared")
         machine = options.get("target") or self.target
         problem = machines.launch_problem(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from fragir import pipeline
@@ -91,7 +92,7 @@ def compile(
     stages["emit"] = (time.perf_counter() - start) * 1e3
     function = function_of(module, name)
     threads = function.attributes.get("ptx.ntid")
-    return Kernel(
+    kernel = Kernel(
         name=name,
         target=target,
         ptx=ptx,
@@ -103,6 +104,18 @@ def compile(
         promises=found[0].promises,
         origins=origins,
     )
+    if "ptx.tensor_maps" in function.attributes or "ptx.cluster" in function.attributes:
+        _note_launch(kernel, function)
+    return kernel
+
+
+def _note_launch(kernel: Kernel, function: func.FuncOp) -> None:
+    """Takes down tensor maps and clusters, which few kernels have."""
+    from fragir.dialects.ptx.tensor_maps import launched_cluster, records_of
+
+    if not any(argument.is_tensor_map for argument in kernel.signature):
+        kernel.tensor_maps = records_of(function)
+    kernel.cluster, kernel.whole_clusters = launched_cluster(function)
 
 
 def dynamic_shared(total: int) -> int:

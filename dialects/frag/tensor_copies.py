@@ -19,7 +19,7 @@ and sends it to all. PTX ISA 9.2, sections 5.5 and 9.7.9.27.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, SSAValue
@@ -27,7 +27,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.in_bounds import check_inside
-from fragir.dialects.frag.memory import CopyOp
 from fragir.dialects.frag.memory_layout import (
     check_memory,
     matrix_layout,
@@ -43,6 +42,27 @@ from fragir.layout import Axis, Layout
 MOST_DIMENSIONS = 5
 UNIT = 16
 """Bytes: the strides of a tensor map are multiples of it (PTX ISA 9.2, section 5.5.1)."""
+
+
+class Copy(Protocol):
+    """What is asked of a `frag.copy` here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def source(self) -> SSAValue: ...
+    @property
+    def target(self) -> SSAValue: ...
+    @property
+    def tma(self) -> Attribute | None: ...
+    @property
+    def is_async(self) -> Attribute | None: ...
+    @property
+    def masked(self) -> Attribute | None: ...
+    @property
+    def multicast(self) -> Attribute | None: ...
+    def all_source_indices(self) -> list[int | SSAValue]: ...
+    def all_target_indices(self) -> list[int | SSAValue]: ...
 
 
 class TensorCopy(NamedTuple):
@@ -92,7 +112,7 @@ class TensorCopy(NamedTuple):
         return found
 
 
-def tensor_copy(op: CopyOp) -> TensorCopy:
+def tensor_copy(op: Copy) -> TensorCopy:
     """What a `frag.copy tma` moves."""
     to_shared = is_shared(op.target.type)
     shared, memory = (op.target, op.source) if to_shared else (op.source, op.target)
@@ -116,7 +136,7 @@ def contiguous(memory: SSAValue) -> int:
     )
 
 
-def check_tensor_copy(op: CopyOp) -> None:
+def check_tensor_copy(op: Copy) -> None:
     """VerifyException for a `frag.copy tma` that no launch can do."""
     try:
         _check(op)
@@ -125,7 +145,7 @@ def check_tensor_copy(op: CopyOp) -> None:
         raise VerifyException(f"{op.name} tma: {words}") from error
 
 
-def _check(op: CopyOp) -> None:
+def _check(op: Copy) -> None:
     if op.tma is None:
         raise FragirError("only frag.copy tma is multicast", hint="write frag.copy tma")
     if op.is_async is not None:
@@ -150,7 +170,7 @@ def _check(op: CopyOp) -> None:
         raise FragirError(
             f"it copies matrices, from or to global memory of two to {MOST_DIMENSIONS} dimensions"
         )
-    given = len(op.static_source_indices), len(op.static_target_indices)
+    given = len(op.all_source_indices()), len(op.all_target_indices())
     at, slot = given if is_shared(target) else given[::-1]
     if at != rank:
         raise FragirError("give one index for every dimension of the global memory")

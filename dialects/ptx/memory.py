@@ -333,6 +333,11 @@ class SyncOp(IRDLOperation):
 SYNCS: dict[str, bool] = {
     "bar.sync": True,
     "bar.warp.sync": True,
+    "barrier.cluster.arrive.aligned": False,
+    "barrier.cluster.wait.aligned": False,
+    "cp.async.bulk.commit_group": False,
+    "cp.async.bulk.wait_group": True,
+    "cp.async.bulk.wait_group.read": True,
     "cp.async.commit_group": False,
     "cp.async.wait_group": True,
     "cp.async.wait_all": False,

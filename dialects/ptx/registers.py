@@ -53,7 +53,7 @@ ORDERED_CASTS = ("f16", "bf16", "f32", "tf32")
 """What `ptx.cvt` makes of s4 and u4 in any order."""
 SPECIALS = (
     *("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"),
-    *("nctaid.x", "nctaid.y", "nctaid.z", "laneid"),
+    *("nctaid.x", "nctaid.y", "nctaid.z", "laneid", "cluster_ctarank"),
 )
 
 

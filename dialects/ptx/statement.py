@@ -46,7 +46,12 @@ class Statement:
 
         Several registers get braces of their own where there are none around the place.
         """
-        return [_filled(operand, names) for operand in self.operands]
+        return filled(self.operands, names)
+
+
+def filled(operands: Sequence[str], names: Sequence[Sequence[str]]) -> list[str]:
+    """Operands with the registers of values in their places, as of `Statement.filled`."""
+    return [_filled(operand, names) for operand in operands]
 
 
 def _filled(operand: str, names: Sequence[Sequence[str]]) -> str:
@@ -58,6 +63,29 @@ def _filled(operand: str, names: Sequence[Sequence[str]]) -> str:
         return text if inside or len(registers) == 1 else f"{{{text}}}"
 
     return PLACE.sub(registers, operand)
+
+
+_ATOM = r"(?:\$\d+|-?\d+|0x[0-9a-f]+|_|%\w+(?:\.[xyz])?)"
+_LIST = rf"\{{{_ATOM}(?:, {_ATOM})*\}}"
+_ADDRESS = rf"\[\$\d+(?:\+\d+)?(?:, {_LIST})?\]"
+_OPERAND = rf"(?:{_ATOM}(?:\|{_ATOM})?|{_LIST}|{_ADDRESS})"
+_PLAIN = re.compile(rf"[a-z][\w.:]*(?: ({_OPERAND}(?:, {_OPERAND})*))?", re.ASCII)
+_NEXT = re.compile(_OPERAND, re.ASCII)
+
+
+@lru_cache(maxsize=1 << 14)
+def spelled(text: str) -> tuple[str, tuple[str, ...]]:
+    """The opcode and the operands of a statement, as `read` has them.
+
+    Most are plain, as they are made, and are cut without the reader of PTX, whose import takes
+    longer than most programs.
+    """
+    found = _PLAIN.fullmatch(text)
+    if found is None:
+        statement = read(text)
+        return statement.opcode, statement.operands
+    opcode, _, _ = text.partition(" ")
+    return opcode, tuple(_NEXT.findall(found[1] or ""))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,4 +1,4 @@
-"""The type of tensor maps, and what a function says of those that it takes.
+"""What a launch must know of a function: the tensor maps that it takes, its clusters.
 
     func.func @f(%a: !ptx.ptr<global>, %map: !ptx.tensor_map) attributes {ptx.tensor_maps = [
       {array = 0, box = array<i64: 128, 64>, swizzle = 128}]}
@@ -11,7 +11,7 @@ record in order; `array` counts the arguments of the program, of which the kerne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -25,9 +25,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
-from fragir.dialects.narrow import integers
+from fragir.dialects.narrow import integers, is_array
 
 RECORDS = "ptx.tensor_maps"
+CLUSTER = "ptx.cluster"
+"""Of a function: the blocks of its clusters along x, y and z."""
+WHOLE_CLUSTERS = "ptx.whole_clusters"
+"""Of a function: its grid may be rounded up to whole clusters."""
 
 
 @irdl_attr_definition
@@ -70,9 +74,9 @@ class TensorMapRecord(NamedTuple):
         )
 
 
-def set_records(function: FuncOp, records: Sequence[TensorMapRecord]) -> None:
-    """Says which tensor maps a function takes."""
-    function.attributes[RECORDS] = ArrayAttr([record.attribute() for record in records])
+def record_list(records: Sequence[TensorMapRecord]) -> ArrayAttr[DictionaryAttr]:
+    """What a function's `ptx.tensor_maps` says."""
+    return ArrayAttr([record.attribute() for record in records])
 
 
 def records_of(function: FuncOp) -> tuple[TensorMapRecord, ...]:
@@ -91,9 +95,18 @@ def _record(attribute: DictionaryAttr) -> TensorMapRecord:
 
     return TensorMapRecord(
         number("array"),
-        tuple(integers(data["box"])),
+        tuple(integers(cast("DenseArrayBase[Any]", data["box"]))),
         number("swizzle"),
         cast("StringAttr", data["element"]).data,
         bool(number("turned")),
         number("promotion"),
     )
+
+
+def launched_cluster(function: FuncOp) -> tuple[tuple[int, int, int], bool]:
+    """The blocks of a function's clusters, and whether its grid may be rounded up to whole ones."""
+    attribute: Attribute | None = function.attributes.get(CLUSTER)
+    if attribute is None or not is_array(attribute):
+        return (1, 1, 1), False
+    x, y, z = integers(attribute)
+    return (x, y, z), WHOLE_CLUSTERS in function.attributes

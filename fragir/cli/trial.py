@@ -173,7 +173,6 @@ class Trial:
 
     def evaluate(self) -> None:
         """What the outputs must be; errors of the program appear here with their place in it."""
-        from fragir.dialects.frag import GridAttr
         from fragir.reference import evaluate, outputs
 
         function, bufferized = self._function(), self._function(bufferized=True)
@@ -182,8 +181,8 @@ class Trial:
             raise FragirError(
                 f"{self.kernel.name} writes none of its arguments", hint="there is nothing to check"
             )
-        grid = bufferized.attributes.get("frag.grid")
-        blocks = grid.evaluate(self.sizes) if isinstance(grid, GridAttr) else (1, 1, 1)
+        in_blocks = {"frag.grid", "frag.cluster"} & bufferized.attributes.keys()
+        blocks = self.kernel.grid(self.sizes) if in_blocks else (1, 1, 1)
         expected = self.timed(
             "reference",
             lambda: evaluate(

@@ -103,7 +103,7 @@ def value_of(buffers: Buffers, argument: object, kind: str, place: str, stream: 
     from fragir.emulator.launch.parameters import needs_packer
 
     if is_tensor_map(argument):
-        return _tensor_map(buffers, argument, kind, place)
+        return _tensor_map(buffers, argument, kind, place, stream)
     if needs_packer(argument):
         data = _packer(buffers, stream).pack(argument, place, size_of(kind))
         if len(data) != size_of(kind):
@@ -142,12 +142,14 @@ def _is_on_gpu(argument: object) -> bool:
     )
 
 
-def _tensor_map(buffers: Buffers, tiles: TiledArray, kind: str, place: str) -> bytes:
+def _tensor_map(buffers: Buffers, tiles: TiledArray, kind: str, place: str, stream: int) -> bytes:
     """A tensor map as a parameter: its own bytes, or the address of a copy."""
     size = size_of(kind)
     if size not in (8, SIZE):
         raise FragirError(f"{place} is a tensor map, the parameter has the type `{kind}`")
-    encoded = encode(buffers.cuda, tiles, buffers.pointer(tiles.array), buffers.do, place)
+    array = tiles.array
+    address = _in_place(array, place, stream) if _is_on_gpu(array) else buffers.pointer(array)
+    encoded = encode(buffers.cuda, tiles, address, buffers.do, place)
     return encoded if size == SIZE else buffers.placed(encoded, id(tiles)).to_bytes(8, "little")
 
 

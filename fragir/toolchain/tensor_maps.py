@@ -39,6 +39,7 @@ _PACKED_BITS = {"b4x16": 4, "b4x16_p64": 4, "b6x16_p32": 6}
 _ATOMS = {16: "", 32: "_ATOM_32B", 64: "_ATOM_64B"}
 _BY_SIZE = {1: "UINT8", 2: "UINT16", 4: "UINT32", 8: "UINT64"}
 _SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
+_PROMOTIONS = {0: "NONE", 64: "L2_64B", 128: "L2_128B", 256: "L2_256B"}
 _FILLS = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
 
 
@@ -66,6 +67,10 @@ class TiledArray(Protocol):
     def atom(self) -> int: ...
     @property
     def im2col(self) -> object: ...
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+    @property
+    def promotion(self) -> int: ...
 
 
 def is_tensor_map(value: object) -> TypeGuard[TiledArray]:
@@ -80,7 +85,13 @@ def encode(cuda: Any, tiles: TiledArray, address: int, do: Callable[..., Any], p
     """
     array = tiles.array
     strides = (tiles.strides or array.strides)[:-1]
-    steps = tiles.element_strides or (1,) * array.ndim
+    sizes = list(array.shape if tiles.shape is None else tiles.shape)
+    steps = tiles.element_strides or (1,) * len(sizes)
+    if address % _UNIT:
+        raise FragirError(
+            f"{place} begins at an address that is no multiple of {_UNIT} bytes",
+            hint="pass a copy",
+        )
     if any(stride % _UNIT for stride in strides):
         raise FragirError(
             f"the strides of {place} are {', '.join(map(str, strides))} bytes,"
@@ -93,15 +104,14 @@ def encode(cuda: Any, tiles: TiledArray, address: int, do: Callable[..., Any], p
             f"{place} is an im2col tensor map, which the GPU is not given here",
             hint="run it on the emulator",
         )
-    sizes = list(array.shape)
-    if tiles.kind in _PACKED_BITS:
+    if tiles.kind in _PACKED_BITS and tiles.shape is None:
         sizes[-1] = sizes[-1] * 8 // _PACKED_BITS[tiles.kind]  # the array has bytes
     kind = _TYPES.get(tiles.kind or array.dtype.name) or _BY_SIZE[array.itemsize]
     swizzle = _SWIZZLES[tiles.swizzle] + _ATOMS[tiles.atom]
     encoded = do(
         cuda.cuTensorMapEncodeTiled,
         getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
-        array.ndim,
+        len(sizes),
         address,
         [cuda.cuuint64_t(size) for size in reversed(sizes)],
         [cuda.cuuint64_t(stride) for stride in reversed(strides)],
@@ -109,7 +119,10 @@ def encode(cuda: Any, tiles: TiledArray, address: int, do: Callable[..., Any], p
         [cuda.cuuint32_t(step) for step in reversed(steps)],
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
-        cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        getattr(
+            cuda.CUtensorMapL2promotion,
+            f"CU_TENSOR_MAP_L2_PROMOTION_{_PROMOTIONS[tiles.promotion]}",
+        ),
         getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILLS[tiles.fill]}"),
     )
     return ctypes.string_at(encoded.getPtr(), SIZE)

@@ -81,6 +81,18 @@ class Arithmetic:
             finally:
                 self._memo, self._floor = memo, floor
 
+    @contextmanager
+    def at_top(self) -> Generator[None]:
+        """Builds at the end of what the function's first block has so far: ahead of the loop or
+        branch that is being built."""
+        blocks, memo, floor = self.blocks, self._memo, self._floor
+        self.blocks, self._floor = blocks[:1], blocks[0]
+        self._memo = {key: value for key, value in memo.items() if self.depth(value) == 0}
+        try:
+            yield
+        finally:
+            self.blocks, self._memo, self._floor = blocks, self._memo | memo, floor
+
     def insert(self, op: OpT, name: str | None = None) -> OpT:
         """Appends an operation to the current block."""
         return self._place(op, self.block, name)

@@ -29,10 +29,15 @@ class FunctionLowering:
         self.function = function
         self.entry = Block()
         ar = Arithmetic(self.entry)
-        async_proxy = any(op.has_trait(WarpgroupCollective) for op in function.walk())
+        tma = any("tma" in op.properties for op in function.walk())
+        async_proxy = tma or any(op.has_trait(WarpgroupCollective) for op in function.walk())
         self._threads = threads
         self.state = LoweringState(target, threads, async_proxy, ar, self.lower_block)
         self.lanes = Lanes(self.state)
+        if tma or "frag.cluster" in function.attributes:
+            from fragir.passes.lowering import clusters  # few programs need it
+
+            clusters.begin(self.lanes, function)
 
     def run(self) -> func.FuncOp:
         """The lowered function, not yet in the module."""
@@ -42,6 +47,7 @@ class FunctionLowering:
         types = [argument.type for argument in self.entry.args]
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
         lowered.attributes["ptx.ntid"] = IntegerAttr(self._threads, i64)
+        lowered.attributes.update(self.state.attributes)
         return lowered
 
     def lower_block(self, block: Block) -> None:
@@ -53,6 +59,8 @@ class FunctionLowering:
                     tile = frag.held_tile(result.type)
                     if tile is not None:
                         _check_fragment(tile, self.state.threads)
+                if op in self.state.ahead:
+                    self.state.ahead[op]()
                 self.lower(op)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")

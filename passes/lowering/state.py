@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.limits import check_index
@@ -18,6 +18,10 @@ from fragir.passes.lowering.team import BarrierNumbers, Team
 if TYPE_CHECKING:
     from fragir.passes.lowering.in_flight import Flying
     from fragir.passes.lowering.scratch import Scratch
+
+
+SharedPlace = tuple[SSAValue, int]
+"""A pointer into shared memory, and bytes to add."""
 
 
 class LoweringState:
@@ -60,6 +64,14 @@ class LoweringState:
         program. Loops and branches pass on what something in them changes."""
         self.moves: Callable[[Operation], Hashable | None] = lambda _: None
         """The name of what an operation changes in `hidden`."""
+        self.full: dict[SSAValue, SharedPlace] = {}
+        """The mbarrier at which copies by TMA into a part of a slot (`frag.part`) count."""
+        self.cluster: tuple[int, int, int] = (1, 1, 1)
+        """Blocks of a cluster."""
+        self.attributes: dict[str, Attribute] = {}
+        """What the lowered function says of itself."""
+        self.ahead: dict[Operation, Callable[[], None]] = {}
+        """What is done ahead of an operation."""
         self.at_end: list[Callable[[Operation], None]] = []
         """What is done ahead of the function's return."""
         self.of_subject: dict[str, object] = {}

@@ -35,7 +35,7 @@ def held(type_: Attribute) -> tuple[int, int, str | None]:
 @lru_cache(maxsize=1024)
 def default_hint(type_: Attribute) -> str | None:
     """A prefix that says what a register holds: f for f32, fd for f64."""
-    apart = type_.name in ("ptx.ptr", "ptx.bits")
+    apart = type_.name in ("ptx.ptr", "ptx.bits", "ptx.tensor_map")
     name = "" if apart else element_name(ptx.scalar_type(type_))
     return {"f32": "f", "f64": "fd"}.get(name)
 

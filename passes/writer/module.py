@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FileLineColLoc, IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
+from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known, newest, version_key
 from fragir.isa.versions import module_version
@@ -18,9 +19,11 @@ from fragir.passes.levels import require
 from fragir.passes.limits import aligned
 from fragir.passes.writer.kernel import KernelWriter
 from fragir.passes.writer.origins import Origin, Origins
+from fragir.passes.writer.text import TENSOR_MAP
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
 from fragir.ptx.spelling import identifier
 
+_TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64  # (PTX ISA 9.2, section 5.5.8)
 _PARAMETER = {"f32": ".f32", "f64": ".f64", "f16": ".b16", "bf16": ".b16", "s32": ".s32"}
 
 
@@ -111,7 +114,7 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:
         lines.append(f"// {total} bytes of dynamic shared memory: the launch gives them")
         lines.append(f".extern .shared .align 1024 .b8 {memory}[];")
     declared = ",\n".join(
-        f"    .param {_declared(argument, type_)} {parameter}"
+        f"    .param {_declared(argument, type_, parameter)}"
         for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True)
     )
     lines.append(
@@ -119,6 +122,9 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:
     )
     if isinstance(threads, IntegerAttr):
         lines.append(f".reqntid {threads.value.data}, 1, 1")
+    cluster = function.attributes.get("ptx.cluster")
+    if cluster is not None:
+        lines.append(_cluster(writer, cluster))
     lines.append("{")
     lines += [f"    {line}" for line in writer.registers.declarations()]
     if total and not dynamic:
@@ -141,8 +147,9 @@ def check_parameters(function: func.FuncOp, target: str) -> int:
     """Bytes of a kernel's parameters; ends the pass where no kernel can have so many."""
     end = 0
     for _, type_ in _parameters(function):
-        size = int(type_[2:]) // 8
-        end = -(-end // size) * size + size
+        size = _TENSOR_MAP_BYTES if type_ == TENSOR_MAP else int(type_[2:]) // 8
+        align = min(size, _TENSOR_MAP_ALIGNMENT)
+        end = -(-end // align) * align + size
     most = parameter_bytes(target, version_key(LARGE_PARAMETERS))
     if end > most:
         fail(function, f"its parameters have {end} bytes, a kernel's at most {most}")
@@ -167,16 +174,27 @@ def _parameters(function: func.FuncOp) -> list[tuple[str, str]]:
 def _parameter_type(argument: SSAValue) -> str:
     if isinstance(argument.type, ptx.PointerType):
         return ".u64"
+    if argument.type.name == "ptx.tensor_map":
+        return TENSOR_MAP
     try:
         return _PARAMETER.get(element_name(argument.type), f".b{max(8, ptx.bits(argument.type))}")
     except KeyError:
         raise FragirError(f"a kernel cannot take an argument of type {argument.type}") from None
 
 
-def _declared(argument: SSAValue, type_: str) -> str:
+def _declared(argument: SSAValue, type_: str, name: str) -> str:
     if isinstance(argument.type, ptx.PointerType):
-        return f"{type_} .ptr .global .align 16"
-    return type_
+        return f"{type_} .ptr .global .align 16 {name}"
+    if type_ == TENSOR_MAP:
+        return f".align {_TENSOR_MAP_ALIGNMENT} {type_} {name}[{_TENSOR_MAP_BYTES}]"
+    return f"{type_} {name}"
+
+
+def _cluster(writer: KernelWriter, cluster: Attribute) -> str:
+    """The directive that says the blocks of a cluster (PTX ISA 9.2, section 11.3.1)."""
+    writer.opcodes["barrier.cluster.arrive"] = None  # has the same targets and version
+    assert is_array(cluster)
+    return f".reqnctapercluster {', '.join(map(str, integers(cluster)))}"
 
 
 def operations(function: func.FuncOp) -> list[Operation]:

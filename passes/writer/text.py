@@ -16,6 +16,8 @@ from fragir.passes.writer.sharing import dies_at
 from fragir.ptx.spelling import address
 
 Names = tuple[str, ...]
+TENSOR_MAP = ".b8"
+"""The PTX type of a parameter that is a tensor map, of 128 bytes."""
 
 
 class KernelText(abc.ABC):
@@ -94,6 +96,10 @@ class KernelText(abc.ABC):
     def parameter(self, argument: SSAValue, name: str, type_: str) -> None:
         """Loads a kernel parameter into a register; global pointers are made global."""
         (register,) = self.define(argument)
+        if type_ == TENSOR_MAP:  # its address: the copy engine reads it
+            self.emit("mov.b64", register, name)
+            self.emit("cvta.param.u64", register, register)
+            return
         self.emit(f"ld.param{type_}", register, address(name))
         if isinstance(argument.type, ptx.PointerType):
             self.emit("cvta.to.global.u64", register, register)

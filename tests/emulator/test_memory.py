@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fragir.emulator import EmulationError
+from fragir.emulator import EmulationError, run
 from fragir.emulator.instructions.alu import of2
 from fragir.emulator.numbers.types import where
 from tests.emulator.kernels import launch, random_bytes
@@ -370,3 +370,24 @@ def test_where_generic_addresses_lie() -> None:
     )
     out, _ = launch(".shared .b32 sh; .local .b32 lo; " + text, before=before)
     assert out[0, :24].view(np.uint32).tolist() == [1, 2, 12, 12, 16, 32]
+
+
+def test_a_name_and_a_number_are_an_address_of_the_own_block() -> None:
+    """Of each block of a cluster, whose shared memories lie one behind the other."""
+    text = """.version 8.0\n.target sm_90\n.address_size 64
+    .visible .entry k(.param .u64 out) .reqnctapercluster 2
+    {
+      .reg .b32 %r<4>; .reg .b64 %rd<4>;
+      .shared .align 8 .b8 sh[64];
+      ld.param.u64 %rd0, [out];
+      mov.u32 %r0, sh+16;
+      mov.u32 %r1, %ctaid.x;
+      mul.wide.u32 %rd1, %r1, 4;
+      add.u64 %rd0, %rd0, %rd1;
+      getctarank.shared::cluster.u32 %r2, %r0;
+      st.global.u32 [%rd0], %r2;
+      ret;
+    }"""
+    out = np.full(4, 9, np.uint32)
+    run(text, "k", grid=4, block=1, cluster=2, arguments=[out])
+    assert out.tolist() == [0, 1, 0, 1]

@@ -228,7 +228,12 @@ class Decoder:
                 offset = self.program.constant(operand.right)
                 mask = (1 << (8 * base.dtype.itemsize)) - 1
                 shift = np.uint64((offset if operator == "+" else -offset) & mask)
-                return base + shift.astype(base.dtype)  # a signed type wraps
+                step = shift.astype(base.dtype)  # a signed type wraps
+                moved = base + step
+                if self.machine.cluster_size > 1 and isinstance(base, np.ndarray):
+                    # shared memory lies elsewhere in each block: see `symbol_row`
+                    self.machine.on_wave.append(lambda: np.add(base, step, out=moved))
+                return moved
             case tree.Apply(function=tree.Name(text="generic"), argument=argument):
                 return self.row(ins, argument, kind)
             case tree.Index():

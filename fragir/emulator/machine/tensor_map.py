@@ -40,7 +40,10 @@ class TensorMap:
     taken. `fill`: what elements outside the array read as; NaN needs a floating-point type.
     `kind`: the element type as tensormap.replace calls it (default: by dtype); of `b4x16`,
     `b4x16_p64` and `b6x16_p32` the array holds the packed bytes, and the box counts elements.
-    `im2col`: as `cuTensorMapEncodeIm2col` (then `box` counts for nothing).
+    `im2col`: as `cuTensorMapEncodeIm2col` (then `box` counts for nothing). `shape`: elements along
+    each dimension, where `array` is the memory from the first of them on, in any shape; with it,
+    `strides` and `kind` are given. `promotion`: bytes that the L2 cache fetches at least, of which
+    the emulator knows nothing.
     """
 
     array: npt.NDArray[Any]
@@ -52,10 +55,12 @@ class TensorMap:
     kind: str | None = None
     atom: Literal[16, 32, 64] = 16
     im2col: Im2col | None = None
+    shape: tuple[int, ...] | None = None
+    promotion: Literal[0, 64, 128, 256] = 0
 
     def __post_init__(self) -> None:
         self._check_kinds()
-        rank = self.array.ndim
+        rank = len(self.extents)
         if not 1 <= rank <= 5 or len(self.box) != rank:
             raise EmulationError(
                 f"a tensor map has 1 to 5 dimensions and a box of as many, not {rank} and "
@@ -93,6 +98,7 @@ class TensorMap:
             ("box", self.box),
             ("strides", self.strides),
             ("element_strides", self.element_strides),
+            ("shape", self.shape),
         ):
             if numbers is None and name != "box":
                 continue
@@ -105,12 +111,19 @@ class TensorMap:
                 raise EmulationError(f"{name} is a str, not {kind_of(word)}")
         one_of(self.fill, ("zero", "nan"), "fill")
         one_of(str(whole_number(self.swizzle, "swizzle")), ("0", "32", "64", "128"), "swizzle")
+        one_of(
+            str(whole_number(self.promotion, "promotion")), ("0", "64", "128", "256"), "promotion"
+        )
+        if self.shape is not None and (self.strides is None or self.kind is None):
+            raise EmulationError("with a shape, strides and kind are given")
+        if len({len(self.extents), len(self.pitches), len(self.steps)}) != 1:
+            raise EmulationError("there are a size, a stride and a step for each dimension")
         one_of(str(whole_number(self.atom, "atom")), ("16", "32", "64"), "atom")
         if self.im2col is not None and not isinstance(cast("object", self.im2col), Im2col):
             raise EmulationError(f"im2col is an Im2col, not {type(self.im2col).__name__}")
 
     def _check_im2col(self, how: Im2col) -> None:
-        rank = self.array.ndim
+        rank = len(self.extents)
         if not 3 <= rank <= 5 or len(how.lower) != rank - 2 or len(how.upper) != rank - 2:
             raise EmulationError(
                 "an im2col map has 3 to 5 dimensions and corners of two fewer, not "
@@ -135,7 +148,11 @@ class TensorMap:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        return self.element_strides or (1,) * self.array.ndim
+        return self.element_strides or (1,) * len(self.extents)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        return self.array.shape if self.shape is None else self.shape
 
     @property
     def pitches(self) -> tuple[int, ...]:
@@ -144,12 +161,13 @@ class TensorMap:
     def fields(self, address: int) -> MapFields:
         """What the map holds where the array lies at a generic address."""
         element = self.element
-        sizes = [*reversed(self.array.shape)]
-        sizes[0] = sizes[0] * self.array.itemsize * element.count // element.bytes
+        sizes = [*reversed(self.extents)]
+        if self.shape is None:
+            sizes[0] = sizes[0] * self.array.itemsize * element.count // element.bytes
         return MapFields(
             address=address,
             element=NUMBERS[element.name],
-            rank=self.array.ndim,
+            rank=len(self.extents),
             sizes=padded(sizes, 5, 1),
             strides=padded([*reversed(self.pitches)][1:], 4, 0),
             box=padded([*reversed(self.box)], 5, 1),

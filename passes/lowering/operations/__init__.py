@@ -14,6 +14,7 @@ from fragir.passes.lowering.operations import tiles as tiles
 LATE = {
     "atomics": ("frag.atomic",),
     "awaiting": ("frag.await",),
+    "clusters": ("frag.cluster_rank",),
     "control": ("scf.for", "scf.if", "scf.yield"),
     "copying": ("frag.commit", "frag.copy", "frag.wait"),
     "indexed": ("frag.gather", "frag.scatter", "memref.load"),

@@ -11,6 +11,11 @@ from fragir.passes.lowering.lane_builder import Lanes
 @LOWERINGS.attach(frag.CopyOp)
 def copy(lanes: Lanes, op: frag.CopyOp) -> None:
     state = lanes.state
+    if op.tma is not None:
+        from fragir.passes.lowering import tensor_copies  # few programs need it
+
+        tensor_copies.copy(lanes, op)
+        return
     copies.copy(
         state.ar,
         state.hardware,

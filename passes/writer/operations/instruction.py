@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fragir.dialects import ptx
 from fragir.dialects.interfaces import WRITERS
-from fragir.dialects.ptx.statement import read
+from fragir.dialects.ptx.statement import filled, spelled
 from fragir.errors import FragirError
 from fragir.passes.writer.text import KernelText
 
 
 @WRITERS.attach(ptx.InstructionOp)
 def instruction(w: KernelText, op: ptx.InstructionOp) -> None:
-    statement = read(op.statement.data)
+    opcode, operands = spelled(op.statement.data)
     inputs = [w.in_registers(value) for value in op.inputs]
     guard = None
     if op.predicate is not None:
@@ -20,12 +20,12 @@ def instruction(w: KernelText, op: ptx.InstructionOp) -> None:
         guard = f"!{w.register(op.inverse)}"
     used = {name for names in inputs for name in names} | {(guard or "").lstrip("!")}
     if op.before:
-        _begin(w, op, used, collective=statement.opcode.startswith("wgmma"))
+        _begin(w, op, used, collective=opcode.startswith("wgmma"))
     else:
         for result in op.outputs:
             w.define(result)
     results = [w.names[result] for result in op.outputs]
-    w.emit(statement.opcode, *statement.filled([*results, *inputs]), guard=guard)
+    w.emit(opcode, *filled(operands, [*results, *inputs]), guard=guard)
 
 
 def _begin(w: KernelText, op: ptx.InstructionOp, used: set[str], *, collective: bool) -> None:

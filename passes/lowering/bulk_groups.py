@@ -1,0 +1,129 @@
+"""Which operations wait for copies from shared to global memory, and for how many of them.
+
+What `frag.copy tma` reads may not be written before the copy has read it, and what it writes may
+neither be read nor written before it has. The thread that started copies waits for its groups of
+them, oldest first (PTX ISA 9.2, section 9.7.9.26), then all threads meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeGuard
+
+from xdsl.ir import Operation, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.interfaces import accesses_of
+from fragir.errors import FragirError
+from fragir.passes.lowering.forward import Forward
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.tensor_copies import is_of_ring, meet, root_of, run_of
+
+OLDEST = 7
+"""Groups that are told apart; those before are one with the last of them."""
+
+
+class Wait(NamedTuple):
+    """For which groups to wait ahead of an operation."""
+
+    pending: int
+    """How many of the newest may be under way."""
+    written: bool
+    """Whether what they write must be there; else only what they read must be read."""
+
+
+Ages = Mapping[SSAValue, int]
+"""How many groups have been closed, at least, since the last that touches a memory."""
+State = frozenset[tuple[SSAValue, int]]
+
+
+class GroupWaits:
+    """The waits of a function."""
+
+    def __init__(self, function: Operation):
+        self.ahead: dict[Operation, Wait] = {}
+        self._forward = Forward[State](self._step, _merged)
+        block = function.regions[0].block
+        self._forward.run(block, frozenset())
+        for op, state in self._forward.before.items():
+            wait = _wait(op, dict(state))
+            if wait is not None:
+                self.ahead[op] = wait
+
+    def _step(self, op: Operation, state: State) -> State:
+        ages = dict(state)
+        wait = _wait(op, ages)
+        if wait is not None:
+            ages = {memory: age for memory, age in ages.items() if _remains(memory, age, wait)}
+        if not is_store(op):
+            return frozenset(ages.items())
+        if run_of(op)[-1] is op:
+            ages = {memory: min(age + 1, OLDEST) for memory, age in ages.items()}
+        ages |= {root_of(op.source): 0, op.target: 0}
+        return frozenset(ages.items())
+
+
+def _remains(memory: SSAValue, age: int, wait: Wait) -> bool:
+    """Whether a memory is still in use behind a wait."""
+    return age < wait.pending or not (wait.written or frag.is_shared(memory.type))
+
+
+def is_store(op: Operation) -> TypeGuard[frag.CopyOp]:
+    """Whether an operation is a `frag.copy tma` to global memory."""
+    return isinstance(op, frag.CopyOp) and op.tma is not None and frag.is_shared(op.source.type)
+
+
+def _wait(op: Operation, ages: Ages) -> Wait | None:
+    """What an operation waits for."""
+    accesses = accesses_of(op)
+    if accesses is None or not ages:
+        return None
+    writes = {root_of(value) for value in accesses.writes()}
+    touched = writes | {root_of(value) for value in accesses.reads()}
+    if is_store(op):
+        touched -= {root_of(op.source)}  # two may read the same
+        if run_of(op)[0] is not op:
+            return None  # those of one run do not wait for each other
+    needed = [
+        (age, not frag.is_shared(memory.type))
+        for memory, age in ages.items()
+        if memory in (writes if frag.is_shared(memory.type) else touched)
+    ]
+    if not needed:
+        return None
+    return Wait(min(age for age, _ in needed), any(written for _, written in needed))
+
+
+def _merged(one: State, other: State) -> State:
+    ages = dict(one)
+    for memory, age in other:
+        ages[memory] = min(age, ages.get(memory, age))
+    return frozenset(ages.items())
+
+
+def plan(lanes: Lanes, function: Operation) -> None:
+    """Arranges the waits of a function that copies by TMA. FragirError, at its operation, for what
+    cannot be ordered."""
+    state = lanes.state
+    stores = False
+    for op in function.walk():
+        if is_store(op):
+            stores = True
+            if is_of_ring(op.source):
+                raise FragirError("a slot of a ring is copied to global memory")
+    if not stores:
+        return
+
+    def wait_for(wait: Wait) -> None:
+        read = "" if wait.written else ".read"
+        state.ar.insert(ptx.SyncOp(f"cp.async.bulk.wait_group{read}", wait.pending))
+        meet(lanes)
+
+    for op, wait in GroupWaits(function).ahead.items():
+        state.ahead[op] = lambda wait=wait: wait_for(wait)
+
+    def wait_for_all(_end: Operation) -> None:
+        """Shared memory lives as long as the block."""
+        state.ar.insert(ptx.SyncOp("cp.async.bulk.wait_group", 0))
+
+    state.at_end.append(wait_for_all)

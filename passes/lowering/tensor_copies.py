@@ -1,0 +1,287 @@
+"""`frag.copy tma`: boxes of tensor maps between global and shared memory.
+
+One thread starts the copies. Those into memory of a ring's slot count at the slot's mbarrier
+(`LoweringState.full`); others, of which those that follow each other make a run, at one of the
+run's own, at which all threads arrive and wait. Copies to global memory are a group of the
+starting thread, for which later operations wait (`fragir.passes.lowering.bulk_groups`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.tensor_copies import TensorCopy, tensor_copy
+from fragir.dialects.interfaces import LOWERINGS, accesses_of
+from fragir.dialects.narrow import memref_type
+from fragir.dialects.ptx.tensor_maps import TensorMapRecord
+from fragir.errors import FragirError
+from fragir.isa.tensor_boxes import BoxCopies
+from fragir.passes.lowering.arithmetic import Value
+from fragir.passes.lowering.engine import LOAD, MULTICAST, STORE, engine, statement
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.memory import MemoryPlace, shared_address
+from fragir.passes.lowering.positions import NOWHERE
+from fragir.passes.lowering.state import SharedPlace
+
+
+def expected_bytes(op: frag.CopyOp, blocks: int) -> int:
+    """The bytes that arrive in each block's shared memory by a `frag.copy tma` in a function whose
+    clusters have so many blocks."""
+    boxes = _boxes(tensor_copy(op), op, blocks)
+    rows, cols = boxes.box
+    bits = ptx.bits(memref_type(op.target.type).element_type)
+    return len(boxes.places) * rows * cols * bits // 8
+
+
+def _boxes(found: TensorCopy, op: frag.CopyOp, blocks: int) -> BoxCopies:
+    return found.boxes(1 if op.multicast is None else blocks)
+
+
+def copy(lanes: Lanes, op: frag.CopyOp) -> None:
+    """`frag.copy tma`, either way."""
+    found = tensor_copy(op)
+    memory = found.memory
+    if not isinstance(memory, BlockArgument) or not isinstance(
+        memory.block.parent_op(), func.FuncOp
+    ):
+        raise FragirError(
+            "a tensor map is made at launch, of an argument of the function",
+            hint="copy from the argument itself; frag.copy async copies from any memory",
+        )
+    if not found.to_shared:
+        _store(lanes, op, found)
+    elif is_of_ring(found.shared):
+        full = lanes.state.full.get(found.shared)
+        if full is None:
+            raise FragirError("the ring has no mbarrier at which its copies could count")
+        _load(lanes, op, found, full)
+    else:
+        _load_and_wait(lanes, op, found)
+
+
+# --- into shared memory ---------------------------------------------------------------------------
+
+
+def _load_and_wait(lanes: Lanes, op: frag.CopyOp, found: TensorCopy) -> None:
+    """A copy of a run, which ends when all bytes are there."""
+    state, started = lanes.state, engine(lanes)
+    run = run_of(op)
+    if op is run[0]:
+        started.barrier = started.mbarriers(state.threads)
+        if started.blocks > 1 and any(o.multicast is not None for o in run):
+            started.meet_in_cluster()  # nobody reads any more what others are about to write
+        text = _Text()
+        total = sum(expected_bytes(o, started.blocks) for o in run)
+        at = text.address(*started.barrier)
+        words = f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{at}], {total}"
+        statement(state, words, text.inputs, predicate=started.starter)
+    assert started.barrier is not None
+    _load(lanes, op, found, started.barrier)
+    if op is run[-1]:
+        _arrive_and_wait(lanes, started.barrier)
+
+
+def _load(lanes: Lanes, op: frag.CopyOp, found: TensorCopy, full: SharedPlace) -> None:
+    """Starts the copies of all boxes, or of this block's share."""
+    started = engine(lanes)
+    blocks = 1 if op.multicast is None else started.blocks
+    boxes = _boxes(found, op, blocks)
+    opcode = (LOAD if blocks == 1 else MULTICAST).format(len(found.indices))
+    mask = "" if blocks == 1 else f", {(1 << blocks) - 1}"
+    map_ = _map(lanes, found, boxes)
+    for place, predicate in _shares(lanes, boxes, blocks):
+        text = _Text()
+        shared = text.address(*_address(lanes, found, place))
+        box = f"{text.place(map_)}, {{{', '.join(map(text.place, _at(lanes, found, place)))}}}"
+        words = f"{opcode} [{shared}], [{box}], [{text.address(*full)}]{mask}"
+        statement(lanes.state, words, text.inputs, predicate=predicate)
+
+
+class Place(NamedTuple):
+    """Where a box begins: row and column of the matrix, byte of its memory."""
+
+    row: Value
+    col: Value
+    byte: Value
+
+
+def _shares(lanes: Lanes, boxes: BoxCopies, blocks: int) -> Iterator[tuple[Place, SSAValue]]:
+    """What this block copies, and the predicate of the thread that starts it."""
+    started, ar, places = engine(lanes), lanes.state.ar, boxes.places
+    starter = started.starter
+    step = _share_step(places, blocks)
+    if blocks == 1:
+        yield from ((Place(*place), starter) for place in places)
+    elif step is not None:
+        rank = started.cluster_rank()
+        for place in places[: len(places) // blocks]:
+            moved = [ar.add(x, ar.mul(rank, by)) for x, by in zip(place, step, strict=True)]
+            yield Place(*moved), starter
+    else:
+        for number, place in enumerate(places):
+            mine = ar.compare("eq", started.cluster_rank(), number % blocks)
+            predicate = ar.predicate(ar.both(starter, mine))
+            assert predicate is not None
+            yield Place(*place), predicate
+
+
+def _share_step(places: Sequence[tuple[int, int, int]], blocks: int) -> tuple[int, ...] | None:
+    """How far one block's share is from the next one's; None where they differ in that."""
+    each = len(places) // blocks
+    if not each or len(places) % blocks:
+        return None
+    steps = {
+        tuple(b - a for a, b in zip(places[n], places[n + each], strict=True))
+        for n in range(len(places) - each)
+    }
+    return steps.pop() if len(steps) == 1 else None
+
+
+def _arrive_and_wait(lanes: Lanes, barrier: SharedPlace) -> None:
+    """All threads arrive and wait for the phase that they arrive in (PTX ISA 9.2, section
+    9.7.14.15): it ends when all threads are here and all bytes."""
+    ar = lanes.state.ar
+    pointer, offset = barrier
+    at = f"$1+{offset}" if offset else "$1"
+    words = f"mbarrier.arrive.shared::cta.b64 $0, [{at}]"
+    (phase,) = statement(lanes.state, words, (pointer,), (i64,)).results
+    true = ar.pure(("true",), (), lambda: arith.ConstantOp(IntegerAttr(1, i1)))
+    before, after = Block(), Block()
+    with ar.inside(before):
+        words = f"mbarrier.try_wait.shared::cta.b64 $0, [{at}], $2"
+        (done,) = statement(lanes.state, words, (pointer, phase), (i1,)).results
+        ar.insert(scf.ConditionOp(ar.insert(arith.XOrIOp(done, true)).result))
+    with ar.inside(after):
+        ar.insert(scf.YieldOp())
+    ar.insert(scf.WhileOp([], [], Region(before), Region(after)))
+
+
+# --- to global memory -----------------------------------------------------------------------------
+
+
+def _store(lanes: Lanes, op: frag.CopyOp, found: TensorCopy) -> None:
+    """Starts the copies once all threads have written; those of a run are one group."""
+    run = run_of(op)
+    if op is run[0]:
+        meet(lanes)
+    boxes = found.boxes()
+    map_ = _map(lanes, found, boxes)
+    for place, predicate in _shares(lanes, boxes, 1):
+        text = _Text()
+        box = f"{text.place(map_)}, {{{', '.join(map(text.place, _at(lanes, found, place)))}}}"
+        shared = text.address(*_address(lanes, found, place))
+        words = f"{STORE.format(len(found.indices))} [{box}], [{shared}]"
+        statement(lanes.state, words, text.inputs, predicate=predicate)
+    if op is run[-1]:
+        lanes.state.ar.insert(ptx.SyncOp("cp.async.bulk.commit_group"))
+
+
+def meet(lanes: Lanes) -> None:
+    """All threads wait for each other, and the copy engine sees what they have written."""
+    barrier = LOWERINGS.of(frag.BarrierOp)
+    assert barrier is not None
+    barrier(lanes, frag.BarrierOp())
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+class _Text:
+    """The inputs of a statement, and how it names them; numbers stand in it as they are."""
+
+    def __init__(self) -> None:
+        self.inputs: list[SSAValue] = []
+
+    def place(self, value: Value) -> str:
+        if isinstance(value, int):
+            return str(value)
+        if value not in self.inputs:
+            self.inputs.append(value)
+        return f"${self.inputs.index(value)}"
+
+    def address(self, pointer: SSAValue, offset: int) -> str:
+        return self.place(pointer) + (f"+{offset}" if offset else "")
+
+
+def _address(lanes: Lanes, found: TensorCopy, place: Place) -> SharedPlace:
+    """Where a box lies in shared memory."""
+    state, ar = lanes.state, lanes.state.ar
+    shared = state.memories[found.shared]
+    assert shared.layout is not None
+    at = (*state.indices(found.slot), 0, 0)
+    matrix = MemoryPlace((NOWHERE,) * len(at), at)
+    pointer, offset = shared_address(ar, shared, shared.layout, matrix, (0,) * len(at))
+    pointer, more = ar.offset(pointer, place.byte)
+    return pointer, offset + more
+
+
+def _at(lanes: Lanes, found: TensorCopy, place: Place) -> list[Value]:
+    """The coordinates of a box, innermost first."""
+    ar = lanes.state.ar
+    *leading, first, second = lanes.state.indices(found.indices)
+    row, col = (second, first) if found.turned else (first, second)
+    return [ar.add(col, place.col), ar.add(row, place.row), *reversed(leading)]
+
+
+def _map(lanes: Lanes, found: TensorCopy, boxes: BoxCopies) -> SSAValue:
+    memory = found.memory
+    assert isinstance(memory, BlockArgument)
+    record = TensorMapRecord(
+        memory.index,
+        (*[1] * (len(found.indices) - 2), *boxes.box),
+        boxes.swizzle,
+        element_name(memref_type(memory.type).element_type),
+        found.turned,
+    )
+    return engine(lanes).tensor_map(record, memory.name_hint)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def run_of(op: frag.CopyOp) -> list[frag.CopyOp]:
+    """The copies that go the same way and follow each other, nothing between them."""
+    block, way = op.parent, _way(op)
+    assert block is not None
+    run: list[frag.CopyOp] = []
+    for other in block.ops:
+        if isinstance(other, frag.CopyOp) and _way(other) == way:
+            run.append(other)
+        elif not (isinstance(other, memref.AllocOp) or is_side_effect_free(other)):
+            if op in run:
+                break
+            run = []
+    return run
+
+
+def _way(op: frag.CopyOp) -> str:
+    if op.tma is None:
+        return "by threads"
+    if not frag.is_shared(op.target.type):
+        return "out"
+    return "ring" if is_of_ring(op.target) else "in"
+
+
+def is_of_ring(memory: SSAValue) -> bool:
+    """Whether shared memory is, or is a view of, a part of a slot."""
+    owner = root_of(memory).owner
+    return isinstance(owner, Operation) and owner.name == "frag.part"
+
+
+def root_of(memory: SSAValue) -> SSAValue:
+    """The memory that a memref is a view of."""
+    while isinstance(memory.owner, Operation):
+        accesses = accesses_of(memory.owner)
+        below = None if accesses is None else accesses.view_of()
+        if below is None:
+            break
+        memory = below
+    return memory
