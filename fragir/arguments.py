@@ -109,6 +109,30 @@ def view(value: object, element: Attribute, name: str) -> ArrayView:
     raise FragirError(f"{name} must be an array, not {kind_of(value)}", hint=hint)
 
 
+def declared_view(
+    value: object,
+    type_: Attribute,
+    name: str,
+    dims: Sequence[int | str],
+    strides: Sequence[int | str] | None,
+) -> ArrayView:
+    """An argument as an array of a memref's elements, rank and strides; None is row-major order."""
+    from fragir.dialects.narrow import memref_type
+
+    found = view(value, memref_type(type_).element_type, name)
+    if len(found.shape) != len(dims):
+        raise FragirError(f"{name} has {len(found.shape)} dimensions, the kernel takes {len(dims)}")
+    wanted = row_major(found.shape) if strides is None else strides
+    if not follows(found.shape, found.strides, wanted):
+        raise FragirError(
+            f"{name} has strides {found.strides} (elements), the kernel takes "
+            f"({', '.join(map(str, wanted))})",
+            hint="pass a contiguous copy, or declare the strides: strided<[...]> in a program, "
+            "strides=... in Python",
+        )
+    return found
+
+
 def _attribute(value: object, name: str) -> Any:
     """An attribute, None where asking for it fails: PyTorch raises various errors."""
     try:

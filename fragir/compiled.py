@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from fragir.arguments import ArrayView, follows, row_major, scalar, whole
-from fragir.arguments import view as view_of
+from fragir.arguments import ArrayView, declared_view, scalar, whole
 from fragir.array_copies import Borrowed
 from fragir.errors import FragirError, extent, of_kind, one_of, whole_number
 from fragir.ptx import machines
@@ -134,28 +133,20 @@ class Kernel:
         it there is a block for every tile.
         """
         self.check(sizes)
-        if self.cluster == (1, 1, 1):
-            return self._grid(sizes, resident)
-        x, y, z = self._grid(sizes, resident)
-        i, j, k = self.cluster
-        whole = -(-x // i) * i, -(-y // j) * j, -(-z // k) * k
-        if whole != (x, y, z) and not self.whole_clusters:
-            raise FragirError(
-                f"a grid of {x}x{y}x{z} blocks is not made of clusters of {i}x{j}x{k}",
-                hint="write `masked` at all accesses to global memory: then more blocks may run",
-            )
-        return whole
-
-    def _grid(self, sizes: Mapping[str, int], resident: int | None) -> tuple[int, int, int]:
         if self.grid_attribute is None:
-            return 1, 1, 1
+            return self.cluster
         try:
-            return self.grid_attribute.evaluate(dict(sizes), resident)
+            found = self.grid_attribute.evaluate(dict(sizes), resident)
         except KeyError as error:
             raise FragirError(
                 f"the grid of {self.name} needs the size {error.args[0]}",
                 hint="name a dimension so, with frag.sizes",
             ) from None
+        if self.cluster == (1, 1, 1):
+            return found
+        from fragir.tensor_arguments import in_clusters  # few kernels need it
+
+        return in_clusters(found, self.cluster, self.whole_clusters)
 
     def resident(self, on: Place = "auto") -> int | None:
         """How many blocks run at once; None where the grid does not depend on it.
@@ -213,7 +204,8 @@ class Kernel:
         """The arrays among the arguments, each checked against its declaration."""
         pairs = zip(self.signature, self._counted(arguments), strict=True)
         return [
-            _array(value, argument) if argument.is_memory else None for argument, value in pairs
+            declared_view(value, a.type, a.name, a.dims, a.strides) if a.is_memory else None
+            for a, value in pairs
         ]
 
     def _counted(self, arguments: Sequence[object]) -> Sequence[object]:
@@ -252,21 +244,13 @@ class Kernel:
             for number, declared in (*extents, *strides):
                 if isinstance(declared, str):
                     result.append(whole(number, f"{declared} of {argument.name}"))
-        for record in self.tensor_maps:
-            result.append(self._tensor_map(record, views[record.array], borrowed))
+        if self.tensor_maps:
+            from fragir.tensor_arguments import tensor_maps  # few kernels need it
+
+            types = [argument.type for argument in self.signature]
+            names = [argument.name for argument in self.signature]
+            result += tensor_maps(self.tensor_maps, types, views, borrowed, names)
         return result
-
-    def _tensor_map(
-        self, record: TensorMapRecord, view: ArrayView | None, borrowed: Borrowed
-    ) -> object:
-        from fragir.dialects.elements import element_bits
-        from fragir.dialects.narrow import memref_type
-        from fragir.tensor_arguments import tensor_map  # few kernels need it
-
-        assert view is not None
-        argument = self.signature[record.array]
-        bits = element_bits(memref_type(argument.type).element_type)
-        return tensor_map(record, view, borrowed.lend(view, argument.name), bits, argument.name)
 
     def __call__(
         self,
@@ -389,27 +373,6 @@ class Kernel:
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The options of a launch that are given."""
     return [name for name, value in options.items() if value is not None and value is not False]
-
-
-def _array(value: object, argument: Argument) -> ArrayView:
-    """An argument as an array of the declared elements, rank and strides."""
-    from fragir.dialects.narrow import memref_type
-
-    view = view_of(value, memref_type(argument.type).element_type, argument.name)
-    if len(view.shape) != len(argument.dims):
-        raise FragirError(
-            f"{argument.name} has {len(view.shape)} dimensions, "
-            f"the kernel takes {len(argument.dims)}"
-        )
-    wanted = row_major(view.shape) if argument.strides is None else argument.strides
-    if not follows(view.shape, view.strides, wanted):
-        raise FragirError(
-            f"{argument.name} has strides {view.strides} (elements), the kernel takes "
-            f"({', '.join(map(str, wanted))})",
-            hint="pass a contiguous copy, or declare the strides: strided<[...]> in a program, "
-            "strides=... in Python",
-        )
-    return view
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Tensor maps that a launch passes: made of the arrays that the kernel is called with."""
+"""What a launch of a kernel with copies by TMA takes: tensor maps, made of the arrays that it is
+called with, and grids of whole clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from xdsl.ir import Attribute
+
 from fragir.arguments import ArrayView
+from fragir.array_copies import Borrowed
+from fragir.dialects.elements import element_bits
+from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -37,7 +43,38 @@ class GpuTensorMap:
     im2col: None = None
 
 
-def tensor_map(
+def in_clusters(
+    grid: tuple[int, int, int], cluster: tuple[int, int, int], may_grow: bool
+) -> tuple[int, int, int]:
+    """A grid as one of whole clusters; FragirError where it is none and may not grow."""
+    x, y, z = (-(-n // size) * size for n, size in zip(grid, cluster, strict=True))
+    if (x, y, z) != grid and not may_grow:
+        shapes = ["x".join(map(str, sizes)) for sizes in (grid, cluster)]
+        raise FragirError(
+            f"a grid of {shapes[0]} blocks is not made of clusters of {shapes[1]}",
+            hint="write `masked` at all accesses to global memory: then more blocks may run",
+        )
+    return x, y, z
+
+
+def tensor_maps(
+    records: Sequence[TensorMapRecord],
+    types: Sequence[Attribute],
+    views: Sequence[ArrayView | None],
+    borrowed: Borrowed,
+    names: Sequence[str],
+) -> list[object]:
+    """The tensor maps that a kernel takes, of its arguments' types and arrays."""
+    found: list[object] = []
+    for record in records:
+        view, name = views[record.array], names[record.array]
+        assert view is not None
+        bits = element_bits(memref_type(types[record.array]).element_type)
+        found.append(_tensor_map(record, view, borrowed.lend(view, name), bits, name))
+    return found
+
+
+def _tensor_map(
     record: TensorMapRecord, view: ArrayView, memory: object, bits: int, name: str
 ) -> object:
     """The tensor map of a record, of an array that lies in `memory` as a launcher is given it.

@@ -44,7 +44,7 @@ UNIT = 16
 """Bytes: the strides of a tensor map are multiples of it (PTX ISA 9.2, section 5.5.1)."""
 
 
-class Copy(Protocol):
+class CopyRequest(Protocol):
     """What is asked of a `frag.copy` here."""
 
     @property
@@ -65,7 +65,7 @@ class Copy(Protocol):
     def all_target_indices(self) -> list[int | SSAValue]: ...
 
 
-class TensorCopy(NamedTuple):
+class MatrixCopy(NamedTuple):
     """What a `frag.copy tma` moves, and which way."""
 
     to_shared: bool
@@ -112,13 +112,13 @@ class TensorCopy(NamedTuple):
         return found
 
 
-def tensor_copy(op: Copy) -> TensorCopy:
+def tensor_copy(op: CopyRequest) -> MatrixCopy:
     """What a `frag.copy tma` moves."""
     to_shared = is_shared(op.target.type)
     shared, memory = (op.target, op.source) if to_shared else (op.source, op.target)
     source, target = tuple(op.all_source_indices()), tuple(op.all_target_indices())
     indices, slot = (source, target) if to_shared else (target, source)
-    return TensorCopy(to_shared, shared, memory, contiguous(memory), indices, slot)
+    return MatrixCopy(to_shared, shared, memory, contiguous(memory), indices, slot)
 
 
 def contiguous(memory: SSAValue) -> int:
@@ -136,7 +136,7 @@ def contiguous(memory: SSAValue) -> int:
     )
 
 
-def check_tensor_copy(op: Copy) -> None:
+def check_tensor_copy(op: CopyRequest) -> None:
     """VerifyException for a `frag.copy tma` that no launch can do."""
     try:
         _check(op)
@@ -145,7 +145,7 @@ def check_tensor_copy(op: Copy) -> None:
         raise VerifyException(f"{op.name} tma: {words}") from error
 
 
-def _check(op: Copy) -> None:
+def _check(op: CopyRequest) -> None:
     if op.tma is None:
         raise FragirError("only frag.copy tma is multicast", hint="write frag.copy tma")
     if op.is_async is not None:

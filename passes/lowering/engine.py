@@ -84,7 +84,7 @@ class Engine:
         """
         state, ar = self.state, self.state.ar
         with ar.at_top():
-            first = _is_first(state, Hardware(ar, state.threads))
+            first = _is_first(state, Hardware(ar, state.block_threads))
             if self._barriers is None:
                 self._barriers = ar.insert(ptx.SharedOp(0), "mbarriers")
                 self._fence = statement(
@@ -123,7 +123,7 @@ class Engine:
             self.records.append(record)
             self.state.attributes[RECORDS] = record_list(self.records)
             with ar.at_top():
-                first = _is_first(self.state, Hardware(ar, self.state.threads))
+                first = _is_first(self.state, Hardware(ar, self.state.block_threads))
                 statement(self.state, "prefetch.tensormap [$0]", (found,), predicate=first)
         return found
 

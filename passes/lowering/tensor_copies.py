@@ -18,7 +18,7 @@ from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
-from fragir.dialects.frag.tensor_copies import TensorCopy, tensor_copy
+from fragir.dialects.frag.tensor_copies import MatrixCopy, tensor_copy
 from fragir.dialects.interfaces import LOWERINGS, accesses_of
 from fragir.dialects.narrow import memref_type
 from fragir.dialects.ptx.tensor_maps import TensorMapRecord
@@ -41,7 +41,7 @@ def expected_bytes(op: frag.CopyOp, blocks: int) -> int:
     return len(boxes.places) * rows * cols * bits // 8
 
 
-def _boxes(found: TensorCopy, op: frag.CopyOp, blocks: int) -> BoxCopies:
+def _boxes(found: MatrixCopy, op: frag.CopyOp, blocks: int) -> BoxCopies:
     return found.boxes(1 if op.multicast is None else blocks)
 
 
@@ -70,13 +70,19 @@ def copy(lanes: Lanes, op: frag.CopyOp) -> None:
 # --- into shared memory ---------------------------------------------------------------------------
 
 
-def _load_and_wait(lanes: Lanes, op: frag.CopyOp, found: TensorCopy) -> None:
+def _load_and_wait(lanes: Lanes, op: frag.CopyOp, found: MatrixCopy) -> None:
     """A copy of a run, which ends when all bytes are there."""
     state, started = lanes.state, engine(lanes)
     run = run_of(op)
     if op is run[0]:
         started.barrier = started.mbarriers(state.threads)
         if started.blocks > 1 and any(o.multicast is not None for o in run):
+            if state.threads != state.block_threads:
+                raise FragirError(
+                    "all threads of the cluster wait for each other ahead of a multicast, and a "
+                    "role is not all of them",
+                    hint="copy into slots of a ring",
+                )
             started.meet_in_cluster()  # nobody reads any more what others are about to write
         text = _Text()
         total = sum(expected_bytes(o, started.blocks) for o in run)
@@ -89,7 +95,7 @@ def _load_and_wait(lanes: Lanes, op: frag.CopyOp, found: TensorCopy) -> None:
         _arrive_and_wait(lanes, started.barrier)
 
 
-def _load(lanes: Lanes, op: frag.CopyOp, found: TensorCopy, full: SharedPlace) -> None:
+def _load(lanes: Lanes, op: frag.CopyOp, found: MatrixCopy, full: SharedPlace) -> None:
     """Starts the copies of all boxes, or of this block's share."""
     started = engine(lanes)
     blocks = 1 if op.multicast is None else started.blocks
@@ -105,7 +111,7 @@ def _load(lanes: Lanes, op: frag.CopyOp, found: TensorCopy, full: SharedPlace) -
         statement(lanes.state, words, text.inputs, predicate=predicate)
 
 
-class Place(NamedTuple):
+class BoxPlace(NamedTuple):
     """Where a box begins: row and column of the matrix, byte of its memory."""
 
     row: Value
@@ -113,24 +119,24 @@ class Place(NamedTuple):
     byte: Value
 
 
-def _shares(lanes: Lanes, boxes: BoxCopies, blocks: int) -> Iterator[tuple[Place, SSAValue]]:
+def _shares(lanes: Lanes, boxes: BoxCopies, blocks: int) -> Iterator[tuple[BoxPlace, SSAValue]]:
     """What this block copies, and the predicate of the thread that starts it."""
     started, ar, places = engine(lanes), lanes.state.ar, boxes.places
     starter = started.starter
     step = _share_step(places, blocks)
     if blocks == 1:
-        yield from ((Place(*place), starter) for place in places)
+        yield from ((BoxPlace(*place), starter) for place in places)
     elif step is not None:
         rank = started.cluster_rank()
         for place in places[: len(places) // blocks]:
             moved = [ar.add(x, ar.mul(rank, by)) for x, by in zip(place, step, strict=True)]
-            yield Place(*moved), starter
+            yield BoxPlace(*moved), starter
     else:
         for number, place in enumerate(places):
             mine = ar.compare("eq", started.cluster_rank(), number % blocks)
             predicate = ar.predicate(ar.both(starter, mine))
             assert predicate is not None
-            yield Place(*place), predicate
+            yield BoxPlace(*place), predicate
 
 
 def _share_step(places: Sequence[tuple[int, int, int]], blocks: int) -> tuple[int, ...] | None:
@@ -167,7 +173,7 @@ def _arrive_and_wait(lanes: Lanes, barrier: SharedPlace) -> None:
 # --- to global memory -----------------------------------------------------------------------------
 
 
-def _store(lanes: Lanes, op: frag.CopyOp, found: TensorCopy) -> None:
+def _store(lanes: Lanes, op: frag.CopyOp, found: MatrixCopy) -> None:
     """Starts the copies once all threads have written; those of a run are one group."""
     run = run_of(op)
     if op is run[0]:
@@ -211,7 +217,7 @@ class _Text:
         return self.place(pointer) + (f"+{offset}" if offset else "")
 
 
-def _address(lanes: Lanes, found: TensorCopy, place: Place) -> SharedPlace:
+def _address(lanes: Lanes, found: MatrixCopy, place: BoxPlace) -> SharedPlace:
     """Where a box lies in shared memory."""
     state, ar = lanes.state, lanes.state.ar
     shared = state.memories[found.shared]
@@ -223,7 +229,7 @@ def _address(lanes: Lanes, found: TensorCopy, place: Place) -> SharedPlace:
     return pointer, offset + more
 
 
-def _at(lanes: Lanes, found: TensorCopy, place: Place) -> list[Value]:
+def _at(lanes: Lanes, found: MatrixCopy, place: BoxPlace) -> list[Value]:
     """The coordinates of a box, innermost first."""
     ar = lanes.state.ar
     *leading, first, second = lanes.state.indices(found.indices)
@@ -231,7 +237,7 @@ def _at(lanes: Lanes, found: TensorCopy, place: Place) -> list[Value]:
     return [ar.add(col, place.col), ar.add(row, place.row), *reversed(leading)]
 
 
-def _map(lanes: Lanes, found: TensorCopy, boxes: BoxCopies) -> SSAValue:
+def _map(lanes: Lanes, found: MatrixCopy, boxes: BoxCopies) -> SSAValue:
     memory = found.memory
     assert isinstance(memory, BlockArgument)
     record = TensorMapRecord(
