@@ -5,46 +5,15 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
-from fragir.dialects.interfaces import WarpgroupCollective
-from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.levels import require
+from fragir.passes.scopes import threads_of
 from fragir.passes.target_pass import TargetPass
-from fragir.ptx.machines import THREADS
-
-
-def warps_of(function: func.FuncOp, name: str) -> tuple[int, int]:
-    """The `frag.warps` or `frag.warpgroups` of a function; (1, 1) without one."""
-    attribute: Attribute | None = function.attributes.get(name)
-    if attribute is None:
-        return 1, 1
-    pair = integers(attribute) if is_array(attribute) else []
-    if len(pair) == 2:
-        m, n = pair
-        if m > 0 and n > 0:
-            return m, n
-    raise FragirError(
-        f"{name} = {attribute} is no pair of positive numbers",
-        hint=f"write {name} = array<i64: 2, 2>",
-    )
-
-
-def threads_of(function: func.FuncOp) -> int:
-    """Threads of a block: 32 for each of `frag.warps`, 128 for each of `frag.warpgroups`."""
-    warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
-    collective = any(op.has_trait(WarpgroupCollective) for op in function.walk())
-    threads = 32 * warps[0] * warps[1]
-    if collective or "frag.warpgroups" in function.attributes:
-        threads = max(threads, 128 * groups[0] * groups[1])
-    if threads > THREADS:
-        raise FragirError(f"a block of {threads} threads; the machine takes {THREADS} at most")
-    return threads
 
 
 class ConvertFragToPtxPass(TargetPass):
@@ -52,7 +21,7 @@ class ConvertFragToPtxPass(TargetPass):
 
     A memref argument becomes a pointer followed by one i32 for every dynamic dimension and then
     one for every dynamic stride; pointers are 16-byte aligned. A block has as many threads as
-    `frag.warps` and `frag.warpgroups` say.
+    `frag.warps` and `frag.warpgroups` say, or as its roles have together.
     """
 
     name = "convert-frag-to-ptx"

@@ -13,12 +13,11 @@ from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
-from fragir.dialects.interfaces import Threads
 from fragir.errors import FragirError
 from fragir.isa.targets import known
-from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
+from fragir.passes.scopes import Scope, scopes
 from fragir.passes.target_pass import TargetPass
 
 if TYPE_CHECKING:
@@ -54,15 +53,25 @@ class FragPlacePass(TargetPass):
 
 def place(function: func.FuncOp, target: str, told: list[Explanation] | None = None) -> None:
     """Places every tile of one function; why they are placed so is added to `told`."""
-    tiles = tiles_of(function)
+    tiles = tiles_of(function.walk())
     if not tiles:
         return
-    if _splits_batches(tiles):
-        tiles = tiles_of(function)
-    warps, groups = warps_of(function, "frag.warps"), warps_of(function, "frag.warpgroups")
-    threads = Threads(target, warps, groups)
-    count = threads_of(function)
-    plain = Relations(function, tiles, threads, count).solve()
+    _split_batches(tiles)
+    found: list[Explanation] | None = None if told is None else []
+    for scope in scopes(function, target):
+        _place(function, scope, found)
+    if told is not None and found:
+        from fragir.passes.placing.explanation import together
+
+        told.append(together(found))
+
+
+def _place(function: func.FuncOp, scope: Scope, told: list[Explanation] | None) -> None:
+    """Places the tiles that some threads of a function hold."""
+    tiles, threads, count = tiles_of(scope.operations), scope.threads, scope.count
+    if not tiles:
+        return
+    plain = Relations(function, scope.operations, tiles, threads, count).solve()
     inference = None
     if plain.open:
         from fragir.passes.placing.inference import infer
@@ -71,7 +80,7 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
     if told is not None:
         from fragir.passes.placing.explanation import explained
 
-        told.append(explained(function.sym_name.data, target, plain, inference))
+        told.append(explained(function.sym_name.data, threads.target, plain, inference))
     for demand, values in plain.placed:
         for value in values:
             set_layout(value, demand.layout)
@@ -83,11 +92,11 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
         from fragir.passes.placing.asserted import check_free
 
         for op in plain.asserted:
-            check_free(op, target, inference)
+            check_free(op, threads.target, inference)
 
 
-def _splits_batches(tiles: Sequence[SSAValue]) -> bool:
-    """Makes products of batches products of matrices; whether there was one."""
+def _split_batches(tiles: Sequence[SSAValue]) -> None:
+    """Makes products of batches products of matrices."""
     owners = [value.owner for value in tiles]
     found = [op for op in owners if isinstance(op, Operation) and op.name == "frag.mma_batched"]
     if found:
@@ -96,4 +105,3 @@ def _splits_batches(tiles: Sequence[SSAValue]) -> bool:
         for op in found:
             assert isinstance(op, frag.MmaBatchedOp)
             split_batch(op)
-    return bool(found)

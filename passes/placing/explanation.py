@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import FileLineColLoc
@@ -147,6 +147,21 @@ def explained(function: str, target: str, plain: Plain, inference: Inference | N
     shown = tuple(tile for _, tile in tiles)
     told = tuple(conversions), tuple(memories)
     return Explanation(function, target, total, least, shown, *told)
+
+
+def together(parts: Sequence[Explanation]) -> Explanation:
+    """Those of a function's roles as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Explanation(
+        parts[0].function,
+        parts[0].target,
+        sum(part.total for part in parts),
+        all(part.least for part in parts),
+        tuple(tile for part in parts for tile in part.tiles),
+        tuple(one for part in parts for one in part.conversions),
+        tuple(one for part in parts for one in part.memories),
+    )
 
 
 def _in_order(values: Iterable[SSAValue]) -> list[SSAValue]:

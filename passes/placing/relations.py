@@ -67,10 +67,19 @@ class Plain(NamedTuple):
 
 
 class Relations:
-    """The tiles of one function, in classes, and the layouts that are known of them."""
+    """Tiles of a function that the same threads hold, in classes, and the layouts that are known
+    of them.
+
+    `operations` are those that these threads run.
+    """
 
     def __init__(
-        self, function: func.FuncOp, tiles: Iterable[SSAValue], threads: Threads, count: int
+        self,
+        function: func.FuncOp,
+        operations: Iterable[Operation],
+        tiles: Iterable[SSAValue],
+        threads: Threads,
+        count: int,
     ):
         self._function, self._threads, self._count = function, threads, count
         self._classes = Classes()
@@ -81,7 +90,7 @@ class Relations:
         """Operations that have told what they would take where a tile may be had in a layout."""
         for value in tiles:
             self._classes.find(value)
-        self._ops = list(function.walk())
+        self._ops = list(operations)
         self._asked = list(_models(self._ops))
         self._following = [
             (op, m) for op, m in self._asked if type(m).propagate is not Layouts.propagate
@@ -279,10 +288,10 @@ class Relations:
         return Demand(layout, owner, IN_ORDER)
 
 
-def tiles_of(function: func.FuncOp) -> list[SSAValue]:
-    """Every tile of a function, in order."""
+def tiles_of(operations: Iterable[Operation]) -> list[SSAValue]:
+    """Every tile that operations make, in order."""
     values: list[SSAValue] = []
-    for op in function.walk():
+    for op in operations:
         values += op.results
         for region in op.regions:
             for block in region.blocks:

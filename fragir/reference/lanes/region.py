@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from xdsl.dialects import func
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import MEANINGS
 from fragir.layout import Layout
-from fragir.passes.convert_frag_to_ptx import threads_of
+from fragir.passes.scopes import threads_at
 from fragir.reference.bounded import Bounded, exactly
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import Array
@@ -46,11 +45,7 @@ def points(layout: Layout, threads: Array) -> Array:
 
 @MEANINGS.attach(frag.LanesOp)
 def lanes(run: Run, op: frag.LanesOp) -> None:
-    function = op.parent_op()
-    while not isinstance(function, func.FuncOp):
-        assert function is not None
-        function = function.parent_op()
-    threads = BlockThreads(run, threads_of(function))
+    threads = BlockThreads(run, threads_at(op))
     block, held = op.body.block, op.held()
     run[block.args[0]] = exactly(threads.lane)
     run[block.args[1]] = exactly(threads.number // WARP)

@@ -25,11 +25,11 @@ from fragir.dialects import frag
 from fragir.dialects.interfaces import LayoutInterface, Threads
 from fragir.errors import FragirError
 from fragir.layout import Axis, Layout, Mode
-from fragir.passes.convert_frag_to_ptx import threads_of, warps_of
 from fragir.passes.frag_place import FragPlacePass
 from fragir.passes.placing.inference import infer
 from fragir.passes.placing.pbqp import Problem
 from fragir.passes.placing.relations import Relations, tiles_of
+from fragir.passes.scopes import threads_of, warps_of
 from tests.passes.placing.test_row_orders import LOADED_BESIDE, PRODUCT, SUMS
 
 Arrays = list[npt.NDArray[Any]]
@@ -415,7 +415,8 @@ def test_no_choice_costs_less_by_exact_prices(text: str, target: str) -> None:
     (function,) = (op for op in fragir.parse(text).ops if isinstance(op, func.FuncOp))
     warps = warps_of(function, "frag.warps")
     threads, count = Threads(target, warps, (1, 1)), threads_of(function)
-    plain = Relations(function, tiles_of(function), threads, count).solve()
+    tiles = tiles_of(function.walk())
+    plain = Relations(function, function.walk(), tiles, threads, count).solve()
     for chosen in infer(function, plain.open, threads, count).chosen:
         tables, domains = chosen.tables, chosen.component.domains
         for edge in tables.sites.edges:
