@@ -17,7 +17,7 @@ from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
-from fragir.passes.scopes import Scope, scopes
+from fragir.passes.scopes import WarpScope, scopes
 from fragir.passes.target_pass import TargetPass
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def place(function: func.FuncOp, target: str, told: list[Explanation] | None = N
         told.append(together(found))
 
 
-def _place(function: func.FuncOp, scope: Scope, told: list[Explanation] | None) -> None:
+def _place(function: func.FuncOp, scope: WarpScope, told: list[Explanation] | None) -> None:
     """Places the tiles that some threads of a function hold."""
-    tiles, threads, count = tiles_of(scope.operations), scope.threads, scope.count
+    tiles, threads, count = tiles_of(scope.operations), scope.threads, scope.size
     if not tiles:
         return
     plain = Relations(function, scope.operations, tiles, threads, count).solve()

@@ -23,15 +23,15 @@ GROUP = 4
 """Warps of a warpgroup."""
 
 
-class Scope(NamedTuple):
+class WarpScope(NamedTuple):
     """Operations that the same threads run."""
 
     operations: tuple[Operation, ...]
     """In order, those inside of others too."""
     threads: Threads
     """How tiles lie over the warps."""
-    count: int
-    """The threads."""
+    size: int
+    """How many threads they are."""
 
 
 def warps_of(function: func.FuncOp, name: str) -> tuple[int, int]:
@@ -94,12 +94,12 @@ def roles_of(function: func.FuncOp) -> frag.RolesOp | None:
     return None
 
 
-def scopes(function: func.FuncOp, target: str) -> list[Scope]:
+def scopes(function: func.FuncOp, target: str) -> list[WarpScope]:
     """The operations outside of roles, then those of each role."""
     roles, count = roles_of(function), threads_of(function)
     if roles is None:
         threads = Threads(target, warps_of(function, WARPS), warps_of(function, WARPGROUPS))
-        return [Scope(tuple(function.walk()), threads, count)]
+        return [WarpScope(tuple(function.walk()), threads, count)]
     for name in (WARPS, WARPGROUPS):
         if name in function.attributes:
             raise FragirError(
@@ -107,11 +107,11 @@ def scopes(function: func.FuncOp, target: str) -> list[Scope]:
                 hint="each role says its own: warps [2, 2], or warpgroups [2, 1]",
             )
     outside = Threads(target, (count // 32, 1), (max(1, count // 128), 1))
-    found = [Scope(tuple(_outside(function, roles)), outside, count)]
+    found = [WarpScope(tuple(_outside(function, roles)), outside, count)]
     for role in roles.roles():
         inside = [op for outer in role.body.block.ops for op in outer.walk()]
         check_groups(role, inside)
-        found.append(Scope(tuple(inside), _threads(role, target), role.threads))
+        found.append(WarpScope(tuple(inside), _threads(role, target), role.threads))
     return found
 
 

@@ -19,14 +19,14 @@ ELEMENT = "element"
 
 
 class Hardware:
-    """The thread's place among those that run the same operations; `first` is their first one's in
-    the block, a multiple of 32.
+    """The thread's place among those that run the same operations: all of a block, unless its
+    number is given.
     """
 
-    def __init__(self, ar: Arithmetic, threads: int, first: int = 0):
+    def __init__(self, ar: Arithmetic, threads: int, thread: Value | None = None):
         self.ar = ar
         self.threads = threads
-        self._first = first
+        self._thread = thread
 
     def special(self, register: str, name: str) -> SSAValue:
         """A special register, read once at the top."""
@@ -34,17 +34,15 @@ class Hardware:
 
     @property
     def thread(self) -> Value:
-        thread = self.special("tid.x", "tid")
-        return self.ar.add(thread, -self._first) if self._first else thread
+        return self.special("tid.x", "tid") if self._thread is None else self._thread
 
     def axis(self, name: str) -> Value:
         """The value of the axis `thread`, `warp` or `lane`."""
         if name == "thread":
             return self.thread
         if name == "lane":
-            thread = self.special("tid.x", "tid")
-            alone = self.threads <= 32 and not self._first
-            return thread if alone else self.ar.rem(thread, 32, "lane")
+            thread = self.thread
+            return thread if self.threads <= 32 else self.ar.rem(thread, 32, "lane")
         return 0 if self.threads <= 32 else self.ar.div(self.thread, 32, "warp")
 
     def coordinate(self, layout: Layout, dim: int) -> LaneOffset:

@@ -109,12 +109,14 @@ class LoweringState:
         conversions of their own: the others are at work meanwhile.
         """
         before = self.team, self.hardware, self._scratch
+        hidden = dict(self.hidden)
         self.team, self._scratch = team, None
-        self.hardware = Hardware(self.ar, team.threads, team.first)
+        self.hardware = Hardware(self.ar, team.threads, team.thread())
         yield
         if self._scratch is not None:
             self._scratches.append((self._scratch, self.ar.block))
         self.team, self.hardware, self._scratch = before
+        self.hidden = hidden  # each role has its own
 
     def scalar(self, value: SSAValue) -> SSAValue:
         """A scalar as a value of the lane level."""

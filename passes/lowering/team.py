@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from fragir.dialects import ptx
 from fragir.errors import FragirError
-from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.arithmetic import Arithmetic, Value
 
 BARRIERS = 16
 """Named barriers of a block (PTX ISA 9.2, section 9.7.13.1); 0 is that of all its threads."""
@@ -38,6 +38,11 @@ class Team:
         self._ar = ar
         self.threads, self.first = threads, first
         self._number = barrier
+
+    def thread(self) -> Value:
+        """The number of a thread among them, read in the current block and known there only."""
+        thread = self._ar.insert(ptx.SpecialOp("tid.x"), "tid").value
+        return self._ar.add(thread, -self.first)
 
     def barrier(self) -> Operation:
         """All of them wait for each other: an operation to be inserted."""

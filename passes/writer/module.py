@@ -125,6 +125,9 @@ def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:
     cluster = function.attributes.get("ptx.cluster")
     if cluster is not None:
         lines.append(_cluster(writer, cluster))
+    resident = function.attributes.get("ptx.minnctapersm")
+    if isinstance(resident, IntegerAttr):
+        lines.append(f".minnctapersm {resident.value.data}")
     lines.append("{")
     lines += [f"    {line}" for line in writer.registers.declarations()]
     if total and not dynamic:

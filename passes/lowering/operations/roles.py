@@ -1,4 +1,8 @@
-"""Roles: each warp of a block runs what its role does."""
+"""Roles: each warp of a block runs what its role does.
+
+The lanes of a warp know its number to be the same, so that all branch alike. What a role computes
+of its threads' numbers is computed in its branch: it takes no registers of the others.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Region
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.roles import REGISTERS, UNIT, Role
+from fragir.dialects.frag.roles import Role
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.role_registers import MOVE, at_launch, planned_registers
 from fragir.passes.lowering.state import LoweringState
-from fragir.passes.lowering.team import role_team
+from fragir.passes.lowering.team import Team, role_team
 
 WARP = 32
 
@@ -22,22 +28,26 @@ class _Part(NamedTuple):
     """A role with its place in the block."""
 
     role: Role
-    first: int
-    """The first of its threads."""
+    team: Team
     threads: int
     """Its threads, those included that only fill up a warpgroup."""
+    registers: int | None
+    """What each gets; None where they stay as they are."""
 
 
 @LOWERINGS.attach(frag.RolesOp)
 def roles(lanes: Lanes, op: frag.RolesOp) -> None:
-    """Branches on the number of the warp, which all of its lanes know to be the same."""
+    """Branches on the number of the warp."""
     state, extents = lanes.state, op.extents()
-    firsts = [sum(extents[:at]) for at in range(len(extents))]
-    parts = [
-        _Part(role, first, threads)
-        for role, first, threads in zip(op.roles(), firsts, extents, strict=True)
-    ]
-    _branch(lanes, parts, _warp(state), op.moves_registers)
+    registers = planned_registers(op, state.target)
+    if registers is not None:
+        state.attributes["ptx.minnctapersm"] = IntegerAttr(1, i64)  # or ptxas ignores setmaxnreg
+    parts: list[_Part] = []
+    for at, (role, threads) in enumerate(zip(op.roles(), extents, strict=True)):
+        # all teams before any body: conversions may take the barriers that are left
+        team = role_team(state.ar, role.threads, sum(extents[:at]), state.barrier_numbers)
+        parts.append(_Part(role, team, threads, registers[at] if registers else None))
+    _branch(lanes, parts, _warp(state))
 
 
 def _warp(state: LoweringState) -> ptx.ShuffleOp:
@@ -47,58 +57,48 @@ def _warp(state: LoweringState) -> ptx.ShuffleOp:
     return ar.insert(ptx.ShuffleOp(warp, ar.value(0)), "warp")
 
 
-def _branch(lanes: Lanes, parts: Sequence[_Part], warp: ptx.ShuffleOp, moves: bool) -> None:
+def _branch(lanes: Lanes, parts: Sequence[_Part], warp: ptx.ShuffleOp) -> None:
     """The first of some roles, or the rest of them."""
     part, *rest = parts
     if not rest:
-        _run(lanes, part, warp, moves)
+        _run(lanes, part, warp)
         return
     ar = lanes.state.ar
-    here = ar.compare("ult", warp.result, rest[0].first // WARP)
+    here = ar.compare("ult", warp.result, rest[0].team.first // WARP)
     assert not isinstance(here, bool)
     then, other = Block(), Block()
     with ar.inside(then):
-        _run(lanes, part, warp, moves)
+        _run(lanes, part, warp)
         ar.insert(scf.YieldOp())
     with ar.inside(other):
-        _branch(lanes, rest, warp, moves)
+        _branch(lanes, rest, warp)
         ar.insert(scf.YieldOp())
     ar.insert(scf.IfOp(here, [], Region(then), Region(other)))
 
 
-def _run(lanes: Lanes, part: _Part, warp: ptx.ShuffleOp, moves: bool) -> None:
+def _run(lanes: Lanes, part: _Part, warp: ptx.ShuffleOp) -> None:
     """What the warps of a role do; those that only fill up a warpgroup do nothing."""
-    state, ar = lanes.state, lanes.state.ar
-    if moves and part.role.registers is not None:
-        _move_registers(state, part.role.registers)
-    team = role_team(ar, part.role.threads, part.first, state.barrier_numbers)
+    state, ar, team = lanes.state, lanes.state.ar, part.team
+    if part.registers is not None:
+        _move_registers(state, part.registers)
     body = part.role.body.block
-    if part.role.threads == part.threads:
+    if team.threads == part.threads:
         with state.in_role(team):
             state.lower_block(body)
         return
-    last = (part.first + part.role.threads) // WARP
-    held = ar.compare("ult", warp.result, last)
+    held = ar.compare("ult", warp.result, (team.first + team.threads) // WARP)
     assert not isinstance(held, bool)
     block = Block()
-    with ar.inside(block), state.in_role(team):
-        state.lower_block(body)
+    with ar.inside(block):
+        with state.in_role(team):
+            state.lower_block(body)
         ar.insert(scf.YieldOp())
     ar.insert(scf.IfOp(held, [], Region(block)))
 
 
 def _move_registers(state: LoweringState, registers: int) -> None:
-    """setmaxnreg, by which warpgroups give registers back or take what others gave.
-
-    PTX ISA 9.2, section 9.7.19.5: `dec` where the kernel has more at its launch.
-    """
-    at_launch = registers_at_launch(state.block_threads)
-    if registers == at_launch:
-        return
-    way = "dec" if registers < at_launch else "inc"
-    state.ar.insert(ptx.InstructionOp(f"setmaxnreg.{way}.sync.aligned.u32 {registers}"))
-
-
-def registers_at_launch(threads: int) -> int:
-    """Registers a thread of a block that has a multiprocessor for itself: ptxas gives no more."""
-    return min(255, REGISTERS // threads // UNIT * UNIT)
+    """The warpgroup gives registers back, or takes what others gave."""
+    now = at_launch(state.block_threads)
+    if registers != now:
+        way = "dec" if registers < now else "inc"
+        state.ar.insert(ptx.InstructionOp(f"{MOVE.format(way)} {registers}"))

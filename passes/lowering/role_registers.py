@@ -1,0 +1,67 @@
+"""How many registers a thread of each role gets (setmaxnreg).
+
+ptxas compiles a kernel that a multiprocessor runs one block of (`.minnctapersm 1`) for as many
+registers a thread as its 65,536 give to each of the block's; setmaxnreg moves them between
+warpgroups. In all they stay within what the block was launched with, or who wants more waits for
+ever (PTX ISA 9.2, section 9.7.19.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fragir.dialects import frag
+from fragir.dialects.frag.roles import GROUP, REGISTERS, UNIT, Role
+from fragir.isa.versions import has
+
+MOVE = "setmaxnreg.{}.sync.aligned.u32"
+WITHOUT_TILES = 40
+"""For index arithmetic and copies: what CUTLASS's loading warps have beside two warpgroups."""
+MOST = 240
+"""ptxas compiles no kernel that has setmaxnreg for more."""
+
+
+def at_launch(threads: int) -> int:
+    """Registers a thread has at first, where a block has a multiprocessor for itself."""
+    return min(MOST, REGISTERS // threads // UNIT * UNIT)
+
+
+def planned_registers(op: frag.RolesOp, target: str) -> list[int] | None:
+    """The registers of a thread of each role; None where they stay as they are.
+
+    A role that does not say how many gets 40 if it has no tiles; the others share what is left.
+    If none says, they are moved where that gives those that have tiles more.
+    """
+    roles, extents = op.roles(), op.extents()
+    if not has(MOVE.format("dec"), target):
+        return None
+    threads = sum(extents)
+    if not op.moves_registers:
+        idle = [not has_tiles(role) for role in roles]
+        whole = all(extent % GROUP == 0 for extent in extents)
+        if not whole or all(idle) or not any(idle) or at_launch(threads) == MOST:
+            return None
+    return shared_out(roles, extents)
+
+
+def shared_out(roles: Sequence[Role], extents: Sequence[int]) -> list[int]:
+    """What the roles ask for; for the others what is left of the registers at the launch."""
+    threads = sum(extents)
+    found = [role.registers or (0 if has_tiles(role) else WITHOUT_TILES) for role in roles]
+    left = REGISTERS // threads // UNIT * UNIT * threads
+    left -= sum(number * extent for number, extent in zip(found, extents, strict=True))
+    open_ = sum(extent for number, extent in zip(found, extents, strict=True) if not number)
+    if not open_:
+        return found
+    each = max(UNIT * 3, min(MOST, left // open_ // UNIT * UNIT))
+    return [number or each for number in found]
+
+
+def has_tiles(role: Role) -> bool:
+    """Whether a role holds tiles in registers."""
+    return any(
+        frag.held_tile(value.type) is not None
+        for outer in role.body.block.ops
+        for op in outer.walk()
+        for value in (*op.operands, *op.results)
+    )
