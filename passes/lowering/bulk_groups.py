@@ -1,8 +1,10 @@
 """Which operations wait for copies from shared to global memory, and for how many of them.
 
 What `frag.copy tma` reads may not be written before the copy has read it, and what it writes may
-neither be read nor written before it has. The thread that started copies waits for its groups of
-them, oldest first (PTX ISA 9.2, section 9.7.9.26), then all threads meet.
+neither be read nor written before it has. Two copies that write one place are not ordered, as
+nothing of a machine orders them: which of them is there in the end is not said. The thread that
+started copies waits for its groups of them, oldest first (PTX ISA 9.2, section 9.7.9.26), then all
+threads meet.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from typing import NamedTuple, TypeGuard
 
 from xdsl.ir import Operation, SSAValue
 
+from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import accesses_of
-from fragir.errors import FragirError
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.tensor_copies import is_of_ring, meet, root_of, run_of
@@ -81,7 +83,8 @@ def _wait(op: Operation, ages: Ages) -> Wait | None:
     writes = {root_of(value) for value in accesses.writes()}
     touched = writes | {root_of(value) for value in accesses.reads()}
     if is_store(op):
-        touched -= {root_of(op.source)}  # two may read the same
+        touched -= {root_of(op.source), op.target}  # copies of one kind are not ordered
+        writes -= {op.target}
         if run_of(op)[0] is not op:
             return None  # those of one run do not wait for each other
     needed = [
@@ -101,16 +104,31 @@ def _merged(one: State, other: State) -> State:
     return frozenset(ages.items())
 
 
+def _written_by_threads(function: Operation) -> set[SSAValue]:
+    """The arguments that are written otherwise than by TMA."""
+    found: set[SSAValue] = set()
+    for op in function.walk():
+        accesses = accesses_of(op)
+        if accesses is not None and not is_store(op):
+            found |= {root_of(value) for value in accesses.writes()}
+    return found
+
+
 def plan(lanes: Lanes, function: Operation) -> None:
-    """Arranges the waits of a function that copies by TMA. FragirError, at its operation, for what
-    cannot be ordered."""
+    """Arranges the waits of a function that copies by TMA; ends the pass, at its operation, for
+    what cannot be ordered."""
     state = lanes.state
     stores = False
+    written = _written_by_threads(function)
     for op in function.walk():
         if is_store(op):
             stores = True
             if is_of_ring(op.source):
-                raise FragirError("a slot of a ring is copied to global memory")
+                fail(op, "frag.copy tma: a slot of a ring is not kept until it is copied; copy to "
+                     "global memory from memory of its own (memref.alloc)")  # fmt: skip
+        elif isinstance(op, frag.CopyOp) and op.tma is not None and op.source in written:
+            fail(op, "frag.copy tma: threads of this kernel write what it reads, and the copy "
+                 "engine may not see that; write frag.copy async")  # fmt: skip
     if not stores:
         return
 

@@ -56,6 +56,7 @@ def copy(lanes: Lanes, op: frag.CopyOp) -> None:
             "a tensor map is made at launch, of an argument of the function",
             hint="copy from the argument itself; frag.copy async copies from any memory",
         )
+    _map(lanes, found, _boxes(found, op, engine(lanes).blocks))  # fetched ahead of all waits
     if not found.to_shared:
         _store(lanes, op, found)
     elif is_of_ring(found.shared):
