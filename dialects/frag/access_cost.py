@@ -7,6 +7,7 @@ by side in a lane's fragment and in memory, 16 at most, and 8x8 matrices where t
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from math import gcd, prod
@@ -57,6 +58,25 @@ def access_cost(layout: Layout, chunk: int, memory: TileMemory, costs: Costs = C
     # one that is tested for lying inside takes a comparison and its joining
     tests = 2 * costs.issue if memory.masked else 0.0
     return elements / width * (sectors * costs.sector + costs.request + costs.issue + tests)
+
+
+@lru_cache(maxsize=1024)
+def beside(layout: Layout, along: int) -> Layout:
+    """The layout with a lane's elements in the order in which they lie along a dimension.
+
+    Where an instruction's dimension is counted in another order, elements are accessed together
+    that are no neighbours in its fragments.
+    """
+    if layout.exclusive:
+        return layout
+
+    def place(digit: tuple[int, tuple[int, ...]]) -> tuple[bool, int]:
+        return digit[1][along] == 0, digit[1][along]
+
+    digits = sorted(_digits(layout, "element"), key=place)
+    element = Axis("element", tuple(Mode(size, step) for size, step in digits))
+    axes = tuple(element if axis.name == "element" else axis for axis in layout.axes)
+    return replace(layout, axes=axes)
 
 
 @lru_cache(maxsize=1024)
@@ -174,6 +194,8 @@ def _shared(layout: Layout, elements: int, chunk: int, memory: TileMemory, costs
     if memory.matrices and _by_matrices(layout, steps, memory):
         rows = _rows_apart(layout, memory)
         return words * (rows * costs.wavefront + costs.issue / MATRIX)
+    if memory.matrices and _by_byte_matrices(layout, steps, memory):
+        return words * (costs.wavefront + costs.issue / MATRIX + costs.issue)  # and one prmt
     width = _width(steps, chunk, memory)
     accesses = elements / width
     return accesses * (_passes(layout, width, memory) * costs.wavefront + costs.issue)
@@ -206,6 +228,26 @@ def _by_matrices(
         and rows[0].step[along] == 1
     )
     return plain or turned
+
+
+def _by_byte_matrices(
+    layout: Layout, steps: list[tuple[int, tuple[int, ...]]], memory: TileMemory
+) -> bool:
+    """Whether the lanes have four bytes across rows of memory, and columns two by two."""
+    if memory.bits != 8 or len(layout.dims) != 2:
+        return False
+    lane = [(mode.size, mode.step) for mode in layout.axis("lane").modes if mode.size > 1]
+    along, across = memory.along, 1 - memory.along
+
+    def step(size: int, dim: int) -> tuple[int, ...]:
+        return tuple(size * (d == dim) for d in range(2))
+
+    first = [(2, step(1, across)), (2, step(2, across))]
+    return (
+        lane == [(4, step(4, across)), (8, step(2, along))]
+        and steps[:2] == first
+        and (2, step(1, along)) in steps
+    )
 
 
 def _rows_apart(layout: Layout, memory: TileMemory) -> int:

@@ -352,6 +352,10 @@ def _access_cost(
         if found is None:
             return inf
         places = found
+    if memory.swizzle is None and isinstance(layout, MmaLayoutAttr) and layout.data.orders:
+        from fragir.dialects.frag.access_cost import beside  # few programs need it
+
+        return access_cost(beside(places, memory.along), places.size("element"), memory)
     return access_cost(places, layout.chunk, memory)
 
 

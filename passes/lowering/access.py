@@ -9,7 +9,7 @@ from math import gcd
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.dialects import ptx
+from fragir.dialects import frag, ptx
 from fragir.dialects.narrow import is_vector
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
 from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
@@ -56,6 +56,23 @@ class TileAccess(TilePlaces):
                     return False
         return True
 
+    @cached_property
+    def _beside(self) -> list[list[int]]:
+        """Elements that lie side by side in memory though not in the fragment, as where an
+        instruction's dimension is counted in another order; none where that gains nothing."""
+        placement, contiguous = self.tile.placement, self.memory.contiguous()
+        if not isinstance(placement, frag.MmaLayoutAttr) or not placement.data.orders:
+            return []
+        if self.memory.layout is not None or contiguous is None or self.layout.where:
+            return []
+        if self.layout.exclusive:
+            return []
+        from fragir.passes.lowering.neighbours import neighbours  # few programs need it
+
+        known = alignment(self.ar, self.memory, self.places[0], self.masked)
+        most = gcd(ACCESS_BITS // self.memory.bits, known)
+        return neighbours(self.constants, contiguous, self.width, most)
+
     def _predicate(self, first: int) -> Predicate:
         held = self.holds(first) if self.layout.where else True
         if not self.masked:
@@ -69,12 +86,18 @@ class TileAccess(TilePlaces):
     def load(self) -> list[SSAValue]:
         """The tile as one vector a chunk."""
         loaded = MatrixAccess(self).load()
+        if loaded is None and self.memory.bits == 8 and self.memory.layout is not None:
+            from fragir.passes.lowering.byte_matrices import ByteMatrices  # few programs need it
+
+            loaded = ByteMatrices(self).load()
         if loaded is not None:
             return loaded
         return [self.load_chunk(i) for i in range(self.count // self.chunk)]
 
     def load_chunk(self, number: int) -> SSAValue:
         """One chunk by plain loads."""
+        if self._beside:
+            return self._load_beside(number)
         width = self.width
         first = number * self.chunk
         element = self.memory.element
@@ -91,6 +114,30 @@ class TileAccess(TilePlaces):
             parts.append(known)
         return join(self.ar, parts)
 
+    def _load_beside(self, number: int) -> SSAValue:
+        """One chunk of elements that are loaded with those of other chunks."""
+        wanted = range(number * self.chunk, (number + 1) * self.chunk)
+        for element in wanted:
+            if element in self._elements:
+                continue
+            group = self._group_of[element]
+            type_ = ptx.vector_type(self.memory.element, len(group))
+            predicate = self.ar.predicate(self._predicate(group[0]))
+            otherwise = None if predicate is None else self._otherwise(type_, len(group))
+            op = ptx.LoadOp(*self._address(group[0]), type_, predicate, otherwise)
+            scalars = split(self.ar, self.ar.insert(op).value, 1)
+            self._elements.update(zip(group, scalars, strict=True))
+        return self.ar.insert(ptx.PackOp([self._elements[e] for e in wanted])).result
+
+    @cached_property
+    def _group_of(self) -> dict[int, list[int]]:
+        return {element: group for group in self._beside for element in group}
+
+    @cached_property
+    def _elements(self) -> dict[int, SSAValue]:
+        """Elements that have been loaded beside others."""
+        return {}
+
     def _otherwise(self, type_: Attribute, width: int) -> SSAValue:
         """What stands for an access outside of the memory."""
         if self.other is None:
@@ -105,6 +152,9 @@ class TileAccess(TilePlaces):
 
     def store_parts(self, fragments: Sequence[SSAValue]) -> None:
         """The same by plain stores."""
+        if self._beside:
+            self._store_beside(fragments)
+            return
         width = self.width
         for number, fragment in enumerate(fragments):
             first = number * self.chunk
@@ -116,6 +166,17 @@ class TileAccess(TilePlaces):
                 predicate = self.ar.predicate(held)
                 pointer, offset = self._address(e)
                 self.ar.insert(ptx.StoreOp(part, pointer, offset, predicate))
+
+    def _store_beside(self, fragments: Sequence[SSAValue]) -> None:
+        """The same where neighbours are elements of several fragments."""
+        scalars: dict[int, list[SSAValue]] = {}
+        for group in self._beside:
+            for number in {e // self.chunk for e in group} - scalars.keys():
+                scalars[number] = split(self.ar, fragments[number], 1)
+            parts = [scalars[e // self.chunk][e % self.chunk] for e in group]
+            value = self.ar.insert(ptx.PackOp(parts)).result
+            predicate = self.ar.predicate(self._predicate(group[0]))
+            self.ar.insert(ptx.StoreOp(value, *self._address(group[0]), predicate))
 
 
 def join(ar: Arithmetic, parts: Sequence[SSAValue]) -> SSAValue:

@@ -27,7 +27,9 @@ from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
+from fragir.dialects.frag.choice import choose
 from fragir.dialects.narrow import memref_type
+from fragir.passes.tiling.operand_layouts import loaded_as
 from fragir.passes.tiling.schedule import Schedule
 
 Size = int | SSAValue
@@ -198,7 +200,8 @@ class Gemm:
         self, a: Side, b: Side, stage: SSAValue | None, accumulator: SSAValue
     ) -> SSAValue:
         if not self.schedule.wgmma:
-            left, right = a.load(stage), b.load(stage)
+            name = self._instruction(a, b, accumulator)
+            left, right = a.load(stage, name), b.load(stage, name)
             return self.insert(frag.MmaOp(left, right, accumulator), "acc")
         return self.insert(
             frag.WgmmaOp(
@@ -210,6 +213,11 @@ class Gemm:
             ),
             "acc",
         )
+
+    def _instruction(self, a: Side, b: Side, accumulator: SSAValue) -> str:
+        """The mma.sync of the product."""
+        c = frag.tile_of(accumulator)
+        return choose(a.tile, b.tile, c, c, None, self.schedule.target)
 
     # --- epilogue -----------------------------------------------------------------------------
 
@@ -358,12 +366,12 @@ class Side:
             frag.CopyOp(self.memory, source, self.shared, target, masked=masked, is_async=True)
         )
 
-    def load(self, stage: SSAValue | None) -> SSAValue:
-        """The tile of a stage in registers."""
+    def load(self, stage: SSAValue | None, instruction: str) -> SSAValue:
+        """The tile of a stage in registers, as the instruction wants it."""
         indices: list[int | SSAValue] = [0, 0] if stage is None else [stage, 0, 0]
-        return self.gemm.insert(
-            frag.LoadOp(self.shared, indices, self.tile, transposed=self.transposed)
-        )
+        warps, operand = self.gemm.schedule.warps, "a" if self.is_a else "b"
+        tile = loaded_as(self.tile, instruction, operand, warps, self.transposed)
+        return self.gemm.insert(frag.LoadOp(self.shared, indices, tile, transposed=self.transposed))
 
     def view(self, stage: SSAValue | None) -> SSAValue:
         """The matrix of a stage in shared memory."""

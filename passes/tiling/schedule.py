@@ -28,6 +28,7 @@ class Schedule(NamedTuple):
     warps: tuple[int, int]  # warpgroups where wgmma is used
     stages: int
     wgmma: bool
+    target: str
 
     @property
     def threads(self) -> int:
@@ -54,6 +55,7 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
         (warps[0], warps[1]),
         stages if stages is not None else _default_stages(tile, a, target),
         wgmma,
+        target,
     )
     _check(schedule, element, a, target)
     return schedule
