@@ -118,7 +118,7 @@ class TileAccess(TilePlaces):
         """One chunk of elements that are loaded with those of other chunks."""
         wanted = range(number * self.chunk, (number + 1) * self.chunk)
         for element in wanted:
-            if element in self._elements:
+            if element in self._known:
                 continue
             group = self._group_of[element]
             type_ = ptx.vector_type(self.memory.element, len(group))
@@ -126,15 +126,15 @@ class TileAccess(TilePlaces):
             otherwise = None if predicate is None else self._otherwise(type_, len(group))
             op = ptx.LoadOp(*self._address(group[0]), type_, predicate, otherwise)
             scalars = split(self.ar, self.ar.insert(op).value, 1)
-            self._elements.update(zip(group, scalars, strict=True))
-        return self.ar.insert(ptx.PackOp([self._elements[e] for e in wanted])).result
+            self._known.update(zip(group, scalars, strict=True))
+        return self.ar.insert(ptx.PackOp([self._known[e] for e in wanted])).result
 
     @cached_property
     def _group_of(self) -> dict[int, list[int]]:
         return {element: group for group in self._beside for element in group}
 
     @cached_property
-    def _elements(self) -> dict[int, SSAValue]:
+    def _known(self) -> dict[int, SSAValue]:
         """Elements that have been loaded beside others."""
         return {}
 
