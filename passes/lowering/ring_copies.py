@@ -57,11 +57,25 @@ State = tuple[Filled, ...]
 
 
 class WaitPlan:
-    """What acquiring and awaiting wait for in a function."""
+    """What acquiring and awaiting wait for in a function.
 
-    def __init__(self, function: Operation, rings: Sequence[SSAValue], target: str):
+    `counted` are the rings that groups and barriers of the block serve; of others it is known how
+    many slots are published.
+    """
+
+    def __init__(
+        self,
+        function: Operation,
+        rings: Sequence[SSAValue],
+        counted: Sequence[SSAValue],
+        target: str,
+    ):
         self.numbers = {ring: number for number, ring in enumerate(rings)}
-        self.asynchronous = [copies.has_cp_async(target) and _is_copied_to(r) for r in rings]
+        self.counted = {self.numbers[ring] for ring in counted}
+        self.asynchronous = [
+            ring in counted and copies.has_cp_async(target) and _is_copied_to(ring)
+            for ring in rings
+        ]
         self.ring_of: dict[SSAValue, int] = {}
         for op in function.walk():
             if op.name in ("frag.acquire", "frag.await") and op.operands[0] in self.numbers:
@@ -92,15 +106,16 @@ class WaitPlan:
 
     def _step(self, op: Operation, state: State) -> State:
         name = op.name
-        if name == "frag.acquire":
+        if name == "frag.acquire" and op.operands[0] in self.numbers:
             number = self.numbers[op.operands[0]]
-            if state[number].read:
+            if state[number].read and number in self.counted:
                 state = _met(state)
             return _with(state, number, held=state[number].held + 1)
-        if name == "frag.publish":
+        if name == "frag.publish" and op.operands[0] in self.ring_of:
             return self._published(self.ring_of[op.operands[0]], state)
         if name == "frag.await" and op.operands[0] in self.numbers:
-            return _awaited(self.numbers[op.operands[0]], state)
+            number = self.numbers[op.operands[0]]
+            return _awaited(number, state, number in self.counted)
         if name == "frag.release" and op.operands[0] in self.ring_of:
             return _with(state, self.ring_of[op.operands[0]], read=True)
         if name == "frag.barrier":
@@ -120,10 +135,10 @@ class WaitPlan:
         return _with(state, number, ages=ages, held=max(0, known.held - 1))
 
 
-def _awaited(number: int, state: State) -> State:
+def _awaited(number: int, state: State, meets: bool) -> State:
     known = state[number]
     age = known.ages[0] if known.ages else 0
-    if age < SEEN:
+    if age < SEEN and meets:
         state = _met(state, age)
     return _with(state, number, ages=known.ages[1:])
 

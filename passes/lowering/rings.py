@@ -7,7 +7,7 @@ branches pass on where something in them moves a cursor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from xdsl.dialects import arith
@@ -30,10 +30,12 @@ MOVES = {"frag.acquire": FILL, "frag.await": READ}
 
 
 class RingCursor(NamedTuple):
-    """The name of a hidden register: the number of the slot that is next."""
+    """The name of a hidden register: the number of the slot that is next, or, with `phase`, whether
+    this is an odd round of the ring, 0 or 1."""
 
     ring: SSAValue
     which: str
+    phase: bool = False
 
 
 class RingPart(NamedTuple):
@@ -71,24 +73,36 @@ def make_ring(state: LoweringState, op: frag.RingOp) -> LaneRing:
         parts.append(RingPart(first, step))
     for which in (FILL, READ):
         state.hidden[RingCursor(op.ring, which)] = 0
-    state.moves = moved_cursor
+    state.moves = moved_cursors
     return LaneRing(op.ring, op.count, tuple(parts))
 
 
-def moved_cursor(op: Operation) -> RingCursor | None:
-    """The cursor that an operation moves on."""
+def moved_cursors(op: Operation) -> tuple[RingCursor, ...]:
+    """The hidden registers that an operation changes, as far as the ring has them."""
     which = MOVES.get(op.name)
     if which is None or not isinstance(op.operands[0].type, frag.RingType):
-        return None
-    return RingCursor(op.operands[0], which)
+        return ()
+    return RingCursor(op.operands[0], which), RingCursor(op.operands[0], which, phase=True)
 
 
 def take(state: LoweringState, ring: LaneRing, which: str) -> Value:
     """The number of the slot at a cursor, which moves on."""
-    cursor = RingCursor(ring.value, which)
+    cursor, phase = RingCursor(ring.value, which), RingCursor(ring.value, which, phase=True)
     slot = state.hidden[cursor]
     state.hidden[cursor] = following(state.ar, slot, ring.slots)
+    if phase in state.hidden:
+        state.hidden[phase] = _turned(state.ar, state.hidden[phase], slot, ring.slots)
     return slot
+
+
+def _turned(ar: Arithmetic, phase: Value, slot: Value, count: int) -> Value:
+    """The phase of the slot after another: the other one after the last."""
+    at_end = ar.compare("eq", slot, count - 1)
+    if isinstance(at_end, bool):
+        return ar.xor(phase, 1) if at_end else phase
+    other, same = ar.value(ar.xor(phase, 1)), ar.value(phase)
+    key = ("turned", phase, at_end)
+    return ar.pure(key, (at_end, other, same), lambda: arith.SelectOp(at_end, other, same))
 
 
 def following(ar: Arithmetic, slot: Value, count: int) -> Value:
@@ -107,17 +121,19 @@ def following(ar: Arithmetic, slot: Value, count: int) -> Value:
     return ar.pure(key, (at_end, more), lambda: arith.SelectOp(at_end, zero, more))
 
 
-def unread(slots: Iterable[SSAValue]) -> set[SSAValue]:
+def unread(slots: Iterable[SSAValue], needed: Collection[SSAValue]) -> set[SSAValue]:
     """Slots whose numbers loops and branches need not pass on, of all that are carried from these.
 
-    Those that become the same values go together; the memory of none is used where it is carried
-    to, so that nothing asks which slot that is.
+    Those that become the same values go together; none is one of `needed`, nor is memory of one
+    used where it is carried to: nothing asks which slot that is.
     """
     groups: list[tuple[set[SSAValue], bool]] = []
     for slot in slots:
         values = carried(slot)
         group = set(values)
-        looked = any(use.operation.name == PART for value in values[1:] for use in value.uses)
+        looked = slot in needed or any(
+            use.operation.name == PART for value in values[1:] for use in value.uses
+        )
         for other, so in [known for known in groups if not group.isdisjoint(known[0])]:
             groups.remove((other, so))
             group |= other

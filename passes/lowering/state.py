@@ -62,8 +62,8 @@ class LoweringState:
         self.hidden: dict[Hashable, Value] = {}
         """Values of the lane level, by a name, which operations change without saying so in the
         program. Loops and branches pass on what something in them changes."""
-        self.moves: Callable[[Operation], Hashable | None] = lambda _: None
-        """The name of what an operation changes in `hidden`."""
+        self.moves: Callable[[Operation], Sequence[Hashable]] = lambda _: ()
+        """The names of what an operation changes in `hidden`."""
         self.full: dict[SSAValue, SharedPlace] = {}
         """The mbarrier at which copies by TMA into a part of a slot (`frag.part`) count."""
         self.cluster: tuple[int, int, int] = (1, 1, 1)
@@ -153,8 +153,9 @@ class LoweringState:
             return ()
         found = self._hidden_in.get(op)
         if found is None:
-            names = dict.fromkeys(self.moves(inner) for inner in op.walk() if inner is not op)
-            found = self._hidden_in[op] = tuple(name for name in names if name in self.hidden)
+            names = [name for inner in op.walk() if inner is not op for name in self.moves(inner)]
+            known = [name for name in dict.fromkeys(names) if name in self.hidden]
+            found = self._hidden_in[op] = tuple(known)
         return found
 
     def flat_hidden(self, op: Operation | None) -> list[SSAValue]:

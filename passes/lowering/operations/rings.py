@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
@@ -10,27 +12,48 @@ from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering import ring_copies
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.ring_copies import WaitPlan
+from fragir.passes.lowering.ring_use import needs_barriers
 from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, make_ring, take, unread
+
+if TYPE_CHECKING:
+    from fragir.passes.lowering.ring_barriers import RingBarriers
 
 
 class Rings:
     """The rings of a function, and the slots of them."""
 
     def __init__(self, lanes: Lanes, function: Operation):
+        self.lanes = lanes
         self.made: dict[SSAValue, LaneRing] = {}
+        self.barriers: dict[SSAValue, RingBarriers] = {}
         self.of_slot: dict[SSAValue, SSAValue] = {}
-        ring_copies.check(function)
-        found = [op.results[0] for op in function.walk() if op.name == "frag.ring"]
-        self.plan = WaitPlan(function, found, lanes.target)
+        self.perhaps_none: set[SSAValue] = set()
         slots: list[SSAValue] = []
         for op in function.walk():
             if op.name in ("frag.acquire", "frag.await", "frag.no_slot"):
                 if isinstance(op.results[0].type, frag.SlotType):
                     slots.append(op.results[0])
+                    values = carried(slots[-1])
                     if op.operands:
-                        self.of_slot.update(dict.fromkeys(carried(slots[-1]), op.operands[0]))
-        lanes.state.without_registers |= unread(slots)
-        lanes.state.at_end.append(lambda end: ring_copies.end(lanes, self.plan, end))
+                        self.of_slot.update(dict.fromkeys(values, op.operands[0]))
+                    else:
+                        self.perhaps_none |= set(values)
+        found = [op.results[0] for op in function.walk() if op.name == "frag.ring"]
+        self.waited = [ring for ring in found if needs_barriers(ring)]
+        counted = [ring for ring in found if ring not in self.waited]
+        if counted:
+            ring_copies.check(function)
+        self.plan = WaitPlan(function, found, counted, lanes.target)
+        needed = [slot for slot in slots if self.of_slot.get(slot) in self.waited]
+        lanes.state.without_registers |= unread(slots, needed)
+        lanes.state.at_end.append(self.end)
+
+    def end(self, op: Operation) -> None:
+        """Copies that nobody has awaited are complete before a thread ends."""
+        ring_copies.end(self.lanes, self.plan, op)
+        for ring, barriers in self.barriers.items():
+            known = self.plan.before(op, ring)
+            barriers.drain(len(known.ages) if known.all_known else None)
 
 
 def rings(lanes: Lanes, op: Operation) -> Rings:
@@ -50,36 +73,57 @@ def rings(lanes: Lanes, op: Operation) -> Rings:
 @LOWERINGS.attach(frag.RingOp)
 def ring(lanes: Lanes, op: frag.RingOp) -> None:
     known = rings(lanes, op)
-    known.made[op.ring] = make_ring(lanes.state, op)
+    made = known.made[op.ring] = make_ring(lanes.state, op)
+    if op.ring in known.waited:
+        from fragir.passes.lowering.ring_barriers import RingBarriers  # few programs need it
+
+        known.barriers[op.ring] = RingBarriers(lanes, made)
     lanes.state.without_registers.add(op.ring)
 
 
 @LOWERINGS.attach(frag.AcquireOp)
 def acquire(lanes: Lanes, op: frag.AcquireOp) -> None:
     known = rings(lanes, op)
-    ring_copies.acquire(lanes, known.plan, op)
+    barriers = known.barriers.get(op.ring)
+    if barriers is None:
+        ring_copies.acquire(lanes, known.plan, op)
+    else:
+        barriers.acquire(op)
     lanes.state.values[op.slot] = take(lanes.state, known.made[op.ring], FILL)
 
 
 def await_slot(lanes: Lanes, op: frag.AwaitOp) -> None:
     """`frag.await` of a ring."""
     known = rings(lanes, op)
-    ring_copies.await_(lanes, known.plan, op)
+    barriers = known.barriers.get(op.source)
+    if barriers is None:
+        ring_copies.await_(lanes, known.plan, op)
+    else:
+        barriers.await_()
     lanes.state.values[op.result] = take(lanes.state, known.made[op.source], READ)
 
 
 @LOWERINGS.attach(frag.PublishOp)
 def publish(lanes: Lanes, op: frag.PublishOp) -> None:
-    ring_copies.publish(lanes, rings(lanes, op).plan, op)
+    known = rings(lanes, op)
+    barriers = known.barriers.get(known.of_slot[op.slot])
+    if barriers is None:
+        ring_copies.publish(lanes, known.plan, op)
+    else:
+        barriers.publish(lanes.state.values[op.slot])
 
 
 @LOWERINGS.attach(frag.ReleaseOp)
 def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
-    """Products in flight that read it are waited for; the next acquire waits for other threads."""
+    """Products in flight that read it are waited for; who acquires the slot waits for readers."""
     if lanes.state.async_proxy:
         from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
 
         wait_for_products(lanes, op)
+    known = rings(lanes, op)
+    barriers = known.barriers.get(known.of_slot.get(op.slot, op.slot))
+    if barriers is not None:
+        barriers.release(lanes.state.values[op.slot], op.slot in known.perhaps_none)
 
 
 @LOWERINGS.attach(frag.NoSlotOp)
@@ -89,8 +133,12 @@ def no_slot(lanes: Lanes, op: frag.NoSlotOp) -> None:
 
 
 @LOWERINGS.attach(frag.PartOp)
-def part(lanes: Lanes, op: frag.PartOp) -> None:
+def part_of(lanes: Lanes, op: frag.PartOp) -> None:
     state, known = lanes.state, rings(lanes, op)
-    made = known.made[known.of_slot[op.slot]]
-    memory = made.parts[op.number.value.data].of_slot(state.ar, state.values[op.slot])
-    state.memories[op.memory] = memory
+    value = known.of_slot[op.slot]
+    slot = state.values[op.slot]
+    state.memories[op.memory] = (
+        known.made[value].parts[op.number.value.data].of_slot(state.ar, slot)
+    )
+    if value in known.barriers:
+        state.full[op.memory] = known.barriers[value].full_at(slot)

@@ -1,0 +1,248 @@
+"""Rings that roles fill and read side by side, or the tensor memory accelerator fills: mbarriers.
+
+Each slot has two (PTX ISA 9.2, section 9.7.14.15). *Full*: whoever fills the slot arrives, and the
+bytes that come by TMA count too; *empty*: whoever has read it arrives. Waiting is for the end of
+the phase that the cursor's round has: readers wait for phase 0 of the first round; who fills waits
+for the phase before that, which counts as over in a new mbarrier. The barriers are made at the top
+of the kernel (`Engine.mbarriers`).
+
+| filled by | arrivals at full |
+|---|---|
+| TMA | one, of the thread that starts the copies, with the bytes, where the slot is acquired |
+| tiles, copies through registers | one a warp, when the slot is published |
+| cp.async | one a thread, when its copies are complete (`cp.async.mbarrier.arrive.noinc`) |
+
+Empty takes one arrival a warpgroup where wgmma alone reads the slots, else one a warp; of every
+block of the cluster where a part is multicast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import i1, i32
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.frag.slots import PART, carried
+from fragir.errors import FragirError
+from fragir.layout.modes import WARP
+from fragir.passes.lowering.arithmetic import Predicate, Value
+from fragir.passes.lowering.engine import MBARRIER_BYTES, engine, statement
+from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.ring_use import role_of, use_of, users_of_memory
+from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, RingCursor, take
+from fragir.passes.lowering.state import SharedPlace
+from fragir.passes.lowering.tensor_copies import expected_bytes
+
+WARPGROUP = 4 * WARP
+
+
+class RingBarriers:
+    """The mbarriers of one ring: full ones, then empty ones."""
+
+    def __init__(self, lanes: Lanes, ring: LaneRing):
+        self.lanes, self.ring = lanes, ring
+        self.use = use_of(ring.value)
+        self.cluster = engine(lanes).blocks if self.use.multicast else 1
+        self.full = engine(lanes).mbarriers(self._arrivals_at_full(), ring.slots)
+        self.empty = engine(lanes).mbarriers(self._arrivals_at_empty(), ring.slots)
+        hidden = lanes.state.hidden
+        hidden[RingCursor(ring.value, FILL, phase=True)] = 1
+        hidden[RingCursor(ring.value, READ, phase=True)] = 0
+
+    # --- who arrives --------------------------------------------------------------------------
+
+    def _threads(self, maker: str) -> list[int]:
+        """The threads of each role that acquires, or awaits, slots of the ring."""
+        roles = {
+            role_of(use.operation): use.operation
+            for use in self.ring.value.uses
+            if use.operation.name == maker
+        }
+        return [threads_at(self.lanes, op) for op in roles.values()]
+
+    def _arrivals_at_full(self) -> int:
+        roles = self._threads("frag.acquire")
+        if len(roles) > 1:
+            raise FragirError(
+                "several roles acquire slots of the ring", hint="give each a ring of its own"
+            )
+        threads, use = sum(roles), self.use
+        plain = use.by_threads or not (use.tma or use.by_cp_async)
+        arrivals = int(use.tma)
+        if plain or self._waits_for_cp_async:
+            arrivals += max(1, threads // WARP)
+        if use.by_cp_async and not self._waits_for_cp_async:
+            arrivals += threads
+        return arrivals
+
+    @property
+    def _waits_for_cp_async(self) -> bool:
+        """Whether cp.async is waited for before arriving: wgmma sees it by a fence behind it."""
+        return self.use.by_cp_async and self.use.proxy
+
+    def _arrivals_at_empty(self) -> int:
+        each = WARPGROUP if self.use.by_wgmma else WARP
+        return self.cluster * sum(max(1, n // each) for n in self._threads("frag.await"))
+
+    # --- addresses ----------------------------------------------------------------------------
+
+    def _at(self, first: SharedPlace, slot: Value) -> SharedPlace:
+        pointer, offset = first
+        pointer, more = self.lanes.state.ar.offset(pointer, slot, MBARRIER_BYTES)
+        return pointer, offset + more
+
+    def full_at(self, slot: Value) -> SharedPlace:
+        """Where the full mbarrier of a slot lies."""
+        return self._at(self.full, slot)
+
+    # --- operations ---------------------------------------------------------------------------
+
+    def acquire(self, op: frag.AcquireOp) -> None:
+        """Waits until the next slot is empty; says how many bytes TMA will bring."""
+        slot = self._wait(FILL, self.empty)
+        if self.use.tma:
+            total = sum(expected_bytes(copy, engine(self.lanes).blocks) for copy in _copies(op))
+            self._arrive(self.full_at(slot), engine(self.lanes).starter, total)
+
+    def publish(self, slot: Value) -> None:
+        """Arrives for what threads have written."""
+        state, use = self.lanes.state, self.use
+        place = self.full_at(slot)
+        if use.by_cp_async and not self._waits_for_cp_async:
+            pointer, offset = place
+            statement(
+                state,
+                f"cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0{_plus(offset)}]",
+                (pointer,),
+            )
+        if self._waits_for_cp_async:
+            state.ar.insert(ptx.SyncOp("cp.async.wait_all"))
+        if use.by_threads or self._waits_for_cp_async or not (use.tma or use.by_cp_async):
+            if use.proxy:
+                state.ar.insert(ptx.SyncOp("fence.proxy.async.shared::cta"))
+            self._arrive_as(place, WARP)
+
+    def await_(self) -> None:
+        """Waits until the next slot is full."""
+        self._wait(READ, self.full)
+
+    def drain(self, known: int | None) -> None:
+        """Waits until all copies are complete, of `known` slots that nobody awaits.
+
+        None where their number is not known: then as many as there are from cursor to cursor.
+        """
+        state, ring = self.lanes.state, self.ring
+        if not self.use.tma:
+            return
+        if known is not None:
+            for _ in range(known):
+                self._wait(READ, self.full)
+                take(state, ring, READ)
+            return
+        ar, read = state.ar, (RingCursor(ring.value, READ), RingCursor(ring.value, READ, True))
+        fill = [state.hidden[RingCursor(ring.value, FILL, odd)] for odd in (False, True)]
+        filled = ar.add(ar.mul(ar.xor(fill[1], 1), ring.slots), fill[0])
+        starts = [ar.value(state.hidden[name]) for name in read]
+        before = Block(arg_types=[value.type for value in starts])
+        after = Block(arg_types=[value.type for value in starts])
+        with ar.inside(before):
+            index, phase = before.args
+            here = ar.add(ar.mul(phase, ring.slots), index)
+            more = ar.predicate(ar.compare("ne", here, filled))
+            assert more is not None
+            ar.insert(scf.ConditionOp(more, index, phase))
+        with ar.inside(after):
+            state.hidden.update(zip(read, after.args, strict=True))
+            self._wait(READ, self.full)
+            take(state, ring, READ)
+            ar.insert(scf.YieldOp(*(ar.value(state.hidden[name]) for name in read)))
+        types = [value.type for value in starts]
+        ar.insert(scf.WhileOp(starts, types, Region(before), Region(after)))
+
+    def release(self, slot: Value, may_be_none: bool) -> None:
+        """Arrives at empty, in all blocks that write the slot."""
+        held: Predicate = True
+        if may_be_none:
+            held = self.lanes.state.ar.compare("ne", slot, NO_SLOT)
+        place = self._at(self.empty, slot)
+        self._arrive_as(place, WARPGROUP if self.use.by_wgmma else WARP, held)
+
+    # --- instructions -------------------------------------------------------------------------
+
+    def _wait(self, which: str, first: SharedPlace) -> Value:
+        """Waits for the phase of a cursor; the slot there."""
+        state = self.lanes.state
+        slot = state.hidden[RingCursor(self.ring.value, which)]
+        phase = state.hidden[RingCursor(self.ring.value, which, phase=True)]
+        pointer, offset = self._at(first, slot)
+        words = f"mbarrier.try_wait.parity.shared::cta.b64 $0, [$1{_plus(offset)}], "
+        ar, before, after = state.ar, Block(), Block()
+        with ar.inside(before):
+            if isinstance(phase, int):
+                (done,) = statement(state, f"{words}{phase}", (pointer,), (i1,)).results
+            else:
+                (done,) = statement(state, f"{words}$2", (pointer, phase), (i1,)).results
+            (more,) = statement(state, "not.pred $0, $1", (done,), (i1,)).results
+            ar.insert(scf.ConditionOp(more))
+        with ar.inside(after):
+            ar.insert(scf.YieldOp())
+        ar.insert(scf.WhileOp([], [], Region(before), Region(after)))
+        return slot
+
+    def _arrive_as(self, place: SharedPlace, group: int, held: Predicate = True) -> None:
+        """One arrival for each warp or warpgroup of the role; all its threads are here."""
+        state, ar = self.lanes.state, self.lanes.state.ar
+        if group == WARP:
+            state.ar.insert(ptx.SyncOp("bar.warp.sync", -1))
+        number = ar.rem(state.hardware.thread, group)
+        if self.cluster == 1:
+            self._arrive(place, ar.predicate(ar.both(ar.compare("eq", number, 0), held)))
+            return
+        each = ar.predicate(ar.both(ar.below(number, self.cluster), held))
+        block = ar.value(number)
+        pointer, offset = place
+        words = "mapa.shared::cluster.u32 $0, $1, $2"
+        (remote,) = statement(state, words, (pointer, block), (i32,), each).results
+        # without .release.cluster, which ptxas makes a fence of the whole GPU
+        words = f"mbarrier.arrive.shared::cluster.b64 _, [$0{_plus(offset)}]"
+        statement(state, words, (remote,), predicate=each)
+
+    def _arrive(self, place: SharedPlace, thread: SSAValue | None, total: int = 0) -> None:
+        pointer, offset = place
+        how, more = ("arrive.expect_tx", f", {total}") if total else ("arrive", "")
+        words = f"mbarrier.{how}.shared::cta.b64 _, [$0{_plus(offset)}]{more}"
+        statement(self.lanes.state, words, (pointer,), predicate=thread)
+
+
+def _copies(op: frag.AcquireOp) -> Iterator[frag.CopyOp]:
+    """The copies by TMA into a slot that is acquired."""
+    for slot in carried(op.slot):
+        for use in slot.uses:
+            if use.operation.name == PART:
+                for user in users_of_memory(use.operation.results[0]):
+                    if isinstance(user, frag.CopyOp) and user.tma is not None:
+                        if user.parent is not op.parent:
+                            raise FragirError(
+                                "a slot is acquired here, and copied to by TMA in another loop or "
+                                "branch",
+                                hint="write frag.copy tma next to frag.acquire: what lies outside "
+                                "of memory is read as zero",
+                            )
+                        yield user
+
+
+def threads_at(lanes: Lanes, op: Operation) -> int:
+    """The threads that execute an operation: those of its role, or of the block."""
+    region = role_of(op)
+    if region is None:
+        return lanes.threads
+    roles = region.parent
+    assert isinstance(roles, frag.RolesOp)
+    return next(role.threads for role in roles.roles() if role.body is region)
+
+
+def _plus(offset: int) -> str:
+    return f"+{offset}" if offset else ""
