@@ -11,12 +11,13 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.builder.places import fail, place
+from fragir.builder.slots import SLOT, Slot, slot_of
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition, index
 from fragir.builder.values import IndexOperand, Scalar, Tile
 from fragir.dialects import frag
 
-Carried = Scalar | Tile | int
+Carried = Scalar | Tile | Slot | int
 
 
 class _Block:
@@ -277,6 +278,9 @@ class Otherwise:
 
 
 def _first(trace: Trace, value: object, name: str) -> SSAValue:
+    slot = slot_of(trace, value)
+    if slot is not None:
+        return slot
     operand = trace.operand(value)
     if isinstance(operand, float):
         fail(f"{name} begins as {operand}, which has no type", "write k.constant(0.0, fragir.f32)")
@@ -284,6 +288,9 @@ def _first(trace: Trace, value: object, name: str) -> SSAValue:
 
 
 def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue:
+    slot = slot_of(trace, value)
+    if slot is not None:
+        return slot
     operand = trace.operand(value)
     if not isinstance(operand, int | float):
         return trace.use(operand)
@@ -292,5 +299,7 @@ def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue
     return trace.constant(operand, type_)
 
 
-def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile:
+def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | Slot:
+    if ssa.type.name == SLOT:
+        return Slot(trace, ssa)
     return trace.wrap(ssa) if isinstance(ssa.type, frag.TileType) else Scalar(trace, ssa)

@@ -47,6 +47,7 @@ from fragir.builder.lanes import LaneOperations
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
+from fragir.builder.rings import RingOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -73,6 +74,7 @@ class KernelBuilder(
     LaneOperations,
     RandomOperations,
     ReportingOperations,
+    RingOperations,
 ):
     """A kernel under construction; `fragir.kernel` makes one.
 

@@ -45,6 +45,17 @@ class TileOperations(ElementwiseFunctions):
         element lies, with an axis for every size in order: "row [64:72] col [64:1]" are rows of 64
         elements, 72 apart.
         """
+        type_ = self._shared_type(shape, element, swizzle, layout)
+        ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
+        return Memory(self.trace, ssa, type_.get_shape())
+
+    def _shared_type(
+        self,
+        shape: Sequence[int],
+        element: Attribute,
+        swizzle: int,
+        layout: Layout | str | None,
+    ) -> MemRefType[Attribute]:
         element = tile_element(element, "shared memory")
         if whole(swizzle, "swizzle") not in (0, 32, 64, 128):
             fail(f"swizzle is {swizzle}, it must be 0, 32, 64 or 128 bytes")
@@ -57,8 +68,7 @@ class TileOperations(ElementwiseFunctions):
             frag.memory_layout(type_)
         except FragirError as error:
             fail(error.message, error.hint)
-        ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
-        return Memory(self.trace, ssa, sizes)
+        return type_
 
     def view(self, memory: Memory, at: Sequence[IndexOperand]) -> Memory:
         """One matrix of a stack in shared memory."""
