@@ -9,6 +9,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.builder.checks import items, whole
 from fragir.builder.places import fail
+from fragir.builder.shared_types import shared_type
 from fragir.builder.slots import Slot
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
@@ -55,7 +56,7 @@ class RingOperations(TileOperations):
         layout: Layout | str | None = None,
     ) -> MemRefType[Attribute]:
         """What a slot of a ring holds: memory as of `shared`, which `ring` makes."""
-        return self._shared_type(shape, element, swizzle, layout)
+        return shared_type(shape, element, swizzle, layout)
 
     def ring(self, slots: int, parts: Sequence[MemRefType[Attribute]]) -> Ring:
         """A ring of so many slots, each of these parts: `k.ring(3, [k.part((128, 64), f16)])`.

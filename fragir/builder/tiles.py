@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType, NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from fragir import diagnostics
 from fragir.builder.checks import by, dimension, items, shape_of, whole, word
 from fragir.builder.elementwise import ElementwiseFunctions
 from fragir.builder.places import error_at, fail, place
+from fragir.builder.shared_types import shared_type
 from fragir.builder.trace import Trace
 from fragir.builder.types import s32, scalar_type, tile_element, type_name
 from fragir.builder.values import IndexOperand, Memory, Scalar, Tile
@@ -45,30 +45,9 @@ class TileOperations(ElementwiseFunctions):
         element lies, with an axis for every size in order: "row [64:72] col [64:1]" are rows of 64
         elements, 72 apart.
         """
-        type_ = self._shared_type(shape, element, swizzle, layout)
+        type_ = shared_type(shape, element, swizzle, layout)
         ssa = self.trace.insert(memref.AllocOp([], [], type_)).memref
         return Memory(self.trace, ssa, type_.get_shape())
-
-    def _shared_type(
-        self,
-        shape: Sequence[int],
-        element: Attribute,
-        swizzle: int,
-        layout: Layout | str | None,
-    ) -> MemRefType[Attribute]:
-        element = tile_element(element, "shared memory")
-        if whole(swizzle, "swizzle") not in (0, 32, 64, 128):
-            fail(f"swizzle is {swizzle}, it must be 0, 32, 64 or 128 bytes")
-        sizes = shape_of(shape)
-        if len(sizes) < 2:
-            fail(f"shared memory has two dimensions or more, not {len(sizes)}")
-        try:
-            own = NoneAttr() if layout is None else _layout_attribute(layout)
-            type_ = MemRefType(element, sizes, own, frag.SharedAttr(swizzle))
-            frag.memory_layout(type_)
-        except FragirError as error:
-            fail(error.message, error.hint)
-        return type_
 
     def view(self, memory: Memory, at: Sequence[IndexOperand]) -> Memory:
         """One matrix of a stack in shared memory."""
@@ -422,9 +401,3 @@ def _matrix(tile: Tile) -> tuple[int, int]:
     if len(tile.shape) not in (2, 3):
         fail(f"{tile!r} is no matrix", "products take tiles of two dimensions")
     return tile.shape[0], tile.shape[1]
-
-
-def _layout_attribute(layout: Layout | str) -> frag.ExplicitLayoutAttr:
-    if isinstance(layout, str):
-        return frag.ExplicitLayoutAttr.read(layout)
-    return frag.ExplicitLayoutAttr(layout)

@@ -74,9 +74,9 @@ class Forward(Generic[StateT]):
         around = self.pass_on(state, op.iter_args, arguments)
         turns = _turns(op)
         if turns is not None and 0 < turns <= MOST_TURNS:
-            for _ in range(turns):
-                end = self.run(body, around)
-                around = self.pass_on(end, yielded, arguments)
+            end = self.run(body, around)
+            for _ in range(turns - 1):
+                end = self.run(body, self.pass_on(end, yielded, arguments))
             return self.pass_on(end, yielded, op.results)
         while True:
             end = self.run(body, around)
