@@ -14,7 +14,7 @@ from xdsl.traits import NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
-from fragir.dialects.frag.ring_types import SlotType
+from fragir.dialects.frag.ring_types import RingType, SlotType
 from fragir.dialects.frag.types import held_tile
 from fragir.dialects.narrow import integers
 from fragir.ptx.machines import THREADS
@@ -183,13 +183,17 @@ class RolesOp(IRDLOperation):
                     f"frag.roles: {role.name!r} asks for {number} registers; write a multiple of "
                     f"{UNIT} from {FEWEST} to {MOST}"
                 )
+        # what a role that says nothing needs at least counts too
         total = sum(
-            (role.registers or 0) * threads
+            (role.registers or FEWEST) * threads
             for role, threads in zip(roles, self.extents(), strict=True)
         )
-        if total > REGISTERS:
+        threads = self.threads()
+        each = REGISTERS // threads // UNIT * UNIT
+        if self.moves_registers and total > each * threads:
             raise VerifyException(
-                f"frag.roles: {total} registers in all; a multiprocessor has {REGISTERS}"
+                f"frag.roles: {total} registers in all; {threads} threads have {each * threads} "
+                f"of a multiprocessor's {REGISTERS}, {each} each"
             )
 
 
@@ -216,14 +220,25 @@ def _parse(parser: Parser) -> Role:
 
 
 def _check_outside(role: Role, roles: RolesOp) -> None:
-    """VerifyException where a role uses a tile or a slot of another one, or of before."""
+    """VerifyException where a role uses a tile or a slot of another one, or of before, or a ring
+    that is also taken from outside of roles.
+    """
     for op in _operations(role.body):
         for value in op.operands:
-            if _is_outside(value, roles) and _belongs_to_threads(value.type):
+            if not _is_outside(value, roles):
+                continue
+            if _belongs_to_threads(value.type):
                 raise VerifyException(
                     f"frag.roles: {role.name!r} uses a value of type {value.type} that other "
                     "threads hold; roles meet in rings (frag.ring)"
                 )
+            if isinstance(value.type, RingType):
+                for use in value.uses:
+                    if not roles.is_ancestor(use.operation):
+                        raise VerifyException(
+                            f"frag.roles: the ring of {role.name!r} is taken outside of the roles "
+                            f"too, by {use.operation.name}; make another ring for that"
+                        )
 
 
 def _operations(region: Region) -> Iterator[Operation]:

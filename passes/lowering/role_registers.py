@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fragir.dialects import frag
-from fragir.dialects.frag.roles import GROUP, REGISTERS, UNIT, Role
+from fragir.dialects.frag.roles import FEWEST, GROUP, REGISTERS, UNIT, Role
+from fragir.errors import FragirError
 from fragir.isa.versions import has
 
 MOVE = "setmaxnreg.{}.sync.aligned.u32"
@@ -47,13 +48,19 @@ def planned_registers(op: frag.RolesOp, target: str) -> list[int] | None:
 def shared_out(roles: Sequence[Role], extents: Sequence[int]) -> list[int]:
     """What the roles ask for; for the others what is left of the registers at the launch."""
     threads = sum(extents)
-    found = [role.registers or (0 if has_tiles(role) else WITHOUT_TILES) for role in roles]
+    few = min(WITHOUT_TILES, at_launch(threads))
+    found = [role.registers or (0 if has_tiles(role) else few) for role in roles]
     left = REGISTERS // threads // UNIT * UNIT * threads
     left -= sum(number * extent for number, extent in zip(found, extents, strict=True))
     open_ = sum(extent for number, extent in zip(found, extents, strict=True) if not number)
     if not open_:
         return found
-    each = max(UNIT * 3, min(MOST, left // open_ // UNIT * UNIT))
+    each = min(MOST, left // open_ // UNIT * UNIT)
+    if each < FEWEST:
+        raise FragirError(
+            f"{max(left, 0)} registers are left for {open_} threads of roles that ask for none",
+            hint="let the other roles ask for fewer",
+        )
     return [number or each for number in found]
 
 

@@ -71,3 +71,47 @@ func.func @f() {
   }
   func.return
 }
+// -----
+// 640 threads have 96 registers each.
+func.func @f() {
+  frag.roles "a" warps [4, 1] {
+  }, "b" warpgroups [4, 1] registers 120 {
+  }
+  func.return
+}
+// -----
+// Tiles in flight do not cross.
+func.func @f() {
+  %t = frag.undefined : !frag.in_flight<!frag.tile<64x64xf32>>
+  frag.roles "a" warpgroups [1, 1] {
+    %u = frag.await %t : !frag.in_flight<!frag.tile<64x64xf32>>
+  }
+  func.return
+}
+// -----
+// Slots do not cross.
+!ring = !frag.ring<memref<8x64xf16, #frag.shared>>
+!slot = !frag.slot<memref<8x64xf16, #frag.shared>>
+func.func @f() {
+  %ring = frag.ring 2 : !ring
+  %s = frag.acquire %ring : !ring
+  frag.publish %s : !slot
+  frag.roles "a" warps [1, 1] {
+    %m = frag.part %s[0] : !slot
+  }
+  func.return
+}
+// -----
+// A ring belongs to the roles, or to all threads.
+!ring = !frag.ring<memref<8x64xf16, #frag.shared>>
+!slot = !frag.slot<memref<8x64xf16, #frag.shared>>
+func.func @f() {
+  %ring = frag.ring 2 : !ring
+  frag.roles "a" warps [1, 1] {
+    %s = frag.acquire %ring : !ring
+    frag.publish %s : !slot
+  }
+  %t = frag.await %ring : !ring
+  frag.release %t : !slot
+  func.return
+}
