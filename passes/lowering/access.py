@@ -63,9 +63,7 @@ class TileAccess(TilePlaces):
         placement, contiguous = self.tile.placement, self.memory.contiguous()
         if not isinstance(placement, frag.MmaLayoutAttr) or not placement.data.orders:
             return []
-        if self.memory.layout is not None or contiguous is None or self.layout.where:
-            return []
-        if self.layout.exclusive:
+        if contiguous is None or self.layout.where or self.layout.exclusive:
             return []
         from fragir.passes.lowering.neighbours import neighbours  # few programs need it
 

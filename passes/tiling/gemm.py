@@ -18,18 +18,16 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     StringAttr,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from fragir.dialects import frag
-from fragir.dialects.elements import element_bits
+from fragir.dialects import frag, ptx
 from fragir.dialects.frag.choice import choose
 from fragir.dialects.narrow import memref_type
-from fragir.passes.tiling.operand_layouts import loaded_as
+from fragir.passes.tiling.operand_layouts import across, loaded_as, shared_type
 from fragir.passes.tiling.schedule import Schedule
 
 Size = int | SSAValue
@@ -346,11 +344,12 @@ class Side:
         type_ = memref_type(memory.type)
         self.element = type_.element_type
         self.tile = frag.TileType(tile, self.element)
-        shape = tile[::-1] if transposed else tile
-        row_bytes = shape[1] * element_bits(self.element) // 8
+        shape = (tile[1], tile[0]) if transposed else tile
         stack = [gemm.schedule.stages] if gemm.schedule.stages > 1 else []
-        space = frag.SharedAttr(swizzle_for(row_bytes))
-        shared = MemRefType(self.element, [*stack, *shape], memory_space=space)
+        # by plain loads: f64, and where memory runs along M or N what ldmatrix does not turn
+        bits = ptx.bits(self.element)
+        by_words = bits == 64 or (bits == 32 and across(is_a, transposed))
+        shared = shared_type(self.element, stack, shape, by_words and not gemm.schedule.wgmma)
         self.shared = gemm.insert(memref.AllocOp([], [], shared), name)
         outer = gemm.masked(0 if is_a else 1, tile[0 if is_a else 1])
         self.masked = outer or gemm.masked(2, gemm.schedule.tile[2])
@@ -376,11 +375,6 @@ class Side:
     def view(self, stage: SSAValue | None) -> SSAValue:
         """The matrix of a stage in shared memory."""
         return self.shared if stage is None else self.gemm.insert(frag.ViewOp(self.shared, [stage]))
-
-
-def swizzle_for(row_bytes: int) -> int:
-    """The widest swizzle that divides a row, 0 where none does."""
-    return next((w for w in (128, 64, 32) if row_bytes % w == 0), 0)
 
 
 def zero_constant(element: Attribute) -> arith.ConstantOp:

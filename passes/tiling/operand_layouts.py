@@ -1,17 +1,28 @@
-"""In which layouts a product's operands are loaded from shared memory, where the usual one is dear.
+"""How a product's operands lie in shared memory, and in which layouts they are loaded for mma.sync.
 
 Registers of bytes hold four along K. Where memory runs along M or N they are read as pairs of bytes
 by ldmatrix, if a lane has neighbours of that dimension: so it is counted as "8:2 2:1", of which the
 instruction's first eight are every second one (`passes/lowering/byte_matrices.py`). The columns of
-C that a lane has are then four in a row, which are stored together.
+C that a lane has are then four in a row, which are stored together. tf32 is read by pairs, too.
+
+ldmatrix reads 16 bytes of eight rows at a time, which the swizzles of wgmma and TMA spread over the
+banks. Plain loads of 4 and 8 bytes read 32 bytes of four rows at a time (of 8 bytes by half warps),
+and want these apart: rows that differ in their two lowest bits flip bits 5 and 6 of a place instead
+of 4 and 5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute
+
 from fragir.dialects import frag, ptx
-from fragir.layout import Layout, Mode
+from fragir.layout import Layout, Mode, XorMode
 from fragir.layout.modes import Axis
 
+LINE = 128  # bytes of all banks
 PAIRED = 16  # rows or columns that are counted two by two
 
 
@@ -31,10 +42,51 @@ def loaded_as(
     """The type in which a tile of A or B is loaded from shared memory; the same where any does."""
     is_a = operand == "a"
     extent, parts = (tile.rows, warps[0]) if is_a else (tile.cols, warps[1])
-    paired = extent % (PAIRED * parts) == 0 and ptx.bits(tile.element_type) == 8
+    paired = extent % (PAIRED * parts) == 0 and ptx.bits(tile.element_type) in (8, 32)
     if not paired or not across(is_a, transposed):
         return tile
     dimension = "m" if is_a else "n"
     orders = ((dimension, in_pairs(dimension)),)
     layout = frag.MmaLayoutAttr(frag.MmaFragment(instruction, operand, warps, orders))
     return frag.TileType(tile.shape, tile.element_type, layout)
+
+
+def shared_type(
+    element: Attribute, stack: Sequence[int], shape: tuple[int, int], by_words: bool
+) -> MemRefType[Attribute]:
+    """Shared memory for a stack of matrices of this shape, that matrices are read from; with
+    `by_words` for loads of 4 and 8 bytes."""
+    bits = ptx.bits(element)
+    width = swizzle_for(shape[1] * bits // 8)
+    if not by_words or shape[0] % 8 or not width:
+        return MemRefType(element, [*stack, *shape], memory_space=frag.SharedAttr(width))
+    layout = spread_rows((*stack, *shape), bits, width)
+    return MemRefType(
+        element, [*stack, *shape], frag.ExplicitLayoutAttr(layout), memory_space=frag.SharedAttr()
+    )
+
+
+def spread_rows(shape: tuple[int, ...], bits: int, width: int) -> Layout:
+    """Panels of `width` bytes, as of a swizzle, of which 32 bytes of four rows in a row are in
+    different banks, and 16 bytes of eight."""
+    *stack, rows, cols = shape
+    size = bits // 8
+    held = width // size  # columns of a panel
+    # rows that lie in other banks anyway need no flip: of 64 bytes two, of 32 bytes four
+    apart = LINE // width
+    flips = [flip for flip in (32, 64, 16) if flip < width]
+    steps = [held << bit for bit in range(3)]
+    first = apart.bit_length() - 1
+    for number, flip in enumerate(flips):
+        steps[first + number] ^= flip // size
+    row = [XorMode(2, (step,)) for step in steps]
+    axes = [Axis("row", (*row, Mode(rows // 8, (8 * held,))))]
+    axes.append(Axis("col", (Mode(held, (1,)), Mode(cols // held, (rows * held,)))))
+    if stack:
+        axes.insert(0, Axis("matrix", (Mode(stack[0], (rows * cols,)),)))
+    return Layout(tuple(axes), ("index",)).simplified()
+
+
+def swizzle_for(row_bytes: int) -> int:
+    """The widest swizzle that divides a row, 0 where none does."""
+    return next((w for w in (128, 64, 32) if row_bytes % w == 0), 0)
