@@ -12,23 +12,11 @@ from fragir.errors import FragirError
 from fragir.ptx.machines import declared
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
+from fragir.toolchain.resources import EntryInfo as EntryInfo
 from fragir.toolchain.verdicts import Verdict, verdict_of, verdicts
 
 _ONLY_PTXAS_12 = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72")
 """Targets that ptxas 12.9 assembles for and ptxas 13 does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntryInfo:
-    """What one kernel takes, as ptxas reports it: registers a thread, the rest in bytes."""
-
-    registers: int
-    spill_stores: int
-    spill_loads: int
-    shared: int
-    """Static shared memory; what is given at launch is not known here."""
-    stack: int
-    barriers: int
 
 
 @dataclass(frozen=True, slots=True)

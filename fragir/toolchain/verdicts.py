@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from fragir.toolchain.ptxas import EntryInfo
+from fragir.toolchain.resources import EntryInfo
 
 Kind = Literal["serialized", "injected-wait", "injected-fence", "setmaxnreg", "spill"]
 
