@@ -47,6 +47,11 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
     help="Say on stderr who asked for each layout, and what each conversion costs and is for.",
 )
 @click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
+@click.option(
+    "--launcher",
+    type=click.Choice(("c", "python", "json")),
+    help="Write what launches the kernel without fragir: a program, or its description.",
+)
 def main(
     program: str,
     level: str | None,
@@ -58,6 +63,7 @@ def main(
     print_pipeline: bool,
     explain_layouts: bool,
     comments: bool,
+    launcher: str | None,
 ) -> None:
     """Compile matrix IR to placed tiles, lane code, PTX or a cubin.
 
@@ -65,6 +71,10 @@ def main(
     """
     from fragir.isa.targets import known
 
+    if launcher is not None:
+        if level is not None or print_pipeline or program.endswith(".ptx"):
+            raise click.UsageError("--launcher is of a program, without --to and --print-pipeline")
+        level = "cubin"
     level = level or _level_of(output)
     known(target)
     if program.endswith(".ptx") and level == "placed":
@@ -89,7 +99,10 @@ def main(
         [],
     )
     try:
-        result: str | bytes = f"{work.pipeline()}\n" if print_pipeline else work.result()
+        if launcher is not None:
+            result: str | bytes = work.launcher(launcher)
+        else:
+            result = f"{work.pipeline()}\n" if print_pipeline else work.result()
     except FragirError as error:
         error.file = error.file or name
         raise
@@ -123,6 +136,23 @@ class Compilation(NamedTuple):
     def pipeline(self) -> str:
         """The passes that are applied, as pass-pipeline text."""
         return self._lowered()[1]
+
+    def launcher(self, language: str) -> str:
+        """What launches the kernel without fragir."""
+        from fragir import compiler, launchers
+
+        kernel = compiler.compile(
+            self.text,
+            target=self.target,
+            entry=self.entry,
+            passes=self.passes,
+            filename=self.name,
+            comments=self.comments,
+            observe=self.observe,
+        )
+        if language != "json":  # which needs no ptxas
+            self.warnings.extend(kernel.notes)
+        return launchers.launcher(kernel, language)
 
     def result(self) -> str | bytes:
         """MLIR, PTX or a cubin."""

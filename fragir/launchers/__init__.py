@@ -1,0 +1,42 @@
+"""Launching a kernel without fragir: what must be known of it, and host programs that do it.
+
+| module | what it has |
+|---|---|
+| `plan` | `LaunchPlan`: entry, grid formula, block, parameters in order, shared memory, clusters |
+| `c_program` | a C program: driver API, the cubin in it |
+| `python_program` | a Python module: `ctypes`, the cubin in it |
+| `document` | the plan as JSON |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fragir.errors import one_of
+
+if TYPE_CHECKING:
+    from fragir.compiled import Kernel
+
+LANGUAGES = ("c", "python", "json")
+
+
+def launcher(kernel: Kernel, language: str) -> str:
+    """A program, or a JSON document, by which others launch a kernel: `c`, `python` or `json`.
+
+    Programs have the cubin in them, which takes a ptxas. FragirError where there is none.
+    """
+    one_of(language, LANGUAGES, "the language of a launcher")
+    from fragir.launchers.plan import plan_of
+
+    plan = plan_of(kernel)
+    if language == "json":
+        from fragir.launchers.document import document
+
+        return document(plan, kernel)
+    if language == "c":
+        from fragir.launchers.c_program import program
+
+        return program(plan, kernel.cubin)
+    from fragir.launchers.python_program import program as python
+
+    return python(plan, kernel.cubin)

@@ -1,0 +1,282 @@
+"""A host program in C that launches a kernel: the CUDA driver API, nothing of fragir."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from fragir.launchers import c_text
+from fragir.launchers.plan import (
+    Array,
+    LaunchPlan,
+    Map,
+    Number,
+    Scalar,
+    Size,
+    formula,
+    scalar_type,
+    word,
+)
+
+_TAKEN = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if"
+    " inline int long main register restrict return short signed sizeof static struct switch"
+    " typedef union unsigned void volatile while class new delete template this private public"
+    " try catch and or not xor bool true false"
+    # what the program itself calls things
+    " stream parameters config attribute function module device context count values i"
+    " x_blocks y_blocks z_blocks resident_blocks extents strides box steps said take give"
+    " value_of prepare Buffer CHECK".split()
+)
+
+
+def program(plan: LaunchPlan, cubin: bytes) -> str:
+    """The text of the program, with the cubin in it."""
+    return _Program(plan).text(cubin)
+
+
+class _Program:
+    """What the parts of the text agree on: the names of sizes and arguments."""
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        self.plan = plan
+        taken: set[str] = {*_TAKEN}
+        self.prefix = word(plan.entry, taken)
+        self.sizes = {name: word(name, taken) for name in plan.sizes}
+        self.names = {one.name: word(one.name, taken) for one in plan.parameters}
+
+    def text(self, cubin: bytes) -> str:
+        plan, prefix = self.plan, self.prefix
+        words = [f"{name}=NUMBER" for name in plan.sizes]
+        for one in plan.arguments:
+            words.append(f"{one.name}={'NUMBER' if isinstance(one, Scalar) else 'IN,OUT'}")
+        usage = f"   ./{plan.entry} {' '.join(words)}"
+        parts = [
+            c_text.HEAD.format(
+                entry=plan.entry,
+                target=plan.target,
+                usage=usage + "\n\n   Arrays are files of their bytes; IN or OUT may be left out.",
+                prefix=prefix,
+                threads=math.prod(plan.block),
+                grid=f"   {', '.join(map(formula, plan.grid))}",
+            ),
+            f"\nstatic const unsigned long long {prefix}_cubin[] = {{\n{_words(cubin)}}};\n",
+        ]
+        allow = c_text.SHARED.format(shared=plan.shared) if plan.shared else ""
+        allow += c_text.NON_PORTABLE if math.prod(plan.cluster) > 8 else ""
+        parts.append(c_text.LOAD.format(prefix=prefix, entry=plan.entry, allow=allow))
+        if plan.resident:
+            parts.append(self._resident())
+        parts.append(self._launch())
+        if not any(self.is_pointer(one.name) for one in plan.arguments):
+            parts.append(self._main(" ".join(words)))
+        return "".join(parts)
+
+    def is_pointer(self, name: str) -> bool:
+        """Whether an argument is a buffer of unknown size, of which there is no main program."""
+        return not any(one.name == name for one in (*self.plan.arrays, *self._scalars()))
+
+    def _scalars(self) -> Sequence[Scalar]:
+        return [one for one in self.plan.parameters if isinstance(one, Scalar)]
+
+    def _resident(self) -> str:
+        plan = self.plan
+        (cx, cy, cz), (bx, by, bz) = plan.cluster, plan.block
+        text = c_text.RESIDENT if math.prod(plan.cluster) == 1 else c_text.RESIDENT_CLUSTERS
+        return text.format(
+            prefix=self.prefix,
+            threads=math.prod(plan.block),
+            shared=plan.shared,
+            blocks=math.prod(plan.cluster),
+            **{"cx": cx, "cy": cy, "cz": cz, "bx": bx, "by": by, "bz": bz},
+        )
+
+    # --- the launch ---------------------------------------------------------------------------
+
+    def _declared(self) -> list[str]:
+        """The launch's own parameters: sizes, then arguments."""
+        declared = [f"int {name}" for name in self.sizes.values()]
+        for one in self.plan.arguments:
+            kind = scalar_type(one)[0] if isinstance(one, Scalar) else "CUdeviceptr"
+            declared.append(f"{kind} {self.names[one.name]}")
+        return declared
+
+    def _launch(self) -> str:
+        plan = self.plan
+        lines = [
+            "",
+            "/* Starts the kernel; arrays lie on the device. Returns before it has ended. */",
+            f"static CUresult {self.prefix}_launch(CUfunction function, CUstream stream"
+            + "".join(f",\n    {one}" for one in self._declared())
+            + ")",
+            "{",
+            "    CUlaunchConfig config;",
+        ]
+        clustered = math.prod(plan.cluster) > 1
+        lines += ["    CUlaunchAttribute attribute;"] if clustered else []
+        for one in plan.parameters:
+            if isinstance(one, Size):
+                lines.append(f"    int {self.names[one.name]} = {self.sizes[one.of]};")
+            elif isinstance(one, Map):
+                lines.append(f"    CUtensorMap {self.names[one.name]};")
+        given = [f"(void *)&{self.names[one.name]}" for one in plan.parameters] or ["0"]
+        lines.append("    void *parameters[] = {")
+        lines += [f"        {one}," for one in given]
+        lines.append("    };")
+        for axis, count in zip("xyz", plan.grid, strict=True):
+            factors = (f"{_divided(self._number(f.size), f.divisor)}" for f in count.factors)
+            lines.append(f"    long long {axis}_blocks = {' * '.join(factors)};")
+        lines += ["    long long resident_blocks = 0;"] if plan.resident else []
+        for name in self.sizes.values():
+            lines.append(f"    if ({name} < 0) return CUDA_ERROR_INVALID_VALUE;")
+        for name, divisor in plan.promises.items():
+            lines.append(
+                f"    if ({self.sizes[name]} % {divisor}) return CUDA_ERROR_INVALID_VALUE; "
+                f"/* the kernel relies on multiples of {divisor} */"
+            )
+        lines.append("    if (x_blocks * y_blocks * z_blocks == 0) return CUDA_SUCCESS;")
+        lines += self._limited()
+        for axis, blocks in zip("xyz", plan.cluster, strict=True):
+            if blocks > 1:
+                lines.append(
+                    f"    {axis}_blocks = {_divided(f'{axis}_blocks', blocks)} * {blocks};"
+                )
+        lines += [
+            line for one in plan.parameters if isinstance(one, Map) for line in self._map(one)
+        ]
+        lines.append("    memset(&config, 0, sizeof config);")
+        for axis, threads in zip("XYZ", plan.block, strict=True):
+            lines.append(f"    config.gridDim{axis} = (unsigned int){axis.lower()}_blocks;")
+            lines.append(f"    config.blockDim{axis} = {threads};")
+        lines.append(f"    config.sharedMemBytes = {plan.shared};")
+        lines.append("    config.hStream = stream;")
+        if clustered:
+            lines += [
+                "    memset(&attribute, 0, sizeof attribute);",
+                "    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;",
+            ]
+            for axis, blocks in zip("xyz", plan.cluster, strict=True):
+                lines.append(f"    attribute.value.clusterDim.{axis} = {blocks};")
+            lines += ["    config.attrs = &attribute;", "    config.numAttrs = 1;"]
+        lines.append("    return cuLaunchKernelEx(&config, function, parameters, 0);")
+        return "\n".join([*lines, "}", ""])
+
+    def _limited(self) -> Iterator[str]:
+        """No more blocks than run at once, where the kernel asks for that."""
+        for axis, count in zip("xyz", self.plan.grid, strict=True):
+            if not count.resident:
+                continue
+            yield f"    CHECK({self.prefix}_resident(function, &resident_blocks));"
+            if count.cluster > 1:
+                yield f"    resident_blocks -= resident_blocks % {count.cluster};"
+                yield f"    if (resident_blocks < 1) resident_blocks = {count.cluster};"
+            yield f"    if ({axis}_blocks > resident_blocks) {axis}_blocks = resident_blocks;"
+
+    def _number(self, one: Number) -> str:
+        return str(one) if isinstance(one, int) else f"(long long){self.sizes[one]}"
+
+    def _product(self, factors: Sequence[Number]) -> str:
+        return " * ".join(self._number(one) for one in factors)
+
+    def _map(self, one: Map) -> Iterator[str]:
+        """Encodes one tensor map: dimensions go innermost first, strides are bytes."""
+        array = next(a for a in self.plan.arrays if a.name == one.array)
+        order = list(range(len(array.shape)))
+        if one.turned:
+            order[-2:] = order[-1], order[-2]
+        order.reverse()
+        rank, size = len(order), array.bits // 8
+        sizes = ", ".join(f"(cuuint64_t){self._number(array.shape[i])}" for i in order)
+        steps = [f"(cuuint64_t)({self._product(array.strides[i])}) * {size}" for i in order[1:]]
+        box = ", ".join(map(str, reversed(one.box)))
+        swizzle = f"{one.swizzle}B" if one.swizzle else "NONE"
+        promotion = f"L2_{one.promotion}B" if one.promotion else "NONE"
+        yield "    {"
+        yield f"        cuuint64_t extents[] = {{{sizes}}};"
+        yield f"        cuuint64_t strides[] = {{{', '.join(steps) or '0'}}};"
+        yield f"        cuuint32_t box[] = {{{box}}};"
+        yield f"        cuuint32_t steps[] = {{{', '.join('1' * rank)}}};"
+        yield f"        CHECK(cuTensorMapEncodeTiled(&{self.names[one.name]},"
+        yield f"            CU_TENSOR_MAP_DATA_TYPE_{one.type}, {rank}, "
+        yield f"            (void *){self.names[one.array]}, extents, strides, box, steps,"
+        yield "            CU_TENSOR_MAP_INTERLEAVE_NONE,"
+        yield f"            CU_TENSOR_MAP_SWIZZLE_{swizzle},"
+        yield f"            CU_TENSOR_MAP_L2_PROMOTION_{promotion},"
+        yield "            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));"
+        yield "    }"
+
+    # --- the main program ---------------------------------------------------------------------
+
+    def _main(self, arguments: str) -> str:
+        plan = self.plan
+        sizes, reading, buffers, results = "", "", "", ""
+        for name, own in self.sizes.items():
+            sizes += f"    int {own} = 0;\n"
+            reading += (
+                f'    if (!value_of(count, values, "{name}")) {{\n'
+                f'        fprintf(stderr, "{name}=NUMBER is missing\\n");\n'
+                f"        return 2;\n    }}\n"
+                f'    {own} = atoi(value_of(count, values, "{name}"));\n'
+            )
+        passed = [*self.sizes.values()]
+        for one in plan.arguments:
+            own = self.names[one.name]
+            if isinstance(one, Scalar):
+                sizes += f"    {scalar_type(one)[0]} {own} = 0;\n"
+                text = f'value_of(count, values, "{one.name}")'
+                reading += f"    if ({text}) {own} = {_read(one, text)};\n"
+                passed.append(own)
+            elif isinstance(one, Array):
+                sizes += f'    Buffer {own} = {{"{one.name}", "", 0, 0, 0, 0}};\n'
+                buffers += f"    {own}.bytes = (size_t)({self._extent(one)});\n"
+                buffers += (
+                    f'    if (prepare(&{own}, value_of(count, values, "{one.name}"))) return 1;\n'
+                )
+                results += (
+                    f"    if ({own}.out) {{\n"
+                    f"        if (said(cuMemcpyDtoH({own}.host, {own}.device, {own}.bytes),"
+                    f' "cuMemcpyDtoH")) return 1;\n'
+                    f"        if (give({own}.out, {own}.host, {own}.bytes)) return 1;\n    }}\n"
+                    f"    cuMemFree({own}.device);\n    free({own}.host);\n"
+                )
+                passed.append(f"{own}.device")
+        return c_text.MAIN.format(
+            upper=self.prefix.upper(),
+            sizes=sizes,
+            reading=reading,
+            prefix=self.prefix,
+            entry=plan.entry,
+            buffers=buffers,
+            passed="".join(f", {one}" for one in passed),
+            results=results,
+            arguments=arguments,
+        )
+
+    def _extent(self, array: Array) -> str:
+        """How many bytes lie between the first element of an array and the end of the last."""
+        empty = " || ".join(f"{self._number(size)} == 0" for size in array.shape) or "0"
+        last = " + ".join(
+            f"({self._number(size)} - 1) * ({self._product(part)})"
+            for size, part in zip(array.shape, array.strides, strict=True)
+        )
+        return f"{empty} ? 0 : (({last or '0'} + 1) * {array.bits} + 7) / 8"
+
+
+def _read(scalar: Scalar, text: str) -> str:
+    """A number from text; halves are written as the bits that they have."""
+    kind = scalar_type(scalar)[0]
+    if kind in ("float", "double"):
+        return f"({kind})strtod({text}, 0)"
+    return f"({kind})strtoll({text}, 0, 0)"
+
+
+def _divided(size: str, divisor: int) -> str:
+    return size if divisor == 1 else f"(({size} + {divisor - 1}) / {divisor})"
+
+
+def _words(data: bytes) -> str:
+    """Bytes as words of a little-endian machine, so that they are aligned."""
+    padded = data + bytes(-len(data) % 8)
+    words = [int.from_bytes(padded[i : i + 8], "little") for i in range(0, len(padded), 8)]
+    rows = (words[i : i + 5] for i in range(0, len(words), 5))
+    return "".join("    " + " ".join(f"{one:#x}ull," for one in row) + "\n" for row in rows)

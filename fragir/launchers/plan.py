@@ -1,0 +1,235 @@
+"""What a launch must know of a kernel, in plain values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fragir.compiled import Argument, Kernel
+from fragir.dialects.elements import element_bits, element_name
+from fragir.dialects.frag.grid import BlockCount, Extent
+from fragir.dialects.narrow import is_memref, memref_type
+from fragir.errors import FragirError
+
+Number = int | str
+"""A number, or the name of a size that the launch gives."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument: elements by their PTX type, extents, strides in elements.
+
+    A stride is a product: of numbers and sizes.
+    """
+
+    name: str
+    type: str
+    bits: int
+    shape: tuple[Number, ...]
+    strides: tuple[tuple[Number, ...], ...]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number that is passed by value: its PTX type and its bytes."""
+
+    name: str
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The address of a buffer of which the program says nothing else."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Map:
+    """A tensor map of 128 bytes, made of an array before the launch.
+
+    `box`: elements along each dimension, outermost first; where `turned` the last two dimensions of
+    the array are exchanged. `swizzle` and `promotion` are bytes, 0 for none; `type` is the driver's
+    `CU_TENSOR_MAP_DATA_TYPE_...`.
+    """
+
+    name: str
+    array: str
+    type: str
+    box: tuple[int, ...]
+    swizzle: int
+    promotion: int
+    turned: bool
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size or stride of an array, which the kernel takes as an s32."""
+
+    name: str
+    of: str
+
+
+Parameter = Array | Scalar | Pointer | Map | Size
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """All that a launch must know.
+
+    `sizes` are the names that it gives numbers, `promises` of what they are multiples. `grid` has
+    the blocks along x, y and z: products of sizes divided and rounded up. `shared` is the dynamic
+    shared memory in bytes, beyond 48 KiB if any: the function's attribute must allow it.
+    """
+
+    entry: str
+    target: str
+    sizes: tuple[str, ...]
+    promises: dict[str, int]
+    grid: tuple[BlockCount, BlockCount, BlockCount]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The arguments that are arrays."""
+        return tuple(one for one in self.parameters if isinstance(one, Array))
+
+    @property
+    def arguments(self) -> tuple[Array | Scalar | Pointer, ...]:
+        """What a caller gives beside sizes."""
+        return tuple(one for one in self.parameters if isinstance(one, Array | Scalar | Pointer))
+
+    @property
+    def resident(self) -> bool:
+        """Whether no more blocks are launched than run at once."""
+        return any(count.resident for count in self.grid)
+
+
+def plan_of(kernel: Kernel) -> LaunchPlan:
+    """The plan of a compiled kernel."""
+    parameters = tuple(_parameters(kernel))
+    names: dict[str, None] = {}
+    for one in parameters:
+        if isinstance(one, Array):
+            names |= dict.fromkeys(n for n in one.shape if isinstance(n, str))
+            names |= dict.fromkeys(n for part in one.strides for n in part if isinstance(n, str))
+    given = () if kernel.grid_attribute is None else kernel.grid_attribute.data
+    counts = [BlockCount((one,)) if isinstance(one, Extent) else one for one in given]
+    x, y, z = (*counts, *(BlockCount((Extent(1),)),) * 3)[:3]
+    return LaunchPlan(
+        entry=kernel.name,
+        target=kernel.target,
+        sizes=tuple(names),
+        promises={name: n for name, n in kernel.promises.items() if name in names and n > 1},
+        grid=(x, y, z),
+        block=kernel.block,
+        cluster=getattr(kernel, "cluster", (1, 1, 1)),
+        shared=kernel.shared,
+        parameters=parameters,
+    )
+
+
+def _parameters(kernel: Kernel) -> Iterator[Parameter]:
+    """In the order of the PTX: each array is followed by its dynamic sizes and strides."""
+    tensor_maps: tuple[Any, ...] = getattr(kernel, "tensor_maps", ())
+    for argument in kernel.signature:
+        if argument.is_pointer:
+            yield Pointer(argument.name)
+        elif argument.type.name == "ptx.tensor_map":
+            raise FragirError(
+                f"{argument.name} of {kernel.name} is a tensor map that the program takes itself",
+                hint="launchers are made of programs of tiles, whose maps are known",
+            )
+        elif not argument.is_memory:
+            bits = element_bits(argument.type)
+            yield Scalar(argument.name, element_name(argument.type), max(8, bits) // 8)
+        else:
+            yield from _array(argument)
+    for record in tensor_maps:
+        array = kernel.signature[int(record.array)]
+        bits = element_bits(memref_type(array.type).element_type)
+        yield Map(
+            f"{array.name}_map{len(record.box)}",
+            array.name,
+            _MAP_TYPES.get(record.element) or _MAP_TYPES[f"{bits}"],
+            record.box,
+            record.swizzle,
+            record.promotion,
+            record.turned,
+        )
+
+
+#: by the element's PTX name, or its bits where it is copied as unsigned numbers
+_MAP_TYPES = {
+    **{"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32", "tf32": "FLOAT32"},
+    **{"f64": "FLOAT64", "s32": "INT32", "s64": "INT64"},
+    **{"8": "UINT8", "16": "UINT16", "32": "UINT32", "64": "UINT64"},
+}
+
+
+def _array(argument: Argument) -> Iterator[Parameter]:
+    assert is_memref(argument.type)
+    element = memref_type(argument.type).element_type
+    strides = argument.strides
+    products = _row_major(argument.dims) if strides is None else tuple((s,) for s in strides)
+    yield Array(
+        argument.name, element_name(element), element_bits(element), argument.dims, products
+    )
+    for number, size in enumerate((*argument.dims, *(strides or ()))):
+        if isinstance(size, str):
+            yield Size(f"{argument.name}_d{number}", size)
+
+
+def _row_major(dims: tuple[Number, ...]) -> tuple[tuple[Number, ...], ...]:
+    return tuple(dims[i + 1 :] or (1,) for i in range(len(dims)))
+
+
+def word(name: str, taken: set[str]) -> str:
+    """A name of C and of Python like this one, that is not taken yet; it is then."""
+    base = re.sub(r"\W", "_", name, flags=re.ASCII)
+    base = f"_{base}" if not base or base[0].isdigit() else base
+    found, number = base, 0
+    while found in taken:
+        number += 1
+        found = f"{base}_{number}"
+    taken.add(found)
+    return found
+
+
+def formula(count: BlockCount) -> str:
+    """The blocks along one dimension, to be read: `ceil(m / 128) * ceil(n / 256)`."""
+    text = " * ".join(
+        str(one.size) if one.divisor == 1 else f"ceil({one.size} / {one.divisor})"
+        for one in count.factors
+    )
+    return f"min({text}, blocks that run at once)" if count.resident else text
+
+
+#: (bytes, name in C, `ctypes`) of a scalar by its PTX type; halves go by their bits
+SCALARS: dict[str, tuple[str, str]] = {
+    "f32": ("float", "c_float"),
+    "f64": ("double", "c_double"),
+    "f16": ("unsigned short", "c_uint16"),
+    "bf16": ("unsigned short", "c_uint16"),
+    "s8": ("signed char", "c_int8"),
+    "u8": ("unsigned char", "c_uint8"),
+    "b1": ("unsigned char", "c_uint8"),
+    "s16": ("short", "c_int16"),
+    "u16": ("unsigned short", "c_uint16"),
+    "s32": ("int", "c_int32"),
+    "u32": ("unsigned int", "c_uint32"),
+    "s64": ("long long", "c_int64"),
+    "u64": ("unsigned long long", "c_uint64"),
+}
+
+
+def scalar_type(scalar: Scalar) -> tuple[str, str]:
+    """How C and `ctypes` call a scalar's type; bits of its size where they have no such type."""
+    signed: dict[int, Literal["u8", "u16", "u32", "u64"]] = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
+    return SCALARS.get(scalar.type) or SCALARS[signed[scalar.bytes]]

@@ -1,0 +1,267 @@
+"""Host programs without fragir do what `Kernel` does, against a stand-in of the driver."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fragir
+from fragir.compiled import Kernel
+from fragir.errors import FragirError
+from fragir.launchers import launcher
+from fragir.launchers.plan import plan_of
+from fragir.toolchain.find import PTXAS, find
+
+FOLDER = Path(__file__).parent
+
+GEMM = """\
+func.func @add(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>,
+               %alpha: f32, %beta: f32) {
+  frag.matmul %a, %b into %c {tile = array<i64: 128, 256, 64>}
+    : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf32> epilogue {
+  ^bb0(%sum: f32, %old: f32):
+    %0 = arith.mulf %alpha, %sum : f32
+    %1 = arith.mulf %beta, %old : f32
+    %2 = arith.addf %0, %1 : f32
+    frag.yield %2 : f32
+  }
+  func.return
+}
+"""
+
+# Rows apart by a number that the launch gives, a half by value, blocks of a product of sizes.
+STRIDES = """\
+func.func @add(%x: memref<?x64xf16, strided<[?, 1]>> {frag.sizes = ["rows"]}, %half: f16,
+               %count: i64, %y: memref<64xf32>) attributes {
+                 frag.grid = #frag.grid<rows by 16 * 3 at most resident>,
+                 frag.warps = array<i64: 1, 1>} {
+  %zero = arith.constant 0 : index
+  %t = frag.load %x[%zero, 0] masked : memref<?x64xf16, strided<[?, 1]>> -> !frag.tile<16x64xf16>
+  frag.store %t, %x[%zero, 0] masked : !frag.tile<16x64xf16>, memref<?x64xf16, strided<[?, 1]>>
+  func.return
+}
+"""
+
+
+def cuda_header() -> Path | None:
+    """The folder of cuda.h: that of the packages, or of an installed toolkit."""
+    tool = find(PTXAS).path
+    nvcc = shutil.which("nvcc")
+    places = [tool.parents[1], Path("/usr/local/cuda"), *([Path(nvcc).parents[1]] if nvcc else [])]
+    found = (place / "include" for place in places)
+    return next((folder for folder in found if (folder / "cuda.h").is_file()), None)
+
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+HEADER = cuda_header()
+NEEDS = pytest.mark.skipif(
+    COMPILER is None or HEADER is None or os.name != "posix",
+    reason=f"no C compiler ({COMPILER}) or no cuda.h ({HEADER})",
+)
+
+
+def compiled(command: list[str | Path], folder: Path) -> None:
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a `libcuda.so.1` that records launches."""
+    folder = tmp_path_factory.mktemp("driver")
+    assert COMPILER is not None
+    command = [COMPILER, "-shared", "-fPIC", "-isystem", HEADER, FOLDER / "fake_driver.c"]
+    compiled([*map(str, command), "-o", "libcuda.so.1"], folder)
+    (folder / "libcuda.so").symlink_to("libcuda.so.1")
+    return folder
+
+
+def build(text: str, folder: Path, stand_in: Path, *options: str) -> Path:
+    """Compiles a host program, with every warning an error."""
+    (folder / "program.c").write_text(text)
+    assert COMPILER is not None
+    warnings = ["-std=c11", "-Wall", "-Wextra", "-Werror", *options]
+    libraries = ["-isystem", str(HEADER), f"-L{stand_in}", "-lcuda", f"-Wl,-rpath,{stand_in}"]
+    compiled([COMPILER, *warnings, "program.c", "-o", "program", *libraries], folder)
+    return folder / "program"
+
+
+def run(command: list[str], folder: Path, kernel: Kernel, **more: str) -> Any:
+    sizes = " ".join(
+        str(one["bytes"]) for one in json.loads(launcher(kernel, "json"))["parameters"]
+    )
+    (folder / "log").unlink(missing_ok=True)
+    environment = os.environ | {"FAKE_CUDA_LOG": "log", "FAKE_CUDA_SIZES": sizes} | more
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def launches(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "log").read_text().splitlines()]
+
+
+def same_as_kernel(launched: dict[str, Any], fake: Any, pointers: set[int]) -> None:
+    """The launch is that which `Kernel` makes of the same arguments, addresses aside."""
+    config = fake.config
+    assert launched["grid"] == [config.gridDimX, config.gridDimY, config.gridDimZ]
+    assert launched["block"] == [config.blockDimX, config.blockDimY, config.blockDimZ]
+    assert launched["shared"] == launched["allowed"] == config.sharedMemBytes
+    values = [bytes.fromhex(text) for text in launched["parameters"]]
+    assert len(values) == len(fake.parameters)
+    for number, (one, other) in enumerate(zip(values, fake.parameters, strict=True)):
+        assert (one == other) or number in pointers
+
+
+@functools.cache
+def gemm_kernel() -> Kernel:
+    return fragir.compile(GEMM, target="sm_90a")
+
+
+@pytest.fixture
+def gemm(make: Callable[..., Any]) -> tuple[Kernel, Any]:
+    """A kernel with large shared memory, which `Kernel` launched: m = 300, n = 130, k = 77."""
+    kernel = gemm_kernel()
+    fake = make(8, 4, 4, 8, 4, 4, 8, 4, 4, 4, 4)
+    a, b = np.zeros((300, 77), np.float16), np.zeros((77, 130), np.float16)
+    kernel(a, b, np.zeros((300, 130), np.float32), 1.5, -0.25, on="gpu")
+    return kernel, fake
+
+
+SIZES = ["m=300", "n=130", "k=77", "alpha=1.5", "beta=-0.25"]
+
+
+@NEEDS
+def test_a_program_in_c(gemm: tuple[Kernel, Any], tmp_path: Path, stand_in: Path) -> None:
+    kernel, fake = gemm
+    assert kernel.shared > 48 * 1024
+    program = build(launcher(kernel, "c"), tmp_path, stand_in)
+    data = np.arange(300 * 77, dtype=np.uint16).tobytes()
+    (tmp_path / "a.bin").write_bytes(data)
+    arrays = ["a=a.bin,a.out", "b=", "c=,c.out"]
+    done = run([str(program), *SIZES, *arrays], tmp_path, kernel)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (launched,) = launches(tmp_path)
+    same_as_kernel(launched, fake, {0, 3, 6})
+    # the stand-in's kernel adds 1 to every byte
+    assert (tmp_path / "c.out").read_bytes() == b"\1" * (300 * 130 * 4)
+    expected = bytes((byte + 1) % 256 for byte in data)
+    assert (tmp_path / "a.out").read_bytes() == expected
+
+
+@NEEDS
+def test_a_program_in_c_tells_what_is_wrong(
+    gemm: tuple[Kernel, Any], tmp_path: Path, stand_in: Path
+) -> None:
+    kernel, _ = gemm
+    program = str(build(launcher(kernel, "c"), tmp_path, stand_in))
+    (tmp_path / "a.bin").write_bytes(b"abc")
+    for words, code, said in (
+        (["m=3"], 2, "k=NUMBER is missing"),
+        (["what"], 2, "usage: "),
+        ([*SIZES, "a=a.bin"], 1, "a.bin: this file has not 46200 bytes"),
+        ([*SIZES, "a=none.bin"], 1, "none.bin: cannot be read"),
+        ([*SIZES, "m=-1"], 0, ""),  # the first counts
+        (["m=-1", *SIZES[1:]], 1, ""),
+    ):
+        done = run([program, *words], tmp_path, kernel)
+        assert done.returncode == code, words
+        assert said in done.stderr
+    for name in ("cuInit", "cuModuleLoadData", "cuMemAlloc", "cuLaunchKernelEx"):
+        done = run([program, *SIZES], tmp_path, kernel, FAKE_CUDA_FAILS=name)
+        assert done.returncode == 1
+        assert done.stderr.endswith("invalid argument\n")
+    empty = run([program, "m=0", *SIZES[1:]], tmp_path, kernel)
+    assert (empty.returncode, (tmp_path / "log").exists()) == (0, False)
+
+
+@NEEDS
+def test_nvcc_and_cpp_take_the_program(gemm: tuple[Kernel, Any], tmp_path: Path) -> None:
+    kernel, _ = gemm
+    (tmp_path / "program.cpp").write_text(launcher(kernel, "c"))
+    tried = 0
+    for name in ("c++", "nvcc"):
+        if compiler := shutil.which(name):
+            include = ["-I", str(HEADER)] if name != "nvcc" else []
+            compiled([compiler, "-c", "program.cpp", "-o", "program.o", *include], tmp_path)
+            tried += 1
+    if not tried:
+        pytest.skip("neither a C++ compiler nor nvcc is here")
+
+
+@NEEDS
+def test_a_module_in_python(gemm: tuple[Kernel, Any], tmp_path: Path, stand_in: Path) -> None:
+    """In a process that cannot import fragir."""
+    kernel, fake = gemm
+    (tmp_path / "add.py").write_text(launcher(kernel, "python"))
+    (tmp_path / "main.py").write_text(
+        """
+import sys
+sys.modules["fragir"] = None
+import numpy as np
+import add
+
+class OnGpu:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = dict(array.__array_interface__)
+
+a, b = np.zeros((300, 77), np.float16), np.zeros((77, 130), np.float16)
+c = np.zeros((300, 130), np.float32)
+add.launch(OnGpu(a), OnGpu(b), OnGpu(c), 1.5, -0.25)
+for wrong in ([a], [a, a, c, 1, 1], [a, b, c.T, 1, 1], [a, b, c[:, :7], 1, 1], [a[0], b, c, 1, 1],
+              [a[:, ::2], b[:39], c, 1, 1]):
+    try:
+        add.launch(*(OnGpu(x) if isinstance(x, np.ndarray) else x for x in wrong))
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__, error)
+"""
+    )
+    done = run([sys.executable, "main.py"], tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
+    assert (done.returncode, done.stderr) == (0, "")
+    (launched,) = launches(tmp_path)
+    same_as_kernel(launched, fake, {0, 3, 6})
+    said = done.stdout.splitlines()
+    assert len(said) == 6
+    assert said[0] == "TypeError add takes (a, b, c, alpha, beta), not 1 arguments"
+    assert said[1].startswith("ValueError b has shape (300, 77), not ('k', 'n')")
+
+
+@NEEDS
+def test_strides_and_residents(tmp_path: Path, stand_in: Path, make: Callable[..., Any]) -> None:
+    kernel = fragir.compile(STRIDES, target="sm_80")
+    sizes = [one["bytes"] for one in json.loads(launcher(kernel, "json"))["parameters"]]
+    assert sizes == [8, 4, 4, 2, 8, 8]
+    fake = make(*sizes)
+    x = np.zeros((100000, 96), np.float16)[:, :64]
+    kernel(x, np.float16(1.0), 5, np.zeros(64, np.float32), on="gpu")
+    plan = plan_of(kernel)
+    assert plan.resident
+    (stride,) = (name for name in plan.sizes if name != "rows")
+    program = build(launcher(kernel, "c"), tmp_path, stand_in)
+    words = ["rows=100000", f"{stride}=96", "half=0x3c00", "count=5"]
+    done = run([str(program), *words], tmp_path, kernel)
+    assert (done.returncode, done.stderr) == (0, "")
+    (launched,) = launches(tmp_path)
+    assert launched["grid"] == [132 * 2048 // 32, 1, 1]
+    same_as_kernel({**launched, "allowed": 0}, fake, {0, 5})
+
+
+def test_the_document_says_what_a_launch_needs(gemm: tuple[Kernel, Any]) -> None:
+    kernel, _ = gemm
+    document = json.loads(launcher(kernel, "json"))
+    assert [one["formula"] for one in document["grid"]] == ["ceil(n / 256)", "ceil(m / 128)", "1"]
+    assert document["shared"] == kernel.shared
+    names = [(one["kind"], one["name"]) for one in document["parameters"]]
+    assert names[:4] == [("array", "a"), ("size", "a_d0"), ("size", "a_d1"), ("array", "b")]
+    assert names[-2:] == [("scalar", "alpha"), ("scalar", "beta")]
+    with pytest.raises(FragirError, match="one of"):
+        launcher(kernel, "rust")
