@@ -100,6 +100,22 @@ def _origin(value: SSAValue) -> SSAValue:
                 return value
 
 
+def _copied(value: SSAValue) -> list[SSAValue]:
+    """The copies that sums in flight begin with: they may go to a variable's registers, too."""
+    found: list[SSAValue] = []
+    if in_flight(value):
+        while isinstance(value.owner, ptx.WgmmaOp | ptx.WgmmaWaitOp | ptx.CopyOp):
+            owner = value.owner
+            if isinstance(owner, ptx.WgmmaWaitOp):
+                value = owner.accumulators[owner.completed.index(value)]
+            elif isinstance(owner, ptx.CopyOp):
+                found.append(value)
+                value = owner.source
+            else:
+                value = owner.c
+    return found[::-1]
+
+
 def _reads_in_place(op: Operation, variable: SSAValue) -> bool:
     """Whether an instruction may write where it reads the variable."""
     value = op.results[0]
@@ -136,16 +152,17 @@ def reusable(loop: scf.ForOp) -> dict[SSAValue, SSAValue]:
     position = {op: i for i, op in enumerate(body.ops)}
     result: dict[SSAValue, SSAValue] = {}
     for variable, yielded in zip(body.args[1:], last.operands, strict=True):
-        value = _origin(yielded)
-        owner = value.owner
-        if not isinstance(owner, Operation) or owner.parent is not body or value in result:
+        if any(use.operation is last for use in variable.uses):
             continue
-        if is_alias(owner) or owner.regions:
-            continue
-        at, used = position[owner], last_use(variable, body, position)
-        uses_of_yield = sum(use.operation is last for use in variable.uses)
-        if uses_of_yield:
-            continue
-        if used < at or (used == at and _reads_in_place(owner, variable)):
-            result[value] = variable
+        used = last_use(variable, body, position)
+        for value in (_origin(yielded), *_copied(yielded)):
+            owner = value.owner
+            if not isinstance(owner, Operation) or owner.parent is not body or value in result:
+                continue
+            if is_alias(owner) or owner.regions:
+                continue
+            at = position[owner]
+            if used < at or (used == at and _reads_in_place(owner, variable)):
+                result[value] = variable
+                break
     return result
