@@ -75,7 +75,10 @@ class Flying(NamedTuple):
     def pending(self, op: Operation) -> int | None:
         """How many groups an operation that waits leaves under way; None where it need not."""
         if op.name == "frag.await" and frag.held_tile(op.operands[0].type) is not None:
-            return self.ages.get(op.operands[0], MOST_PENDING)  # no product adds to it
+            # without an age no product adds to it; what is complete is so for fewer groups, too,
+            # and ptxas sees that better
+            age = self.ages.get(op.operands[0], MOST_PENDING)
+            return min(age, self.complete)
         keys: list[Hashable] = []
         if op.name == "frag.release":
             keys = [op.operands[0]]

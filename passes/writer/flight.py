@@ -51,16 +51,34 @@ def first_registers(value: SSAValue, branch: Block) -> SSAValue:
     It is one from outside of the branch, or made in it by what is no product.
     """
     while _is_within(value, branch):
-        owner = value.owner
-        if isinstance(owner, ptx.WgmmaOp):
-            value = owner.c
-        elif isinstance(owner, ptx.WgmmaWaitOp) and isinstance(value, OpResult):
-            value = owner.accumulators[value.index]
-        elif isinstance(owner, scf.ForOp) and isinstance(value, OpResult):
-            value = owner.iter_args[value.index]
-        else:
+        before = _before(value)
+        if before is None:
             break
+        value = before
     return value
+
+
+def _before(value: SSAValue) -> SSAValue | None:
+    """A value in flight before the operation that gives it, in the same registers."""
+    owner = value.owner
+    if isinstance(owner, ptx.WgmmaOp):
+        return owner.c
+    if isinstance(value, BlockArgument):  # of the first block of scf.while, whose start it is
+        loop = value.block.parent_op()
+        return loop.operands[value.index] if isinstance(loop, scf.WhileOp) else None
+    assert isinstance(value, OpResult)
+    if isinstance(owner, ptx.WgmmaWaitOp):
+        return owner.accumulators[value.index]
+    if isinstance(owner, scf.ForOp):
+        return owner.iter_args[value.index]
+    if isinstance(owner, scf.WhileOp):
+        return _passed(owner.before_region.block)[value.index + 1]
+    if isinstance(owner, scf.IfOp):  # all of its branches have the same
+        blocks = [region.block for region in owner.regions]
+        roots = [first_registers(_passed(block)[value.index], block) for block in blocks]
+        outside = (r for r, block in zip(roots, blocks, strict=True) if not _is_within(r, block))
+        return next(outside, None)
+    return None
 
 
 def _is_within(value: SSAValue, branch: Block) -> bool:
@@ -73,9 +91,13 @@ def _is_within(value: SSAValue, branch: Block) -> bool:
 
 
 def dies_in_branch(value: SSAValue, op: Operation) -> bool:
-    """Whether `op`, in a branch of `scf.if`, is the last to use a value from outside of it.
+    """Whether `op`, in a branch of `scf.if`, is the last to use a value from outside of it."""
+    return sum(use.operation is op for use in value.uses) == 1 and ends_in(value, op)
 
-    No loop may lie between, and all other uses are in other branches.
+
+def ends_in(value: SSAValue, op: Operation) -> bool:
+    """Whether `op`, or what is in it, is the last to use a value, whose other uses are in other
+    branches of what `op` is in. No loop may lie between.
     """
     ways: dict[Operation, Block] = {}
     owner = value.owner
@@ -87,11 +109,16 @@ def dies_in_branch(value: SSAValue, op: Operation) -> bool:
             return False
         ways[above] = block
         block = above.parent
-    return (
-        bool(ways)
-        and all(use.operation is op or _is_elsewhere(use.operation, ways) for use in value.uses)
-        and sum(use.operation is op for use in value.uses) == 1
+    return all(
+        _is_in(use.operation, op) or _is_elsewhere(use.operation, ways) for use in value.uses
     )
+
+
+def _is_in(op: Operation, outer: Operation) -> bool:
+    above: Operation | None = op
+    while above is not None and above is not outer:
+        above = above.parent_op()
+    return above is outer
 
 
 def _is_elsewhere(op: Operation, ways: dict[Operation, Block]) -> bool:

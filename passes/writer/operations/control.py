@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, OpResult
+from xdsl.ir import Block, OpResult
 
 from fragir.dialects import ptx
 from fragir.dialects.interfaces import WRITERS
 from fragir.errors import FragirError
-from fragir.passes.writer.flight import first_registers, in_flight
+from fragir.passes.writer.flight import ends_in, first_registers, in_flight
 from fragir.passes.writer.literals import (
     default_hint,
 )
@@ -117,7 +117,7 @@ def _share(w: KernelText, op: scf.IfOp, result: OpResult) -> None:
         )
     if not outside:
         names = w.define(result)
-    elif outside[0] in w.owned and all(_is_in(use.operation, op) for use in outside[0].uses):
+    elif outside[0] in w.owned and ends_in(outside[0], op):
         names = w.names[outside[0]]
         w.own(result, names)
     else:
@@ -129,13 +129,6 @@ def _share(w: KernelText, op: scf.IfOp, result: OpResult) -> None:
     for root in roots:
         if root not in w.names:
             w.reserved[root] = names
-
-
-def _is_in(op: Operation, branch: scf.IfOp) -> bool:
-    above: Operation | None = op
-    while above is not None and above is not branch:
-        above = above.parent_op()
-    return above is branch
 
 
 def _branch(w: KernelText, op: scf.IfOp, block: Block) -> None:
