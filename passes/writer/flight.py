@@ -18,6 +18,15 @@ def in_flight(value: SSAValue, seen: frozenset[SSAValue] = frozenset()) -> bool:
     return any(in_flight(source, seen | {value}) for source in _sources(value))
 
 
+def is_kept_in_place(value: SSAValue, op: Operation) -> bool:
+    """Whether what an operation makes of a value may be in flight, in the same registers."""
+    if isinstance(op, ptx.WgmmaOp | ptx.WgmmaWaitOp) or in_flight(value):
+        return True
+    if isinstance(op, scf.ForOp) and value in op.iter_args:
+        return in_flight(op.results[list(op.iter_args).index(value)])
+    return False
+
+
 def _sources(value: SSAValue) -> list[SSAValue]:
     """What a value is on the different ways to it, where a loop or branch gives it."""
     if isinstance(value, BlockArgument):

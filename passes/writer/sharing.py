@@ -9,7 +9,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.passes.writer.arith import CASTS
-from fragir.passes.writer.flight import dies_in_branch, in_flight
+from fragir.passes.writer.flight import dies_in_branch, in_flight, is_kept_in_place
 
 if TYPE_CHECKING:
     from xdsl.dialects import scf
@@ -38,7 +38,7 @@ def dies_at(value: SSAValue, op: Operation) -> bool:
     comes round. Of a tile in flight it may stand in a branch, and others in other branches.
     """
     if block_of(value) is not op.parent:
-        return in_flight(value) and dies_in_branch(value, op)
+        return is_kept_in_place(value, op) and dies_in_branch(value, op)
     return value.has_one_use() and value.get_user_of_unique_use() is op
 
 
