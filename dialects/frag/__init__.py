@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     )
     from fragir.dialects.frag.slot_type import SlotType
     from fragir.dialects.frag.sparse import MmaSparseOp
+    from fragir.dialects.frag.turns import PassTurnOp, TakeTurnOp
 
 #: Operations that many programs do without: where their classes stand, by name.
 LATE = {
@@ -109,6 +110,7 @@ LATE = {
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
     "frag.no_slot": ("fragir.dialects.frag.rings", "NoSlotOp"),
     "frag.part": ("fragir.dialects.frag.rings", "PartOp"),
+    "frag.pass_turn": ("fragir.dialects.frag.turns", "PassTurnOp"),
     "frag.pointer": ("fragir.dialects.frag.lanes", "PointerOp"),
     "frag.print": ("fragir.dialects.frag.reporting", "PrintOp"),
     "frag.publish": ("fragir.dialects.frag.rings", "PublishOp"),
@@ -123,6 +125,7 @@ LATE = {
     "frag.scatter": ("fragir.dialects.frag.indexed", "ScatterOp"),
     "frag.slice": ("fragir.dialects.frag.shapes", "SliceTileOp"),
     "frag.split": ("fragir.dialects.frag.shapes", "SplitOp"),
+    "frag.take_turn": ("fragir.dialects.frag.turns", "TakeTurnOp"),
     "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
     "frag.undefined": ("fragir.dialects.frag.in_flight", "UndefinedOp"),
 }
@@ -211,6 +214,7 @@ __all__ = [
     "NoSlotOp",
     "PackedType",
     "PartOp",
+    "PassTurnOp",
     "PointerOp",
     "PrintOp",
     "PublishOp",
@@ -229,6 +233,7 @@ __all__ = [
     "SlotType",
     "SplitOp",
     "StoreOp",
+    "TakeTurnOp",
     "TileType",
     "TransposeOp",
     "UndefinedOp",

@@ -20,7 +20,9 @@ MEANINGS.attached_in("fragir.reference.lanes.region", "frag.lanes")
 MEANINGS.attached_in("fragir.reference.raster", "frag.for_tiles", "frag.grid_size")
 MEANINGS.attached_in("fragir.reference.awaiting", "frag.await")
 MEANINGS.attached_in("fragir.reference.clusters", "frag.cluster_rank")
-MEANINGS.attached_in("fragir.reference.side_by_side", "frag.roles")
+MEANINGS.attached_in(
+    "fragir.reference.side_by_side", "frag.pass_turn", "frag.roles", "frag.take_turn"
+)
 MEANINGS.attached_in(
     "fragir.reference.rings",
     "frag.acquire",

@@ -14,6 +14,7 @@ from threading import Condition, Thread
 from xdsl.ir import Block
 
 from fragir.dialects import frag
+from fragir.dialects.frag.turns import role_region, roles_of_turn
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.run import Run
 
@@ -108,3 +109,32 @@ class SideBySide:
 @MEANINGS.attach(frag.RolesOp)
 def roles(run: Run, op: frag.RolesOp) -> None:
     SideBySide(run, [role.body.block for role in op.roles()]).run()
+
+
+@MEANINGS.attach(frag.TakeTurnOp)
+def take_turn(run: Run, op: frag.TakeTurnOp) -> None:
+    mine, whose = _turns(run, op)
+    run.wait_for(
+        lambda: whose[0] == mine,
+        f"the turn at {op.turn.data!r} never comes: another role takes fewer turns",
+    )
+
+
+@MEANINGS.attach(frag.PassTurnOp)
+def pass_turn(run: Run, op: frag.PassTurnOp) -> None:
+    mine, whose = _turns(run, op)
+    assert whose[0] == mine
+    order = whose[1:]
+    whose[0] = order[(order.index(mine) + 1) % len(order)]
+
+
+def _turns(run: Run, op: frag.TakeTurnOp | frag.PassTurnOp) -> tuple[int, list[int]]:
+    """The number of the role, and whose turn it is, before all who take it in order."""
+    role = role_region(op)
+    assert role is not None
+    assert role.parent is not None
+    order = roles_of_turn(role, op.turn.data)
+    known: list[int] = run.kept.setdefault(
+        f"turn {op.turn.data!r} of {run.block_id}", [order[0], *order]
+    )
+    return role.parent.regions.index(role), known

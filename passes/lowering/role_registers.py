@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fragir.dialects import frag
-from fragir.dialects.frag.roles import FEWEST, GROUP, REGISTERS, UNIT, Role
-from fragir.errors import FragirError
+from fragir.dialects.frag.roles import GROUP, REGISTERS, UNIT, Role
 from fragir.isa.versions import has
 
 MOVE = "setmaxnreg.{}.sync.aligned.u32"
@@ -46,22 +45,27 @@ def planned_registers(op: frag.RolesOp, target: str) -> list[int] | None:
 
 
 def shared_out(roles: Sequence[Role], extents: Sequence[int]) -> list[int]:
-    """What the roles ask for; for the others what is left of the registers at the launch."""
+    """What the roles ask for; for the others what is left of the registers at the launch.
+
+    The verifier sees to it that they get 24 at least.
+    """
     threads = sum(extents)
-    few = min(WITHOUT_TILES, at_launch(threads))
-    found = [role.registers or (0 if has_tiles(role) else few) for role in roles]
-    left = REGISTERS // threads // UNIT * UNIT * threads
-    left -= sum(number * extent for number, extent in zip(found, extents, strict=True))
-    open_ = sum(extent for number, extent in zip(found, extents, strict=True) if not number)
-    if not open_:
-        return found
-    each = min(MOST, left // open_ // UNIT * UNIT)
-    if each < FEWEST:
-        raise FragirError(
-            f"{max(left, 0)} registers are left for {open_} threads of roles that ask for none",
-            hint="let the other roles ask for fewer",
-        )
-    return [number or each for number in found]
+    asked = [role.registers or 0 for role in roles]
+    left = REGISTERS // threads // UNIT * UNIT * threads - _total(asked, extents)
+    found = asked
+    for which in (False, True):
+        rest = [n for n, number in enumerate(found) if not number]
+        taken = [n for n in rest if which or not has_tiles(roles[n])]
+        if taken:
+            each = left // sum(extents[n] for n in rest) // UNIT * UNIT
+            each = min(each, MOST if which else WITHOUT_TILES)
+            found = [each if n in taken else number for n, number in enumerate(found)]
+            left -= each * sum(extents[n] for n in taken)
+    return found
+
+
+def _total(numbers: Sequence[int], extents: Sequence[int]) -> int:
+    return sum(number * extent for number, extent in zip(numbers, extents, strict=True))
 
 
 def has_tiles(role: Role) -> bool:

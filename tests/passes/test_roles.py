@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import Block, Region
 
-from fragir.compiler import Kernel
+import fragir
+from fragir.compiler import Kernel, parse
+from fragir.dialects import frag
+from fragir.dialects.frag.roles import Role
+from fragir.errors import FragirError
+from fragir.passes.lowering.role_registers import shared_out
+from fragir.reference import evaluate
 from tests.properties.judge import examples, judge
 
 N = 64
@@ -136,3 +147,146 @@ def check_schedules(kernel: Kernel, roles: list[RandomRole], seed: int) -> None:
 
 def _type(role: RandomRole) -> type[np.generic]:
     return np.float16 if BODIES[role.body][0] == X else np.float32
+
+
+DOUBLED = """
+      %t = frag.load %m[0, 0] : memref<16x32xf32, #frag.shared> -> !frag.tile<16x32xf32>
+      %v = frag.map %t : !frag.tile<16x32xf32> -> !frag.tile<16x32xf32> {
+      ^bb0(%a: f32):
+        %b = arith.addf %a, OTHER : f32
+        frag.yield %b : f32
+      }
+      frag.store %v, %m[0, 0] : !frag.tile<16x32xf32>, memref<16x32xf32, #frag.shared>"""
+MEMORY = "memref<16x32xf32, #frag.shared>"
+
+
+def in_turn(roles: int, warps: list[int], turns: list[int], first: int = 0) -> str:
+    """Roles that change one memory in turn: x -> 2 x, x -> x + 1, x -> x + 1."""
+    regions: list[str] = []
+    for i in range(roles):
+        change = DOUBLED.replace("OTHER", "%one" if i else "%a")
+        start = ""
+        if i == first:
+            start = f"frag.store %ones, %m[0, 0] : !frag.tile<16x32xf32>, {MEMORY}\n frag.barrier"
+        regions.append(
+            f"""
+  "r{i}" warps [{warps[i]}, 1] {{
+    %ones = frag.fill %one : !frag.tile<16x32xf32>
+    {start}
+    %n = arith.constant {turns[i]} : index
+    scf.for %i = %c0 to %n step %c1 {{
+      frag.take_turn "memory"{change}
+      frag.pass_turn "memory"
+      frag.store %v, %y[%row, 0] : !frag.tile<16x32xf32>, memref<48x32xf32>
+    }}
+  }}""".replace("%row", str(16 * i))
+        )
+    return f"""
+func.func @f(%y: memref<48x32xf32>) {{
+  %m = memref.alloc() : {MEMORY}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  frag.roles {", ".join(regions)}
+  func.return
+}}"""
+
+
+@pytest.mark.parametrize("roles", [2, 3])
+@pytest.mark.parametrize("target", ["sm_75", "sm_90a"])
+def test_turns_are_taken_in_order(roles: int, target: str) -> None:
+    """What one role has written in its turn, the next one reads."""
+    kernel = fragir.compile(in_turn(roles, [1, 2, 4], [3, 3, 3]), target=target)
+    assert kernel.assembled.warnings == []
+    x, wanted = 1.0, np.zeros((48, 32), np.float32)
+    for _ in range(3):
+        for role in range(roles):
+            x = x + 1 if role else 2 * x
+            wanted[16 * role : 16 * role + 16] = x
+    for seed in range(3):
+        y = np.zeros((48, 32), np.float32)
+        report = kernel.launch((1, 1, 1), None, y, on="emulator", check=True, schedule=seed)
+        assert report.findings == []
+        assert np.array_equal(y, wanted)
+
+
+def test_a_turn_that_never_comes_is_an_error() -> None:
+    with pytest.raises(FragirError, match="the turn at 'memory' never comes"):
+        meaning(in_turn(2, [1, 1], [1, 3]))
+
+
+def meaning(text: str) -> None:
+    """Runs a program by its meaning."""
+    module = parse(text)
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    evaluate(function, [np.zeros((48, 32), np.float32)], target="sm_90a")
+
+
+ROLES = """
+func.func @f(%x: memref<128x64xf16>, %y: memref<128x64xf16>) {{
+  frag.roles "idle" warps [1, 1] {} {{
+  }}, "copies" warpgroups [2, 1] {} {{
+    %t = frag.load %x[0, 0] : memref<128x64xf16> -> !frag.tile<128x64xf16>
+    frag.store %t, %y[0, 0] : !frag.tile<128x64xf16>, memref<128x64xf16>
+  }}
+  func.return
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "moved"),
+    [
+        (("", ""), ["dec 40", "inc 232"]),
+        (("registers 24", "registers 240"), ["dec 24", "inc 240"]),
+        (("registers 64", ""), ["dec 64", "inc 216"]),
+        (("registers 56", "registers 168"), ["dec 56"]),
+    ],
+)
+def test_registers_are_moved(asked: tuple[str, str], moved: list[str]) -> None:
+    """What some warpgroups give back the others get; ptxas obeys, and so does the emulator."""
+    kernel = fragir.compile(ROLES.format(*asked), target="sm_90a")
+    found = [line.split(".", 1)[1] for line in kernel.ptx.splitlines() if "setmaxnreg" in line]
+    assert found == [f"{how}".replace(" ", ".sync.aligned.u32 ") + ";" for how in moved]
+    assert kernel.block == (384, 1, 1)
+    assert kernel.assembled.warnings == []
+    (info,) = kernel.assembled.entries.values()
+    assert info.registers == 168
+    x, y = np.ones((128, 64), np.float16), np.zeros((128, 64), np.float16)
+    report = kernel.launch((1, 1, 1), None, x, y, on="emulator", check=True)
+    assert report.findings == []
+    assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
+def test_registers_stay_where_no_machine_moves_them(target: str) -> None:
+    kernel = fragir.compile(ROLES.format("registers 24", "registers 240"), target=target)
+    assert "setmaxnreg" not in kernel.ptx
+    assert ".minnctapersm" not in kernel.ptx
+
+
+@pytest.mark.parametrize(
+    ("groups", "asked", "found"),
+    [
+        ((1, 2), (None, None), [40, 232]),
+        ((1, 3), (None, None), [40, 152]),
+        ((2, 2), (None, 224), [32, 224]),
+        ((1, 1, 1), (None, 240, None), [40, 240, 224]),
+        ((1, 4), (24, None), [24, 112]),
+    ],
+)
+def test_registers_are_shared_out(
+    groups: tuple[int, ...], asked: tuple[int | None, ...], found: list[int]
+) -> None:
+    """The first role has no tiles. All together have what the block was launched with."""
+    roles: list[Role] = []
+    for number, (count, registers) in enumerate(zip(groups, asked, strict=True)):
+        block = Block()
+        if number:
+            constant = arith.ConstantOp(FloatAttr(0.0, f32))
+            tile = frag.TileType((16, 8), f32)
+            block.add_ops([constant, frag.FillOp(constant.result, tile)])
+        roles.append(Role(f"r{number}", Region(block), None, (count, 1), registers))
+    extents = [128 * count for count in groups]
+    assert shared_out(roles, extents) == found
+    threads = sum(extents)
+    assert sum(map(mul, found, extents)) <= 65536 // threads // 8 * 8 * threads

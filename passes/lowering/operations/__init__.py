@@ -45,6 +45,7 @@ LATE = {
         "frag.transpose",
     ),
     "sparse": ("frag.mma_sparse",),
+    "turns": ("frag.pass_turn", "frag.take_turn"),
     "in_flight": ("frag.in_flight", "frag.undefined"),
     "vectors": ("vector.broadcast", "vector.extract", "vector.insert", "vector.shuffle"),
 }

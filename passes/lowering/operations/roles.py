@@ -20,6 +20,7 @@ from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.role_registers import MOVE, at_launch, planned_registers
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.lowering.team import Team, role_team
+from fragir.passes.lowering.turns import TURNS, open_turns, role_turns
 
 WARP = 32
 
@@ -47,6 +48,7 @@ def roles(lanes: Lanes, op: frag.RolesOp) -> None:
         # all teams before any body: conversions may take the barriers that are left
         team = role_team(state.ar, role.threads, sum(extents[:at]), state.barrier_numbers)
         parts.append(_Part(role, team, threads, registers[at] if registers else None))
+    state.of_subject[TURNS] = role_turns(op, [part.team for part in parts], state.barrier_numbers)
     _branch(lanes, parts, _warp(state))
 
 
@@ -81,19 +83,23 @@ def _run(lanes: Lanes, part: _Part, warp: ptx.ShuffleOp) -> None:
     state, ar, team = lanes.state, lanes.state.ar, part.team
     if part.registers is not None:
         _move_registers(state, part.registers)
-    body = part.role.body.block
     if team.threads == part.threads:
-        with state.in_role(team):
-            state.lower_block(body)
+        _lower(lanes, part)
         return
     held = ar.compare("ult", warp.result, (team.first + team.threads) // WARP)
     assert not isinstance(held, bool)
     block = Block()
     with ar.inside(block):
-        with state.in_role(team):
-            state.lower_block(body)
+        _lower(lanes, part)
         ar.insert(scf.YieldOp())
     ar.insert(scf.IfOp(held, [], Region(block)))
+
+
+def _lower(lanes: Lanes, part: _Part) -> None:
+    """The operations of a role, for its own threads."""
+    with lanes.state.in_role(part.team):
+        open_turns(lanes, part.role.body)
+        lanes.state.lower_block(part.role.body.block)
 
 
 def _move_registers(state: LoweringState, registers: int) -> None:
