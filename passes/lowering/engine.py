@@ -50,6 +50,7 @@ class Engine:
         self._barriers: ptx.SharedOp | None = None
         self._fence: Operation | None = None
         self._count = 0
+        self._leaves_together = False
         self.barrier: SharedPlace | None = None
         """That of the copies that follow each other now."""
 
@@ -73,6 +74,12 @@ class Engine:
         """All threads of all blocks of the cluster wait for each other."""
         self.state.ar.insert(ptx.SyncOp("barrier.cluster.arrive.aligned"))
         self.state.ar.insert(ptx.SyncOp("barrier.cluster.wait.aligned"))
+
+    def leave_together(self) -> None:
+        """No block of the cluster ends while another may still arrive at its mbarriers."""
+        if self.blocks > 1 and not self._leaves_together:
+            self._leaves_together = True
+            self.state.at_end.append(lambda _: self.meet_in_cluster())
 
     # --- mbarriers ----------------------------------------------------------------------------
 

@@ -63,6 +63,8 @@ def copy(lanes: Lanes, op: frag.CopyOp) -> None:
         full = lanes.state.full.get(found.shared)
         if full is None:
             raise FragirError("the ring has no mbarrier at which its copies could count")
+        if op.multicast is not None:
+            engine(lanes).leave_together()  # readers tell all blocks that a slot is free
         _load(lanes, op, found, full)
     else:
         _load_and_wait(lanes, op, found)
