@@ -133,6 +133,7 @@ class KernelBuilder(
         for name, counts in (("frag.warps", self._warps), ("frag.warpgroups", self._warpgroups)):
             if counts is not None:
                 function.attributes[name] = DenseArrayBase.from_list(i64, list(counts))
+        function.attributes.update(self.trace.attributes)
         if self._promises:
             promises = {name: IntegerAttr(by, i64) for name, by in self._promises.items()}
             function.attributes[frag.DIVISIBLE] = DictionaryAttr(promises)

@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from fragir.builder.checks import items, whole
+from fragir.builder.clusters import ClusterOperations
 from fragir.builder.places import fail
 from fragir.builder.shared_types import shared_type
 from fragir.builder.slots import Slot
-from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
 from fragir.builder.values import Value
 from fragir.dialects import frag
@@ -44,7 +44,7 @@ class Ring(Value):
         return f"<ring{' ' + self.ssa.name_hint if self.ssa.name_hint else ''}>"
 
 
-class RingOperations(TileOperations):
+class RingOperations(ClusterOperations):
     """Shared memory in slots, which some fill while others are read."""
 
     def part(

@@ -119,15 +119,25 @@ class TileOperations(ElementwiseFunctions):
         *,
         masked: bool = False,
         asynchronous: bool = False,
+        tma: bool = False,
+        multicast: bool = False,
     ) -> None:
         """Copies from `source`, beginning at `at`, into a whole matrix of shared memory.
 
         `to` picks one of a stack of matrices. All see it after `barrier`; with `asynchronous` after
-        `commit`, `wait` and `barrier`.
+        `commit`, `wait` and `barrier`. With `tma` one thread has the copy engine do it, always
+        masked: into shared memory, where all see it at once, or from there to `target`, from `to`
+        on. `multicast`: each block of a cluster fetches a part of it for all of them.
         """
         first, second = self._memory(source), self._memory(target)
-        starts, slots = self._indices(at), self._indices(to)
-        op = frag.CopyOp(first, starts, second, slots, masked=masked, is_async=asynchronous)
+        starts, ends = self._indices(at), self._indices(to)
+        op = frag.CopyOp(
+            *(first, starts, second, ends),
+            masked=masked,
+            is_async=asynchronous,
+            tma=tma,
+            multicast=multicast,
+        )
         self.trace.insert(op)
 
     def commit(self) -> None:

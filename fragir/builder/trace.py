@@ -48,6 +48,7 @@ class Trace:
         self.name = name
         self.scopes: list[OpenBlock] = []
         self.fastmath: tuple[str, ...] = ()  # what operations written now allow
+        self.attributes: dict[str, Attribute] = {}  # of the function
         self.renamings: list[Operation] = []  # reshapes, which go again where nothing uses them
         self._closed: dict[Block, OpenBlock] = {}
 
