@@ -2,17 +2,17 @@
 
 One to three accumulators are added to by asynchronous and other products, from shared memory or
 registers that loops write anew, in nested loops and branches that carry them in flight or not; they
-are awaited here and there, and begin anew. Compiled, assembled, and run with every check, with
-products that end early, late and at random.
+are awaited here and there, and begin anew. Compiled, and run with every check, with products that
+end early, late and at random.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from xdsl.dialects import func
@@ -21,6 +21,7 @@ import fragir
 from fragir.compiler import parse
 from fragir.errors import FragirError
 from fragir.reference import compare, evaluate, outputs
+from fragir.sweeps import Plan, Result, Sweep, Task
 
 SCHEDULES = ((0, "late"), (1, "early"), (2, "random"))
 TURNS = 2
@@ -284,12 +285,10 @@ def flight_program(seed: int) -> FlightProgram:
     return _Writer(Random(seed)).program()
 
 
-def check(program: FlightProgram, seed: int, *, assemble: bool) -> list[str]:
+def check(program: FlightProgram, seed: int) -> list[str]:
     """What is wrong with it; FragirError where it is refused."""
     module = parse(program.text)
     kernel = fragir.compile(module, target="sm_90a")
-    if assemble and kernel.assembled.warnings:
-        return [f"ptxas: {warning}" for warning in kernel.assembled.warnings]
     function = next(op for op in module.ops if isinstance(op, func.FuncOp))
     random = np.random.default_rng(seed)
     arrays = [
@@ -325,3 +324,24 @@ REFUSED = ("copying", "in other registers")
 def refused(error: FragirError) -> bool:
     """Whether a program needs a copy of what is in flight."""
     return any(text in str(error) for text in REFUSED)
+
+
+def tasks(plan: Plan) -> Sequence[Any]:
+    return [None] * (plan.count or 100)
+
+
+def run(task: Task) -> Result:
+    random, findings, unfit = task.random(), list[str](), 0
+    for _ in range(task.parameters["batch"]):
+        seed = random.getrandbits(48)
+        program = flight_program(seed)
+        try:
+            wrong = check(program, seed)
+        except FragirError as error:
+            unfit += refused(error)
+            wrong = [] if refused(error) else [str(error)]
+        findings += [f"seed {seed}: {each}: {program.text}" for each in wrong]
+    return {"findings": findings, "programs": task.parameters["batch"], "refused": unfit}
+
+
+SWEEP = Sweep(tasks, run, {"batch": 10}, seconds=600.0)
