@@ -25,8 +25,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.choice import choose
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.choice import choose, wgmma_n
 from fragir.dialects.narrow import memref_type
+from fragir.isa.products import wgmma_k
 from fragir.passes.tiling.operand_layouts import across, loaded_as, shared_type
 from fragir.passes.tiling.schedule import Schedule
 
@@ -79,6 +81,10 @@ class Gemm:
             return static
         return self.insert(memref.DimOp(memory, self.constant(dim)), name)
 
+    def turned(self, pair: tuple[int, int]) -> tuple[int, int]:
+        """Sizes along M and N in the order of the accumulators' rows and columns."""
+        return (pair[1], pair[0]) if self.schedule.turned else pair
+
     # --- the kernel ---------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -89,7 +95,7 @@ class Gemm:
         row = self.scaled(self.insert(frag.BlockIdOp(frag.Dimension.Y), "by"), tm, "row")
         a = Side(self, product.a, self.a_transposed, row, (tm, tk), True, "a_tile")
         b = Side(self, product.b, self.b_transposed, column, (tk, tn), False, "b_tile")
-        accumulator = frag.TileType((tm, tn), product.accumulator())
+        accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
         zero = self.insert(zero_constant(accumulator.element_type))
         start = self.insert(frag.FillOp(zero, accumulator), "acc")
         total = self._main_loop(a, b, start, k)
@@ -201,16 +207,31 @@ class Gemm:
             name = self._instruction(a, b, accumulator)
             left, right = a.load(stage, name), b.load(stage, name)
             return self.insert(frag.MmaOp(left, right, accumulator), "acc")
-        return self.insert(
-            frag.WgmmaOp(
-                a.view(stage),
-                b.view(stage),
-                accumulator,
-                a_transposed=self.a_transposed,
-                b_transposed=self.b_transposed,
-            ),
-            "acc",
+        left, right = (b, a) if self.schedule.turned else (a, b)
+        # of C^T = B^T A^T both operands are turned
+        left_turned, right_turned = (
+            side.transposed != self.schedule.turned for side in (left, right)
         )
+        in_registers = ptx.bits(left.element) != 16 and left_turned
+        if in_registers:
+            operand = left.load(stage, self._wgmma_name(left, accumulator))
+        else:
+            operand = left.view(stage)
+        product = frag.WgmmaOp(
+            operand,
+            right.view(stage),
+            accumulator,
+            a_transposed=left_turned and not in_registers,
+            b_transposed=right_turned,
+        )
+        return self.insert(product, "acc")
+
+    def _wgmma_name(self, left: Side, accumulator: SSAValue) -> str:
+        """The wgmma of the product."""
+        c, element = frag.tile_of(accumulator), element_name(left.element)
+        columns = c.cols // self.turned(self.schedule.warps)[1]
+        n = wgmma_n(frag.TileType((c.rows, columns), c.element_type), element)
+        return f"m64n{n}k{wgmma_k(element)}.{element}"
 
     def _instruction(self, a: Side, b: Side, accumulator: SSAValue) -> str:
         """The mma.sync of the product."""
@@ -222,26 +243,35 @@ class Gemm:
     def _epilogue(self, total: SSAValue, row: SSAValue, column: SSAValue) -> None:
         product, (tm, tn, _) = self.product, self.schedule.tile
         c_type = product.memories()[2]
-        tile = frag.TileType((tm, tn), c_type.element_type)
+        tile = frag.TileType(self.turned((tm, tn)), c_type.element_type)
         masked = self.masked(0, tm) or self.masked(1, tn)
+        turned = self.schedule.turned
+        at = [row, column]
         if product.epilogue is None:
             result = total
             if c_type.element_type != product.accumulator():
                 result = self.insert(frag.CastOp(total, tile))
-            self.builder.insert(frag.StoreOp(result, product.c, [row, column], masked=masked))
+            self.builder.insert(
+                frag.StoreOp(result, product.c, at, masked=masked, transposed=turned)
+            )
             return
         region = product.detach_region(product.epilogue)
         block = region.block
         inputs = [total]
         if any(True for _ in block.args[1].uses):
-            load = frag.LoadOp(product.c, [row, column], tile, masked=masked)
+            load = frag.LoadOp(product.c, at, tile, masked=masked, transposed=turned)
             inputs.append(self.insert(load, "old"))
         else:
             block.erase_arg(block.args[1])
         for extra in product.extra:
-            inputs.append(self._broadcast(extra, row, column))
+            value = self._broadcast(extra, row, column)
+            inputs.append(self._transposed(value) if turned else value)
         result = self.insert(frag.MapOp(inputs, region, tile), "result")
-        self.builder.insert(frag.StoreOp(result, product.c, [row, column], masked=masked))
+        self.builder.insert(frag.StoreOp(result, product.c, at, masked=masked, transposed=turned))
+
+    def _transposed(self, value: SSAValue) -> SSAValue:
+        """A tile as the accumulators are turned."""
+        return self.insert(frag.TransposeOp(value, (1, 0)))
 
     def _broadcast(self, memory: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
         type_ = memref_type(memory.type)
@@ -279,7 +309,9 @@ class Gemm:
         grid = (frag.Extent(n, tn), frag.Extent(m, tm))
         function.attributes["frag.grid"] = frag.GridAttr(grid)
         kind = "frag.warpgroups" if self.schedule.wgmma else "frag.warps"
-        function.attributes[kind] = DenseArrayBase.from_list(i64, list(self.schedule.warps))
+        function.attributes[kind] = DenseArrayBase.from_list(
+            i64, list(self.turned(self.schedule.warps))
+        )
 
     def _names(self) -> tuple[str, str, str]:
         """Names of M, N and K: those that the arguments' frag.sizes give, else m, n, k.
@@ -349,7 +381,7 @@ class Side:
         # by plain loads: f64, and where memory runs along M or N what ldmatrix does not turn
         bits = ptx.bits(self.element)
         by_words = bits == 64 or (bits == 32 and across(is_a, transposed))
-        shared = shared_type(self.element, stack, shape, by_words and not gemm.schedule.wgmma)
+        shared = shared_type(self.element, stack, shape, by_words)
         self.shared = gemm.insert(memref.AllocOp([], [], shared), name)
         outer = gemm.masked(0 if is_a else 1, tile[0 if is_a else 1])
         self.masked = outer or gemm.masked(2, gemm.schedule.tile[2])
@@ -368,9 +400,14 @@ class Side:
     def load(self, stage: SSAValue | None, instruction: str) -> SSAValue:
         """The tile of a stage in registers, as the instruction wants it."""
         indices: list[int | SSAValue] = [0, 0] if stage is None else [stage, 0, 0]
-        warps, operand = self.gemm.schedule.warps, "a" if self.is_a else "b"
-        tile = loaded_as(self.tile, instruction, operand, warps, self.transposed)
-        return self.gemm.insert(frag.LoadOp(self.shared, indices, tile, transposed=self.transposed))
+        schedule, tile = self.gemm.schedule, self.tile
+        warps, operand = self.gemm.turned(schedule.warps), "a" if self.is_a else "b"
+        transposed = self.transposed != schedule.turned
+        if schedule.turned:
+            operand = "b" if self.is_a else "a"
+            tile = frag.TileType((tile.cols, tile.rows), tile.element_type)
+        tile = loaded_as(tile, instruction, operand, warps, transposed)
+        return self.gemm.insert(frag.LoadOp(self.shared, indices, tile, transposed=transposed))
 
     def view(self, stage: SSAValue | None) -> SSAValue:
         """The matrix of a stage in shared memory."""

@@ -1,4 +1,4 @@
-"""How a product's operands lie in shared memory, and in which layouts they are loaded for mma.sync.
+"""How a product's operands lie in shared memory, and in which layouts they are loaded from there.
 
 Registers of bytes hold four along K. Where memory runs along M or N they are read as pairs of bytes
 by ldmatrix, if a lane has neighbours of that dimension: so it is counted as "8:2 2:1", of which the

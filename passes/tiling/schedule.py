@@ -29,6 +29,8 @@ class Schedule(NamedTuple):
     stages: int
     wgmma: bool
     target: str
+    turned: bool = False
+    """Whether C^T = B^T A^T is formed: wgmma reads its first operand from registers."""
 
     @property
     def threads(self) -> int:
@@ -38,35 +40,54 @@ class Schedule(NamedTuple):
 def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
     """The schedule of a product: what its attributes say, else what suits types and target."""
     a = product.memories()[0]
-    m, n, k = product.sizes()
     element = element_name(a.element_type)
     if element_bits(a.element_type) < 8:
         raise FragirError(
             f"frag.matmul does not stage elements smaller than a byte ({element})",
             hint="load the tiles with frag.load and multiply them with frag.mma",
         )
-    wgmma = has_wgmma(element, target) and _wgmma_reads(product)
-    tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, m, n, k)
+    if not has_wgmma(element, target):
+        return _schedule(product, element, target)
+    crossed = _crossed(product)
+    if not any(crossed):
+        return _schedule(product, element, target, wgmma=True)
+    if not all(crossed):
+        try:
+            return _schedule(product, element, target, wgmma=True, turned=crossed[1])
+        except FragirError:
+            pass  # of a tile and warps that it says, which may suit mma.sync
+    return _schedule(product, element, target)
+
+
+def _schedule(
+    product: frag.MatmulOp, element: str, target: str, *, wgmma: bool = False, turned: bool = False
+) -> Schedule:
+    """The schedule with these instructions; FragirError where its attributes do not suit them."""
+    a = product.memories()[0]
+    tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, *product.sizes())
     sums = element_bits(product.accumulator())
-    warps = _attribute(product.warps, 2, "warps") or _default_warps(tile, element, sums, wgmma)
+    m, n, k = tile
+    default = _default_warps([n, m, k] if turned else tile, element, sums, wgmma)
+    warps = _attribute(product.warps, 2, "warps") or (default[::-1] if turned else default)
     stages = product.stages.value.data if product.stages is not None else None
     schedule = Schedule(
-        (tile[0], tile[1], tile[2]),
+        (m, n, k),
         (warps[0], warps[1]),
         stages if stages is not None else _default_stages(tile, a, target),
         wgmma,
         target,
+        turned,
     )
     _check(schedule, element, a, target)
     return schedule
 
 
-def _wgmma_reads(product: frag.MatmulOp) -> bool:
-    """Whether wgmma can read A and B as memory holds them: other than 16-bit must be K-major."""
-    a = product.memories()[0]
-    if element_bits(a.element_type) == 16:
-        return True
-    return product.a_transposed is None and product.b_transposed is not None
+def _crossed(product: frag.MatmulOp) -> tuple[bool, bool]:
+    """Whether wgmma cannot read A, and B, as memory holds them: other than of 16 bits they must be
+    K-major. One of them can be read into registers."""
+    if element_bits(product.memories()[0].element_type) == 16:
+        return False, False
+    return product.a_transposed is not None, product.b_transposed is None
 
 
 def _attribute(attribute: DenseArrayBase[Any] | None, length: int, name: str) -> list[int] | None:
@@ -150,8 +171,12 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
     groups_m, groups_n = schedule.warps
     if schedule.wgmma:
         step = (64, 8, wgmma_k(element))
-        if n % groups_n == 0:
-            largest_n(n // groups_n, element)
+        columns, parts = n, groups_n
+        if schedule.turned:
+            step = (8, 64, step[2])
+            columns, parts = m, groups_m
+        if columns % parts == 0:
+            largest_n(columns // parts, element)
     else:
         step = _instruction_step(element, schedule.tile, schedule.warps)
     kind = "warpgroups" if schedule.wgmma else "warps"

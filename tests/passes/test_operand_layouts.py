@@ -63,12 +63,16 @@ def run(
 
 
 def compiled(
-    element: str, sizes: tuple[int, int, int] | None, sides: tuple[bool, bool], tile: str = ""
+    element: str,
+    sizes: tuple[int, int, int] | None,
+    sides: tuple[bool, bool],
+    tile: str = "",
+    target: str | None = None,
 ) -> fragir.Kernel:
     m, n, k = sizes or ("?", "?", "?")
     shapes = [f"{k}x{m}" if sides[0] else f"{m}x{k}", f"{n}x{k}" if sides[1] else f"{k}x{n}"]
     text = program(element, [*shapes, f"{m}x{n}"], sides, tile)
-    return fragir.compile(text, target=TARGETS.get(element, "sm_80"))
+    return fragir.compile(text, target=target or TARGETS.get(element, "sm_80"))
 
 
 @pytest.mark.parametrize(
