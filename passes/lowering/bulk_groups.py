@@ -19,7 +19,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import accesses_of
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.tensor_copies import is_of_ring, meet, root_of, run_of
+from fragir.passes.lowering.tensor_copies import is_of_ring, root_of, run_of
 
 OLDEST = 7
 """Groups that are told apart; those before are one with the last of them."""
@@ -135,7 +135,7 @@ def plan(lanes: Lanes, function: Operation) -> None:
     def wait_for(wait: Wait) -> None:
         read = "" if wait.written else ".read"
         state.ar.insert(ptx.SyncOp(f"cp.async.bulk.wait_group{read}", wait.pending))
-        meet(lanes)
+        state.wait_for_all()
 
     for op, wait in GroupWaits(function).ahead.items():
         state.ahead[op] = lambda wait=wait: wait_for(wait)
