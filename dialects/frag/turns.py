@@ -36,6 +36,8 @@ class TakeTurnOp(IRDLOperation):
         super().__init__(properties={"turn": StringAttr(turn)})
 
     def verify_(self) -> None:
+        if self.parent is None:
+            return  # its program is being built
         region = role_region(self)
         if region is None:
             raise VerifyException(f"{TAKE} stands outside of frag.roles; turns are those of roles")
@@ -69,6 +71,8 @@ class PassTurnOp(IRDLOperation):
         super().__init__(properties={"turn": StringAttr(turn)})
 
     def verify_(self) -> None:
+        if self.parent is None:
+            return  # its program is being built
         op = self.prev_op
         while op is not None and not _is_of_turn(op, self.turn.data):
             op = op.prev_op

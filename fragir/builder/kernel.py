@@ -48,6 +48,7 @@ from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
 from fragir.builder.rings import RingOperations
+from fragir.builder.roles import RoleOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -75,6 +76,7 @@ class KernelBuilder(
     RandomOperations,
     ReportingOperations,
     RingOperations,
+    RoleOperations,
 ):
     """A kernel under construction; `fragir.kernel` makes one.
 
