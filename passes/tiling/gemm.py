@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref, scf
@@ -29,8 +30,11 @@ from fragir.dialects.elements import element_name
 from fragir.dialects.frag.choice import choose, wgmma_n
 from fragir.dialects.narrow import memref_type
 from fragir.isa.products import wgmma_k
-from fragir.passes.tiling.operand_layouts import across, loaded_as, shared_type
+from fragir.passes.tiling.operand_layouts import across, in_pairs, loaded_as, shared_type
 from fragir.passes.tiling.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fragir.passes.tiling.transposed_copy import TransposedCopy
 
 Size = int | SSAValue
 INDEX = IndexType()
@@ -53,6 +57,7 @@ class Gemm:
         self.static = product.sizes()
         self.promises = frag.promises_of(function)
         self.names = "m", "n", "k"
+        self.second: TransposedCopy | None = None
 
     def _inserted(self, op: Operation) -> None:
         op.location = self.product.location
@@ -95,13 +100,35 @@ class Gemm:
         row = self.scaled(self.insert(frag.BlockIdOp(frag.Dimension.Y), "by"), tm, "row")
         a = Side(self, product.a, self.a_transposed, row, (tm, tk), True, "a_tile")
         b = Side(self, product.b, self.b_transposed, column, (tk, tn), False, "b_tile")
-        accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
+        accumulator = self._accumulators(a, b)
         zero = self.insert(zero_constant(accumulator.element_type))
         start = self.insert(frag.FillOp(zero, accumulator), "acc")
         total = self._main_loop(a, b, start, k)
         self._epilogue(total, row, column)
         product.detach()
         product.erase()
+
+    def _accumulators(self, a: Side, b: Side) -> frag.TileType:
+        """The type of the sums; where an operand is transposed on the way, its second place."""
+        tm, tn, tk = self.schedule.tile
+        rows, cols = self.turned((tm, tn))
+        sums = frag.TileType((rows, cols), self.product.accumulator())
+        if not self.schedule.transposes:
+            return sums
+        from fragir.passes.tiling.transposed_copy import TransposedCopy  # few programs need it
+
+        _, right = self._operands(a, b)
+        warps = self.schedule.threads // 32
+        self.second = TransposedCopy(right.shared, (cols, tk), warps)
+        self.builder.insert(self.second.alloc)
+        orders = (("m", in_pairs("m")), ("n", in_pairs("n")))
+        name = self._wgmma_name(right, sums)
+        fragment = frag.MmaFragment(name, "c", self.turned(self.schedule.warps), orders)
+        return frag.TileType(sums.shape, sums.element_type, frag.MmaLayoutAttr(fragment))
+
+    def _operands(self, a: Side, b: Side) -> tuple[Side, Side]:
+        """The first and the second operand of the instructions."""
+        return (b, a) if self.schedule.turned else (a, b)
 
     def _main_loop(self, a: Side, b: Side, start: SSAValue, k: Size) -> SSAValue:
         stages, tk = self.schedule.stages, self.schedule.tile[2]
@@ -207,28 +234,32 @@ class Gemm:
             name = self._instruction(a, b, accumulator)
             left, right = a.load(stage, name), b.load(stage, name)
             return self.insert(frag.MmaOp(left, right, accumulator), "acc")
-        left, right = (b, a) if self.schedule.turned else (a, b)
+        left, right = self._operands(a, b)
         # of C^T = B^T A^T both operands are turned
         left_turned, right_turned = (
             side.transposed != self.schedule.turned for side in (left, right)
         )
         in_registers = ptx.bits(left.element) != 16 and left_turned
+        second = right.view(stage) if self.second is None else self.second.memory
+        if self.second is not None:
+            for op in self.second.fill(stage):
+                self.builder.insert(op)
         if in_registers:
-            operand = left.load(stage, self._wgmma_name(left, accumulator))
+            operand = left.load(stage, self._wgmma_name(left, frag.tile_of(accumulator)))
         else:
             operand = left.view(stage)
         product = frag.WgmmaOp(
             operand,
-            right.view(stage),
+            second,
             accumulator,
             a_transposed=left_turned and not in_registers,
-            b_transposed=right_turned,
+            b_transposed=right_turned or self.second is not None,
         )
         return self.insert(product, "acc")
 
-    def _wgmma_name(self, left: Side, accumulator: SSAValue) -> str:
+    def _wgmma_name(self, side: Side, c: frag.TileType) -> str:
         """The wgmma of the product."""
-        c, element = frag.tile_of(accumulator), element_name(left.element)
+        element = element_name(side.element)
         columns = c.cols // self.turned(self.schedule.warps)[1]
         n = wgmma_n(frag.TileType((c.rows, columns), c.element_type), element)
         return f"m64n{n}k{wgmma_k(element)}.{element}"

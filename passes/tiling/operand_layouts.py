@@ -90,3 +90,8 @@ def spread_rows(shape: tuple[int, ...], bits: int, width: int) -> Layout:
 def swizzle_for(row_bytes: int) -> int:
     """The widest swizzle that divides a row, 0 where none does."""
     return next((w for w in (128, 64, 32) if row_bytes % w == 0), 0)
+
+
+def fits(rows: int, warps: int) -> bool:
+    """Whether so many rows of an operand are handed out to warps."""
+    return rows % (PAIRED * warps) == 0

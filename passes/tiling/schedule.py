@@ -16,6 +16,7 @@ from fragir.isa.elements import BITS
 from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
 from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has
+from fragir.passes.tiling.operand_layouts import fits
 from fragir.ptx.machines import THREADS, machine
 
 ROW_BYTES = 64  # bytes of K in one stage for mma.sync: two or more instructions deep
@@ -31,6 +32,8 @@ class Schedule(NamedTuple):
     target: str
     turned: bool = False
     """Whether C^T = B^T A^T is formed: wgmma reads its first operand from registers."""
+    transposes: bool = False
+    """Whether wgmma's second operand is transposed in shared memory: it, too, lies across K."""
 
     @property
     def threads(self) -> int:
@@ -51,16 +54,25 @@ def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
     crossed = _crossed(product)
     if not any(crossed):
         return _schedule(product, element, target, wgmma=True)
-    if not all(crossed):
+    for turned in (True, False) if all(crossed) else (crossed[1],):
+        # of both, A is transposed if that may be: its part of a tile is the smaller one
         try:
-            return _schedule(product, element, target, wgmma=True, turned=crossed[1])
+            return _schedule(
+                product, element, target, wgmma=True, turned=turned, transposes=all(crossed)
+            )
         except FragirError:
-            pass  # of a tile and warps that it says, which may suit mma.sync
+            pass  # of a tile and warps that may suit mma.sync
     return _schedule(product, element, target)
 
 
 def _schedule(
-    product: frag.MatmulOp, element: str, target: str, *, wgmma: bool = False, turned: bool = False
+    product: frag.MatmulOp,
+    element: str,
+    target: str,
+    *,
+    wgmma: bool = False,
+    turned: bool = False,
+    transposes: bool = False,
 ) -> Schedule:
     """The schedule with these instructions; FragirError where its attributes do not suit them."""
     a = product.memories()[0]
@@ -73,10 +85,11 @@ def _schedule(
     schedule = Schedule(
         (m, n, k),
         (warps[0], warps[1]),
-        stages if stages is not None else _default_stages(tile, a, target),
+        stages if stages is not None else _default_stages(tile, a, target, transposes),
         wgmma,
         target,
         turned,
+        transposes,
     )
     _check(schedule, element, a, target)
     return schedule
@@ -154,16 +167,22 @@ def _divides(element: str, tile: list[int], warps: list[int]) -> bool:
     return tile[0] % (step[0] * warps[0]) == 0 and tile[1] % (step[1] * warps[1]) == 0
 
 
-def _default_stages(tile: list[int], a: Attribute, target: str) -> int:
+def _default_stages(tile: list[int], a: Attribute, target: str, transposes: bool) -> int:
     """As many stages as fit, up to 3."""
     if not has(CP_ASYNC, target):
         return 1
-    return max(1, min(3, machine(target).shared // _stage_bytes(tile, a)))
+    room = machine(target).shared
+    if transposes:
+        room -= max(tile[0], tile[1]) * tile[2] * _bits(a) // 8
+    return max(1, min(3, room // _stage_bytes(tile, a)))
+
+
+def _bits(a: Attribute) -> int:
+    return element_bits(memref_type(a).element_type)
 
 
 def _stage_bytes(tile: list[int] | tuple[int, ...], a: Attribute) -> int:
-    bits = element_bits(memref_type(a).element_type)
-    return (tile[0] + tile[1]) * tile[2] * bits // 8
+    return (tile[0] + tile[1]) * tile[2] * _bits(a) // 8
 
 
 def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
@@ -196,6 +215,11 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
     if schedule.stages < 1:
         raise FragirError("stages is 1 or more")
     needed = schedule.stages * _stage_bytes(schedule.tile, a)
+    if schedule.transposes:
+        rows = m if schedule.turned else n
+        if not fits(rows, schedule.threads // 32):
+            raise FragirError(f"{rows} rows are not handed out to {schedule.threads // 32} warps")
+        needed += rows * k * _bits(a) // 8
     most = machine(target).shared
     if needed > most:
         raise FragirError(

@@ -20,8 +20,14 @@ TARGET = "sm_90a"
 ONE = [(True, True), (False, False)]  # A and B transposed: one of them lies across K
 
 
-@pytest.mark.parametrize("sides", ONE, ids=str)
-@pytest.mark.parametrize("element", ["si8", "f8E4M3FN", "tf32"])
+BOTH = True, False
+
+
+@pytest.mark.parametrize(
+    ("element", "sides"),
+    [("si8", ONE[0]), ("f8E4M3FN", ONE[1]), ("tf32", ONE[1]), ("f8E5M2", BOTH), ("tf32", BOTH)],
+    ids=str,
+)
 def test_static_sizes(element: str, sides: tuple[bool, bool]) -> None:
     """wgmma, no conflicts, whole sectors, and nothing that ptxas has to say."""
     sizes = 128, 128, 160
@@ -35,7 +41,7 @@ def test_static_sizes(element: str, sides: tuple[bool, bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "sides"), [("si8", ONE[1]), ("f8E5M2", ONE[0]), ("tf32", ONE[1])], ids=str
+    ("element", "sides"), [("si8", ONE[1]), ("tf32", ONE[0]), ("ui8", BOTH)], ids=str
 )
 def test_sizes_known_at_run_time(element: str, sides: tuple[bool, bool]) -> None:
     """No multiples of anything."""
@@ -52,6 +58,15 @@ def test_two_warpgroups() -> None:
     assert kernel.ptx.count("wgmma.mma_async.sync.aligned.m64n128k8") == 8
     assert kernel.assembled.warnings == []
     run(kernel, "tf32", sizes, (False, False))
+
+
+@pytest.mark.parametrize(("m", "n"), [(128, 64), (64, 128)])
+def test_either_is_transposed(m: int, n: int) -> None:
+    """Of both A, unless its part of a tile is too small for all warps; then B."""
+    kernel = compiled("si8", (m, n, 64), BOTH, f"{m}, {n}, 64", target=TARGET)
+    assert "wgmma.mma_async" in kernel.ptx
+    assert "stmatrix" in kernel.ptx
+    run(kernel, "si8", (m, n, 64), BOTH)
 
 
 def test_tiles_for_warps() -> None:
