@@ -9,9 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import fragir
 from fragir.emulator import TensorMap, run
 from fragir.emulator.machine.tensor_map_fields import Im2col
 from fragir.errors import FragirError
+from fragir.tensor_arguments import GpuTensorMap
 from fragir.toolchain import driver
 from fragir.toolchain.ptxas import assemble
 
@@ -93,6 +95,80 @@ def test_map_behind_a_pointer(make: Make) -> None:
     assert fake.freed == 2  # the map and the array
     assert fake.synchronized == [0]
     assert len(told(fake.maps[0])["strides"]) == 0
+
+
+def test_memory_of_another_shape(make: Make) -> None:
+    """As of an array with gaps, of which all that it spans is given."""
+    fake = make(128)
+    memory = np.zeros(2048, np.uint8)
+    add(TensorMap(memory, (8, 16), strides=(64, 2), shape=(30, 24), kind="f16", promotion=128))
+    what = told(fake.maps[0])
+    assert (what["rank"], what["dims"], what["strides"]) == (2, [24, 30], [64])
+    assert what["type"] == "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
+    assert what["promotion"] == "CU_TENSOR_MAP_L2_PROMOTION_L2_128B"
+
+
+class OnGpu:
+    """An array of another package that lives on the GPU."""
+
+    def __init__(self, address: int) -> None:
+        self.__cuda_array_interface__: dict[str, Any] = {
+            "shape": (30, 24),
+            "typestr": "<f2",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+class View:
+    """A stand-in for cuda.core's."""
+
+    is_device_accessible = True
+
+    def __init__(self, exporter: OnGpu) -> None:
+        self.ptr = exporter.__cuda_array_interface__["data"][0]
+
+    @classmethod
+    def from_any_interface(cls, exporter: OnGpu, stream_ptr: int) -> View:
+        return cls(exporter)
+
+
+def test_an_array_on_the_gpu_is_used_in_place(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = make(128)
+    monkeypatch.setattr("cuda.core.utils.StridedMemoryView", View)
+    tiles = GpuTensorMap(OnGpu(0x7F0000001000), (8, 16), 32, (48, 2), (30, 24), "f16", 256)
+    add(tiles)
+    what = told(fake.maps[0])
+    assert (what["address"], what["dims"], what["strides"]) == (0x7F0000001000, [24, 30], [48])
+    assert what["promotion"] == "CU_TENSOR_MAP_L2_PROMOTION_L2_256B"
+    assert fake.freed == 0
+    with pytest.raises(FragirError, match="argument 0 begins at an address that is no multiple"):
+        add(GpuTensorMap(OnGpu(0x7F0000001008), (8, 16), 32, (48, 2), (30, 24), "f16"))
+
+
+def test_a_kernel_makes_its_maps_of_what_lies_on_the_gpu(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are told alike, an array on the host by the address of its copy."""
+    text = """
+    func.func @add(%a: memref<?x24xf16>, %c: memref<?x24xf16>) {
+      %s = memref.alloc() : memref<16x16xf16, #frag.shared<swizzle = 32>>
+      frag.copy tma %a[0, 0] to %s[] : memref<?x24xf16> to memref<16x16xf16, #frag.shared<swizzle = 32>>
+      frag.copy tma %s[] to %c[0, 0] : memref<16x16xf16, #frag.shared<swizzle = 32>> to memref<?x24xf16>
+      func.return
+    }"""  # noqa: E501
+    kernel = fragir.compile(text, target="sm_90")
+    fake = make(8, 4, 8, 4, 128, 128)
+    monkeypatch.setattr("cuda.core.utils.StridedMemoryView", View)
+    given = kernel.parameters([OnGpu(0x7F0000001000), np.zeros((30, 24), np.float16)])
+    add(*given)
+    first, second = map(told, fake.maps)
+    assert first.pop("address") == 0x7F0000001000
+    assert second.pop("address") == int.from_bytes(fake.parameters[2], "little")
+    assert first == second
+    assert first["promotion"] == "CU_TENSOR_MAP_L2_PROMOTION_L2_128B"
+    assert fake.parameters[4:] == [b"\1" * 128, b"\2" * 128]
 
 
 def test_refused(make: Make) -> None:
