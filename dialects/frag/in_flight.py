@@ -42,8 +42,11 @@ def check_in_flight(tile: SSAValue) -> None:
     """VerifyException unless a tile in flight, wherever it is carried, goes to one operation.
 
     What is not awaited is never there; and as a product adds to its registers where they are, there
-    is no copy of it for a second one.
+    is no copy of it for a second one. Of an operation that is not part of a program yet nothing is
+    known.
     """
+    if isinstance(tile.owner, Operation) and tile.owner.parent is None:
+        return
     for value in carried(tile):
         LinearUse(value, named(value, tile, _WHAT), "frag.await", _WHAT).check()
 

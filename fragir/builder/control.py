@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.builder.places import fail, place
-from fragir.builder.slots import SLOT, Slot, slot_of
+from fragir.builder.slots import Slot, TileInFlight, held, held_of
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition, index
 from fragir.builder.values import IndexOperand, Scalar, Tile
 from fragir.dialects import frag
 
-Carried = Scalar | Tile | Slot | int
+Carried = Scalar | Tile | Slot | TileInFlight | int
 
 
 class _Block:
@@ -278,9 +278,9 @@ class Otherwise:
 
 
 def _first(trace: Trace, value: object, name: str) -> SSAValue:
-    slot = slot_of(trace, value)
-    if slot is not None:
-        return slot
+    known = held_of(trace, value)
+    if known is not None:
+        return known
     operand = trace.operand(value)
     if isinstance(operand, float):
         fail(f"{name} begins as {operand}, which has no type", "write k.constant(0.0, fragir.f32)")
@@ -288,9 +288,9 @@ def _first(trace: Trace, value: object, name: str) -> SSAValue:
 
 
 def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue:
-    slot = slot_of(trace, value)
-    if slot is not None:
-        return slot
+    known = held_of(trace, value)
+    if known is not None:
+        return known
     operand = trace.operand(value)
     if not isinstance(operand, int | float):
         return trace.use(operand)
@@ -299,7 +299,8 @@ def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue
     return trace.constant(operand, type_)
 
 
-def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | Slot:
-    if ssa.type.name == SLOT:
-        return Slot(trace, ssa)
+def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | Slot | TileInFlight:
+    known = held(trace, ssa)
+    if known is not None:
+        return known
     return trace.wrap(ssa) if isinstance(ssa.type, frag.TileType) else Scalar(trace, ssa)

@@ -41,13 +41,13 @@ from fragir.builder.checks import (
     word,
 )
 from fragir.builder.control import Branch, Carried, Loop, While
+from fragir.builder.in_flight import FlightOperations
 from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
 from fragir.builder.lanes import LaneOperations
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
-from fragir.builder.rings import RingOperations
 from fragir.builder.roles import RoleOperations
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
@@ -75,7 +75,7 @@ class KernelBuilder(
     LaneOperations,
     RandomOperations,
     ReportingOperations,
-    RingOperations,
+    FlightOperations,
     RoleOperations,
 ):
     """A kernel under construction; `fragir.kernel` makes one.

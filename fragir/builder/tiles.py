@@ -302,17 +302,10 @@ class TileOperations(ElementwiseFunctions):
         `negated_b` flip signs of floats. With `metadata`, as for `mma_sparse`, a is M x K/2.
         `satfinite` clamps sums of integers. PTX ISA 9.2, section 9.7.15.
         """
-        first = self._tile(a) if isinstance(a, Tile) else self._memory(a)
-        for name, operand in (("a", a), ("b", b)):
-            if isinstance(operand, Memory) and not operand.is_shared:
-                fail(
-                    f"wgmma: {name} is {operand!r}; wgmma reads shared memory",
-                    "k.copy it to k.shared(..., swizzle=128) first",
-                )
-        second = self._memory(b)
+        first, second = self._wgmma_operands(a, b)
         if c is None:
-            rows, cols = _sizes(a)[1 if transposed_a else 0], _sizes(b)[0 if transposed_b else 1]
-            c = self._zeros((rows, cols), a.element, b.element, None)
+            sizes = sizes_of(a)[transposed_a], sizes_of(b)[not transposed_b]
+            c = self._zeros(sizes, a.element, b.element, None)
         op = frag.WgmmaOp(
             first,
             second,
@@ -332,16 +325,28 @@ class TileOperations(ElementwiseFunctions):
         type_ = self._tile_type(tile.shape, tile.element, layout)
         return self.trace.wrap(self.trace.insert(frag.ConvertOp(source, type_)).result)
 
+    def _wgmma_operands(self, a: Tile | Memory, b: Memory) -> tuple[SSAValue, SSAValue]:
+        first = self._tile(a) if isinstance(a, Tile) else self._memory(a)
+        for name, operand in (("a", a), ("b", b)):
+            if isinstance(operand, Memory) and not operand.is_shared:
+                fail(
+                    f"wgmma: {name} is {operand!r}; wgmma reads shared memory",
+                    "k.copy it to k.shared(..., swizzle=128) first",
+                )
+        return first, self._memory(b)
+
     def _zeros(
         self, shape: tuple[int, ...], a: Attribute, b: Attribute, result: Attribute | None
     ) -> Tile:
         """What a product of these element types is added to where the caller gives nothing."""
-        if result is None:
-            try:
-                result = element_type(accumulator_of(element_name(a), element_name(b), None))
-            except FragirError as error:
-                fail(error.message, error.hint)
-        return self.fill(0, shape, result)
+        return self.fill(0, shape, self._sum_type(a, b) if result is None else result)
+
+    def _sum_type(self, a: Attribute, b: Attribute) -> Attribute:
+        """What products of these element types are summed in."""
+        try:
+            return element_type(accumulator_of(element_name(a), element_name(b), None))
+        except FragirError as error:
+            fail(error.message, error.hint)
 
     # --- checks -------------------------------------------------------------------------------
 
@@ -386,7 +391,7 @@ def placement_of(layout: object) -> frag.LayoutAttr | None:
             return None
 
 
-def _sizes(operand: Tile | Memory) -> tuple[int, ...]:
+def sizes_of(operand: Tile | Memory) -> tuple[int, ...]:
     """The shape of a product's operand, in registers or in shared memory."""
     return operand.shape if isinstance(operand, Tile) else tuple(operand.type.get_shape()[-2:])
 
