@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fragir.passes.lowering.lane_builder import Lanes
     from fragir.passes.lowering.state import LoweringState
 
+SUBJECT = "products in flight"
+"""Under which name the lowering keeps what is known of them, once that has been asked for."""
 MOST_PENDING = 7
 """Groups that a wait may leave under way: what an instruction of the machine has room for."""
 
@@ -130,12 +132,18 @@ def _is_made_in(value: SSAValue, loop: Operation | None) -> bool:
     return False
 
 
+class _Known(NamedTuple):
+    """What is known of products in flight ahead of each operation."""
+
+    before: Mapping[Operation, Flying]
+
+
 # --- lowering -------------------------------------------------------------------------------------
 
 
 def pending_behind(state: LoweringState, op: Operation) -> int | None:
     """How many groups an operation that waits leaves under way; None where it need not."""
-    known = state.in_flight
+    known = state.of_subject.get(SUBJECT)
     if known is None:
         function: Operation | None = op
         while not isinstance(function, func.FuncOp):
@@ -143,8 +151,9 @@ def pending_behind(state: LoweringState, op: Operation) -> int | None:
             function = function.parent_op()
         forward = Forward[Flying](_step, Flying.merged, Flying.passed_on)
         forward.run(function.body.block, Flying({}, 0))
-        known = state.in_flight = forward.before
-    return known[op].pending(op)
+        known = state.of_subject[SUBJECT] = _Known(forward.before)
+    assert isinstance(known, _Known)
+    return known.before[op].pending(op)
 
 
 def wait_for_products(lanes: Lanes, op: Operation) -> None:

@@ -16,7 +16,6 @@ from fragir.passes.lowering.memory import LaneMemory
 from fragir.passes.lowering.team import BarrierNumbers, Team
 
 if TYPE_CHECKING:
-    from fragir.passes.lowering.in_flight import Flying
     from fragir.passes.lowering.scratch import Scratch
 
 
@@ -49,8 +48,6 @@ class LoweringState:
         """The threads that run what is lowered."""
         self.hardware = Hardware(ar, threads)
         self._scratch: Scratch | None = None
-        self.in_flight: dict[Operation, Flying] | None = None
-        """What is known of products in flight ahead of each operation, once that is asked for."""
         self._scratches: list[tuple[Scratch, Block]] = []  # those of roles
         self.lower_block = lower_block
         """Lowers every operation of a block into the current one."""

@@ -43,7 +43,7 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
 
 @LOWERINGS.attach(scf.YieldOp)
 def yield_(lanes: Lanes, op: scf.YieldOp) -> None:
-    if lanes.state.in_flight is not None:  # there is a product under way, perhaps
+    if "products in flight" in lanes.state.of_subject:  # there is one under way, perhaps
         from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
 
         wait_for_products(lanes, op)
