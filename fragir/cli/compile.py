@@ -46,6 +46,11 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
     is_flag=True,
     help="Say on stderr who asked for each layout, and what each conversion costs and is for.",
 )
+@click.option(
+    "--explain-schedule",
+    is_flag=True,
+    help="Say on stderr which schedules a product might have, and what each would cost.",
+)
 @click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
 @click.option(
     "--launcher",
@@ -62,6 +67,7 @@ def main(
     passes: str | None,
     print_pipeline: bool,
     explain_layouts: bool,
+    explain_schedule: bool,
     comments: bool,
     launcher: str | None,
 ) -> None:
@@ -96,6 +102,7 @@ def main(
         comments,
         observe,
         explain_layouts,
+        explain_schedule,
         [],
     )
     try:
@@ -130,6 +137,7 @@ class Compilation(NamedTuple):
     comments: bool
     observe: Observer | None
     explain: bool
+    explain_schedule: bool
     warnings: list[str]
     """What ptxas warns of, spills too."""
 
@@ -201,6 +209,8 @@ class Compilation(NamedTuple):
         )
         if self.explain:
             steps = _explaining(steps)
+        if self.explain_schedule:
+            steps = _with_schedules(steps, module)
         done = pipeline.run(steps, module, source=self.text, observe=self.observe)
         return module, pipeline.text_of(done)
 
@@ -226,6 +236,22 @@ def _explaining(steps: Iterable[ModulePass]) -> Iterator[ModulePass]:
         for explanation in told:
             note(str(explanation))
         told.clear()
+
+
+def _with_schedules(steps: Iterable[ModulePass], module: ModuleOp) -> Iterator[ModulePass]:
+    """The same passes; what `frag-tile` will do with each product is printed ahead of it."""
+    from fragir.passes.frag_tile import FragTilePass
+    from fragir.passes.tiling.explained import explain_schedules
+
+    found = False
+    for one in steps:
+        if isinstance(one, FragTilePass):
+            for explanation in explain_schedules(module, one.target):
+                found = True
+                note(str(explanation))
+        yield one
+    if not found:
+        note("no frag.matmul is tiled here, so there is no schedule to explain")
 
 
 def _note_instructions(module: ModuleOp, target: str) -> None:

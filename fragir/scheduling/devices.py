@@ -22,7 +22,8 @@ class Device(NamedTuple):
     """The target that it is the example of."""
     sms: int
     clock: float
-    """GHz of an SM under load: that of the published tensor rates."""
+    """GHz of an SM while tensor cores are busy: that of the published rates, less where power
+    limits it (Hopper: 1.6 of 1.83, github.com/deepseek-ai/FlashMLA, docs/20250422)."""
     tensor: int
     """Floating-point operations of f16 products with sums in f32, a cycle and SM; two a product."""
     mma_share: float
@@ -67,15 +68,15 @@ DEVICES = (
         "NVIDIA Ada whitepaper, table 2; L2's rate is assumed",
     ),
     Device(
-        *("H100", "sm_90", 132, 1.83, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 36, 3350),
+        *("H100", "sm_90", 132, 1.6, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 41, 3350),
         "NVIDIA H100 whitepaper, tables 2 and 3; L2: 8.7 TB/s, 80 slices of 64 bytes at 1.7 GHz",
     ),
     Device(
-        *("H200", "sm_90", 132, 1.83, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 36, 4800),
+        *("H200", "sm_90", 132, 1.6, 4096, 0.65, 228 * KIB, 64, 32, 50 * MIB, 41, 4800),
         "NVIDIA H200 datasheet; the SMs are those of the H100",
     ),
     Device(
-        *("B200", "sm_100", 148, 1.85, 8192, 0.325, 228 * KIB, 64, 32, 126 * MIB, 36, 7700),
+        *("B200", "sm_100", 148, 1.85, 8192, 0.325, 228 * KIB, 64, 32, 126 * MIB, 41, 7700),
         "NVIDIA Blackwell architecture brief; mma.sync and L2 are assumed to be as on the H100",
     ),
     Device(

@@ -1,0 +1,233 @@
+"""The schedules that a product may have: what is enumerated, and what of it fits a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import ceil
+from typing import NamedTuple
+
+from fragir.isa.elements import BITS
+from fragir.isa.products import DENSE, has_wgmma, shapes, wgmma_k
+from fragir.isa.spelling import mnk
+from fragir.isa.versions import CP_ASYNC, has
+from fragir.ptx.machines import machine
+from fragir.scheduling.devices import KIB, Device
+
+REGISTERS = 255
+"""Of a thread at most."""
+_FILE = 65536  # registers of an SM (CUDA C++ Programming Guide, technical specifications)
+_RESERVED = KIB  # bytes of shared memory that a block takes besides its own, from sm_80 on
+_PRODUCER = 32  # threads of a role that only copies
+
+
+class Problem(NamedTuple):
+    """D = A B + C of these sizes and types on a device."""
+
+    m: int
+    n: int
+    k: int
+    element: str
+    """Of A and B, as in "f16"."""
+    sums: str
+    """What products are added in."""
+    result: str
+    """Of C."""
+    a_transposed: bool
+    b_transposed: bool
+    target: str
+    device: Device
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in memory: narrow floats stand in bytes."""
+        return max(BITS[self.element], 8)
+
+    @property
+    def wgmma(self) -> bool:
+        """Whether warpgroups multiply, as memory holds A and B: other than 16-bit by rows of K."""
+        k_major = not self.a_transposed and self.b_transposed
+        return has_wgmma(self.element, self.target) and (self.bits == 16 or k_major)
+
+
+class Candidate(NamedTuple):
+    """One way to compute a product."""
+
+    tile: tuple[int, int, int]
+    """Rows and columns of C that a block computes, and so much of K at a time."""
+    warps: tuple[int, int]
+    """Of a tile along M and N; warpgroups where wgmma multiplies."""
+    stages: int
+    wgmma: bool
+    roles: str = "together"
+    """"together": all threads copy and multiply; "cooperative": a warp copies, the others share a
+    tile; "ping-pong": a warp copies, two groups compute a tile each, in turn."""
+    cluster: int = 1
+    persistent: bool = False
+    order: str = "rows"
+    group: int = 1
+    staged: bool = False
+    """C goes through shared memory on its way."""
+
+    @property
+    def multiplying(self) -> int:
+        """Threads that multiply."""
+        return self._of_a_tile * (2 if self.roles == "ping-pong" else 1)
+
+    @property
+    def _of_a_tile(self) -> int:
+        return self.warps[0] * self.warps[1] * (128 if self.wgmma else 32)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.multiplying + (0 if self.roles == "together" else _PRODUCER)
+
+    def registers(self, problem: Problem) -> int:
+        """Of a thread that multiplies, as ptxas gave them for kernels of this make: sums, operands
+        of two steps for mma.sync (wgmma reads them from memory), addresses."""
+        m, n, _ = self.tile
+        sums = m * n * BITS[problem.sums] // (32 * self._of_a_tile)
+        if self.wgmma:
+            return sums + 40
+        rows, columns = m // self.warps[0], n // self.warps[1]
+        return sums + (rows + columns) // 2 + 48  # 32 bytes a row and step, in 32 lanes, twice
+
+    def shared(self, problem: Problem) -> int:
+        """Bytes of shared memory of a block."""
+        m, n, k = self.tile
+        staging = m * n * BITS[problem.result] // 8 if self.staged else 0
+        barriers = 16 * self.stages if self.roles != "together" else 0
+        return self.stages * (m + n) * k * problem.bits // 8 + staging + barriers
+
+    def problem(self, problem: Problem) -> str | None:
+        """Why it cannot be; None where it fits."""
+        registers, shared = self.registers(problem), self.shared(problem)
+        if registers > REGISTERS:
+            return f"{registers} registers a thread would spill"
+        if shared > machine(problem.target).shared:
+            return f"{shared} bytes of shared memory are too many"
+        if not self.resident(problem):
+            return "no SM has room for a block"
+        if self.cluster > machine(problem.target).cluster:
+            return f"{problem.target} has no clusters of {self.cluster}"
+        return None
+
+    def resident(self, problem: Problem) -> int:
+        """Blocks that an SM has room for."""
+        device = problem.device
+        warps = ceil(self.threads / 32)
+        registers = ceil(self.registers(problem) / 8) * 8 * self.threads
+        return min(
+            device.blocks,
+            device.warps // warps,
+            _FILE // registers,
+            device.shared // (self.shared(problem) + _RESERVED),
+        )
+
+
+class Space(NamedTuple):
+    """Which candidates there are: what a compiler knows to write."""
+
+    roles: Sequence[str] = ("together",)
+    clusters: Sequence[int] = (1,)
+    persistent: Sequence[bool] = (False,)
+    orders: Sequence[tuple[str, int]] = (("rows", 1),)
+    staged: Sequence[bool] = (False,)
+    most_stages: int = 3
+
+
+FRAG_TILE = Space()
+"""What `frag-tile` writes: one loop of all threads over K, a block a tile."""
+EVERY = Space(
+    ("together", "cooperative", "ping-pong"),
+    (1, 2),
+    (False, True),
+    (("rows", 1), ("grouped", 4), ("grouped", 8), ("grouped", 16)),
+    (False, True),
+    6,
+)
+"""Whatever this model can rank."""
+
+
+def candidates(problem: Problem, space: Space = FRAG_TILE) -> Iterator[Candidate]:
+    """All that fit the machine, tile by tile."""
+    for shape in shapes_of(problem):
+        for candidate in _of(problem, shape, space):
+            if candidate.problem(problem) is None:
+                yield candidate
+
+
+class Shape(NamedTuple):
+    """A tile and who multiplies it."""
+
+    tile: tuple[int, int, int]
+    warps: tuple[int, int]
+
+
+def shapes_of(problem: Problem) -> Iterator[Shape]:
+    """Tiles that instructions divide, none more than twice as large as the matrix."""
+    if problem.wgmma:
+        k = max(1024 // problem.bits, wgmma_k(problem.element))
+        for m in _sizes((64, 128, 256), problem.m):
+            for n in _sizes((32, 64, 128, 256), problem.n):
+                if m * n <= 128 * 256:
+                    yield Shape((m, n, k), (1 if m == 64 else 2, 1))
+        return
+    step_m, step_n, step_k = mnk(shapes(DENSE, problem.element, False)[0])
+    deep = 1024 // problem.bits if BITS[problem.element] < 64 else 16
+    for k in (deep // 2, deep):
+        if k % step_k:
+            continue
+        for m in _sizes((32, 64, 128, 256), problem.m):
+            for n in _sizes((32, 64, 128, 256), problem.n):
+                for warps in _warps(m, n):
+                    if m % (warps[0] * step_m) == 0 and n % (warps[1] * step_n) == 0:
+                        yield Shape((m, n, k), warps)
+
+
+def _sizes(sizes: Sequence[int], whole: int) -> list[int]:
+    """Those of which more than half is used, and the smallest."""
+    return [size for size in sizes if size < 2 * whole] or [sizes[0]]
+
+
+def _warps(m: int, n: int) -> Iterator[tuple[int, int]]:
+    """Four warps or eight, whose parts are as square as they can be."""
+    for count in (4, 8):
+        pairs = [(a, count // a) for a in (1, 2, 4, 8) if count % a == 0]
+        yield min(pairs, key=lambda pair: (m // pair[0] + n // pair[1], pair[0]))
+
+
+def _of(problem: Problem, shape: Shape, space: Space) -> Iterator[Candidate]:
+    for role in space.roles:
+        if role != "together" and not problem.wgmma:
+            continue
+        for cluster, persistent, (order, group), staged in product(
+            space.clusters if role != "together" else (1,),
+            space.persistent if role == "together" else (True,),
+            space.orders,
+            space.staged,
+        ):
+            words = (problem.wgmma, role, cluster, persistent, order, group, staged)
+            warps = shape.warps if role != "ping-pong" else (1, 1)
+            yield from _deep(problem, shape.tile, warps, words, space.most_stages)
+
+
+def _deep(
+    problem: Problem,
+    tile: tuple[int, int, int],
+    warps: tuple[int, int],
+    words: tuple[bool, str, int, bool, str, int, bool],
+    most: int,
+) -> Iterator[Candidate]:
+    """For each number of blocks that an SM may hold, as many stages as leave room for them."""
+    if not has(CP_ASYNC, problem.target):
+        yield Candidate(tile, warps, 1, *words)
+        return
+    held = 0
+    for stages in range(most, 1, -1):
+        candidate = Candidate(tile, warps, stages, *words)
+        resident = candidate.resident(problem)
+        if resident > held:
+            yield candidate
+            held = resident

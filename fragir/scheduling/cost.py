@@ -1,0 +1,174 @@
+"""What a schedule costs: the cycles of each resource, and which of them it waits for.
+
+After DeepGEMM's heuristic (csrc/jit_kernels/heuristics/sm90.hpp: cycles of shared memory and of L2
+over the share of the machine that is busy) with tensor cores, device memory and what is not
+overlapped added. It ranks; it does not predict: constants below are of kernels that were measured
+elsewhere, and ratios are what counts. Nothing is run, and nothing tuned.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import ceil
+from typing import NamedTuple
+
+from fragir.isa.elements import BITS
+from fragir.scheduling.candidates import Candidate, Problem
+from fragir.scheduling.devices import Device
+from fragir.scheduling.l2 import USABLE, Traffic, traffic
+
+SHARED_RATE = 128
+"""Bytes a cycle of an SM's shared memory (32 banks of 4 bytes)."""
+LATENCY = 700
+"""Cycles from a copy's issue to its data, most of it from L2 under load."""
+ALONE = {"wgmma": 500, "mma": 350}
+"""Cycles of a step of K in which a block that copies and multiplies by turns does not multiply:
+waits, barrier, issue of the copies. Another block of the SM fills them."""
+START = 1500
+"""Cycles of a block before its first product, with an empty pipeline."""
+STORE = {False: 16, True: 48}
+"""Bytes of C a cycle, from registers or through shared memory."""
+OVERLAP = 6
+"""Of resources that are busy at once: the norm of their cycles. Infinity would be the largest of
+them; by 6 two that are alike cost 12 % more."""
+_WAVES = 8  # that are looked at for L2, of more they are alike
+
+# Relative to f16. Consumer GPUs sum f16 in f32 at half the rate, so integers have four times it.
+_SPEED = {"tf32": 0.5, "f32": 0.5, "f16": 1.0, "bf16": 1.0, "f64": 1 / 16}
+_CONSUMER = ("sm_86", "sm_89", "sm_120")
+_EMULATED = 0.4  # fp8 by mma.sync on Hopper: unpacked to f16, two conversions a product
+
+
+class Estimate(NamedTuple):
+    """What a candidate costs, in cycles of the whole product."""
+
+    cycles: float
+    tensor: float
+    """Of the tensor cores of the busiest SM; so the others, but `dram`, the whole GPU's."""
+    shared: float
+    l2: float
+    dram: float
+    exposed: float
+    """In which nothing is multiplied: first copies, last stores, waits of a block alone."""
+    resident: int
+    """Blocks of an SM."""
+    waves: float
+    """Tiles for each block that the GPU has room for."""
+
+    @property
+    def limit(self) -> str:
+        """What it waits for."""
+        parts = {
+            "tensor cores": self.tensor,
+            "shared memory": self.shared,
+            "L2": self.l2,
+            "memory": self.dram,
+        }
+        name = max(parts, key=parts.__getitem__)
+        return name if parts[name] >= 0.7 * self.cycles else "latency"
+
+    def tflops(self, problem: Problem) -> float:
+        """10^12 operations a second, at the device's clock: an upper bound to compare with."""
+        flop = 2.0 * problem.m * problem.n * problem.k
+        return flop / (self.cycles / (problem.device.clock * 1e9)) / 1e12
+
+
+def rate(problem: Problem, wgmma: bool) -> float:
+    """Operations a cycle of an SM's tensor cores, two a product."""
+    device = problem.device
+    if problem.element in _SPEED:
+        speed = _SPEED[problem.element]
+    elif problem.element.startswith(("s", "u")):
+        speed = 4.0 if device.target in _CONSUMER else 2.0
+    else:
+        speed = _EMULATED if device.target == "sm_90" and not wgmma else 2.0
+    return device.tensor * speed * (1.0 if wgmma else device.mma_share)
+
+
+def at_least(problem: Problem, candidate: Candidate) -> Estimate:
+    """The cost of a candidate if device memory were as fast as could be: quick to tell."""
+    return _estimate(problem, candidate, False)
+
+
+def estimate(problem: Problem, candidate: Candidate) -> Estimate:
+    """The cost of a candidate that fits."""
+    return _estimate(problem, candidate, True)
+
+
+def _estimate(problem: Problem, candidate: Candidate, memory: bool) -> Estimate:
+    device, (m, n, k) = problem.device, candidate.tile
+    size = problem.bits / 8
+    rows, columns = ceil(problem.m / m), ceil(problem.n / n)
+    rows = ceil(rows / candidate.cluster) * candidate.cluster
+    steps, tiles = ceil(problem.k / k), rows * columns
+    resident = candidate.resident(problem)
+    tensor = 2.0 * m * n * k / rate(problem, candidate.wgmma)
+    shared = _shared_bytes(candidate) * size / SHARED_RATE
+    l2 = (m + n / candidate.cluster) * k * size / device.l2_rate
+    store = m * n * BITS[problem.result] / 8 / STORE[candidate.staged]
+    each = ceil(tiles / device.sms)  # tiles of the busiest SM
+    together = min(resident, each)
+    # a step takes as long as its slowest resource, and as copies under way allow
+    ahead = max(1, candidate.stages - 1) * together
+    busy = sum(cycles**OVERLAP for cycles in (tensor, shared, l2)) ** (1 / OVERLAP)
+    step = max(busy, LATENCY / ahead if steps > 1 else 0.0)
+    if candidate.roles == "together":
+        alone = ALONE["wgmma" if candidate.wgmma else "mma"]
+        if candidate.stages == 1:
+            alone += LATENCY
+        step = max(step, (tensor + alone) / together)
+        edge = START + store
+        cycles = each * steps * step + edge * ceil(each / together)
+    elif candidate.roles == "cooperative":
+        cycles = each * (steps * step + store / 2) + START
+    else:
+        cycles = max(each * steps * step, each * store / 2) + store + START
+    dram = 0.0
+    if memory:
+        slabs = int(m * problem.k * size), int(n * problem.k * size)
+        words = candidate.order, candidate.group, candidate.cluster
+        read = _traffic(rows, columns, slabs, device.sms * together, device, words)
+        written = problem.m * problem.n * BITS[problem.result] / 8
+        dram = (read.dram + written) / (device.dram_bytes * device.sms)
+    total = max(cycles, dram + START)
+    return Estimate(
+        total,
+        each * steps * tensor,
+        each * steps * shared,
+        each * steps * l2,
+        dram,
+        max(0.0, total - max(each * steps * max(tensor, shared, l2), dram)),
+        resident,
+        tiles / (device.sms * resident),
+    )
+
+
+def _shared_bytes(candidate: Candidate) -> float:
+    """Elements of a step that are written to shared memory and read from there.
+
+    Warps of a row of blocks read the same A, of a column the same B. Of wgmma each group reads its
+    own A, and all B at once.
+    """
+    m, n, k = candidate.tile
+    across, down = (1, 1) if candidate.wgmma else (candidate.warps[1], candidate.warps[0])
+    return float((m + n) * k + (m * across + n * down) * k)
+
+
+@cache
+def _traffic(
+    rows: int,
+    columns: int,
+    slabs: tuple[int, int],
+    running: int,
+    device: Device,
+    words: tuple[str, int, int],
+) -> Traffic:
+    """What is read; of a large product what its first rows of tiles read, scaled."""
+    order, group, cluster = words
+    unit = group * cluster
+    looked = min(rows, ceil(max(1, _WAVES * running // columns) / unit) * unit)
+    capacity = USABLE * device.l2
+    found = traffic(
+        *(looked, columns, slabs, running, capacity), order=order, group=group, cluster=cluster
+    )
+    return Traffic(round(found.l2 * rows / looked), round(found.dram * rows / looked))
