@@ -21,7 +21,7 @@ _RESERVED = KIB  # bytes of shared memory that a block takes besides its own, fr
 _PRODUCER = 32  # threads of a role that only copies
 
 
-class Problem(NamedTuple):
+class GemmProblem(NamedTuple):
     """D = A B + C of these sizes and types on a device."""
 
     m: int
@@ -50,7 +50,7 @@ class Problem(NamedTuple):
         return has_wgmma(self.element, self.target) and (self.bits == 16 or k_major)
 
 
-class Candidate(NamedTuple):
+class Configuration(NamedTuple):
     """One way to compute a product."""
 
     tile: tuple[int, int, int]
@@ -83,7 +83,7 @@ class Candidate(NamedTuple):
         """Threads of a block."""
         return self.multiplying + (0 if self.roles == "together" else _PRODUCER)
 
-    def registers(self, problem: Problem) -> int:
+    def registers(self, problem: GemmProblem) -> int:
         """Of a thread that multiplies, as ptxas gave them for kernels of this make: sums, operands
         of two steps for mma.sync (wgmma reads them from memory), addresses."""
         m, n, _ = self.tile
@@ -93,14 +93,14 @@ class Candidate(NamedTuple):
         rows, columns = m // self.warps[0], n // self.warps[1]
         return sums + (rows + columns) // 2 + 48  # 32 bytes a row and step, in 32 lanes, twice
 
-    def shared(self, problem: Problem) -> int:
+    def shared(self, problem: GemmProblem) -> int:
         """Bytes of shared memory of a block."""
         m, n, k = self.tile
         staging = m * n * BITS[problem.result] // 8 if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
         return self.stages * (m + n) * k * problem.bits // 8 + staging + barriers
 
-    def problem(self, problem: Problem) -> str | None:
+    def problem(self, problem: GemmProblem) -> str | None:
         """Why it cannot be; None where it fits."""
         registers, shared = self.registers(problem), self.shared(problem)
         if registers > REGISTERS:
@@ -113,7 +113,7 @@ class Candidate(NamedTuple):
             return f"{problem.target} has no clusters of {self.cluster}"
         return None
 
-    def resident(self, problem: Problem) -> int:
+    def resident(self, problem: GemmProblem) -> int:
         """Blocks that an SM has room for."""
         device = problem.device
         warps = ceil(self.threads / 32)
@@ -126,7 +126,7 @@ class Candidate(NamedTuple):
         )
 
 
-class Space(NamedTuple):
+class SearchSpace(NamedTuple):
     """Which candidates there are: what a compiler knows to write."""
 
     roles: Sequence[str] = ("together",)
@@ -137,9 +137,9 @@ class Space(NamedTuple):
     most_stages: int = 3
 
 
-FRAG_TILE = Space()
+FRAG_TILE = SearchSpace()
 """What `frag-tile` writes: one loop of all threads over K, a block a tile."""
-EVERY = Space(
+EVERY = SearchSpace(
     ("together", "cooperative", "ping-pong"),
     (1, 2),
     (False, True),
@@ -150,7 +150,7 @@ EVERY = Space(
 """Whatever this model can rank."""
 
 
-def candidates(problem: Problem, space: Space = FRAG_TILE) -> Iterator[Candidate]:
+def configurations(problem: GemmProblem, space: SearchSpace = FRAG_TILE) -> Iterator[Configuration]:
     """All that fit the machine, tile by tile."""
     for shape in shapes_of(problem):
         for candidate in _of(problem, shape, space):
@@ -158,21 +158,21 @@ def candidates(problem: Problem, space: Space = FRAG_TILE) -> Iterator[Candidate
                 yield candidate
 
 
-class Shape(NamedTuple):
+class WarpTile(NamedTuple):
     """A tile and who multiplies it."""
 
     tile: tuple[int, int, int]
     warps: tuple[int, int]
 
 
-def shapes_of(problem: Problem) -> Iterator[Shape]:
+def shapes_of(problem: GemmProblem) -> Iterator[WarpTile]:
     """Tiles that instructions divide, none more than twice as large as the matrix."""
     if problem.wgmma:
         k = max(1024 // problem.bits, wgmma_k(problem.element))
         for m in _sizes((64, 128, 256), problem.m):
             for n in _sizes((32, 64, 128, 256), problem.n):
                 if m * n <= 128 * 256:
-                    yield Shape((m, n, k), (1 if m == 64 else 2, 1))
+                    yield WarpTile((m, n, k), (1 if m == 64 else 2, 1))
         return
     step_m, step_n, step_k = mnk(shapes(DENSE, problem.element, False)[0])
     deep = 1024 // problem.bits if BITS[problem.element] < 64 else 16
@@ -183,7 +183,7 @@ def shapes_of(problem: Problem) -> Iterator[Shape]:
             for n in _sizes((32, 64, 128, 256), problem.n):
                 for warps in _warps(m, n):
                     if m % (warps[0] * step_m) == 0 and n % (warps[1] * step_n) == 0:
-                        yield Shape((m, n, k), warps)
+                        yield WarpTile((m, n, k), warps)
 
 
 def _sizes(sizes: Sequence[int], whole: int) -> list[int]:
@@ -198,7 +198,7 @@ def _warps(m: int, n: int) -> Iterator[tuple[int, int]]:
         yield min(pairs, key=lambda pair: (m // pair[0] + n // pair[1], pair[0]))
 
 
-def _of(problem: Problem, shape: Shape, space: Space) -> Iterator[Candidate]:
+def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[Configuration]:
     for role in space.roles:
         if role != "together" and not problem.wgmma:
             continue
@@ -214,19 +214,19 @@ def _of(problem: Problem, shape: Shape, space: Space) -> Iterator[Candidate]:
 
 
 def _deep(
-    problem: Problem,
+    problem: GemmProblem,
     tile: tuple[int, int, int],
     warps: tuple[int, int],
     words: tuple[bool, str, int, bool, str, int, bool],
     most: int,
-) -> Iterator[Candidate]:
+) -> Iterator[Configuration]:
     """For each number of blocks that an SM may hold, as many stages as leave room for them."""
     if not has(CP_ASYNC, problem.target):
-        yield Candidate(tile, warps, 1, *words)
+        yield Configuration(tile, warps, 1, *words)
         return
     held = 0
     for stages in range(most, 1, -1):
-        candidate = Candidate(tile, warps, stages, *words)
+        candidate = Configuration(tile, warps, stages, *words)
         resident = candidate.resident(problem)
         if resident > held:
             yield candidate

@@ -7,10 +7,16 @@ from functools import cache
 from math import inf
 from typing import NamedTuple
 
-from fragir.scheduling.candidates import FRAG_TILE, Candidate, Problem, Space, candidates
+from fragir.scheduling.candidates import (
+    FRAG_TILE,
+    Configuration,
+    GemmProblem,
+    SearchSpace,
+    configurations,
+)
 from fragir.scheduling.cost import Estimate, at_least, estimate
 
-Cost = Callable[[Problem, Candidate], Estimate]
+Cost = Callable[[GemmProblem, Configuration], Estimate]
 BETTER = 1.1
 """How much less another schedule must cost than the usual one: the model is no better than that."""
 
@@ -18,19 +24,19 @@ BETTER = 1.1
 class Ranked(NamedTuple):
     """A candidate and its cost."""
 
-    candidate: Candidate
+    candidate: Configuration
     estimate: Estimate
 
 
 def rank(
-    problem: Problem,
-    among: Iterable[Candidate] | None = None,
+    problem: GemmProblem,
+    among: Iterable[Configuration] | None = None,
     *,
-    space: Space = FRAG_TILE,
+    space: SearchSpace = FRAG_TILE,
     cost: Cost = estimate,
 ) -> list[Ranked]:
     """All schedules of a space, or those that are given, the cheapest first."""
-    every = candidates(problem, space) if among is None else among
+    every = configurations(problem, space) if among is None else among
     found = [Ranked(candidate, cost(problem, candidate)) for candidate in every]
     # of equals the one with fewer threads, then with more copies ahead: no order of chance
     return sorted(
@@ -46,18 +52,18 @@ def rank(
 
 @cache
 def choose(
-    problem: Problem,
-    usual: Candidate,
+    problem: GemmProblem,
+    usual: Configuration,
     *,
-    space: Space = FRAG_TILE,
+    space: SearchSpace = FRAG_TILE,
     cost: Cost = estimate,
     bound: Cost = at_least,
-) -> Candidate:
+) -> Configuration:
     """The cheapest schedule of a space, or the usual one where it fits and costs hardly more.
 
     What `bound` says is never more than what `cost` does, and spares asking it.
     """
-    every = list(candidates(problem, space))
+    every = list(configurations(problem, space))
     if usual.problem(problem) is None:
         best, least = usual, cost(problem, usual).cycles / BETTER
     elif every:

@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from fragir.isa.elements import BITS
-from fragir.scheduling.candidates import Candidate, Problem
+from fragir.scheduling.candidates import Configuration, GemmProblem
 from fragir.scheduling.devices import Device
 from fragir.scheduling.l2 import USABLE, Traffic, traffic
 
@@ -67,13 +67,13 @@ class Estimate(NamedTuple):
         name = max(parts, key=parts.__getitem__)
         return name if parts[name] >= 0.7 * self.cycles else "latency"
 
-    def tflops(self, problem: Problem) -> float:
+    def tflops(self, problem: GemmProblem) -> float:
         """10^12 operations a second, at the device's clock: an upper bound to compare with."""
         flop = 2.0 * problem.m * problem.n * problem.k
         return flop / (self.cycles / (problem.device.clock * 1e9)) / 1e12
 
 
-def rate(problem: Problem, wgmma: bool) -> float:
+def rate(problem: GemmProblem, wgmma: bool) -> float:
     """Operations a cycle of an SM's tensor cores, two a product."""
     device = problem.device
     if problem.element in _SPEED:
@@ -85,17 +85,17 @@ def rate(problem: Problem, wgmma: bool) -> float:
     return device.tensor * speed * (1.0 if wgmma else device.mma_share)
 
 
-def at_least(problem: Problem, candidate: Candidate) -> Estimate:
+def at_least(problem: GemmProblem, candidate: Configuration) -> Estimate:
     """The cost of a candidate if device memory were as fast as could be: quick to tell."""
     return _estimate(problem, candidate, False)
 
 
-def estimate(problem: Problem, candidate: Candidate) -> Estimate:
+def estimate(problem: GemmProblem, candidate: Configuration) -> Estimate:
     """The cost of a candidate that fits."""
     return _estimate(problem, candidate, True)
 
 
-def _estimate(problem: Problem, candidate: Candidate, memory: bool) -> Estimate:
+def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> Estimate:
     device, (m, n, k) = problem.device, candidate.tile
     size = problem.bits / 8
     rows, columns = ceil(problem.m / m), ceil(problem.n / n)
@@ -143,7 +143,7 @@ def _estimate(problem: Problem, candidate: Candidate, memory: bool) -> Estimate:
     )
 
 
-def _shared_bytes(candidate: Candidate) -> float:
+def _shared_bytes(candidate: Configuration) -> float:
     """Elements of a step that are written to shared memory and read from there.
 
     Warps of a row of blocks read the same A, of a column the same B. Of wgmma each group reads its

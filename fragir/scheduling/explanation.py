@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fragir.scheduling.candidates import FRAG_TILE, Candidate, Problem, Space
+from fragir.scheduling.candidates import FRAG_TILE, Configuration, GemmProblem, SearchSpace
 from fragir.scheduling.choice import BETTER, Ranked, rank
 from fragir.scheduling.cost import estimate
 
@@ -22,10 +22,10 @@ class ScheduleExplanation:
 
     what: str
     """The product, as in "frag.matmul in gemm"."""
-    problem: Problem
+    problem: GemmProblem
     assumed: tuple[str, ...]
     """Sizes that only a launch knows, for which numbers were taken."""
-    chosen: Candidate
+    chosen: Configuration
     why: str
     ranking: tuple[Ranked, ...]
     """The cheapest first."""
@@ -61,13 +61,13 @@ class ScheduleExplanation:
 
 def explained(
     what: str,
-    problem: Problem,
-    chosen: Candidate,
-    usual: Candidate,
+    problem: GemmProblem,
+    chosen: Configuration,
+    usual: Configuration,
     *,
     given: Sequence[str] = (),
     assumed: Sequence[str] = (),
-    space: Space = FRAG_TILE,
+    space: SearchSpace = FRAG_TILE,
 ) -> ScheduleExplanation:
     """The ranking around a choice. `given`: the attributes that said the schedule."""
     ranking = tuple(rank(problem, space=space))
@@ -92,7 +92,7 @@ def explained(
     return ScheduleExplanation(what, problem, tuple(assumed), chosen, why, ranking)
 
 
-def described(candidate: Candidate) -> str:
+def described(candidate: Configuration) -> str:
     """A schedule in a few words."""
     kind = "warpgroups" if candidate.wgmma else "warps"
     words = [

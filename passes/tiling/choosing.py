@@ -1,0 +1,63 @@
+"""Which schedule a product gets: what its attributes say, else what costs least for its sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from fragir.dialects import frag
+from fragir.dialects.elements import element_name
+from fragir.passes.tiling.schedule import Schedule, schedule_for
+
+if TYPE_CHECKING:
+    from fragir.scheduling.candidates import Configuration, GemmProblem
+
+
+class ScheduleChoice(NamedTuple):
+    """A product's schedule, and what it was chosen from."""
+
+    schedule: Schedule
+    usual: Schedule
+    """That of products of these types on this target."""
+    given: tuple[str, ...]
+    """The attributes that say it."""
+
+
+def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
+    """The schedule of a product. Where no attribute says it and all sizes are known, a cost model
+    may find a better one than the usual. FragirError where there is none."""
+    usual = schedule_for(product, target)
+    attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
+    given = tuple(name for name, value in attributes.items() if value is not None)
+    m, n, k = product.sizes()
+    if given or not (m and n and k):
+        return ScheduleChoice(usual, usual, given)
+    from fragir.scheduling.choice import choose
+
+    found = choose(problem_of(product, (m, n, k), target), configuration_of(usual))
+    best = usual._replace(tile=found.tile, warps=found.warps, stages=found.stages)
+    return ScheduleChoice(best, usual, given)
+
+
+def configuration_of(schedule: Schedule) -> Configuration:
+    """A schedule as the cost model takes it."""
+    from fragir.scheduling.candidates import Configuration
+
+    return Configuration(schedule.tile, schedule.warps, schedule.stages, schedule.wgmma)
+
+
+def problem_of(product: frag.MatmulOp, sizes: tuple[int, int, int], target: str) -> GemmProblem:
+    """A product of these sizes as the cost model takes it."""
+    from fragir.scheduling.candidates import GemmProblem
+    from fragir.scheduling.devices import device_for
+
+    a, _, c = product.memories()
+    return GemmProblem(
+        *sizes,
+        element_name(a.element_type),
+        element_name(product.accumulator()),
+        element_name(c.element_type),
+        product.a_transposed is not None,
+        product.b_transposed is not None,
+        target,
+        device_for(target),
+    )
