@@ -30,8 +30,8 @@ class FragTilePass(TargetPass):
     name = "frag-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.tiling.choosing import choice_for
         from fragir.passes.tiling.gemm import tile_matmul
-        from fragir.passes.tiling.schedule import schedule_for
 
         known(self.target)
         for function in op.ops:
@@ -55,6 +55,6 @@ class FragTilePass(TargetPass):
                         "put it into the epilogue or into a function of its own",
                     )
             try:
-                tile_matmul(function, product, schedule_for(product, self.target))
+                tile_matmul(function, product, choice_for(product, self.target).schedule)
             except FragirError as error:
                 fail(product, str(error))

@@ -45,9 +45,22 @@ class GemmProblem(NamedTuple):
 
     @property
     def wgmma(self) -> bool:
-        """Whether warpgroups multiply, as memory holds A and B: other than 16-bit by rows of K."""
-        k_major = not self.a_transposed and self.b_transposed
-        return has_wgmma(self.element, self.target) and (self.bits == 16 or k_major)
+        """Whether warpgroups multiply: they read one of A and B by columns of K at most."""
+        return has_wgmma(self.element, self.target) and not all(self._crossed)
+
+    @property
+    def turned(self) -> bool:
+        """Whether C^T is formed, as wgmma reads its first operand only from registers."""
+        return self.wgmma and self._crossed[1]
+
+    @property
+    def from_registers(self) -> bool:
+        """Whether wgmma reads an operand from registers: other than 16-bit by columns of K."""
+        return self.wgmma and any(self._crossed)
+
+    @property
+    def _crossed(self) -> tuple[bool, bool]:
+        return self.bits != 16 and self.a_transposed, self.bits != 16 and not self.b_transposed
 
 
 class Configuration(NamedTuple):
@@ -89,7 +102,7 @@ class Configuration(NamedTuple):
         m, n, _ = self.tile
         sums = m * n * BITS[problem.sums] // (32 * self._of_a_tile)
         if self.wgmma:
-            return sums + 40
+            return sums + (88 if problem.from_registers else 40)
         rows, columns = m // self.warps[0], n // self.warps[1]
         return sums + (rows + columns) // 2 + 48  # 32 bytes a row and step, in 32 lanes, twice
 
@@ -169,10 +182,17 @@ def shapes_of(problem: GemmProblem) -> Iterator[WarpTile]:
     """Tiles that instructions divide, none more than twice as large as the matrix."""
     if problem.wgmma:
         k = max(1024 // problem.bits, wgmma_k(problem.element))
-        for m in _sizes((64, 128, 256), problem.m):
-            for n in _sizes((32, 64, 128, 256), problem.n):
-                if m * n <= 128 * 256:
-                    yield WarpTile((m, n, k), (1 if m == 64 else 2, 1))
+        sides = problem.m, problem.n
+        down, across = sides[::-1] if problem.turned else sides
+        for m in _sizes((64, 128, 256), down):
+            for n in _sizes((32, 64, 128, 256), across):
+                groups = 1 if m == 64 else 2
+                if m * n > 128 * 256:
+                    continue
+                if problem.turned:
+                    yield WarpTile((n, m, k), (1, groups))
+                else:
+                    yield WarpTile((m, n, k), (groups, 1))
         return
     step_m, step_n, step_k = mnk(shapes(DENSE, problem.element, False)[0])
     deep = 1024 // problem.bits if BITS[problem.element] < 64 else 16

@@ -8,7 +8,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from fragir.dialects import frag
-from fragir.passes.tiling.schedule import candidate_of, choice_for, problem_of
+from fragir.passes.tiling.choosing import choice_for, configuration_of, problem_of
 from fragir.scheduling.explanation import ScheduleExplanation, explained
 
 ASSUMED = 4096
@@ -33,8 +33,8 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
             yield explained(
                 f"{product.name} in {function.sym_name.data}",
                 problem_of(product, (m, n, k), target),
-                candidate_of(choice.schedule),
-                candidate_of(choice.usual),
+                configuration_of(choice.schedule),
+                configuration_of(choice.usual),
                 given=choice.given,
                 assumed=unknown,
             )

@@ -16,7 +16,7 @@ from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.isa.products import DENSE, shapes
 from fragir.isa.spelling import mnk
-from fragir.passes.tiling.schedule import candidate_of, choice_for, problem_of, schedule_for
+from fragir.passes.tiling.choosing import choice_for, configuration_of, problem_of
 from fragir.ptx.machines import THREADS, machine
 from fragir.scheduling.candidates import (
     EVERY,
@@ -83,7 +83,10 @@ def test_what_is_ranked_fits(
     every = list(configurations(given, space))
     for one in every[:: 1 + len(every) // 8]:
         m, n, k = one.tile
-        step = (64, 8, 256 // given.bits) if one.wgmma else mnk(shapes(DENSE, element, False)[0])
+        if one.wgmma:
+            step = (8, 64, 256 // given.bits) if given.turned else (64, 8, 256 // given.bits)
+        else:
+            step = mnk(shapes(DENSE, element, False)[0])
         assert m % (one.warps[0] * step[0]) == 0
         assert n % (one.warps[1] * step[1]) == 0
         assert k % step[2] == 0
@@ -109,7 +112,7 @@ def test_the_choice_is_the_cheapest_unless_the_usual_one_is_nearly_so(
     given = problem_of(matmul(text), sizes, target)
     best = rank(given)[0].estimate.cycles
     found, usual = (
-        estimate(given, candidate_of(one)).cycles for one in (choice.schedule, choice.usual)
+        estimate(given, configuration_of(one)).cycles for one in (choice.schedule, choice.usual)
     )
     if choice.schedule == choice.usual:
         assert usual <= 1.1001 * best
@@ -121,13 +124,13 @@ def test_the_choice_is_the_cheapest_unless_the_usual_one_is_nearly_so(
 def test_large_products_keep_the_usual_schedule() -> None:
     for size in (2048, 4096, 8192):
         sizes = (size, size, size)
-        assert schedule_for(matmul(product(sizes)), "sm_90a")[:4] == (
+        assert choice_for(matmul(product(sizes)), "sm_90a").schedule[:4] == (
             (128, 256, 64),
             (2, 1),
             3,
             True,
         )
-        assert schedule_for(matmul(product(sizes)), "sm_80")[:4] == (
+        assert choice_for(matmul(product(sizes)), "sm_80").schedule[:4] == (
             (128, 128, 32),
             (2, 2),
             3,
@@ -137,25 +140,25 @@ def test_large_products_keep_the_usual_schedule() -> None:
 
 def test_few_tiles_become_more() -> None:
     """Of 1024 x 1024 the usual tiles are 32 of 132 SMs."""
-    found = schedule_for(matmul(product((1024, 1024, 4096))), "sm_90a")
+    found = choice_for(matmul(product((1024, 1024, 4096))), "sm_90a").schedule
     assert found.tile[0] * found.tile[1] < 128 * 256
     assert 1024 * 1024 // (found.tile[0] * found.tile[1]) >= 100
 
 
 def test_attributes_say_the_schedule() -> None:
     words = " {tile = array<i64: 128, 256, 64>}"
-    assert schedule_for(matmul(product((256, 256, 256), words=words)), "sm_90a").tile == (
+    assert choice_for(matmul(product((256, 256, 256), words=words)), "sm_90a").schedule.tile == (
         *(128, 256, 64),
     )
-    only_stages = schedule_for(
+    only_stages = choice_for(
         matmul(product((256, 256, 256), words=" {stages = 2 : i64}")), "sm_80"
-    )
+    ).schedule
     assert only_stages.stages == 2
 
 
 def test_sizes_of_the_launch_get_the_usual_schedule() -> None:
     text = product((1, 1, 1)).replace("1x1x", "?x?x")
-    assert schedule_for(matmul(text), "sm_80")[:4] == ((128, 128, 32), (2, 2), 3, False)
+    assert choice_for(matmul(text), "sm_80").schedule[:4] == ((128, 128, 32), (2, 2), 3, False)
 
 
 def test_the_cost_can_be_replaced() -> None:
