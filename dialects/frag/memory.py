@@ -49,7 +49,8 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     a `frag.barrier`; without it, after a `frag.barrier`.
 
     `tma`: one thread starts it and the copy engine does it, always masked; then also from shared
-    into global memory. `multicast`: every block of the cluster fetches a part and sends it to all.
+    into global memory, where `add` adds to what is there. `multicast`: every block of the cluster
+    fetches a part and sends it to all.
     `fragir.dialects.frag.tensor_copies` says what is complete when.
     """
 
@@ -64,13 +65,14 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     is_async = opt_prop_def(UnitAttr, prop_name="async")
     tma = opt_prop_def(UnitAttr)
     multicast = opt_prop_def(UnitAttr)
+    add = opt_prop_def(UnitAttr)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     custom_directives = (DynamicIndexList,)
     assembly_format = (
-        "(`async` $async^)? (`tma` $tma^)? $source `` custom<DynamicIndexList>($source_indices,"
-        " $static_source_indices) `to` $target `` custom<DynamicIndexList>($target_indices,"
-        " $static_target_indices) (`masked` $masked^)? (`multicast` $multicast^)? attr-dict"
+        "(`async` $async^)? (`tma` $tma^)? (`add` $add^)? $source ``"
+        " custom<DynamicIndexList>($source_indices, $static_source_indices) `to` $target ``"
+        " custom<DynamicIndexList>($target_indices, $static_target_indices) (`masked` $masked^)? (`multicast` $multicast^)? attr-dict"
         " `:` type($source) `to` type($target)"
     )
 
@@ -85,6 +87,7 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         is_async: bool = False,
         tma: bool = False,
         multicast: bool = False,
+        add: bool = False,
     ):
         dynamic_source, static_source = split_indices(source_indices)
         dynamic_target, static_target = split_indices(target_indices)
@@ -97,6 +100,7 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 "async": UnitAttr() if is_async else None,
                 "tma": UnitAttr() if tma else None,
                 "multicast": UnitAttr() if multicast else None,
+                "add": UnitAttr() if add else None,
             },
         )
 
@@ -114,7 +118,7 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         return (self.source,)
 
     def writes(self) -> tuple[SSAValue]:
-        """The target."""
+        """The target, which `add` reads too."""
         return (self.target,)
 
     def takes_rows_in_any_order(self, memory: SSAValue) -> bool:
@@ -126,7 +130,7 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         return self.source, names[-2:]
 
     def verify_(self) -> None:
-        if self.tma is not None or self.multicast is not None:
+        if self.tma or self.multicast or self.add:
             from fragir.dialects.frag.tensor_copies import check_tensor_copy  # few programs need it
 
             check_tensor_copy(self)

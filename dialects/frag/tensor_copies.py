@@ -13,8 +13,9 @@ Into a part of a slot (`frag.part`): complete when the slot is awaited. Into oth
 when the operation, or the last of several in a row, is; all threads wait for it. From shared
 memory: all threads wait for each other first, so that all of it is written; what is written to the
 shared memory, read from or written to the global memory later waits for the copy, and so does the
-end of the kernel. `multicast`: all blocks of a cluster copy the same matrix; each fetches its share
-and sends it to all. PTX ISA 9.2, sections 5.5 and 9.7.9.27.
+end of the kernel. `add` adds to what is there, in any order. `multicast`: all blocks of a cluster
+copy the same matrix; each fetches its share and sends it to all. PTX ISA 9.2, sections 5.5 and
+9.7.9.27.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.elements import element_bits
+from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.memory_layout import (
     check_memory,
@@ -40,6 +41,8 @@ from fragir.isa.tensor_boxes import BoxCopies, box_copies
 from fragir.layout import Axis, Layout
 
 MOST_DIMENSIONS = 5
+ADDED = ("f16", "bf16", "f32", "s32")
+"""What `add` takes (PTX ISA 9.2, section 9.7.9.27.1.3)."""
 UNIT = 16
 """Bytes: the strides of a tensor map are multiples of it (PTX ISA 9.2, section 5.5.1)."""
 
@@ -61,6 +64,8 @@ class CopyRequest(Protocol):
     def masked(self) -> Attribute | None: ...
     @property
     def multicast(self) -> Attribute | None: ...
+    @property
+    def add(self) -> Attribute | None: ...
     def all_source_indices(self) -> list[int | SSAValue]: ...
     def all_target_indices(self) -> list[int | SSAValue]: ...
 
@@ -147,7 +152,8 @@ def check_tensor_copy(op: CopyRequest) -> None:
 
 def _check(op: CopyRequest) -> None:
     if op.tma is None:
-        raise FragirError("only frag.copy tma is multicast", hint="write frag.copy tma")
+        word = "adds" if op.multicast is None else "is multicast"
+        raise FragirError(f"only frag.copy tma {word}", hint="write frag.copy tma")
     if op.is_async is not None:
         raise FragirError("it is in the background by itself", hint="leave `async` out")
     if op.masked is not None:
@@ -159,6 +165,13 @@ def _check(op: CopyRequest) -> None:
         raise FragirError(f"source holds {source.element_type}, target {target.element_type}")
     if op.multicast is not None and is_shared(source):
         raise FragirError("what is copied to global memory goes to one place: no multicast")
+    if op.add is not None and is_shared(target):
+        raise FragirError("it adds to global memory", hint="leave `add` out")
+    if op.add is not None and element_name(source.element_type) not in ADDED:
+        raise FragirError(
+            f"the copy engine adds {', '.join(ADDED)}, not {element_name(source.element_type)}",
+            hint="frag.atomic add takes f64",
+        )
     if element_bits(source.element_type) < 8:
         raise FragirError(
             f"{source.element_type} has less than a byte",

@@ -121,13 +121,14 @@ class TileOperations(ElementwiseFunctions):
         asynchronous: bool = False,
         tma: bool = False,
         multicast: bool = False,
+        add: bool = False,
     ) -> None:
         """Copies from `source`, beginning at `at`, into a whole matrix of shared memory.
 
         `to` picks one of a stack of matrices. All see it after `barrier`; with `asynchronous` after
         `commit`, `wait` and `barrier`. With `tma` one thread has the copy engine do it, always
         masked: into shared memory, where all see it at once, or from there to `target`, from `to`
-        on. `multicast`: each block of a cluster fetches a part of it for all of them.
+        on, where `add` adds. `multicast`: each block of a cluster fetches a part of it for all.
         """
         first, second = self._memory(source), self._memory(target)
         starts, ends = self._indices(at), self._indices(to)
@@ -137,6 +138,7 @@ class TileOperations(ElementwiseFunctions):
             is_async=asynchronous,
             tma=tma,
             multicast=multicast,
+            add=add,
         )
         self.trace.insert(op)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from fragir.reference.bounded import UNIT, Bounded, bounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import FLOATS, INTEGERS, Array, FloatFormat, Floats, overflow
 from fragir.reference.indexed import places, write_one
-from fragir.reference.memory import BoundedMemory, unwritten
+from fragir.reference.memory import BoundedMemory, Window, unwritten
 from fragir.reference.reductions import half_unit, lowest_bits
 from fragir.reference.run import Run
 
@@ -42,6 +43,20 @@ def atomic(run: Run, op: frag.AtomicOp) -> None:
     if op.old is not None:
         # others may have come before
         run[op.old] = unwritten(frag.tile_of(op.old).shape, element).content
+
+
+def add_tile(run: Run, memory: BoundedMemory, indices: Sequence[int], x: Bounded) -> None:
+    """Adds a tile at these indices in any order; what lies outside is dropped."""
+    window = Window.of(memory, indices, x.value.shape, True, "add")
+    if window.is_empty:
+        return
+    numbers = np.arange(memory.value.size).reshape(memory.value.shape)
+    at = numbers[(*window.leading, *window.inside)].reshape(-1)
+    part = Bounded(x.value[window.part].reshape(-1), x.bound[window.part].reshape(-1))
+    if memory.element in INTEGERS:
+        change_integers(memory, at, part, "add", memory.element)
+    else:
+        add_floats(run, memory, at, part, flushes=True)
 
 
 def add_floats(run: Run, memory: BoundedMemory, at: Array, x: Bounded, *, flushes: bool) -> None:

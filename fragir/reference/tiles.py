@@ -78,6 +78,10 @@ def _copy_tensor(run: Run, op: frag.CopyOp) -> None:
     if frag.is_shared(op.target.type):
         matrix = target.at(second)
         matrix.write(load(source, first, matrix.value.shape, True, op.name))
+    elif op.add is not None:
+        from fragir.reference.atomics import add_tile  # few programs need it
+
+        add_tile(run, target, second, source.at(first).content)
     else:
         store(target, second, source.at(first).content, True, op.name)
 

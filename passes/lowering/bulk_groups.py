@@ -2,14 +2,15 @@
 
 What `frag.copy tma` reads may not be written before the copy has read it, and what it writes may
 neither be read nor written before it has. Two copies that write one place are not ordered, as
-nothing of a machine orders them: which of them is there in the end is not said. The thread that
+nothing of a machine orders them: which of them is there in the end is not said; where some write
+and others add, they wait. The thread that
 started copies waits for its groups of them, oldest first (PTX ISA 9.2, section 9.7.9.26), then all
 threads meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple, TypeGuard
 
 from xdsl.ir import Operation, SSAValue
@@ -44,17 +45,20 @@ class GroupWaits:
 
     def __init__(self, function: Operation):
         self.ahead: dict[Operation, Wait] = {}
+        kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
+        targets = [target for target, _ in kinds]
+        self._ordered = {target for target in targets if targets.count(target) > 1}
         self._forward = Forward[State](self._step, _merged)
         block = function.regions[0].block
         self._forward.run(block, frozenset())
         for op, state in self._forward.before.items():
-            wait = _wait(op, dict(state))
+            wait = _wait(op, dict(state), self._ordered)
             if wait is not None:
                 self.ahead[op] = wait
 
     def _step(self, op: Operation, state: State) -> State:
         ages = dict(state)
-        wait = _wait(op, ages)
+        wait = _wait(op, ages, self._ordered)
         if wait is not None:
             ages = {memory: age for memory, age in ages.items() if _remains(memory, age, wait)}
         if not is_store(op):
@@ -75,18 +79,17 @@ def is_store(op: Operation) -> TypeGuard[frag.CopyOp]:
     return isinstance(op, frag.CopyOp) and op.tma is not None and frag.is_shared(op.source.type)
 
 
-def _wait(op: Operation, ages: Ages) -> Wait | None:
-    """What an operation waits for."""
+def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | None:
+    """What an operation waits for. `ordered`: memory that copies write and others add to."""
     accesses = accesses_of(op)
     if accesses is None or not ages:
         return None
-    writes = {root_of(value) for value in accesses.writes()}
-    touched = writes | {root_of(value) for value in accesses.reads()}
-    if is_store(op):
-        touched -= {root_of(op.source), op.target}  # copies of one kind are not ordered
-        writes -= {op.target}
-        if run_of(op)[0] is not op:
-            return None  # those of one run do not wait for each other
+    if is_store(op):  # two may read the same; those of one run wait together
+        run = run_of(op)
+        writes = touched = {o.target for o in run if o.target in ordered and op is run[0]}
+    else:
+        writes = {root_of(value) for value in accesses.writes()}
+        touched = writes | {root_of(value) for value in accesses.reads()}
     needed = [
         (age, not frag.is_shared(memory.type))
         for memory, age in ages.items()

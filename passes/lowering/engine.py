@@ -21,6 +21,7 @@ from fragir.passes.lowering.state import LoweringState, SharedPlace
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 MULTICAST = f"{LOAD}.multicast::cluster"
 STORE = "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group"
+ADD = "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.add.tile.bulk_group"
 MBARRIER_BYTES = 8
 
 

@@ -25,7 +25,7 @@ from fragir.dialects.ptx.tensor_maps import TensorMapRecord
 from fragir.errors import FragirError
 from fragir.isa.tensor_boxes import BoxCopies
 from fragir.passes.lowering.arithmetic import Value
-from fragir.passes.lowering.engine import LOAD, MULTICAST, STORE, engine, statement
+from fragir.passes.lowering.engine import ADD, LOAD, MULTICAST, STORE, engine, statement
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import MemoryPlace, shared_address
 from fragir.passes.lowering.positions import NOWHERE
@@ -187,7 +187,8 @@ def _store(lanes: Lanes, op: frag.CopyOp, found: MatrixCopy) -> None:
         text = _Text()
         box = f"{text.place(map_)}, {{{', '.join(map(text.place, _at(lanes, found, place)))}}}"
         shared = text.address(*_address(lanes, found, place))
-        words = f"{STORE.format(len(found.indices))} [{box}], [{shared}]"
+        opcode = (STORE if op.add is None else ADD).format(len(found.indices))
+        words = f"{opcode} [{box}], [{shared}]"
         statement(lanes.state, words, text.inputs, predicate=predicate)
     if op is run[-1]:
         lanes.state.ar.insert(ptx.SyncOp("cp.async.bulk.commit_group"))
@@ -275,7 +276,7 @@ def _way(op: frag.CopyOp) -> str:
     if op.tma is None:
         return "by threads"
     if not frag.is_shared(op.target.type):
-        return "out"
+        return "out" if op.add is None else "added"
     return "ring" if is_of_ring(op.target) else "in"
 
 

@@ -97,3 +97,24 @@ func.func @f(%a: memref<64x128xf16>) {
   frag.copy tma %m[] to %a[0, 0] : memref<64x96xf16, #frag.shared<swizzle = 128>> to memref<64x128xf16>
   func.return
 }
+// -----
+// Adds to shared memory.
+func.func @f(%a: memref<64x32xf16>) {
+  %m = memref.alloc() : memref<64x32xf16, #frag.shared>
+  frag.copy tma add %a[0, 0] to %m[] : memref<64x32xf16> to memref<64x32xf16, #frag.shared>
+  func.return
+}
+// -----
+// Adds what has no sum.
+func.func @f(%a: memref<64x32xf64>) {
+  %m = memref.alloc() : memref<64x32xf64, #frag.shared>
+  frag.copy tma add %m[] to %a[0, 0] : memref<64x32xf64, #frag.shared> to memref<64x32xf64>
+  func.return
+}
+// -----
+// Adds by threads.
+func.func @f(%a: memref<64x32xf32>) {
+  %m = memref.alloc() : memref<64x32xf32, #frag.shared>
+  frag.copy add %m[] to %a[0, 0] : memref<64x32xf32, #frag.shared> to memref<64x32xf32>
+  func.return
+}

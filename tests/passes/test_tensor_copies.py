@@ -215,6 +215,49 @@ def test_what_was_copied_out_is_read_after_it_is_there() -> None:
         assert (d == 2).all()
 
 
+@pytest.mark.parametrize("element", ["f16", "bf16", "f32", "i32"])
+def test_sums_of_all_blocks(element: str) -> None:
+    """Each block adds its rows to the same ones, of which some lie outside."""
+    memory, tile = shared((16, 32), element, 32), f"!frag.tile<16x32x{element}>"
+    array = f"memref<?x32x{element}>"
+    text = f"""
+    func.func @k(%a: {array} {{frag.sizes = ["m"]}}, %c: {array} {{frag.sizes = ["n"]}})
+        attributes {{frag.grid = #frag.grid<m by 16>}} {{
+      %x = frag.block_id x
+      %c16 = arith.constant 16 : index
+      %row = arith.muli %x, %c16 : index
+      %s = memref.alloc() : {memory}
+      %t = frag.load %a[%row, 0] masked : {array} -> {tile}
+      frag.store %t, %s[0, 0] : {tile}, {memory}
+      frag.copy tma add %s[] to %c[-3, 0] : {memory} to {array}
+      func.return
+    }}"""
+    kernel = judge(text, "sm_90", {"m": 70, "n": 11}, assemble=element == "f16")
+    assert "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add" in kernel.ptx
+
+
+def test_what_is_added_to_is_there() -> None:
+    """Copies and sums of one place are ordered."""
+    text = f"""
+    func.func @k(%c: memref<32x64xf16>) {{
+      %s = memref.alloc() : {BUFFER}
+      %v = arith.constant 2.0 : f16
+      %t = frag.fill %v : {TILE}
+      frag.store %t, %s[0, 0] : {TILE}, {BUFFER}
+      frag.copy tma %s[] to %c[0, 0] : {BUFFER} to memref<32x64xf16>
+      frag.copy tma add %s[] to %c[0, 0] : {BUFFER} to memref<32x64xf16>
+      frag.barrier
+      frag.copy tma add %s[] to %c[0, 0] : {BUFFER} to memref<32x64xf16>
+      func.return
+    }}"""
+    kernel = judge(text, "sm_90", assemble=False)
+    assert kernel.ptx.count("cp.async.bulk.wait_group 0") == 3
+    for order in ORDERS:
+        c = np.zeros((32, 64), np.float16)
+        assert kernel(c, on="emulator", check=True, **order).findings == []
+        assert (c == 6).all()
+
+
 # --- clusters -------------------------------------------------------------------------------------
 
 
