@@ -72,8 +72,8 @@ class CopyOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     assembly_format = (
         "(`async` $async^)? (`tma` $tma^)? (`add` $add^)? $source ``"
         " custom<DynamicIndexList>($source_indices, $static_source_indices) `to` $target ``"
-        " custom<DynamicIndexList>($target_indices, $static_target_indices) (`masked` $masked^)? (`multicast` $multicast^)? attr-dict"
-        " `:` type($source) `to` type($target)"
+        " custom<DynamicIndexList>($target_indices, $static_target_indices) (`masked` $masked^)?"
+        " (`multicast` $multicast^)? attr-dict `:` type($source) `to` type($target)"
     )
 
     def __init__(
