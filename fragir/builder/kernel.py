@@ -41,6 +41,7 @@ from fragir.builder.checks import (
     word,
 )
 from fragir.builder.control import Branch, Carried, Loop, While
+from fragir.builder.grids import GridOperations
 from fragir.builder.in_flight import FlightOperations
 from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
@@ -70,6 +71,7 @@ Epilogue: TypeAlias = (
 
 
 class KernelBuilder(
+    GridOperations,
     IndexedOperations,
     JoiningOperations,
     LaneOperations,
@@ -283,13 +285,6 @@ class KernelBuilder(
         if problem is not None:
             fail(*problem)
         self._grid = made, place()
-
-    def block_id(self, dimension: str = "x") -> Scalar:
-        """The block's place in the grid along "x", "y" or "z"."""
-        if word(dimension, "a dimension") not in ("x", "y", "z"):
-            fail(f"a grid has no dimension {dimension!r}", 'write "x", "y" or "z"')
-        op = frag.BlockIdOp(frag.Dimension(dimension))
-        return Scalar(self.trace, self.trace.insert(op, f"b{dimension}").result)
 
     # --- control ------------------------------------------------------------------------------
 

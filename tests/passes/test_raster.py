@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -199,3 +200,39 @@ def test_a_pass_says_the_order_of_loops_that_have_none() -> None:
     assert str(kernel.grid_attribute) == str(compiled(COUNT, "grouped 2 persistent").grid_attribute)
     with pytest.raises(fragir.FragirError, match="order = spiral: an order is one of rows"):
         fragir.compile(text, passes="frag-raster{order=spiral},frag-place,convert-frag-to-ptx")
+
+
+# --- from Python ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [{}, {"order": "grouped", "group": 2, "persistent": True}])
+def test_loops_from_python(words: dict[str, Any]) -> None:
+    with fragir.kernel("twice") as k:
+        c = k.memory("c", fragir.s32, ("m", "n"))
+        with k.for_tiles((k.size("m"), k.size("n")), (16, 32), **words) as (row, col):
+            t = k.load(c, (row, col), shape=(16, 32), masked=True)
+            k.store(t + t + k.grid_size("z").cast(fragir.s32), c, (row, col), masked=True)
+    kernel = k.compile()
+    c = np.arange(40 * 70, dtype=np.int32).reshape(40, 70)
+    wanted = 2 * c + 1
+    kernel(c, on="emulator")
+    assert (c == wanted).all()
+
+
+def test_mistakes_in_python_are_told() -> None:
+    def loop(*arguments: Any, **words: Any) -> None:
+        with fragir.kernel("f") as k:
+            k.memory("c", fragir.s32, ("m", "n"))
+            with k.for_tiles(*arguments, **words):
+                with k.for_tiles((8, 8), (4, 4)):
+                    pass
+
+    for arguments, words, text in (
+        (((8, 8), (4, 4)), {}, "share them out twice"),
+        (((8, 8), (4,)), {}, "tiles of 1 dimensions for a matrix of 2"),
+        (((8, 8), (4, 4)), {"order": "spiral"}, "write one of rows, columns, grouped, hilbert"),
+        (((8, 8), (4, 4)), {"group": 2}, "only order="),
+        (((8, 8), (4, 4)), {"order": "grouped", "group": 0}, "group"),
+    ):
+        with pytest.raises(fragir.FragirError, match=text):
+            loop(*arguments, **words)

@@ -1,0 +1,106 @@
+"""Blocks and their tiles in Python: the methods `block_id`, `grid_size` and `for_tiles`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from fragir.builder.checks import items, shape_of, whole, word
+from fragir.builder.places import fail, place
+from fragir.builder.tiles import TileOperations
+from fragir.builder.trace import Trace
+from fragir.builder.values import IndexOperand, Scalar
+from fragir.dialects import frag
+
+
+class TileLoop:
+    """The `with` of a loop over tiles; see `Kernel.for_tiles`."""
+
+    def __init__(self, trace: Trace, op: frag.ForTilesOp):
+        self._trace, self._op, self._location = trace, op, place()
+
+    def __enter__(self) -> tuple[Scalar, ...]:
+        if any(scope.kind == "loop over tiles" for scope in self._trace.scopes):
+            fail(
+                "a loop over tiles inside of another one: blocks would share them out twice",
+                "give one loop three dimensions, or write k.loop",
+            )
+        block = self._op.body.block
+        self._trace.open("loop over tiles", block)
+        return tuple(Scalar(self._trace, argument) for argument in block.args)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._trace.close()
+        if kind is None:
+            self._trace.insert(self._op, location=self._location)
+
+
+class GridOperations(TileOperations):
+    """Which block this is, and what it computes."""
+
+    def block_id(self, dimension: str = "x") -> Scalar:
+        """The block's place in the grid along "x", "y" or "z"."""
+        op = frag.BlockIdOp(_dimension(dimension))
+        return Scalar(self.trace, self.trace.insert(op, f"b{dimension}").result)
+
+    def grid_size(self, dimension: str = "x") -> Scalar:
+        """The number of blocks of the grid along "x", "y" or "z"."""
+        op = frag.GridSizeOp(_dimension(dimension))
+        return Scalar(self.trace, self.trace.insert(op, f"blocks_{dimension}").result)
+
+    def for_tiles(
+        self,
+        sizes: Sequence[IndexOperand],
+        tile: Sequence[int],
+        *,
+        order: str | None = None,
+        group: int | None = None,
+        persistent: bool = False,
+        cluster: int | None = None,
+    ) -> TileLoop:
+        """A block's share of the tiles that cover a matrix; Python runs through the body once.
+
+            with k.for_tiles((k.size("m"), k.size("n")), (128, 256), order="grouped") as (row, col):
+                ...
+
+        `sizes` and `tile` have rows and columns, or matrices of a batch, rows and columns. `order`
+        is "rows", "columns", "grouped" (`group` rows of tiles at a time) or "hilbert"; with
+        `persistent` as many blocks as run at once visit tile after tile; `cluster` neighbouring
+        blocks get tiles below each other. The launch's grid follows from it.
+        """
+        from fragir.dialects.frag.raster import ORDERS
+
+        extents = [self.trace.index(size, "a size") for size in items(sizes) or [sizes]]
+        shape = shape_of(tile)
+        if not 2 <= len(extents) <= 3 or len(shape) != len(extents):
+            fail(
+                f"tiles of {len(shape)} dimensions for a matrix of {len(extents)}",
+                "write rows and columns of both, or matrices, rows and columns",
+            )
+        if order is not None and word(order, "order") not in ORDERS:
+            fail(f"order is {order!r}", f"write one of {', '.join(ORDERS)}")
+        if group is not None and order != "grouped":
+            fail('only order="grouped" has groups')
+        op = frag.ForTilesOp(
+            extents,
+            shape,
+            order=order,
+            group=None if group is None else whole(group, "group", 1),
+            persistent=persistent,
+            cluster=None if cluster is None else whole(cluster, "cluster", 1),
+        )
+        names = ("matrix", "row", "col")[-len(shape) :]
+        for argument, name in zip(op.body.block.args, names, strict=True):
+            argument.name_hint = name
+        return TileLoop(self.trace, op)
+
+
+def _dimension(dimension: str) -> frag.Dimension:
+    if word(dimension, "a dimension") not in ("x", "y", "z"):
+        fail(f"a grid has no dimension {dimension!r}", 'write "x", "y" or "z"')
+    return frag.Dimension(dimension)
