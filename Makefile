@@ -8,7 +8,7 @@ EXAMPLE ?= examples/gemm.py
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples)
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check dist bench format constraints clean
+.PHONY: help run test check pytest package-check dist bench gpu format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -43,6 +43,9 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 	$(BIN)/python benchmarks/conversions.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/emulator.py --large --update docs/benchmarks.md
 	$(BIN)/python benchmarks/ptx_reader.py --update docs/benchmarks.md
+
+gpu: $(VENV)/developed ## With a GPU: validate, test, tune, measure; half an hour, resumable
+	$(BIN)/python benchmarks/gpu.py
 
 format: $(VENV)/developed ## Format the code and sort the imports
 	$(BIN)/ruff check --fix $(SOURCES)

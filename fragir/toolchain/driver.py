@@ -150,6 +150,56 @@ def launch(
         buffers.free()
 
 
+def prepare(
+    cubin: bytes,
+    entry: str,
+    *,
+    grid: Extent,
+    block: Extent,
+    arguments: Sequence[object] = (),
+    shared: int = 0,
+    cluster: Extent = (1, 1, 1),
+    stream: object = None,
+) -> Callable[[], None]:
+    """A kernel that is started as often as the result is called, with as little as can be.
+
+    What can be done beforehand is done here, as for measuring. `arguments` as of `launch`, but
+    arrays lie on the GPU, or are given by their addresses, and stay where they are as long as this
+    is used. A call does not wait for the kernel.
+    """
+    cuda = _context()
+    grid, block, cluster = (_extent(e) for e in (grid, block, cluster))
+    function = _function(cuda, cubin, entry)
+    handle = _stream(stream)
+    types = _types(cuda, function, entry, arguments, None)
+    _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
+    buffers = Buffers(cuda, handle, _do)
+    for place, argument in enumerate(arguments):
+        if as_array(argument) is not None:
+            raise FragirError(f"argument {place} lies on the host", hint="copy it to the GPU")
+    storage = [
+        ctypes.create_string_buffer(value, len(value))
+        for value in (
+            value_of(buffers, argument, kind, f"argument {place}", handle)
+            for place, (argument, kind) in enumerate(zip(arguments, types, strict=True))
+        )
+    ]
+    pointers = (ctypes.c_void_p * max(1, len(storage)))(*map(ctypes.addressof, storage))
+    config = _config(cuda, grid, block, cluster, shared, handle, False)
+
+    def start() -> None:
+        kept = storage, buffers  # what `pointers` points to
+        _do(cuda.cuLaunchKernelEx, config, function, ctypes.addressof(pointers), 0, entry=entry)
+        del kept
+
+    return start
+
+
+def call(name: str, *arguments: object) -> Any:
+    """Calls a function of the driver by its name; its results, or FragirError with its words."""
+    return _do(getattr(_context(), name), *arguments)
+
+
 def resident_blocks(
     cubin: bytes, entry: str, *, block: Extent, shared: int = 0, cluster: int = 1
 ) -> int:

@@ -39,6 +39,21 @@ def test_arrays_travel_both_ways(make: Make) -> None:
     assert (fake.memory, fake.freed) == ({}, 2)
 
 
+def test_prepared_once_and_started_often(make: Make) -> None:
+    fake = make(8, 4)
+    block = fake.cuMemAlloc(16)[1]
+    start = driver.prepare(b"cubin", "add", grid=(3,), block=(32,), arguments=[block, 7], shared=64)
+    assert fake.parameters == []
+    for _ in range(3):
+        start()
+    assert fake.memory[block].raw == bytes([3] * 16)
+    assert fake.parameters == [block.to_bytes(8, "little"), b"\7\0\0\0"]
+    assert (fake.config.gridDimX, fake.config.sharedMemBytes) == (3, 64)
+    assert (fake.loaded, fake.synchronized) == (1, [])
+    with pytest.raises(FragirError, match="argument 0 lies on the host"):
+        driver.prepare(b"cubin", "add", grid=(1,), block=(32,), arguments=[np.zeros(4), 7])
+
+
 def test_same_array_is_one_buffer(make: Make) -> None:
     fake = make(8, 8)
     array = np.zeros(4, np.uint8)
