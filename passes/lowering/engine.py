@@ -13,12 +13,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from fragir.dialects import ptx
 from fragir.dialects.ptx.tensor_maps import RECORDS, TensorMapRecord, TensorMapType, record_list
 from fragir.errors import FragirError
-from fragir.isa.versions import has
+from fragir.isa.versions import has, lowest_version
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.lanes import Hardware
 from fragir.passes.lowering.state import LoweringState, SharedPlace
 
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+LOAD_HERE = LOAD.replace("cluster", "cta")
 MULTICAST = f"{LOAD}.multicast::cluster"
 STORE = "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group"
 ADD = "cp.reduce.async.bulk.tensor.{}d.global.shared::cta.add.tile.bulk_group"
@@ -81,6 +82,19 @@ class Engine:
         if self.blocks > 1 and not self._leaves_together:
             self._leaves_together = True
             self.state.at_end.append(lambda _: self.meet_in_cluster())
+
+    def load(self, dimensions: int, blocks: int) -> str:
+        """The opcode of a copy into the memory of one block, or of so many of a cluster.
+
+        That of one block is in PTX from 8.6 on; where machines are as new ptxas makes a routine of
+        the other, beside which setmaxnreg is ignored (13.2, sm_120).
+        """
+        if blocks > 1:
+            return MULTICAST.format(dimensions)
+        here, anywhere = LOAD_HERE.format(dimensions), LOAD.format(dimensions)
+        target = self.state.target
+        same = lowest_version(here, target) == lowest_version(anywhere, target)
+        return here if same else anywhere
 
     # --- mbarriers ----------------------------------------------------------------------------
 

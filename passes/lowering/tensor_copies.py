@@ -25,7 +25,7 @@ from fragir.dialects.ptx.tensor_maps import TensorMapRecord
 from fragir.errors import FragirError
 from fragir.isa.tensor_boxes import BoxCopies
 from fragir.passes.lowering.arithmetic import Value
-from fragir.passes.lowering.engine import ADD, LOAD, MULTICAST, STORE, engine, statement
+from fragir.passes.lowering.engine import ADD, STORE, engine, statement
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import MemoryPlace, shared_address
 from fragir.passes.lowering.positions import NOWHERE
@@ -103,7 +103,7 @@ def _load(lanes: Lanes, op: frag.CopyOp, found: MatrixCopy, full: SharedPlace) -
     started = engine(lanes)
     blocks = 1 if op.multicast is None else started.blocks
     boxes = _boxes(found, op, blocks)
-    opcode = (LOAD if blocks == 1 else MULTICAST).format(len(found.indices))
+    opcode = started.load(len(found.indices), blocks)
     mask = "" if blocks == 1 else f", {(1 << blocks) - 1}"
     map_ = _map(lanes, found, boxes)
     for place, predicate in _shares(lanes, boxes, blocks):
