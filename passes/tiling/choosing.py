@@ -29,7 +29,8 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
-    if given or not (m and n and k):
+    if given or usual.transposes or not (m and n and k):
+        # that an operand is transposed on the way is nothing that the model knows
         return ScheduleChoice(usual, usual, given)
     from fragir.scheduling.choice import choose
 

@@ -134,9 +134,8 @@ def test_narrow_tiles() -> None:
 
 def test_instructions_of_a_step() -> None:
     """Of the 128x128x64 product of bytes: a prmt for each register of B, none for A."""
-    loops = re.findall(
-        r"\$loop_\d+:(.*?)bra \$loop", compiled("si8", (256, 256, 512), (False, False)).ptx, re.S
-    )
+    kernel = compiled("si8", (256, 256, 512), (False, False), "128, 128, 64")
+    loops = re.findall(r"\$loop_\d+:(.*?)bra \$loop", kernel.ptx, re.S)
     count = {
         word: len(re.findall(rf"\b{word}\b", loops[-1])) for word in ("ldmatrix", "prmt", "mma")
     }

