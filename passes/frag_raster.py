@@ -24,7 +24,8 @@ class FragRasterPass(TargetPass):
     one dimension, and a persistent loop goes on by the number of blocks, which the launch asks of
     the GPU.
 
-    A function that has a `frag.grid` keeps it where it is what its loops need, or they are
+    Loops of a function with `frag.cluster` go by clusters of so many blocks. One that has a
+    `frag.grid` keeps it where it is what its loops need, or they are
     persistent.
     """
 
@@ -36,7 +37,7 @@ class FragRasterPass(TargetPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.dialects import frag
         from fragir.dialects.frag.raster import ORDERS
-        from fragir.passes.tiling.raster import Raster, lower_loop
+        from fragir.passes.tiling.raster import Raster, lower_loop, take_cluster
 
         known(self.target)
         if self.order not in ORDERS:
@@ -48,8 +49,9 @@ class FragRasterPass(TargetPass):
                 continue
             loops = [loop for loop in function.walk() if isinstance(loop, frag.ForTilesOp)]
             for loop in loops:
-                raster = Raster.of(loop, self.target, self.order, self.group, self.persistent)
                 try:
+                    take_cluster(function, loop)
+                    raster = Raster.of(loop, self.target, self.order, self.group, self.persistent)
                     lower_loop(function, loop, raster)
                 except FragirError as error:
                     fail(loop, error.sentence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -40,6 +41,24 @@ class Raster(NamedTuple):
             group = best_group(rows * loop.blocks, columns, device.sms // loop.blocks)
         persistent = persistent or loop.persistent is not None
         return cls(order, group if order == "grouped" else 0, persistent)
+
+
+def take_cluster(function: func.FuncOp, loop: frag.ForTilesOp) -> None:
+    """Gives a loop the clusters of its function; FragirError where it says others."""
+    if "frag.cluster" not in function.attributes:
+        return
+    from fragir.dialects.frag.clusters import cluster_of
+
+    x, y, z = cluster_of(function)
+    if (y, z) != (1, 1):
+        raise FragirError(
+            f"clusters of {x}x{y}x{z} blocks: loops over tiles go by clusters along x",
+            hint=f"write frag.cluster = array<i64: {x * y * z}, 1, 1>",
+        )
+    if loop.cluster is None:
+        loop.cluster = IntegerAttr(x, i64)
+    elif loop.blocks != x:
+        raise FragirError(f"the loop says clusters of {loop.blocks}, its function of {x} blocks")
 
 
 def lower_loop(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> None:
