@@ -17,7 +17,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects import func, scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import accesses_of
@@ -160,6 +161,7 @@ def wait_for_products(lanes: Lanes, op: Operation) -> None:
     """Waits for the products that an operation must not overtake: before `frag.release`."""
     pending = pending_behind(lanes.state, op)
     if pending is not None:
+        _keep_behind(lanes, op)
         lanes.insert(ptx.WgmmaWaitOp(pending, ()))
 
 
@@ -168,5 +170,47 @@ def wait_for_tile(lanes: Lanes, op: frag.AwaitOp) -> None:
     tiles = lanes.state.tiles
     pending = pending_behind(lanes.state, op)
     assert pending is not None
+    _keep_behind(lanes, op)
     wait = lanes.insert(ptx.WgmmaWaitOp(pending, list(tiles[op.source])))
     tiles[op.result] = list(wait.completed)
+
+
+def _keep_behind(lanes: Lanes, op: Operation) -> None:
+    """Keeps a wait behind what has been computed while the product was under way.
+
+    ptxas moves `wgmma.wait_group` up to the last instruction that it orders, so that nothing is
+    left to be done in the meantime. It moves nothing across a branch: here one that is never taken,
+    which it cannot know, to a wait that would do no harm.
+    """
+    if not _computes_before(op):
+        return
+    ar = lanes.state.ar
+    size = ar.pure("dynamic_smem_size", (), lambda: _dynamic_size())
+    all_ones = ar.compare("eq", size, -1)
+    assert isinstance(all_ones, SSAValue)
+    block = Block()
+    with ar.inside(block):
+        lanes.insert(ptx.WgmmaWaitOp(0, ()))
+        lanes.insert(scf.YieldOp())
+    lanes.insert(scf.IfOp(all_ones, [], Region(block), Region()))
+
+
+def _dynamic_size() -> Operation:
+    return ptx.InstructionOp("mov.u32 $0, %dynamic_smem_size", (), (i32,))
+
+
+def _computes_before(op: Operation) -> bool:
+    """Whether tiles are computed between a product, or what waits for one, and an operation."""
+    before = op.prev_op
+    while before is not None and not isinstance(before, frag.WgmmaOp | scf.ForOp | scf.WhileOp):
+        tiles = [v for v in before.results if isinstance(v.type, frag.TileType)]
+        if before.name == "frag.await" and tiles:
+            return False
+        if tiles and before.name not in _NOT_COMPUTED:
+            return True
+        before = before.prev_op
+    return False
+
+
+_NOT_COMPUTED = ("frag.fill", "frag.iota", "frag.undefined", "frag.broadcast")
+"""What makes tiles without an instruction that may wait."""
