@@ -25,7 +25,7 @@ _TAKEN = frozenset(
     " try catch and or not xor bool true false"
     # what the program itself calls things
     " stream parameters config attribute function module device context count values i"
-    " x_blocks y_blocks z_blocks resident_blocks extents strides box steps said take give"
+    " address x_blocks y_blocks z_blocks resident_blocks extents strides box steps said take give"
     " value_of prepare Buffer CHECK".split()
 )
 
@@ -67,6 +67,8 @@ class _Program:
         parts.append(c_text.LOAD.format(prefix=prefix, entry=plan.entry, allow=allow))
         if plan.resident:
             parts.append(self._resident())
+        if any(isinstance(one, Map) for one in plan.parameters):
+            parts.append(c_text.NOTHING.format(prefix=prefix))
         parts.append(self._launch())
         if not any(self.is_pointer(one.name) for one in plan.arguments):
             parts.append(self._main(" ".join(words)))
@@ -138,12 +140,15 @@ class _Program:
         lines += self._limited()
         for axis, blocks in zip("xyz", plan.cluster, strict=True):
             if blocks > 1:
+                whole = _divided(f"{axis}_blocks", blocks)
                 lines.append(
-                    f"    {axis}_blocks = {_divided(f'{axis}_blocks', blocks)} * {blocks};"
+                    f"    {axis}_blocks = {whole} * {blocks};"
+                    if plan.whole_clusters
+                    else f"    if ({axis}_blocks % {blocks}) return CUDA_ERROR_INVALID_VALUE; "
+                    "/* no whole clusters */"
                 )
-        lines += [
-            line for one in plan.parameters if isinstance(one, Map) for line in self._map(one)
-        ]
+        for one in plan.parameters:
+            lines += self._map(one) if isinstance(one, Map) else ()
         lines.append("    memset(&config, 0, sizeof config);")
         for axis, threads in zip("XYZ", plan.block, strict=True):
             lines.append(f"    config.gridDim{axis} = (unsigned int){axis.lower()}_blocks;")
@@ -196,9 +201,11 @@ class _Program:
         yield f"        cuuint64_t strides[] = {{{', '.join(steps) or '0'}}};"
         yield f"        cuuint32_t box[] = {{{box}}};"
         yield f"        cuuint32_t steps[] = {{{', '.join('1' * rank)}}};"
+        yield f"        CUdeviceptr address = {self.names[one.array]};"
+        yield f"        CHECK({self.prefix}_fits({rank}, extents, strides, {size}, &address));"
         yield f"        CHECK(cuTensorMapEncodeTiled(&{self.names[one.name]},"
         yield f"            CU_TENSOR_MAP_DATA_TYPE_{one.type}, {rank}, "
-        yield f"            (void *){self.names[one.array]}, extents, strides, box, steps,"
+        yield "            (void *)address, extents, strides, box, steps,"
         yield "            CU_TENSOR_MAP_INTERLEAVE_NONE,"
         yield f"            CU_TENSOR_MAP_SWIZZLE_{swizzle},"
         yield f"            CU_TENSOR_MAP_L2_PROMOTION_{promotion},"

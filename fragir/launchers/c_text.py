@@ -86,6 +86,28 @@ static CUresult {prefix}_resident(CUfunction function, long long *blocks)
 }}
 """
 
+NOTHING = """\
+
+/* Extents and strides as tensor maps have them: a dimension of one element has the stride of a row,
+   and an array without elements is one of ones, of zeros. */
+static CUresult {prefix}_fits(int rank, cuuint64_t *extents, cuuint64_t *strides, int bytes,
+                       CUdeviceptr *address)
+{{
+    static CUdeviceptr zeros = 0;
+    int empty = 0;
+    for (int i = 0; i < rank; i++) empty |= extents[i] == 0;
+    if (empty && !zeros) {{
+        CHECK(cuMemAlloc(&zeros, 16));
+        CHECK(cuMemsetD8(zeros, 0, 16));
+    }}
+    if (empty) *address = zeros;
+    for (int i = 0; empty && i < rank; i++) extents[i] = 1;
+    for (int i = 1; i < rank; i++)
+        if (extents[i] == 1) strides[i - 1] = (extents[0] * bytes + 15) / 16 * 16;
+    return CUDA_SUCCESS;
+}}
+"""
+
 MAIN = """\
 
 #ifndef {upper}_NO_MAIN

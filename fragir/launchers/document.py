@@ -31,6 +31,7 @@ def document(plan: LaunchPlan, kernel: Kernel) -> str:
         ],
         "block": list(plan.block),
         "cluster": list(plan.cluster),
+        "whole_clusters": plan.whole_clusters,
         "shared": plan.shared,
         "parameters": [_parameter(one) for one in plan.parameters],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from fragir.compiled import Argument, Kernel
 from fragir.dialects.elements import element_bits, element_name
@@ -81,8 +81,10 @@ class LaunchPlan:
     """All that a launch must know.
 
     `sizes` are the names that it gives numbers, `promises` of what they are multiples. `grid` has
-    the blocks along x, y and z: products of sizes divided and rounded up. `shared` is the dynamic
-    shared memory in bytes, beyond 48 KiB if any: the function's attribute must allow it.
+    the blocks along x, y and z: products of sizes divided and rounded up; a grid that is not made
+    of whole clusters is rounded up to some where `whole_clusters`, and else refused. `shared` is
+    the dynamic shared memory in bytes, beyond 48 KiB if any: the function's attribute must allow
+    it.
     """
 
     entry: str
@@ -92,6 +94,7 @@ class LaunchPlan:
     grid: tuple[BlockCount, BlockCount, BlockCount]
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
+    whole_clusters: bool
     shared: int
     parameters: tuple[Parameter, ...]
 
@@ -129,7 +132,8 @@ def plan_of(kernel: Kernel) -> LaunchPlan:
         promises={name: n for name, n in kernel.promises.items() if name in names and n > 1},
         grid=(x, y, z),
         block=kernel.block,
-        cluster=getattr(kernel, "cluster", (1, 1, 1)),
+        cluster=kernel.cluster,
+        whole_clusters=kernel.whole_clusters,
         shared=kernel.shared,
         parameters=parameters,
     )
@@ -137,11 +141,10 @@ def plan_of(kernel: Kernel) -> LaunchPlan:
 
 def _parameters(kernel: Kernel) -> Iterator[Parameter]:
     """In the order of the PTX: each array is followed by its dynamic sizes and strides."""
-    tensor_maps: tuple[Any, ...] = getattr(kernel, "tensor_maps", ())
     for argument in kernel.signature:
         if argument.is_pointer:
             yield Pointer(argument.name)
-        elif argument.type.name == "ptx.tensor_map":
+        elif argument.is_tensor_map:
             raise FragirError(
                 f"{argument.name} of {kernel.name} is a tensor map that the program takes itself",
                 hint="launchers are made of programs of tiles, whose maps are known",
@@ -151,8 +154,8 @@ def _parameters(kernel: Kernel) -> Iterator[Parameter]:
             yield Scalar(argument.name, element_name(argument.type), max(8, bits) // 8)
         else:
             yield from _array(argument)
-    for record in tensor_maps:
-        array = kernel.signature[int(record.array)]
+    for record in kernel.tensor_maps:
+        array = kernel.signature[record.array]
         bits = element_bits(memref_type(array.type).element_type)
         yield Map(
             f"{array.name}_map{len(record.box)}",

@@ -35,6 +35,7 @@ import math
 
 ENTRY, TARGET = {entry!r}, {target!r}
 BLOCK, CLUSTER, SHARED = {block}, {cluster}, {shared}
+WHOLE_CLUSTERS = {whole_clusters}  # whether a grid may be rounded up to whole clusters
 # for x, y and z: ((size, divisor), ...), at most as many as run at once?, in multiples of
 GRID = {counts}
 PROMISES = {promises}  # of what sizes are multiples
@@ -133,7 +134,10 @@ def grid(function=None, **sizes):
         if limited and count:
             count = min(count, max(1, resident(function) // cluster) * cluster)
         counts.append(count)
-    return tuple(-(-count // side) * side for count, side in zip(counts, CLUSTER))
+    whole = tuple(-(-count // side) * side for count, side in zip(counts, CLUSTER))
+    if whole != tuple(counts) and not WHOLE_CLUSTERS:
+        raise ValueError(f"a grid of {{counts}} blocks is not made of clusters of {{CLUSTER}}")
+    return whole
 
 
 def _number(factors, sizes):
@@ -159,7 +163,8 @@ def _bound(arguments):
             if len(wanted) == 1 and isinstance(wanted[0], str) and wanted[0] not in sizes:
                 sizes[wanted[0]] = found * 8 // bits
         for extent, wanted, found in zip(there["shape"], strides, steps or ()):
-            if extent > 1 and _number(wanted, sizes) * bits != found * 8:
+            given = 0 in there["shape"] or _number(wanted, sizes) * bits == found * 8
+            if extent > 1 and not given:
                 raise ValueError(f"{{name}} has strides of {{steps}} bytes; pass a contiguous copy")
     for name, divisor in PROMISES.items():
         if sizes[name] % divisor:
@@ -182,15 +187,31 @@ def _map(parameter, addresses, sizes):
     room = (ctypes.c_ubyte * 192)()
     at = -(-ctypes.addressof(room) // 64) * 64
     rank = len(order)
-    extents = (ctypes.c_uint64 * rank)(*(_number((shape[i],), sizes) for i in order))
+    extents = [_number((shape[i],), sizes) for i in order]
+    address = addresses[array]
+    if 0 in extents:  # ones, of zeros
+        extents, address = [1] * rank, _zeros()
+    row = -(-extents[0] * bits // 128) * 16  # the stride of a dimension of one element
     steps = [_number(strides[i], sizes) * bits // 8 for i in order[1:]]
+    steps = [row if extent == 1 else step for extent, step in zip(extents[1:], steps)]
     _do(
         "cuTensorMapEncodeTiled",
-        *(ctypes.c_void_p(at), kind, rank, ctypes.c_void_p(addresses[array]), extents),
-        *((ctypes.c_uint64 * rank)(*steps), (ctypes.c_uint32 * rank)(*reversed(box))),
+        *(ctypes.c_void_p(at), kind, rank, ctypes.c_void_p(address)),
+        *((ctypes.c_uint64 * rank)(*extents), (ctypes.c_uint64 * rank)(*steps)),
+        (ctypes.c_uint32 * rank)(*reversed(box)),
         *((ctypes.c_uint32 * rank)(*[1] * rank), 0, swizzle, promotion, 0),
     )
     return room, at
+
+
+def _zeros(_kept=[]):
+    """The address of 16 bytes of zeros on the GPU."""
+    if not _kept:
+        address = ctypes.c_uint64()
+        _do("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(16))
+        _do("cuMemsetD8_v2", address, 0, ctypes.c_size_t(16))
+        _kept.append(address.value)
+    return _kept[0]
 
 
 def launch(*arguments, stream=0):
@@ -261,6 +282,7 @@ def program(plan: LaunchPlan, cubin: bytes) -> str:
         grid=", ".join(map(formula, plan.grid)),
         block=plan.block,
         cluster=plan.cluster,
+        whole_clusters=plan.whole_clusters,
         shared=plan.shared,
         counts=counts,
         promises=plan.promises,

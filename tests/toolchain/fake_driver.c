@@ -84,6 +84,11 @@ CUresult cuMemAlloc(CUdeviceptr *at, size_t size)
     blocks[count++].size = size;
     return fails("cuMemAlloc");
 }
+CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t size)
+{
+    memset((void *)(size_t)at, value, size);
+    return CUDA_SUCCESS;
+}
 CUresult cuMemFree(CUdeviceptr at) { (void)at; return CUDA_SUCCESS; }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *host, size_t size)
 {

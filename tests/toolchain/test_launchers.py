@@ -19,7 +19,7 @@ import fragir
 from fragir.compiled import Kernel
 from fragir.errors import FragirError
 from fragir.launchers import launcher
-from fragir.launchers.plan import plan_of
+from fragir.launchers.plan import Array, Map, plan_of
 from fragir.toolchain.find import PTXAS, find
 
 FOLDER = Path(__file__).parent
@@ -253,6 +253,98 @@ def test_strides_and_residents(tmp_path: Path, stand_in: Path, make: Callable[..
     (launched,) = launches(tmp_path)
     assert launched["grid"] == [132 * 2048 // 32, 1, 1]
     same_as_kernel({**launched, "allowed": 0}, fake, {0, 5})
+
+
+ROWS, TURNED = "memref<?x?xf16, strided<[?, 1]>>", "memref<?x?xf16, strided<[1, ?]>>"
+BUFFER = "memref<64x64xf16, #frag.shared<swizzle = 128>>"
+ASIDE = 'memref<64x64xf16, #frag.layout<"row [64:1] col [64:64]">, #frag.shared>'
+SIZES_OF = '{frag.sizes = ["m", "n"]}'
+
+# By TMA from rows with gaps to columns with gaps, in clusters of two blocks.
+MAPS = f"""\
+func.func @add(%a: {ROWS} {SIZES_OF}, %c: {TURNED} {SIZES_OF}) attributes {{
+    frag.cluster = array<i64: 2, 1, 1>, frag.grid = #frag.grid<m by 64, n by 64>}} {{
+  %x = frag.block_id x
+  %y = frag.block_id y
+  %c64 = arith.constant 64 : index
+  %row = arith.muli %x, %c64 : index
+  %col = arith.muli %y, %c64 : index
+  %s = memref.alloc() : {BUFFER}
+  %t = memref.alloc() : {ASIDE}
+  frag.copy tma %a[%row, %col] to %s[] : {ROWS} to {BUFFER}
+  %v = frag.load %s[0, 0] : {BUFFER} -> !frag.tile<64x64xf16>
+  frag.store %v, %t[0, 0] : !frag.tile<64x64xf16>, {ASIDE}
+  frag.copy tma %t[] to %c[%row, %col] : {ASIDE} to {TURNED}
+  func.return
+}}
+"""
+
+
+@NEEDS
+@pytest.mark.parametrize(("m", "n"), [(200, 130), (1, 8), (0, 64)])
+def test_tensor_maps_and_clusters(
+    m: int, n: int, tmp_path: Path, stand_in: Path, make: Callable[..., Any]
+) -> None:
+    kernel = fragir.compile(MAPS, target="sm_90a")
+    plan = plan_of(kernel)
+    assert plan.cluster == (2, 1, 1)
+    assert [one.turned for one in plan.parameters if isinstance(one, Map)] == [False, True]
+    fake = make(*(one["bytes"] for one in json.loads(launcher(kernel, "json"))["parameters"]))
+    a = np.zeros((m, 144), np.float16)[:, :n]
+    c = np.zeros((n, 208), np.float16)[:, :m].T
+    if m:
+        kernel(a, c, on="gpu")
+    (tmp_path / "add.py").write_text(launcher(kernel, "python"))
+    (tmp_path / "main.py").write_text(
+        f"""
+import numpy as np
+import add
+
+class OnGpu:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = dict(array.__array_interface__, strides=array.strides)
+
+add.launch(OnGpu(np.zeros(({m}, 144), np.float16)[:, :{n}]),
+           OnGpu(np.zeros(({n}, 208), np.float16)[:, :{m}].T))
+"""
+    )
+    program = build(launcher(kernel, "c"), tmp_path, stand_in)
+    strides = [name for name in plan.sizes if name not in ("m", "n")]
+    words = [f"m={m}", f"n={n}", f"{strides[0]}=144", f"{strides[1]}=208"]
+    for command in ([str(program), *words], [sys.executable, "main.py"]):
+        done = run(command, tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
+        assert (done.returncode, done.stderr) == (0, "")
+        if not m:
+            assert not (tmp_path / "log").exists()
+            continue
+        *maps, launched = launches(tmp_path)
+        assert launched["cluster"] == [2, 1, 1]
+        own = [isinstance(one, Array | Map) for one in plan.parameters]
+        same_as_kernel(launched, fake, {number for number, one in enumerate(own) if one})
+        assert len(maps) == len(fake.maps) == 2
+        for found, wanted in zip(maps, fake.maps, strict=True):
+            kind, rank, _, extents, steps, box, apart, *rest = wanted
+            assert found["map"] == [int(one) for one in (kind, *rest)]
+            columns = [extents, [0, *steps], box, apart]
+            assert found["dims"] == [[int(column[i]) for column in columns] for i in range(rank)]
+
+
+@NEEDS
+def test_a_grid_that_makes_no_whole_clusters(tmp_path: Path, stand_in: Path) -> None:
+    """Only where all accesses are masked may more blocks run: a plain store forbids it."""
+    plain = MAPS.replace(
+        "  frag.copy tma %t[]",
+        "  %z = arith.constant 0 : index\n"
+        f"  frag.store %v, %c[%z, %z] : !frag.tile<64x64xf16>, {TURNED}\n  frag.copy tma %t[]",
+    )
+    for text, whole in ((MAPS, True), (plain, False)):
+        kernel = fragir.compile(text, target="sm_90a")
+        assert kernel.whole_clusters == plan_of(kernel).whole_clusters == whole
+        program = build(launcher(kernel, "c"), tmp_path, stand_in)
+        strides = [name for name in plan_of(kernel).sizes if name not in ("m", "n")]
+        words = ["m=64", "n=64", f"{strides[0]}=64", f"{strides[1]}=64"]
+        done = run([str(program), *words], tmp_path, kernel)
+        assert (done.returncode, "invalid argument" in done.stderr) == (int(not whole), not whole)
 
 
 def test_the_document_says_what_a_launch_needs(gemm: tuple[Kernel, Any]) -> None:
