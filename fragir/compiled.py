@@ -80,6 +80,8 @@ class Kernel:
     tensor_maps: tuple[TensorMapRecord, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     whole_clusters: bool = False
+    remarks: tuple[str, ...] = ()
+    """What the lowering has to say."""
 
     def __repr__(self) -> str:
         arguments = ", ".join(argument.name for argument in self.signature)
@@ -98,9 +100,9 @@ class Kernel:
 
     @cached_property
     def notes(self) -> list[str]:
-        """A sentence for each of its tensor-core instructions that the target has not natively,
-        and, where there is a ptxas to tell, for what it did to the schedule: products made serial,
-        waits put in, setmaxnreg ignored, registers spilled."""
+        """What the lowering says; a sentence for each of its tensor-core instructions that the
+        target has not natively, and, where there is a ptxas to tell, for what it did to the
+        schedule: products made serial, waits put in, setmaxnreg ignored, registers spilled."""
         from fragir.lowering_notes import instruction_notes
         from fragir.toolchain.find import PTXAS, find
 
@@ -112,8 +114,9 @@ class Kernel:
         try:
             find(PTXAS)
         except FragirError:
-            return instruction_notes(used, self.target)
-        return instruction_notes(used, self.target) + self.schedule_notes()
+            return [*self.remarks, *instruction_notes(used, self.target)]
+        notes = [*self.remarks, *instruction_notes(used, self.target)]
+        return notes + self.schedule_notes()
 
     def schedule_notes(self) -> list[str]:
         """What ptxas did to the schedule, a sentence each, with the place in the program."""

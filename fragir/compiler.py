@@ -106,6 +106,10 @@ def compile(
     )
     if "ptx.tensor_maps" in function.attributes or "ptx.cluster" in function.attributes:
         _note_launch(kernel, function)
+    if "ptx.remarks" in function.attributes:
+        from fragir.lowering_notes import remarks_of
+
+        kernel.remarks = tuple(remarks_of(module))
     return kernel
 
 

@@ -28,6 +28,16 @@ def instructions_of(module: ModuleOp) -> list[str]:
     return list(dict.fromkeys(text.data for text in found if isinstance(text, StringAttr)))
 
 
+def remarks_of(module: ModuleOp) -> list[str]:
+    """What the lowering has to say of the kernels of a module at the lane level."""
+    said = [op.attributes["ptx.remarks"] for op in module.ops if "ptx.remarks" in op.attributes]
+    if not said:
+        return []
+    from fragir.dialects.frag import sizes_of as texts_of
+
+    return [words for one in said for words in texts_of(one)]
+
+
 def instruction_notes(mnemonics: Iterable[str], target: str) -> list[str]:
     """A sentence for each instruction that the target does not have natively, or not for long.
 

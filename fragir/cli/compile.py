@@ -255,10 +255,10 @@ def _with_schedules(steps: Iterable[ModulePass], module: ModuleOp) -> Iterator[M
 
 
 def _note_instructions(module: ModuleOp, target: str) -> None:
-    """One note on instructions that the target does not have natively."""
-    from fragir.lowering_notes import instruction_notes, instructions_of
+    """One note on what the lowering says, and instructions that the target has not natively."""
+    from fragir.lowering_notes import instruction_notes, instructions_of, remarks_of
 
-    notes = instruction_notes(instructions_of(module), target)
+    notes = remarks_of(module) + instruction_notes(instructions_of(module), target)
     if notes:
         note(f"note: {'; '.join(notes)}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
 from xdsl.ir import Block, Operation, Region
 
 from fragir.diagnostics import fail, note_place
@@ -48,6 +48,8 @@ class FunctionLowering:
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
         lowered.attributes["ptx.ntid"] = IntegerAttr(self._threads, i64)
         lowered.attributes.update(self.state.attributes)
+        if self.state.remarks:
+            lowered.attributes["ptx.remarks"] = ArrayAttr(map(StringAttr, self.state.remarks))
         return lowered
 
     def lower_block(self, block: Block) -> None:

@@ -71,6 +71,8 @@ class LoweringState:
         """What is done ahead of an operation."""
         self.at_end: list[Callable[[Operation], None]] = []
         """What is done ahead of the function's return."""
+        self.remarks: list[str] = []
+        """What whoever compiles the kernel is told."""
         self.of_subject: dict[str, object] = {}
         """What the lowerings of a subject know of the function, by the subject."""
         self._hidden_in: dict[Operation, tuple[Hashable, ...]] = {}

@@ -262,6 +262,8 @@ def test_registers_stay_where_no_machine_moves_them(target: str) -> None:
     kernel = fragir.compile(ROLES.format("registers 24", "registers 240"), target=target)
     assert "setmaxnreg" not in kernel.ptx
     assert ".minnctapersm" not in kernel.ptx
+    (note,) = kernel.notes
+    assert note.startswith(f"{target} cannot move registers between warps")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@ def roles(lanes: Lanes, op: frag.RolesOp) -> None:
     registers = planned_registers(op, state.target)
     if registers is not None:
         state.attributes["ptx.minnctapersm"] = IntegerAttr(1, i64)  # or ptxas ignores setmaxnreg
+    elif op.moves_registers:
+        state.remarks.append(
+            f"{state.target} cannot move registers between warps, so that roles have as many as "
+            "all threads (setmaxnreg: sm_90a and the machines of the a and f kinds since)"
+        )
     parts: list[_Part] = []
     for at, (role, threads) in enumerate(zip(op.roles(), extents, strict=True)):
         # all teams before any body: conversions may take the barriers that are left
