@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pytest
 
 import fragir
+from fragir.toolchain.sass import disassemble
+from fragir.toolchain.sass_loops import between, main_loop, wgmma_wait
 from tests.examples.judged import EXAMPLES, judged, script
 
 Array = npt.NDArray[Any]
@@ -95,6 +97,27 @@ def test_nothing_is_between_the_products(d: int, target: str) -> None:
     assert [(x.cost, x.steps) for x in found if x.trips > 1] == [(0, "nothing")]
     # two exchanges of the largest and of the sum in each of two rows
     assert kernel.compile().ptx.count("shfl.sync") == 8
+
+
+def test_forward_overlapped() -> None:
+    """Roles, rings that TMA fills, two products under way; causal."""
+    path = FOLDER / "forward_overlapped.mlir"
+    judged(path, sized(1, 1, 5, 67), FORWARD, "sm_90a", given={"causal": 1})
+    kernel = script("attention/forward_overlapped.py")["k"]
+    assert fragir.compile(path.read_text(), target="sm_90a").ptx == kernel.compile().ptx
+
+
+@pytest.mark.parametrize("d", [64, 128])
+def test_the_softmax_runs_while_a_product_does(d: int) -> None:
+    """SASS: between the wait for Q K^T and that for P V stands every exponential of a lane's 32
+    scores and of its two rows, and both products are issued before."""
+    kernel = script("attention/forward_overlapped.py")["forward"](d).compile()
+    assert kernel.assembled.warnings == []
+    assert all(entry.spill_stores == 0 for entry in kernel.assembled.entries.values())
+    loop = main_loop(disassemble(kernel.cubin))
+    (counts,) = between(loop.instructions, wgmma_wait(1), wgmma_wait(0))
+    assert counts["MUFU"] >= 32 + 2
+    assert not any(opcode.startswith("HGMMA") for opcode in counts)
 
 
 def shares(q: Array, k: Array, lse: Array, causal: int) -> Array:
