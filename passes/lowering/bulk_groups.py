@@ -63,9 +63,11 @@ class GroupWaits:
             ages = {memory: age for memory, age in ages.items() if _remains(memory, age, wait)}
         if not is_store(op):
             return frozenset(ages.items())
-        if run_of(op)[-1] is op:
+        run = run_of(op)
+        if op is run[-1]:  # which closes the group of all of them
             ages = {memory: min(age + 1, OLDEST) for memory, age in ages.items()}
-        ages |= {root_of(op.source): 0, op.target: 0}
+            for one in run:
+                ages |= {root_of(one.source): 0, one.target: 0}
         return frozenset(ages.items())
 
 
@@ -84,9 +86,13 @@ def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | Non
     accesses = accesses_of(op)
     if accesses is None or not ages:
         return None
-    if is_store(op):  # two may read the same; those of one run wait together
-        run = run_of(op)
-        writes = touched = {o.target for o in run if o.target in ordered and op is run[0]}
+    if isinstance(op, frag.CopyOp) and op.tma is not None:  # those of a run wait together
+        run = [one for one in run_of(op) if op is run_of(op)[0]]
+        writes = {root_of(one.target) for one in run}
+        if is_store(op):  # two may read the same
+            writes = touched = {target for target in writes if target in ordered}
+        else:
+            touched = writes | {one.source for one in run}
     else:
         writes = {root_of(value) for value in accesses.writes()}
         touched = writes | {root_of(value) for value in accesses.reads()}
