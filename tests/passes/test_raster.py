@@ -16,6 +16,7 @@ import fragir
 from fragir.compiled import EMULATED_RESIDENT, Kernel
 from fragir.reference import evaluate
 from fragir.scheduling.orders import curve, tile_order
+from fragir.sweeps import Plan, runner
 
 ORDERS = ("", "rows", "columns", "grouped 1", "grouped 3", "grouped", "hilbert")
 
@@ -236,3 +237,10 @@ def test_mistakes_in_python_are_told() -> None:
     ):
         with pytest.raises(fragir.FragirError, match=text):
             loop(*arguments, **words)
+
+
+def test_the_sweep() -> None:
+    (found,) = runner.results("rasters", Plan(seed=1, count=1, parameters={"batch": 4}))
+    assert found["failed"] is None
+    assert found["result"] is not None
+    assert found["result"]["findings"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def compiled(words: str, cluster: int) -> Kernel:
     return fragir.compile(program(words, cluster), target="sm_90a")
 
 
-def run(kernel: Kernel, sizes: tuple[int, int, int], **options: object) -> None:
+def run(kernel: Kernel, sizes: tuple[int, int, int], **options: Any) -> None:
     m, n, k = sizes
     rng = np.random.default_rng(m + n + k)
     a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n)))
@@ -91,7 +92,7 @@ def run(kernel: Kernel, sizes: tuple[int, int, int], **options: object) -> None:
     ],
 )
 def test_roles_share_out_tiles_alike(
-    words: str, cluster: int, sizes: tuple[int, int, int], options: dict[str, object]
+    words: str, cluster: int, sizes: tuple[int, int, int], options: dict[str, Any]
 ) -> None:
     kernel = compiled(words, cluster)
     assert kernel.assembled.warnings == []

@@ -28,6 +28,7 @@ from fragir.scheduling.candidates import (
 from fragir.scheduling.choice import choose, rank
 from fragir.scheduling.cost import Estimate, at_least, estimate
 from fragir.scheduling.devices import DEVICES, device_for, device_named
+from fragir.sweeps import Plan, runner
 
 TARGETS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_120a")
 # element, sums, C: as a program writes them and as the table of instructions does
@@ -252,3 +253,10 @@ def test_explained_on_the_command_line(tmp_path: Any, capfd: pytest.CaptureFixtu
     path.write_text("func.func @f() {\n  func.return\n}")
     main(["compile", str(path), "--explain-schedule"])
     assert "no frag.matmul is tiled here" in capfd.readouterr().err
+
+
+def test_the_sweep() -> None:
+    (found,) = runner.results("schedules", Plan(seed=2, count=1, parameters={"batch": 2}))
+    assert found["failed"] is None
+    assert found["result"] is not None
+    assert found["result"]["findings"] == []
