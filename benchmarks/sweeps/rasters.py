@@ -30,7 +30,7 @@ def loop_program(random: Random) -> tuple[str, int]:
     if random.random() < 0.5:
         words += f" cluster {random.randint(1, 5)}"
     type_ = f"!frag.tile<{tile[0]}x{tile[1]}xi32>"
-    lines, extents = [], list[str]()
+    lines, extents = list[str](), list[str]()
     for dim, (name, size) in enumerate(zip(names, sizes, strict=True)):
         lines.append(f"%d{dim} = arith.constant {dim} : index")
         lines.append(f"%{name} = memref.dim %c, %d{dim} : {memory}")

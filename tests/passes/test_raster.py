@@ -240,7 +240,7 @@ def test_mistakes_in_python_are_told() -> None:
 
 
 def test_the_sweep() -> None:
-    (found,) = runner.results("rasters", Plan(seed=1, count=1, parameters={"batch": 4}))
+    (found,) = runner.results("rasters", Plan(seed=1, count=1, parameters={"batch": 2}))
     assert found["failed"] is None
     assert found["result"] is not None
     assert found["result"]["findings"] == []
