@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import NamedTuple, TypeGuard
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import accesses_of
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.ring_use import role_of
 from fragir.passes.lowering.tensor_copies import is_of_ring, root_of, run_of
 
 OLDEST = 7
@@ -40,6 +41,22 @@ Ages = Mapping[SSAValue, int]
 State = frozenset[tuple[SSAValue, int]]
 
 
+class _Groups(Forward[State]):
+    """Behind roles, what they have copied out may be under way."""
+
+    def _nested(self, op: Operation, state: State) -> State:
+        end = super()._nested(op, state)
+        if op.name != "frag.roles":
+            return end
+        copies = [inner for inner in op.walk() if is_store(inner)]
+        return _merged(end, frozenset((m, 0) for one in copies for m in _touched(one)))
+
+
+def _touched(op: frag.CopyOp) -> tuple[SSAValue, SSAValue]:
+    """The memories of a copy."""
+    return root_of(op.source), root_of(op.target)
+
+
 class GroupWaits:
     """The waits of a function."""
 
@@ -48,7 +65,7 @@ class GroupWaits:
         kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
         targets = [target for target, _ in kinds]
         self._ordered = {target for target in targets if targets.count(target) > 1}
-        self._forward = Forward[State](self._step, _merged)
+        self._forward = _Groups(self._step, _merged)
         block = function.regions[0].block
         self._forward.run(block, frozenset())
         for op, state in self._forward.before.items():
@@ -67,7 +84,7 @@ class GroupWaits:
         if op is run[-1]:  # which closes the group of all of them
             ages = {memory: min(age + 1, OLDEST) for memory, age in ages.items()}
             for one in run:
-                ages |= {root_of(one.source): 0, one.target: 0}
+                ages |= dict.fromkeys(_touched(one), 0)
         return frozenset(ages.items())
 
 
@@ -123,12 +140,34 @@ def _written_by_threads(function: Operation) -> set[SSAValue]:
     return found
 
 
+def _check_roles(function: Operation) -> None:
+    """Ends the pass where a role touches what another one copies out: only the thread that starts
+    a copy can wait for it."""
+    owners: dict[SSAValue, set[tuple[Region | None, bool]]] = {}
+    for op in function.walk():
+        if is_store(op):
+            for memory in _touched(op):
+                owners.setdefault(memory, set()).add((role_of(op), op.add is not None))
+    for op in function.walk():
+        accesses, role = accesses_of(op), role_of(op)
+        if accesses is None or role is None:
+            continue
+        adds = is_store(op) and op.add is not None
+        used = [*accesses.writes(), *(v for v in accesses.reads() if not frag.is_shared(v.type))]
+        for memory in map(root_of, used):
+            for other, also_adds in owners.get(memory, ()):
+                if other not in (None, role) and not (adds and also_adds):
+                    fail(op, f"{op.name}: another role copies this memory by TMA, and it alone "
+                         "can wait for that; hand memory over in slots of a ring")  # fmt: skip
+
+
 def plan(lanes: Lanes, function: Operation) -> None:
     """Arranges the waits of a function that copies by TMA; ends the pass, at its operation, for
     what cannot be ordered."""
     state = lanes.state
     stores = False
     written = _written_by_threads(function)
+    _check_roles(function)
     for op in function.walk():
         if is_store(op):
             stores = True

@@ -215,6 +215,43 @@ def test_what_was_copied_out_is_read_after_it_is_there() -> None:
         assert (d == 2).all()
 
 
+def in_roles(second: str) -> str:
+    """A role copies out of memory, which is written anew behind the roles."""
+    return f"""
+    func.func @k(%c: memref<32x64xf16>, %d: memref<32x64xf16>) {{
+      %p = memref.alloc() : {BUFFER}
+      %one = arith.constant 1.0 : f16
+      frag.roles "first" warps [1, 1] {{
+        %t = frag.fill %one : {TILE}
+        frag.store %t, %p[0, 0] : {TILE}, {BUFFER}
+        frag.copy tma %p[] to %c[0, 0] : {BUFFER} to memref<32x64xf16>
+      }}, "second" warps [1, 1] {{
+        %t = frag.fill %one : {TILE}
+        frag.store %t, {second}[0, 0] : {TILE}, {BUFFER}
+      }}
+      %two = arith.constant 2.0 : f16
+      %t = frag.fill %two : {TILE}
+      frag.store %t, %p[0, 0] : {TILE}, {BUFFER}
+      frag.copy tma %p[] to %d[0, 0] : {BUFFER} to memref<32x64xf16>
+      func.return
+    }}"""
+
+
+def test_what_a_role_copies_out_is_waited_for_behind_it() -> None:
+    text = in_roles("%q").replace("%one =", f"%q = memref.alloc() : {BUFFER}\n      %one =")
+    kernel = fragir.compile(text, target="sm_90")
+    for order in ORDERS:
+        c, d = np.zeros((2, 32, 64), np.float16)
+        assert kernel(c, d, on="emulator", check=True, **order).findings == []
+        assert (c == 1).all()
+        assert (d == 2).all()
+
+
+def test_another_role_cannot_wait_for_it() -> None:
+    with pytest.raises(FragirError, match="another role copies this memory by TMA, and it alone"):
+        fragir.compile(in_roles("%p"), target="sm_90")
+
+
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32", "i32"])
 def test_sums_of_all_blocks(element: str) -> None:
     """Each block adds its rows to the same ones, of which some lie outside."""
