@@ -58,12 +58,27 @@ class WgmmaOperand:
                 f"operand {name} of wgmma lies as {memory.layout}: {error.message}", hint=error.hint
             ) from error
         fields = describe(canonical, 0, requirement(WGMMA).lowest_target).word
+        number, step = memory.slot
+        turns = not isinstance(number, int) and step % 16 == 0
+        if turns:  # slots lie behind each other, and so do their descriptors
+            self.memory = memory._replace(slot=(0, 0))
         pointer = self._start(start)
         self.base = ar.pure(
             ("descriptor", pointer, fields),
             (pointer,),
             lambda: ptx.DescriptorOp(pointer, fields),
             f"desc_{name}",
+        )
+        if turns and not isinstance(number, int):
+            self.base = self._of_slot(number, step)
+
+    def _of_slot(self, number: SSAValue, step: int) -> SSAValue:
+        """The descriptor of a slot: its address, in units of 16 bytes, is in the lowest bits."""
+        text, base = f"mad.wide.u32 $0, $1, {step >> 4}, $2", self.base
+        key = ("descriptor of a slot", base, number, step)
+        operands = number, base
+        return self.ar.pure(
+            key, operands, lambda: ptx.InstructionOp(text, operands, (i64,)), f"desc_{self.name}"
         )
 
     def _repetition(self, step: int) -> Repetition:

@@ -23,7 +23,8 @@ BASE_ALIGNMENT = 16  # bytes; what a launch guarantees of every pointer
 
 class LaneMemory(NamedTuple):
     """A buffer. In global memory strides count elements; in shared memory there are none, and
-    `layout` says at which element from the pointer on each one lies, `moved` bytes further on.
+    `layout` says at which element from the pointer on each one lies. In a ring that is slot 0; the
+    memory is that of `slot`, a number and the bytes from one slot to the next.
     """
 
     pointer: SSAValue
@@ -31,7 +32,7 @@ class LaneMemory(NamedTuple):
     strides: tuple[Value, ...]
     element: Attribute
     layout: Layout | None = None
-    moved: Value = 0
+    slot: tuple[Value, int] = (0, 0)
 
     @property
     def bits(self) -> int:
@@ -193,7 +194,8 @@ def shared_address(
     rule = position_rule(in_bytes(layout, memory.bits))
     terms, immediate, _ = position(ar, rule, place.lanes, place.at, constant, known=place.moves)
     pointer = memory.pointer
-    for term in terms if memory.moved == 0 else sorted((*terms, memory.moved), key=ar.depth):
+    number, step = memory.slot
+    for term in terms if number == 0 else sorted((*terms, ar.mul(number, step)), key=ar.depth):
         pointer, more = ar.offset(pointer, term)
         immediate += more
     return pointer, immediate

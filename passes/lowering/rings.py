@@ -49,7 +49,7 @@ class RingPart(NamedTuple):
 
     def of_slot(self, ar: Arithmetic, slot: Value) -> LaneMemory:
         """That of a slot."""
-        return self.first._replace(moved=ar.mul(slot, self.step))
+        return self.first._replace(slot=(slot, self.step))
 
 
 class LaneRing(NamedTuple):
