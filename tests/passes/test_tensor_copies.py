@@ -252,7 +252,7 @@ def test_another_role_cannot_wait_for_it() -> None:
         fragir.compile(in_roles("%p"), target="sm_90")
 
 
-@pytest.mark.parametrize("element", ["f16", "bf16", "f32", "i32"])
+@pytest.mark.parametrize("element", ["f16", "f32", "i32"])
 def test_sums_of_all_blocks(element: str) -> None:
     """Each block adds its rows to the same ones, of which some lie outside."""
     memory, tile = shared((16, 32), element, 32), f"!frag.tile<16x32x{element}>"
@@ -317,7 +317,7 @@ def multicast(shape: tuple[int, int], swizzle: int, cluster: int) -> str:
 
 @pytest.mark.parametrize(
     ("shape", "swizzle", "cluster"),
-    [((64, 128), 128, 2), ((64, 64), 128, 4), ((16, 32), 64, 4), ((24, 192), 128, 2)],
+    [((64, 128), 128, 2), ((16, 32), 64, 4), ((24, 192), 128, 2)],
 )
 def test_each_block_of_a_cluster_sends_its_share(
     shape: tuple[int, int], swizzle: int, cluster: int
