@@ -85,11 +85,11 @@ class ShiftedRows:
 
     def _round(self, round_: RowRound) -> None:
         loaded = [(point, self._load(round_, point)) for point in round_.points]
-        for point, piece in loaded:
-            self._store(round_, point, piece)
+        for point, words in loaded:
+            self._store(round_, point, self._shifted(words, self._shift(round_, point)))
 
-    def _load(self, round_: RowRound, point: Point) -> SSAValue:
-        """A piece in registers; zeros outside of the matrix."""
+    def _load(self, round_: RowRound, point: Point) -> list[SSAValue]:
+        """The words in which a piece lies; zeros outside of the matrix."""
         ar, job = self.ar, self.job
         shift = self._shift(round_, point)
         place = self._place(round_, shift)
@@ -104,6 +104,11 @@ class ShiftedRows:
             otherwise = None if predicate is None else zero
             load = ptx.LoadOp(pointer, offset + i * WORD, i32, predicate, otherwise)
             words.append(ar.insert(load).value)
+        return words
+
+    def _shifted(self, words: list[SSAValue], shift: Value) -> SSAValue:
+        """A piece, from the words in which it lies."""
+        ar, job = self.ar, self.job
         selector = ar.value(ar.add(ar.mul(shift, NEXT * job.source.size), IN_ORDER))
         shifted = [
             ar.insert(ptx.PermuteOp(low, high, selector)).result for low, high in pairwise(words)
