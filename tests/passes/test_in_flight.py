@@ -195,3 +195,30 @@ def test_the_example_on_the_emulator(asynchrony: str) -> None:
     )  # fmt: skip
     assert report.findings == []
     assert np.array_equal(c, a.astype("f4") @ b.astype("f4"))
+
+
+WAITS = {
+    "wgmma.wait_group.sync.aligned 1;": ("2", "the wgmma of line .* is still pending"),
+    "wgmma.wait_group.sync.aligned 0;": (
+        "1",
+        "touches a register of a wgmma that is still pending",
+    ),
+}
+
+
+@pytest.mark.parametrize("wait", sorted(WAITS))
+def test_no_wait_leaves_more_under_way_than_it_may(wait: str) -> None:
+    """With one group more left a slot is filled while it is read, or a sum stored too early."""
+    import numpy as np
+
+    from fragir.emulator import run
+    from fragir.errors import FragirError
+
+    kernel, (number, message) = fragir.compile(EXAMPLE, target=TARGET), WAITS[wait]
+    assert kernel.ptx.count(wait) == 1
+    a, b = (np.ones(shape, "f2") for shape in ((128, 320), (320, 128)))
+    with pytest.raises(FragirError, match=message):
+        run(
+            kernel.ptx.replace(wait, f"{wait[:-2]}{number};"), grid=(1, 2, 1), block=(128, 1, 1),
+            arguments=[a, b, np.zeros((128, 128), "f4")], shared=kernel.shared, target=TARGET,
+        )  # fmt: skip
