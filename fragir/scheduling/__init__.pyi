@@ -1,5 +1,6 @@
 from .candidates import EVERY as EVERY
 from .candidates import FRAG_TILE as FRAG_TILE
+from .candidates import SPECIALISED as SPECIALISED
 from .candidates import Configuration as Configuration
 from .candidates import GemmProblem as GemmProblem
 from .candidates import SearchSpace as SearchSpace

@@ -13,6 +13,7 @@ from fragir.isa.spelling import mnk
 from fragir.isa.versions import CP_ASYNC, has
 from fragir.ptx.machines import machine
 from fragir.scheduling.devices import KIB, Device
+from fragir.scheduling.l2 import best_group
 
 REGISTERS = 255
 """Of a thread at most."""
@@ -146,17 +147,22 @@ class SearchSpace(NamedTuple):
     clusters: Sequence[int] = (1,)
     persistent: Sequence[bool] = (False,)
     orders: Sequence[tuple[str, int]] = (("rows", 1),)
+    """Each with rows of a group; 0 is the group that reads least."""
     staged: Sequence[bool] = (False,)
     most_stages: int = 3
 
 
 FRAG_TILE = SearchSpace()
 """What `frag-tile` writes: one loop of all threads over K, a block a tile."""
+SPECIALISED = SearchSpace(
+    ("cooperative", "ping-pong"), (1, 2), (True,), (("grouped", 0),), (True,), 6
+)
+"""What warps of different roles do: one copies, persistent, C by shared memory."""
 EVERY = SearchSpace(
     ("together", "cooperative", "ping-pong"),
     (1, 2),
     (False, True),
-    (("rows", 1), ("grouped", 4), ("grouped", 8), ("grouped", 16)),
+    (("rows", 1), ("grouped", 0)),
     (False, True),
     6,
 )
@@ -228,7 +234,9 @@ def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[C
             space.orders,
             space.staged,
         ):
-            words = (problem.wgmma, role, cluster, persistent, order, group, staged)
+            running = problem.device.sms // cluster
+            rows = group or best_group(shape.tile[0] * cluster, shape.tile[1], running)
+            words = (problem.wgmma, role, cluster, persistent, order, rows, staged)
             warps = shape.warps if role != "ping-pong" else (1, 1)
             yield from _deep(problem, shape.tile, warps, words, space.most_stages)
 

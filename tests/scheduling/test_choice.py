@@ -183,6 +183,26 @@ def test_specialised_warps_and_clusters_win_where_they_are_known_to() -> None:
     assert best.persistent
 
 
+PUBLISHED = (
+    # pranjalssh/fast.cu, bf16, 4096^3, H100, TFLOP/s: kernels 4, 5, 7, 8, 10
+    (498, Configuration((128, 128, 64), (1, 1), 5, True, "cooperative")),
+    (631, Configuration((128, 256, 64), (2, 1), 3, True, "cooperative")),
+    (704, Configuration((128, 256, 64), (2, 1), 3, True, "cooperative", 1, True, "grouped", 16)),
+    (734, Configuration((128, 256, 64), (2, 1), 3, True, "cooperative", 2, True, "grouped", 8)),
+    (
+        758,
+        Configuration((128, 256, 64), (2, 1), 3, True, "cooperative", 2, True, "grouped", 8, True),
+    ),
+)
+
+
+@pytest.mark.parametrize(("published", "kernel"), PUBLISHED)
+def test_kernels_that_others_measured(published: int, kernel: Configuration) -> None:
+    given = problem((4096, 4096, 4096), "f16")
+    assert kernel.problem(given) is None
+    assert estimate(given, kernel).tflops(given) == pytest.approx(published, rel=0.08)
+
+
 def test_plain_rows_wait_for_memory_where_groups_do_not() -> None:
     given = problem((8192, 32768, 8192))
     plain = Configuration((128, 256, 64), (2, 1), 3, True)
