@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fragir.dialects.frag import GridAttr
     from fragir.dialects.ptx.tensor_maps import TensorMapRecord
-    from fragir.passes.writer.origins import Origin
+    from fragir.passes.writer.origins import LineOrigin
     from fragir.toolchain.ptxas import Assembled
 
 Place = Literal["emulator", "gpu", "auto"]
@@ -75,7 +75,7 @@ class Kernel:
     shared: int
     stages: dict[str, float] = field(default_factory=dict[str, float])
     promises: dict[str, int] = field(default_factory=dict[str, int])
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[LineOrigin, ...] = ()
     """From which operations of the program the lines of `ptx` come."""
     tensor_maps: tuple[TensorMapRecord, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from fragir.isa import Instruction
-    from fragir.passes.writer.origins import Origin
+    from fragir.passes.writer.origins import LineOrigin
     from fragir.toolchain.ptxas import Assembled, EntryInfo
 
 _PRODUCTS = ("ptx.mma", "ptx.mma_sparse")
@@ -70,7 +70,7 @@ def spill_notes(entries: Mapping[str, EntryInfo]) -> list[str]:
 
 
 def schedule_notes(
-    assembled: Assembled, ptx: str, target: str, origins: Sequence[Origin]
+    assembled: Assembled, ptx: str, target: str, origins: Sequence[LineOrigin]
 ) -> list[str]:
     """What ptxas did to the schedule: a sentence each, with its place in the program.
 
@@ -94,7 +94,7 @@ def schedule_notes(
     return notes
 
 
-def origin_of(ptx_line: int, origins: Sequence[Origin]) -> Origin | None:
+def origin_of(ptx_line: int, origins: Sequence[LineOrigin]) -> LineOrigin | None:
     """The operation that a line of PTX (1-based) comes from; None above the first."""
     index = bisect_right(origins, ptx_line, key=lambda origin: origin.ptx_line)
     return origins[index - 1] if index else None

@@ -14,8 +14,8 @@ from fragir.cli.files import read_bytes, read_text, write_output
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
-    from fragir.passes.writer.origins import Origin
-    from fragir.toolchain.sass_loops import Loop
+    from fragir.passes.writer.origins import LineOrigin
+    from fragir.toolchain.sass_loops import MachineLoop
 
 
 @command()
@@ -78,7 +78,7 @@ class _Code(NamedTuple):
     """SASS text; what its lines of PTX come from, where it was made from a program."""
 
     sass: str
-    origins: Sequence[Origin]
+    origins: Sequence[LineOrigin]
 
 
 def _code(file: str, target: str | None, entry: str | None) -> _Code:
@@ -135,7 +135,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _place(loop: Loop, code: _Code) -> str | None:
+def _place(loop: MachineLoop, code: _Code) -> str | None:
     """From where the loop comes: the program's line of most of its instructions, or the PTX's."""
     lines = Counter(one.line for one in loop.instructions if one.line is not None)
     if not lines:
@@ -151,7 +151,7 @@ def _place(loop: Loop, code: _Code) -> str | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def _print_loops(loops: Sequence[Loop], code: _Code) -> None:
+def _print_loops(loops: Sequence[MachineLoop], code: _Code) -> None:
     from fragir.toolchain.sass_loops import KINDS
 
     if not loops:
@@ -174,7 +174,7 @@ def _print_loops(loops: Sequence[Loop], code: _Code) -> None:
     print_table(columns, rows)
 
 
-def _json(loop: Loop, code: _Code) -> dict[str, Any]:
+def _json(loop: MachineLoop, code: _Code) -> dict[str, Any]:
     return {
         "function": loop.function,
         "address": loop.instructions[0].address,

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from fragir.launchers import c_text
 from fragir.launchers.plan import (
     Array,
+    ByValue,
     LaunchPlan,
     Map,
     Number,
-    Scalar,
     Size,
     formula,
     scalar_type,
@@ -49,7 +49,7 @@ class _Program:
         plan, prefix = self.plan, self.prefix
         words = [f"{name}=NUMBER" for name in plan.sizes]
         for one in plan.arguments:
-            words.append(f"{one.name}={'NUMBER' if isinstance(one, Scalar) else 'IN,OUT'}")
+            words.append(f"{one.name}={'NUMBER' if isinstance(one, ByValue) else 'IN,OUT'}")
         usage = f"   ./{plan.entry} {' '.join(words)}"
         parts = [
             c_text.HEAD.format(
@@ -78,8 +78,8 @@ class _Program:
         """Whether an argument is a buffer of unknown size, of which there is no main program."""
         return not any(one.name == name for one in (*self.plan.arrays, *self._scalars()))
 
-    def _scalars(self) -> Sequence[Scalar]:
-        return [one for one in self.plan.parameters if isinstance(one, Scalar)]
+    def _scalars(self) -> Sequence[ByValue]:
+        return [one for one in self.plan.parameters if isinstance(one, ByValue)]
 
     def _resident(self) -> str:
         plan = self.plan
@@ -99,7 +99,7 @@ class _Program:
         """The launch's own parameters: sizes, then arguments."""
         declared = [f"int {name}" for name in self.sizes.values()]
         for one in self.plan.arguments:
-            kind = scalar_type(one)[0] if isinstance(one, Scalar) else "CUdeviceptr"
+            kind = scalar_type(one)[0] if isinstance(one, ByValue) else "CUdeviceptr"
             declared.append(f"{kind} {self.names[one.name]}")
         return declared
 
@@ -228,7 +228,7 @@ class _Program:
         passed = [*self.sizes.values()]
         for one in plan.arguments:
             own = self.names[one.name]
-            if isinstance(one, Scalar):
+            if isinstance(one, ByValue):
                 sizes += f"    {scalar_type(one)[0]} {own} = 0;\n"
                 text = f'value_of(count, values, "{one.name}")'
                 reading += f"    if ({text}) {own} = {_read(one, text)};\n"
@@ -269,7 +269,7 @@ class _Program:
         return f"{empty} ? 0 : (({last or '0'} + 1) * {array.bits} + 7) / 8"
 
 
-def _read(scalar: Scalar, text: str) -> str:
+def _read(scalar: ByValue, text: str) -> str:
     """A number from text; halves are written as the bits that they have."""
     kind = scalar_type(scalar)[0]
     if kind in ("float", "double"):

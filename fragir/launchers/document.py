@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from fragir.launchers.plan import Array, LaunchPlan, Map, Parameter, Scalar, Size, formula
+from fragir.launchers.plan import Array, ByValue, LaunchPlan, Map, Parameter, Size, formula
 
 if TYPE_CHECKING:
     from fragir.compiled import Kernel
@@ -50,7 +50,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
                 "shape": list(one.shape),
                 "strides": [list(part) for part in one.strides],
             }
-        case Scalar():
+        case ByValue():
             return {"kind": "scalar", "name": one.name, "bytes": one.bytes, "type": one.type}
         case Size():
             return {"kind": "size", "name": one.name, "bytes": 4, "type": "s32", "size": one.of}

@@ -32,7 +32,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ByValue:
     """A number that is passed by value: its PTX type and its bytes."""
 
     name: str
@@ -41,7 +41,7 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Pointer:
+class BareAddress:
     """The address of a buffer of which the program says nothing else."""
 
     name: str
@@ -73,7 +73,7 @@ class Size:
     of: str
 
 
-Parameter = Array | Scalar | Pointer | Map | Size
+Parameter = Array | ByValue | BareAddress | Map | Size
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,11 @@ class LaunchPlan:
         return tuple(one for one in self.parameters if isinstance(one, Array))
 
     @property
-    def arguments(self) -> tuple[Array | Scalar | Pointer, ...]:
+    def arguments(self) -> tuple[Array | ByValue | BareAddress, ...]:
         """What a caller gives beside sizes."""
-        return tuple(one for one in self.parameters if isinstance(one, Array | Scalar | Pointer))
+        return tuple(
+            one for one in self.parameters if isinstance(one, Array | ByValue | BareAddress)
+        )
 
     @property
     def resident(self) -> bool:
@@ -143,7 +145,7 @@ def _parameters(kernel: Kernel) -> Iterator[Parameter]:
     """In the order of the PTX: each array is followed by its dynamic sizes and strides."""
     for argument in kernel.signature:
         if argument.is_pointer:
-            yield Pointer(argument.name)
+            yield BareAddress(argument.name)
         elif argument.is_tensor_map:
             raise FragirError(
                 f"{argument.name} of {kernel.name} is a tensor map that the program takes itself",
@@ -151,7 +153,7 @@ def _parameters(kernel: Kernel) -> Iterator[Parameter]:
             )
         elif not argument.is_memory:
             bits = element_bits(argument.type)
-            yield Scalar(argument.name, element_name(argument.type), max(8, bits) // 8)
+            yield ByValue(argument.name, element_name(argument.type), max(8, bits) // 8)
         else:
             yield from _array(argument)
     for record in kernel.tensor_maps:
@@ -232,7 +234,7 @@ SCALARS: dict[str, tuple[str, str]] = {
 }
 
 
-def scalar_type(scalar: Scalar) -> tuple[str, str]:
+def scalar_type(scalar: ByValue) -> tuple[str, str]:
     """How C and `ctypes` call a scalar's type; bits of its size where they have no such type."""
     signed: dict[int, Literal["u8", "u16", "u32", "u64"]] = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
     return SCALARS.get(scalar.type) or SCALARS[signed[scalar.bytes]]

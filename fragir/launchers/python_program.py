@@ -9,11 +9,11 @@ import textwrap
 
 from fragir.launchers.plan import (
     Array,
+    BareAddress,
+    ByValue,
     LaunchPlan,
     Map,
     Parameter,
-    Pointer,
-    Scalar,
     Size,
     formula,
     scalar_type,
@@ -295,7 +295,7 @@ def _parameter(one: Parameter) -> tuple[object, ...]:
     match one:
         case Array():
             return "array", one.name, one.type, one.bits, one.shape, one.strides
-        case Scalar():
+        case ByValue():
             return "scalar", one.name, scalar_type(one)[1]
         case Size():
             return "size", one.name, one.of
@@ -303,5 +303,5 @@ def _parameter(one: Parameter) -> tuple[object, ...]:
             kind = _TYPES[one.type]
             swizzle, promotion = _SWIZZLES[one.swizzle], _PROMOTIONS[one.promotion]
             return "map", one.name, one.array, kind, one.box, swizzle, promotion, one.turned
-        case Pointer():
+        case BareAddress():
             return "pointer", one.name

@@ -20,13 +20,12 @@ from fragir.errors import FragirError
 from fragir.ptx import machines
 from fragir.toolchain.arguments import size_of
 from fragir.toolchain.gpu_arguments import INSTALL, Buffers, as_array, value_of
+from fragir.toolchain.launch_config import Extent, full_extent, launch_config, stream_handle
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-Extent = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +110,14 @@ def launch(
     Raises FragirError in one line: no GPU, a wrong argument, or what the driver reports.
     """
     cuda = _context()
-    grid, block, cluster = (_extent(e) for e in (grid, block, cluster))
+    grid, block, cluster = (full_extent(e) for e in (grid, block, cluster))
     problem = machines.launch_problem(
         gpu().target, grid=grid, block=block, cluster=cluster, shared=shared
     )
     if problem is not None:
         raise FragirError(f"`{entry}` cannot be launched so: {problem[0]}", hint=problem[1])
     function = _function(cuda, cubin, entry)
-    handle = _stream(stream)
+    handle = stream_handle(stream)
     types = _types(cuda, function, entry, arguments, parameters)
     _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
     buffers = Buffers(cuda, handle, _do)
@@ -137,7 +136,7 @@ def launch(
             _variable(cuda, _module(cuda, cubin), name, value, handle)
             for name, value in (variables or {}).items()
         ]
-        config = _config(cuda, grid, block, cluster, shared, handle, cooperative)
+        config = launch_config(cuda, grid, block, cluster, shared, handle, cooperative)
         _do(cuda.cuLaunchKernelEx, config, function, ctypes.addressof(pointers), 0, entry=entry)
         buffers.copy_back(entry)
         for array, pointer in kept:
@@ -168,9 +167,9 @@ def prepare(
     is used. A call does not wait for the kernel.
     """
     cuda = _context()
-    grid, block, cluster = (_extent(e) for e in (grid, block, cluster))
+    grid, block, cluster = (full_extent(e) for e in (grid, block, cluster))
     function = _function(cuda, cubin, entry)
-    handle = _stream(stream)
+    handle = stream_handle(stream)
     types = _types(cuda, function, entry, arguments, None)
     _allow(cuda, function, entry, shared, math.prod(block), math.prod(cluster))
     buffers = Buffers(cuda, handle, _do)
@@ -185,7 +184,7 @@ def prepare(
         )
     ]
     pointers = (ctypes.c_void_p * max(1, len(storage)))(*map(ctypes.addressof, storage))
-    config = _config(cuda, grid, block, cluster, shared, handle, False)
+    config = launch_config(cuda, grid, block, cluster, shared, handle, False)
 
     def start() -> None:
         kept = storage, buffers  # what `pointers` points to
@@ -209,11 +208,11 @@ def resident_blocks(
     least one cluster: a launch says what is wrong where not one fits.
     """
     cuda = _context()
-    block = _extent(block)
+    block = full_extent(block)
     function = _function(cuda, cubin, entry)
     _allow(cuda, function, entry, shared, math.prod(block), cluster)
     if cluster > 1:
-        config = _config(cuda, (cluster, 1, 1), block, (cluster, 1, 1), shared, 0, False)
+        config = launch_config(cuda, (cluster, 1, 1), block, (cluster, 1, 1), shared, 0, False)
         return cluster * max(1, _do(cuda.cuOccupancyMaxActiveClusters, function, config))
     count = _do(
         cuda.cuDeviceGetAttribute,
@@ -393,56 +392,3 @@ def _allow(cuda: Any, function: Any, entry: str, shared: int, threads: int, clus
     if cluster > machines.PORTABLE_CLUSTER:
         name = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         _do(cuda.cuFuncSetAttribute, function, name, 1)
-
-
-def _config(
-    cuda: Any,
-    grid: Extent,
-    block: Extent,
-    cluster: Extent,
-    shared: int,
-    stream: int,
-    cooperative: bool,
-) -> Any:
-    config = cuda.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = block
-    config.sharedMemBytes = shared
-    config.hStream = stream
-    attributes: list[Any] = []
-    names = cuda.CUlaunchAttributeID
-    if cluster != (1, 1, 1):
-        attribute = cuda.CUlaunchAttribute()
-        attribute.id = names.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        dimension = attribute.value.clusterDim
-        dimension.x, dimension.y, dimension.z = cluster
-        attributes.append(attribute)
-    if cooperative:
-        attribute = cuda.CUlaunchAttribute()
-        attribute.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        attributes.append(attribute)
-    if attributes:
-        config.attrs = attributes
-        config.numAttrs = len(attributes)
-    return config
-
-
-def _extent(extent: Extent) -> Extent:
-    full = (*extent, 1, 1, 1)[:3]
-    if not 1 <= len(extent) <= 3 or min(full) < 1:
-        raise FragirError(f"{extent} is no size of a grid, a block or a cluster")
-    return full
-
-
-def _stream(stream: object) -> int:
-    """The handle of a stream; 0 is the default stream."""
-    if stream is None:
-        return 0
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        version_and_handle: Any = protocol() if callable(protocol) else protocol
-        return int(version_and_handle[1])
-    if isinstance(stream, int):
-        return stream
-    raise FragirError(f"a {type(stream).__name__} is no CUDA stream")

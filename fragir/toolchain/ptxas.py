@@ -13,7 +13,7 @@ from fragir.ptx.machines import declared
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
 from fragir.toolchain.resources import EntryInfo as EntryInfo
-from fragir.toolchain.verdicts import Verdict, verdict_of, verdicts
+from fragir.toolchain.verdicts import ScheduleVerdict, verdict_of, verdicts
 
 _ONLY_PTXAS_12 = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72")
 """Targets that ptxas 12.9 assembles for and ptxas 13 does not."""
@@ -29,7 +29,7 @@ class Assembled:
     """Pairs (code, message); the code is as in `C7510`, empty where ptxas gives none."""
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[ScheduleVerdict]:
         """What ptxas did to the schedules: products made serial, waits put in, spills."""
         return verdicts(self.warnings, self.entries)
 

@@ -68,7 +68,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class MachineLoop:
     """A loop and its instructions in their order, those of loops inside it too.
 
     `depth` is 1 outside; `innermost`: no loop is inside. A loop of several waits, as ptxas unrolls
@@ -80,7 +80,7 @@ class Loop:
     innermost: bool
     instructions: tuple[Instruction, ...]
 
-    def is_in(self, other: Loop) -> bool:
+    def is_in(self, other: MachineLoop) -> bool:
         """Whether this is a loop inside another."""
         own = {one.address for one in self.instructions}
         return self.function == other.function and own < {o.address for o in other.instructions}
@@ -177,19 +177,19 @@ def _to_itself(function: _Function, index: int) -> bool:
 # Loops -------------------------------------------------------------------------------------------
 
 
-def loops(sass: str) -> list[Loop]:
+def loops(sass: str) -> list[MachineLoop]:
     """The loops of every function in the order of their heads, an outer one before those in it.
 
     They are the natural loops of the branches: code that ptxas moves behind a loop, as it does with
     the retry of a wait, belongs to it where it comes back.
     """
-    found: list[Loop] = []
+    found: list[MachineLoop] = []
     for name, function in _read(sass).items():
         found += _loops(name, _trimmed(function))
     return found
 
 
-def main_loop(sass: str, function: str | None = None) -> Loop:
+def main_loop(sass: str, function: str | None = None) -> MachineLoop:
     """The loop with the most tensor-core instructions of those that have no such loop in them.
 
     Loops in it that copy ragged edges belong to it. FragirError where there is none.
@@ -206,7 +206,7 @@ def main_loop(sass: str, function: str | None = None) -> Loop:
     return best
 
 
-def _loops(name: str, function: _Function) -> list[Loop]:
+def _loops(name: str, function: _Function) -> list[MachineLoop]:
     own = function.instructions
     ways = _ways(function)
     before: dict[int, list[int]] = {}
@@ -227,12 +227,12 @@ def _loops(name: str, function: _Function) -> list[Loop]:
                     if block not in body:
                         body.add(block)
                         waiting += before.get(block, ())
-    result: list[Loop] = []
+    result: list[MachineLoop] = []
     for head, body in sorted(bodies.items(), key=lambda pair: (pair[0], -len(pair[1]))):
         inside = [i for block in sorted(body) for i in range(block, ends[block])]
         depth = sum(body <= other for other in bodies.values())
         innermost = not any(other < body for other in bodies.values())
-        result.append(Loop(name, depth, innermost, tuple([own[i] for i in inside])))
+        result.append(MachineLoop(name, depth, innermost, tuple([own[i] for i in inside])))
     return result
 
 
@@ -247,13 +247,16 @@ def _ways(function: _Function) -> dict[int, list[int]]:
     for start, end in zip(ordered, [*ordered[1:], len(own)], strict=True):
         last = own[end - 1]
         after: list[int] = []
-        if last.opcode in ("BRA", "JMP", "BRX"):
+        # `CALL.REL.NOINC` of a label is how ptxas leaves a loop that is long; calls have names
+        jump = last.opcode in ("BRA", "JMP", "BRX") or (
+            last.opcode == "CALL" and _TO.search(last.text)
+        )
+        if jump:
             after += [labels[name] for name in _TO.findall(last.text)]
         elif last.opcode == "BSYNC":
             after += meeting.get(end - 1, [])
-        always = not last.text.startswith("@") and last.opcode in (
-            *("BRA", "JMP", "BRX", "EXIT", "RET", "BSYNC"),
-        )
+        ends = jump or last.opcode in ("EXIT", "RET", "BSYNC")
+        always = ends and not last.text.startswith("@")
         # `BRA.DIV UR4, ...` and `BRA.U UP0, ...` hold a condition among their operands
         operands = last.text.split(None, 1)[-1]
         if not always or re.match(r"!?(UR|UP|P)\w", operands):

@@ -27,7 +27,7 @@ KINDS: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ScheduleVerdict:
     """One thing that ptxas did to the schedule of `function`.
 
     `line` is the place in the PTX (1-based), as near as ptxas says it, None where it does not;
@@ -144,7 +144,7 @@ _PREFIX = re.compile(r"^(?:line \d+: )?(?:Potential Performance Loss: )?")
 
 def verdicts(
     warnings: Iterable[tuple[str, str]], entries: Mapping[str, EntryInfo]
-) -> list[Verdict]:
+) -> list[ScheduleVerdict]:
     """What the warnings (code, message) and resources of an assembly say of its schedules."""
     found = [verdict for code, words in warnings if (verdict := verdict_of(code, words, entries))]
     return [*dict.fromkeys(found), *(_spill(*one) for one in entries.items() if spills(one[1]))]
@@ -155,7 +155,7 @@ def spills(info: EntryInfo) -> bool:
     return bool(info.spill_stores or info.spill_loads)
 
 
-def verdict_of(code: str, words: str, entries: Iterable[str] = ()) -> Verdict | None:
+def verdict_of(code: str, words: str, entries: Iterable[str] = ()) -> ScheduleVerdict | None:
     """A warning of ptxas as a verdict; None for one that says nothing of a schedule.
 
     Notes on setmaxnreg name no function: it is the kernel, where a module has one only.
@@ -170,12 +170,12 @@ def verdict_of(code: str, words: str, entries: Iterable[str] = ()) -> Verdict | 
         number = int(line[1] or line[2]) if line else 0  # 13.2 says "line 0" where it has none
         rest = _PREFIX.sub("", words)
         said = message.format(function=function or "a kernel", rest=rest)
-        return Verdict(kind, code, said, hint, function, number or None)
+        return ScheduleVerdict(kind, code, said, hint, function, number or None)
     return None
 
 
-def _spill(name: str, info: EntryInfo) -> Verdict:
-    return Verdict(
+def _spill(name: str, info: EntryInfo) -> ScheduleVerdict:
+    return ScheduleVerdict(
         "spill",
         "",
         f"{name} spills: its values do not fit into {info.registers} registers, and every thread "

@@ -18,7 +18,7 @@ from fragir.isa.versions import module_version
 from fragir.passes.levels import require
 from fragir.passes.limits import aligned
 from fragir.passes.writer.kernel import KernelWriter
-from fragir.passes.writer.origins import Origin, Origins
+from fragir.passes.writer.origins import LineOrigin, Origins
 from fragir.passes.writer.text import TENSOR_MAP
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
 from fragir.ptx.spelling import identifier
@@ -72,10 +72,10 @@ def write_with_origins(
         version = newest((version, LARGE_PARAMETERS))
     head = f".version {version}\n.target {target}\n.address_size 64\n"
     externs = dict.fromkeys(f"{line}\n" for kernel in kernels for line in kernel.externs)
-    parts, origins = [head, *("\n" + text for text in externs)], list[Origin]()
+    parts, origins = [head, *("\n" + text for text in externs)], list[LineOrigin]()
     for kernel in kernels:
         before = sum(part.count("\n") for part in parts) + 2
-        origins += [Origin.of(before + line, place) for line, place in kernel.origins]
+        origins += [LineOrigin.of(before + line, place) for line, place in kernel.origins]
         parts.append("\n" + kernel.text)
     return "".join(parts), tuple(origins)
 

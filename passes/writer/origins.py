@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from xdsl.dialects.builtin import FileLineColLoc
 
 
-class Origin(NamedTuple):
+class LineOrigin(NamedTuple):
     """PTX from `ptx_line` on (1-based) comes from the operation at this place of the program."""
 
     ptx_line: int
@@ -16,7 +16,7 @@ class Origin(NamedTuple):
     col: int
 
     @classmethod
-    def of(cls, ptx_line: int, place: FileLineColLoc) -> Origin:
+    def of(cls, ptx_line: int, place: FileLineColLoc) -> LineOrigin:
         return cls(ptx_line, place.filename.data, place.line.data, place.column.data)
 
     def __str__(self) -> str:
@@ -24,4 +24,4 @@ class Origin(NamedTuple):
 
 
 #: In the order of the lines; one without an origin of its own belongs to that before it.
-Origins: TypeAlias = tuple[Origin, ...]
+Origins: TypeAlias = tuple[LineOrigin, ...]

@@ -152,6 +152,20 @@ def test_what_was_moved_behind_a_loop_belongs_to_it() -> None:
     assert (outer.depth, inner.depth, main_loop(RETRY)) == (1, 2, outer)
 
 
+LONG = RETRY.replace(
+    "               @P1 BRA `(.L_x_1) ;", "              @!P1 CALL.REL.NOINC `(.L_x_5) ;"
+).replace("EXIT ;", "BRA `(.L_x_1) ;\n.L_x_5:\n        /*0058*/                   EXIT ;")
+
+
+def test_a_call_of_a_label_is_a_way_out_of_a_loop() -> None:
+    """ptxas writes so where a loop is long; a call of a function comes back."""
+    outer, _ = loops(LONG)
+    assert [one.opcode for one in outer.instructions][3:5] == ["CALL", "BRA"]
+    assert main_loop(LONG) == outer
+    called = LONG.replace("`(.L_x_5)", "`($helper)")
+    assert "EXIT" not in main_loop(called).counts
+
+
 def test_errors() -> None:
     with pytest.raises(FragirError, match="no loop with tensor-core"):
         main_loop(RETRY.replace("HGMMA", "FADD"))
