@@ -20,13 +20,19 @@ ELEMENT = "element"
 
 class Hardware:
     """The thread's place among those that run the same operations: all of a block, unless its
-    number is given.
+    number and that of its warp are given.
     """
 
-    def __init__(self, ar: Arithmetic, threads: int, thread: Value | None = None):
+    def __init__(
+        self,
+        ar: Arithmetic,
+        threads: int,
+        thread: Value | None = None,
+        warp: Value | None = None,
+    ):
         self.ar = ar
         self.threads = threads
-        self._thread = thread
+        self._thread, self._warp = thread, warp
 
     def special(self, register: str, name: str) -> SSAValue:
         """A special register, read once at the top."""
@@ -43,6 +49,8 @@ class Hardware:
         if name == "lane":
             thread = self.thread
             return thread if self.threads <= 32 else self.ar.rem(thread, 32, "lane")
+        if self._warp is not None and self.threads > 32:
+            return self._warp
         return 0 if self.threads <= 32 else self.ar.div(self.thread, 32, "warp")
 
     def coordinate(self, layout: Layout, dim: int) -> LaneOffset:

@@ -103,14 +103,15 @@ class LoweringState:
         self.ar.insert(self.team.barrier())
 
     @contextmanager
-    def in_role(self, team: Team) -> Generator[None]:
+    def in_role(self, team: Team, warp: Value) -> Generator[None]:
         """What is lowered into the current block is run by a role's threads, which share memory for
-        conversions of their own: the others are at work meanwhile.
+        conversions of their own: the others are at work meanwhile. `warp` is the number of the
+        warp among theirs.
         """
         before = self.team, self.hardware, self._scratch
         hidden = dict(self.hidden)
         self.team, self._scratch = team, None
-        self.hardware = Hardware(self.ar, team.threads, team.thread())
+        self.hardware = Hardware(self.ar, team.threads, team.thread(), warp)
         yield
         if self._scratch is not None:
             self._scratches.append((self._scratch, self.ar.block))

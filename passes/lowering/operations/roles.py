@@ -89,20 +89,25 @@ def _run(lanes: Lanes, part: _Part, warp: ptx.ShuffleOp) -> None:
     if part.registers is not None:
         _move_registers(state, part.registers)
     if team.threads == part.threads:
-        _lower(lanes, part)
+        _lower(lanes, part, warp)
         return
     held = ar.compare("ult", warp.result, (team.first + team.threads) // WARP)
     assert not isinstance(held, bool)
     block = Block()
     with ar.inside(block):
-        _lower(lanes, part)
+        _lower(lanes, part, warp)
         ar.insert(scf.YieldOp())
     ar.insert(scf.IfOp(held, [], Region(block)))
 
 
-def _lower(lanes: Lanes, part: _Part) -> None:
-    """The operations of a role, for its own threads."""
-    with lanes.state.in_role(part.team):
+def _lower(lanes: Lanes, part: _Part, warp: ptx.ShuffleOp) -> None:
+    """The operations of a role, for its own threads.
+
+    They have the number of their warp from the register that is alike in all lanes: ptxas then
+    computes descriptors once for a warp.
+    """
+    own = lanes.state.ar.add(warp.result, -part.team.first // WARP, "warp")
+    with lanes.state.in_role(part.team, own):
         open_turns(lanes, part.role.body)
         lanes.state.lower_block(part.role.body.block)
 
