@@ -14,6 +14,8 @@ import fragir
 from fragir.compiler import parse
 from fragir.errors import FragirError
 from fragir.reference import evaluate
+from fragir.toolchain.sass import disassemble
+from fragir.toolchain.sass_loops import main_loop
 from tests.properties.judge import examples, judge
 
 ROWS, COLS, BLOCKS = 32, 64, 5
@@ -176,6 +178,10 @@ def test_a_product_whose_warps_have_roles() -> None:
     assert (info.registers, info.spill_stores, info.barriers) == (168, 0, 1)
     loop = kernel.ptx.partition("wgmma.fence")[2].partition("wgmma.wait_group.sync.aligned 0")[0]
     assert "wgmma.wait_group.sync.aligned 1" in loop
+    main = main_loop(disassemble(kernel.cubin))
+    # descriptors are computed once for a warp: as in a loop that is written by hand (45)
+    assert main.counts["HGMMA"] == 4
+    assert len(main.instructions) <= 50
 
 
 FIRST, SECOND = Chain("plain", ((1, 1), (1, 1)), (2,), 1, moved=False).text().split('"r1"')
