@@ -11,7 +11,7 @@ import pytest
 import fragir
 from fragir.emulator import TensorMap
 from fragir.errors import FragirError
-from tests.properties.judge import judge
+from tests.properties.judge import judge, text_of
 
 SIZES = {"m": 70, "n": 144}
 """No multiple of a tile; rows of every type are multiples of 16 bytes."""
@@ -362,6 +362,21 @@ def test_maps_stand_behind_the_parameters_that_users_see() -> None:
     assert (first.strides, first.promotion) == ((288, 2), 128)
     assert getattr(second, "array", None) is c
     assert getattr(third, "array", None) is d
+
+
+def test_a_program_of_lanes_takes_maps_itself() -> None:
+    """Printed at lane level and compiled again it is the same kernel, which is given the maps."""
+    text = multicast((16, 32), 64, 2)
+    module = fragir.parse(text)
+    fragir.lower(module, "lane", target="sm_90a")
+    tiles = fragir.compile(text, target="sm_90a")
+    lanes = fragir.compile(text_of(module), target="sm_90a")
+    assert lanes.ptx == tiles.ptx
+    assert (lanes.cluster, lanes.tensor_maps) == ((2, 1, 1), ())
+    a, c = np.ones((16, 32), np.float16), np.zeros((32, 32), np.float16)
+    given = tiles.parameters([a, c])
+    assert lanes.launch((2, 1, 1), None, *given, on="emulator", check=True).findings == []
+    assert (c == 1).all()
 
 
 def test_rows_of_other_lengths_are_refused() -> None:
