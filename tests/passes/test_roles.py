@@ -125,7 +125,7 @@ def random_roles(draw: st.DrawFn) -> list[RandomRole]:
     return found
 
 
-@examples(4)
+@examples(2)
 @given(random_roles(), st.sampled_from(["sm_75", "sm_80", "sm_90a", "sm_120a"]), st.integers(0, 99))
 def test_roles_compute_what_they_mean(roles: list[RandomRole], target: str, seed: int) -> None:
     text = program(roles)
