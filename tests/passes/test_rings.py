@@ -178,7 +178,7 @@ def check(pipeline: Pipeline, target: str, trips: int, seed: int) -> None:
             assert np.array_equal(y[first : first + rows], wanted[:rows]), text
 
 
-@examples(8)
+@examples(5)
 @given(
     pipelines(),
     st.sampled_from(["sm_75", "sm_80", "sm_90a"]),
@@ -189,7 +189,7 @@ def test_groups_of_copies(pipeline: Pipeline, target: str, trips: int, seed: int
     check(pipeline, target, trips, seed)
 
 
-@examples(6)
+@examples(4)
 @given(
     pipelines("tma"), st.sampled_from(["sm_90a", "sm_120a"]), st.integers(0, 9), st.integers(0, 99)
 )
