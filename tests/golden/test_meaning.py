@@ -59,7 +59,7 @@ def judged() -> list[tuple[Path, str]]:
 @pytest.mark.parametrize(("path", "name"), judged(), ids=lambda x: getattr(x, "stem", x))
 def test_the_expected_output_means_the_same(path: Path, name: str) -> None:
     text = path.read_text()
-    target = re.search(r"target=(\w+)", text.partition("\n")[0])
+    target = re.search(r"target=\"?(\w+)", text.partition("\n")[0])
     machine = target[1] if target else "sm_89"
     before = meant(path)[name]
     module = parse(path.with_suffix(".out").read_text())
