@@ -47,7 +47,6 @@ from fragir.dialects.frag.types import (
     is_shared,
     tile_of,
 )
-from fragir.dialects.frag.warpgroup_products import WgmmaOp
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.slot_type import SlotType
     from fragir.dialects.frag.sparse import MmaSparseOp
     from fragir.dialects.frag.turns import PassTurnOp, TakeTurnOp
+    from fragir.dialects.frag.warpgroup_products import WgmmaOp
 
 #: Operations that many programs do without: where their classes stand, by name.
 LATE = {
@@ -128,6 +128,7 @@ LATE = {
     "frag.take_turn": ("fragir.dialects.frag.turns", "TakeTurnOp"),
     "frag.transpose": ("fragir.dialects.frag.shapes", "TransposeOp"),
     "frag.undefined": ("fragir.dialects.frag.in_flight", "UndefinedOp"),
+    "frag.wgmma": ("fragir.dialects.frag.warpgroup_products", "WgmmaOp"),
 }
 
 #: The same of types and attributes.
@@ -153,7 +154,6 @@ Frag = LateDialect(
         StoreOp,
         ViewOp,
         WaitOp,
-        WgmmaOp,
         YieldOp,
     ],
     [DimensionAttr, ExplicitLayoutAttr, GridAttr, MmaLayoutAttr, PackedType, SharedAttr, TileType],

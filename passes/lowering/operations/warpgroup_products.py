@@ -1,0 +1,28 @@
+"""Products of tiles by warpgroups (`fragir.passes.lowering.multiply`)."""
+
+from __future__ import annotations
+
+from fragir.dialects import frag
+from fragir.dialects.interfaces import LOWERINGS
+from fragir.passes.lowering import multiply
+from fragir.passes.lowering.lane_builder import Lanes
+
+
+@LOWERINGS.attach(frag.WgmmaOp)
+def wgmma(lanes: Lanes, op: frag.WgmmaOp) -> None:
+    state = lanes.state
+    if op.asynchronous is not None:
+        from fragir.passes.lowering.in_flight import pending_behind  # few programs need it
+
+        pending_behind(state, op)  # loops ask, once there is a product
+    a = state.tiles.get(op.a)
+    state.tiles[op.d] = multiply.wgmma(
+        state.ar,
+        state.hardware,
+        op,
+        state.memories[op.a] if a is None else a,
+        state.memories[op.b],
+        state.tiles[op.c],
+        () if op.metadata is None else state.tiles[op.metadata],
+        None if op.scale_d is None else state.scalar(op.scale_d),
+    )
