@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
 from xdsl.ir import Block, Operation, Region
 
 from fragir.diagnostics import fail, note_place
-from fragir.dialects import frag
+from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
@@ -20,6 +22,9 @@ from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.state import LoweringState
 from fragir.plugins import package_of
+
+if TYPE_CHECKING:
+    from fragir.passes.dead_memory import DeadMemory
 
 
 class FunctionLowering:
@@ -34,10 +39,23 @@ class FunctionLowering:
         self._threads = threads
         self.state = LoweringState(target, threads, async_proxy, ar, self.lower_block)
         self.lanes = Lanes(self.state)
+        self._dead: DeadMemory | None = None
+        if any(op.name == "frag.convert" for op in function.walk()):
+            self._look_for_dead_memory()
         if tma or "frag.cluster" in function.attributes:
             from fragir.passes.lowering import clusters  # few programs need it
 
             clusters.begin(self.lanes, function)
+
+    def _look_for_dead_memory(self) -> None:
+        """Lets conversions have memory that nothing else needs any more."""
+        from fragir.passes.dead_memory import dead_memory  # few programs need it
+
+        dead = dead_memory(self.function)
+        if dead is not None and any(
+            op.name == "frag.convert" and dead.is_dead_at(op) for op in self.function.walk()
+        ):
+            self._dead = dead
 
     def run(self) -> func.FuncOp:
         """The lowered function, not yet in the module."""
@@ -64,6 +82,11 @@ class FunctionLowering:
                 if op in self.state.ahead:
                     self.state.ahead[op]()
                 self.lower(op)
+                if self._dead is not None and op is self._dead.behind:
+                    memories = self.state.memories
+                    pointers = (memories[a.memref].pointer for a in self._dead.allocations)
+                    owners = [pointer.owner for pointer in pointers]
+                    self.state.convert_over([o for o in owners if isinstance(o, ptx.SharedOp)])
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
             except Exception as error:

@@ -89,8 +89,18 @@ Choose: TypeAlias = Callable[[Passage, Set[int]], int]
 class Scratch:
     """The memory of the conversions of a team: all of a function's, or a role's."""
 
-    def __init__(self, ar: Arithmetic, team: Team, numbers: BarrierNumbers):
+    def __init__(
+        self,
+        ar: Arithmetic,
+        team: Team,
+        numbers: BarrierNumbers,
+        dead: Sequence[ptx.SharedOp] = (),
+    ):
+        """`dead` is memory, allocated side by side, whose accesses are over here in every thread
+        for itself: the passages have that."""
         self._ar = ar
+        self._dead = dead
+        self._begin = ar.block.last_op if dead else None
         self.team = team
         self._numbers = numbers
         self._passages: list[Passage] = []
@@ -113,6 +123,8 @@ class Scratch:
     @property
     def pointer(self) -> SSAValue:
         """Its beginning."""
+        if self._dead:
+            return self._dead[0].pointer
         return self._ar.pure(("scratch", self), (), lambda: ptx.SharedOp(0), "scratch")
 
     @contextmanager
@@ -137,12 +149,12 @@ class Scratch:
         block = block or entry
         if not self._passages:
             return
-        shared = self.pointer.owner
-        assert isinstance(shared, ptx.SharedOp)
+        *before, shared = self._allocations(entry)
+        own = {*before, shared}
         others = sum(
             aligned(op.bytes.value.data)
             for op in entry.walk()
-            if isinstance(op, ptx.SharedOp) and op is not shared
+            if isinstance(op, ptx.SharedOp) and op not in own
         )
         areas = partial(_Areas, self, self._passages, block)
         plan = areas(_in_one)
@@ -159,7 +171,41 @@ class Scratch:
                 if other.cost < plan.cost and aligned(others + other.size) <= room:
                     plan = other
         plan.apply()
-        shared.bytes = IntegerAttr(plan.size, i64)
+        size = plan.size - sum(aligned(op.bytes.value.data) for op in before)
+        shared.bytes = IntegerAttr(max(size, shared.bytes.value.data), i64)
+        if self._begin is not None:
+            self._wait_for_readers(entry, self._begin)
+
+    def _allocations(self, entry: Block) -> list[ptx.SharedOp]:
+        """The allocations that hold the memory, side by side."""
+        owner = self.pointer.owner
+        assert isinstance(owner, ptx.SharedOp)
+        if not self._dead:
+            return [owner]
+        every = [op for op in entry.walk() if isinstance(op, ptx.SharedOp)]
+        first = every.index(owner)
+        count = 1
+        while every[first : first + count + 1] == list(self._dead[: count + 1]):
+            count += 1
+            if count == len(self._dead):
+                break
+        return list(self._dead[:count])
+
+    def _wait_for_readers(self, entry: Block, begin: Operation) -> None:
+        """All threads wait before the first passage: others may still read what it had held."""
+        first: Operation = self._passages[0].first
+        while first.parent is not entry:
+            parent = first.parent_op()
+            assert parent is not None
+            first = parent
+        between = begin.next_op
+        while between is not None and between is not first:
+            if self.team.waits(between):
+                return
+            between = between.next_op
+        barrier = self.team.barrier()
+        barrier.location = first.location
+        entry.insert_op_before(barrier, first)
 
 
 def _in_one(_passage: Passage, _read: Set[int]) -> int:

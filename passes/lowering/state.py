@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from fragir.dialects import frag
+from fragir.dialects import frag, ptx
 from fragir.dialects.limits import check_index
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.lanes import Hardware
@@ -48,7 +48,8 @@ class LoweringState:
         """The threads that run what is lowered."""
         self.hardware = Hardware(ar, threads)
         self._scratch: Scratch | None = None
-        self._scratches: list[tuple[Scratch, Block]] = []  # those of roles
+        self._scratches: list[tuple[Scratch, Block | None]] = []
+        """Those of roles, each with what its threads run, and others of the whole block."""
         self.lower_block = lower_block
         """Lowers every operation of a block into the current one."""
         self.tiles: dict[SSAValue, Sequence[SSAValue]] = {}
@@ -89,9 +90,17 @@ class LoweringState:
     def finish(self, entry: Block) -> None:
         """Divides the shared memory of conversions, once all operations are lowered."""
         for scratch, block in self._scratches:
-            scratch.finish(entry, block)
+            scratch.finish(entry, block or entry)
         if self._scratch is not None:
             self._scratch.finish(entry, entry)
+
+    def convert_over(self, dead: Sequence[ptx.SharedOp]) -> None:
+        """From here on conversions have memory that was allocated for what is over."""
+        from fragir.passes.lowering.scratch import Scratch
+
+        if self._scratch is not None:
+            self._scratches.append((self._scratch, None))
+        self._scratch = Scratch(self.ar, self.team, self.barrier_numbers, dead)
 
     @property
     def threads(self) -> int:

@@ -19,7 +19,7 @@ from fragir.dialects import frag
 from fragir.dialects.interfaces import LayoutDemand, Layouts, Threads, Tile, value_of
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
-from fragir.passes.placing.memory_room import fits, is_streamed
+from fragir.passes.placing.memory_room import Room
 from fragir.passes.placing.relations import CONSEQUENCE, WRITTEN, Demand, asking, checked
 from fragir.passes.placing.sites import Asked, Choosing, MemorySite, Site, SiteGraph
 
@@ -124,7 +124,7 @@ def components(sites: SiteGraph) -> list[SiteComponent]:
 class Candidates:
     """The layouts that come up in one component, by shape."""
 
-    def __init__(self, sites: SiteGraph, component: SiteComponent, threads: Threads, room: int):
+    def __init__(self, sites: SiteGraph, component: SiteComponent, threads: Threads, room: Room):
         self._sites, self._component = sites, component
         self._threads, self._room = threads, room
         self._others: dict[Site, list[Candidate]] = {}
@@ -293,7 +293,7 @@ class Candidates:
 
     def _propose(self, asked: Asked) -> None:
         for value, site in asked.tiles.items():
-            if not fits(value, self._room) or (not asked.op.results and is_streamed(value)):
+            if not self._room.fits(value, asked.op):
                 continue  # what is not needed must not take memory that others may
             for known in [c for c in self.of(site) if c.rank not in (Rank.FOLLOWING, Rank.MEMORY)]:
                 with asking(asked.op):

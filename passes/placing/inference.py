@@ -22,7 +22,7 @@ from fragir.dialects.interfaces import Layouts, OperandAt, Threads, value_of
 from fragir.errors import FragirError
 from fragir.isa.features import features_of
 from fragir.passes.placing.candidates import Candidate, Candidates, SiteComponent, components
-from fragir.passes.placing.memory_room import room_of
+from fragir.passes.placing.memory_room import Room
 from fragir.passes.placing.pbqp import Problem, Solution
 from fragir.passes.placing.placement import named
 from fragir.passes.placing.prices import Prices
@@ -74,7 +74,7 @@ def infer(
     prices, trips = Prices(features_of(threads.target)), Trips()
     movable = {value for value, site in sites.memories.items() if not site.matrix.fixed_by}
     work = Work(threads, movable)
-    room = room_of(function)
+    room = Room(function, threads.target)
     chosen: list[Chosen] = []
     for component in components(sites):
         _fill(sites, component, threads, count, room)
@@ -102,7 +102,7 @@ def solved(tables: Tables) -> Chosen | None:
 
 
 def _fill(
-    sites: SiteGraph, component: SiteComponent, threads: Threads, count: int, room: int
+    sites: SiteGraph, component: SiteComponent, threads: Threads, count: int, room: Room
 ) -> None:
     """Gives every site its domain; one that nothing is known of has rows in order."""
     from fragir.passes.placing.default import default_layout

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects import func
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -24,6 +24,9 @@ from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads, value_of
 from fragir.errors import FragirError
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.placement import owner_of
+
+if TYPE_CHECKING:
+    from fragir.passes.placing.memory_room import Room
 
 LAYOUTS.attached_in("fragir.passes.placing.control", "scf.for", "scf.if", "scf.while")
 
@@ -82,6 +85,7 @@ class Relations:
         count: int,
     ):
         self._function, self._threads, self._count = function, threads, count
+        self._room: Room | None = None
         self._classes = Classes()
         self._found: dict[SSAValue, Demand] = {}
         self._open: set[SSAValue] = set()  # classes of which several layouts are wanted
@@ -174,7 +178,7 @@ class Relations:
                 if demand is None or demand.role in (WRITTEN, IN_ORDER):
                     continue
                 with asking(op):
-                    if self._has_room(value) and _gains(model, value, demand, self._threads):
+                    if self._has_room(value, op) and _gains(model, value, demand, self._threads):
                         self._open.add(self._classes.find(value))
 
     def _look_for_orders(self) -> None:
@@ -192,11 +196,13 @@ class Relations:
             if not same(have.layout, want.layout, op.source, False):
                 self._open.update(roots)
 
-    def _has_room(self, value: SSAValue) -> bool:
-        """Whether there is room left for converting a tile."""
-        from fragir.passes.placing.memory_room import fits, is_streamed, room_of
+    def _has_room(self, value: SSAValue, op: Operation) -> bool:
+        """Whether there is room left for converting a tile for an operation."""
+        from fragir.passes.placing.memory_room import Room
 
-        return fits(value, room_of(self._function)) and not is_streamed(value)
+        if self._room is None:
+            self._room = Room(self._function, self._threads.target)
+        return self._room.fits(value, op)
 
     def _spread(self) -> None:
         """What hangs on an open class by an operation's relations, or is converted to or from it,

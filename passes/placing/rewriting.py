@@ -62,11 +62,14 @@ def _insert(chosen: Chosen, move: Move) -> None:
 
 
 def _behind(value: SSAValue) -> InsertPoint:
-    """Right behind where a value is made."""
+    """Right behind where a value is made, and waits there."""
     if isinstance(value, BlockArgument):
         return InsertPoint.at_start(value.owner)
-    assert isinstance(value.owner, Operation)
-    return InsertPoint.after(value.owner)
+    last = value.owner
+    # what is waited for there may be copies into memory that the conversion can then have
+    while isinstance(last.next_op, frag.WaitOp):
+        last = last.next_op
+    return InsertPoint.after(last)
 
 
 def _again(value: SSAValue, layout: frag.LayoutAttr) -> Operation:

@@ -26,7 +26,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, OperandAt
-from fragir.passes.placing.candidates import Candidate, SiteComponent, Together
+from fragir.passes.placing.candidates import Candidate, Rank, SiteComponent, Together
+from fragir.passes.placing.memory_room import is_streamed
 from fragir.passes.placing.pbqp import FORBIDDEN, Problem, Solution
 from fragir.passes.placing.prices import Price, Prices
 from fragir.passes.placing.relations import asking, same
@@ -215,10 +216,13 @@ class Tables:
             made = inf if again is None else again * float(making / trips)
             paid.append((float(trips), shared, made))
         # the same for most edges of a chain: candidates live as long as the component
-        key = (*map(id, haves), *map(id, wants), id(element), forbidden, *paid)
+        streamed = any(want.rank is Rank.MEMORY for want in wants) and is_streamed(value)
+        key = (*map(id, haves), *map(id, wants), id(element), forbidden, streamed, *paid)
         entries = self._pairs.get(key)
         if entries is None:
-            entries = self._pairs[key] = self._entries(haves, wants, element, forbidden, paid)
+            entries = self._pairs[key] = self._entries(
+                haves, wants, element, forbidden, streamed, paid
+            )
         self._add(edge.source, edge.target, entries)
 
     def _entries(
@@ -227,17 +231,21 @@ class Tables:
         wants: Sequence[Candidate],
         element: Attribute,
         forbidden: bool,
+        streamed: bool,
         paid: Sequence[tuple[float, bool, float]],
     ) -> list[int]:
         """The table of a conversion: how often for each layout wanted, whether a copy is paid for
-        apart, what it costs to make the value again instead."""
+        apart, what it costs to make the value again instead. A streamed value is not converted for
+        the sake of accesses."""
         entries: list[int] = []
         known = self._known
         for have in haves:
             for want, (trips, shared, made) in zip(wants, paid, strict=True):
                 if have.layout == want.layout:
                     entries.append(0)
-                elif forbidden and have.places != want.places:
+                elif (
+                    forbidden or (streamed and want.rank is Rank.MEMORY)
+                ) and have.places != want.places:
                     entries.append(FORBIDDEN)
                 elif shared:
                     entries.append(0)

@@ -183,7 +183,7 @@ func.func @gemm(%a: memref<?x?xf16>, %b: memref<?x?xf16>,
 """
     kernel = fragir.compile(program)
     assert kernel.promises == {"cols": 16, "k": 16}
-    assert "st.global.b32" in kernel.ptx
+    assert "st.global.v4.b32" in kernel.ptx
     assert "st.global.b16" not in kernel.ptx
     x, y = operands({"m": 19, "n": 32, "k": 48}, (False, False))
     c = np.ones((19, 32), np.float16)

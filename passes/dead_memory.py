@@ -1,0 +1,123 @@
+"""Shared memory that nothing reads or writes any more: conversions behind that may have it.
+
+The stages of a product are such memory in its epilogue. What is counted is memory that a function
+allocates at its top level, whose last access is known, and whose copies are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+from xdsl.dialects import func, memref
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from fragir.dialects import frag, ptx
+from fragir.dialects.narrow import memref_type
+from fragir.passes.limits import aligned
+
+
+class DeadMemory(NamedTuple):
+    """Allocations that stand side by side, and the operation of the function's top level behind
+    which all of their accesses are over, in every thread for itself."""
+
+    allocations: tuple[memref.AllocOp, ...]
+    behind: Operation
+
+    @property
+    def bytes(self) -> int:
+        """How much that is."""
+        return sum(aligned(bytes_of_type(alloc.memref.type)) for alloc in self.allocations)
+
+    def is_dead_at(self, op: Operation) -> bool:
+        """Whether an operation, in a loop or not, comes behind."""
+        block = self.behind.parent
+        assert block is not None
+        at = _at(op, block)
+        return at is not None and self.behind.is_before_in_block(at)
+
+
+def bytes_of_type(memory: Attribute) -> int:
+    """The bytes of static memory."""
+    type_ = memref_type(memory)
+    return prod(type_.get_shape()) * ptx.bits(type_.element_type) // 8
+
+
+def dead_memory(function: func.FuncOp) -> DeadMemory | None:
+    """The largest piece that is dead before the function ends; None where there is none."""
+    block = function.body.block
+    runs: list[list[tuple[memref.AllocOp, Operation]]] = [[]]
+    for op in block.ops:
+        if isinstance(op, memref.AllocOp):
+            behind = _over(op, block)
+            if behind is None:
+                runs.append([])
+            else:
+                runs[-1].append((op, behind))
+        elif op.name == "frag.ring":
+            runs.append([])
+    found = [_dead(run) for run in runs if run]
+    return max(found, key=lambda dead: dead.bytes, default=None)
+
+
+def _dead(run: Sequence[tuple[memref.AllocOp, Operation]]) -> DeadMemory:
+    last = run[0][1]
+    for _, behind in run:
+        if last.is_before_in_block(behind):
+            last = behind
+    return DeadMemory(tuple(alloc for alloc, _ in run), last)
+
+
+def _over(alloc: memref.AllocOp, block: Block) -> Operation | None:
+    """The operation of the block behind which memory is not accessed; None where there is none."""
+    last: Operation = alloc
+    copied = False
+    for user in _users(alloc.memref):
+        at = None if user is None else _at(user, block)
+        if user is None or at is None:
+            return None
+        if last.is_before_in_block(at):
+            last = at
+        copied = copied or (isinstance(user, frag.CopyOp) and user.is_async is not None)
+    if last is alloc:
+        return None
+    if copied:
+        return _waited(last)
+    return last
+
+
+def _users(memory: SSAValue) -> Iterator[Operation | None]:
+    """What accesses memory; None for an operation of which it is not known until when."""
+    for use in memory.uses:
+        op = use.operation
+        if isinstance(op, frag.ViewOp):
+            yield from _users(op.matrix)
+        elif isinstance(op, frag.LoadOp | frag.StoreOp) or _is_complete(op):
+            yield op
+        else:
+            yield None
+
+
+def _is_complete(op: Operation) -> bool:
+    """Whether a product is not under way, and a copy one that `frag.wait` waits for."""
+    if isinstance(op, frag.CopyOp):
+        return op.tma is None
+    return op.name == "frag.wgmma" and all(type(r.type) is frag.TileType for r in op.results)
+
+
+def _waited(op: Operation | None) -> Operation | None:
+    """The first operation behind that waits for all copies."""
+    while op is not None:
+        op = op.next_op
+        if isinstance(op, frag.WaitOp) and op.pending.value.data == 0:
+            return op
+    return None
+
+
+def _at(op: Operation, block: Block) -> Operation | None:
+    """The operation of a block that another is in."""
+    found: Operation | None = op
+    while found is not None and found.parent is not block:
+        found = found.parent_op()
+    return found
