@@ -66,9 +66,11 @@ def _behind(value: SSAValue) -> InsertPoint:
     if isinstance(value, BlockArgument):
         return InsertPoint.at_start(value.owner)
     last = value.owner
+    assert isinstance(last, Operation)
     # what is waited for there may be copies into memory that the conversion can then have
-    while isinstance(last.next_op, frag.WaitOp):
-        last = last.next_op
+    following = last.next_op
+    while isinstance(following, frag.WaitOp):
+        last, following = following, following.next_op
     return InsertPoint.after(last)
 
 
