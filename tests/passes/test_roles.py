@@ -114,7 +114,7 @@ def program(roles: list[RandomRole]) -> str:
 def random_roles(draw: st.DrawFn) -> list[RandomRole]:
     moved = draw(st.booleans())
     groups = draw(st.booleans())
-    bodies = draw(st.lists(st.sampled_from(sorted(BODIES)), min_size=1, max_size=3))
+    bodies = draw(st.lists(st.sampled_from(sorted(BODIES)), min_size=1, max_size=2))
     bodies.insert(draw(st.integers(0, len(bodies))), "staged")
     found: list[RandomRole] = []
     for body in bodies:
