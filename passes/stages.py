@@ -26,6 +26,12 @@ class Contents:
         return frozenset(op.name for op in self.module.walk())
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """The names of its operations and of their discardable attributes."""
+        names = {name for op in self.module.walk() for name in op.attributes}
+        return self.operations | names
+
+    @cached_property
     def dialects(self) -> frozenset[str]:
         """The dialects of its operations."""
         return frozenset(name.partition(".")[0] for name in self.operations)
@@ -97,15 +103,19 @@ def _products(contents: Contents) -> bool:
     return _of_tiles(contents) and "frag.matmul" in contents.operations
 
 
-def _loops_over_tiles(contents: Contents) -> bool:
-    return _of_tiles(contents) and "frag.for_tiles" in contents.operations
+def _has(name: str) -> Callable[[Contents], bool]:
+    """Whether a program of tiles has an operation, or an operation with a discardable attribute."""
+    return lambda contents: _of_tiles(contents) and name in contents.words
 
 
 STAGES = (
     Stage("frag-bufferize", _tensors, "convert-linalg-to-frag"),
     Stage("convert-linalg-to-frag", _linalg, "frag-tile"),
-    Stage("frag-tile", _products, "frag-raster"),
-    Stage("frag-raster", _loops_over_tiles, "frag-place"),
+    Stage("frag-tile", _products, "frag-pipeline"),
+    Stage("frag-pipeline", _has("frag.stages"), "frag-specialize"),
+    Stage("frag-specialize", _has("frag.specialize"), "frag-raster"),
+    Stage("frag-raster", _has("frag.for_tiles"), "frag-prefetch"),
+    Stage("frag-prefetch", _has("frag.prefetch"), "frag-place"),
     Stage("frag-place", _of_tiles, "convert-frag-to-ptx"),
     Stage("convert-frag-to-ptx", _of_tiles, "ptx"),
 )

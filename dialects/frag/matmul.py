@@ -64,6 +64,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     tile = opt_attr_def(DenseArrayBase.constr(i64))
     warps = opt_attr_def(DenseArrayBase.constr(i64))
     stages = opt_attr_def(IntegerAttr.constr(i64))
+    cluster = opt_attr_def(IntegerAttr.constr(i64))
+    roles = opt_attr_def(UnitAttr)
     epilogue = opt_region_def("single_block")
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (

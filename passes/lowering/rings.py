@@ -83,7 +83,11 @@ def moved_cursors(op: Operation) -> tuple[RingCursor, ...]:
     which = MOVES.get(op.name)
     if which is None or not isinstance(op.operands[0].type, frag.RingType):
         return ()
-    return RingCursor(op.operands[0], which), RingCursor(op.operands[0], which, phase=True)
+    ring = op.operands[0]
+    phase = RingCursor(ring, which, phase=True)
+    if isinstance(ring.owner, frag.RingOp) and ring.owner.count == 1:
+        return (phase,)  # it is always the same slot
+    return RingCursor(ring, which), phase
 
 
 def take(state: LoweringState, ring: LaneRing, which: str) -> Value:

@@ -19,6 +19,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from fragir.dialects import frag, ptx
+from fragir.dialects.elements import element_name
+from fragir.dialects.frag.choice import choose, wgmma_n
+from fragir.isa.products import wgmma_k
 from fragir.layout import Layout, Mode, XorMode
 from fragir.layout.modes import Axis
 
@@ -95,3 +98,14 @@ def swizzle_for(row_bytes: int) -> int:
 def fits(rows: int, warps: int) -> bool:
     """Whether so many rows of an operand are handed out to warps."""
     return rows % (PAIRED * warps) == 0
+
+
+def instruction_of(product: frag.MmaOp, warps: tuple[int, int], wgmma: bool, target: str) -> str:
+    """The instruction of a product of tiles that have no layouts yet, short as in `#frag.mma`."""
+    a, b, c, d = product.tile_types()
+    if not wgmma:
+        a, b, c, d = (tile.with_layout(None) for tile in (a, b, c, d))
+        return choose(a, b, c, d, None, target)
+    element = element_name(a.element_type)
+    n = wgmma_n(frag.TileType((c.rows, c.cols // warps[1]), c.element_type), element)
+    return f"m64n{n}k{wgmma_k(element)}.{element}"

@@ -34,6 +34,10 @@ class Schedule(NamedTuple):
     """Whether C^T = B^T A^T is formed: wgmma reads its first operand from registers."""
     transposes: bool = False
     """Whether wgmma's second operand is transposed in shared memory: it, too, lies across K."""
+    roles: bool = False
+    """Whether warps of their own fetch, by the tensor memory accelerator."""
+    cluster: int = 1
+    """Blocks that share what they fetch of B."""
 
     @property
     def threads(self) -> int:
@@ -90,6 +94,8 @@ def _schedule(
         target,
         turned,
         transposes,
+        "roles" in product.attributes,
+        product.cluster.value.data if product.cluster is not None else 1,
     )
     _check(schedule, element, a, target)
     return schedule

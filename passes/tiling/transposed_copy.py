@@ -1,7 +1,7 @@
 """An operand of wgmma that is transposed in shared memory, on its way from global memory.
 
 wgmma reads elements other than of 16 bits K-major, and one operand only from registers. Where both
-A and B lie across K, the other one is read from its stage by all warps, as fragments whose rows are
+A and B lie across K, the other one is read from its slot by all warps, as fragments whose rows are
 written K-major to a second place, from which wgmma reads. Bytes are read as pairs by `ldmatrix` and
 taken apart by `prmt`, tf32 two at a time; both are written by `stmatrix`. Lanes hold every second
 row, so rows lie in that order in the second place, eight that are written together beside each
@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.row_orders import row_order, stored
-from fragir.dialects.narrow import memref_type
 from fragir.passes.tiling.operand_layouts import in_pairs, swizzle_for
 
 FRAGMENTS = {8: "m16n8k32", 32: "m16n8k8"}  # whose A is read and written, by bits of an element
 
 
 class TransposedCopy:
-    """The second place of an operand, of the size of one stage: `rows` along M or N, and K."""
+    """The second place of an operand, of the size of one slot: `rows` along M or N, and K."""
 
-    def __init__(self, source: SSAValue, tile: tuple[int, int], warps: int):
+    def __init__(self, element: Attribute, tile: tuple[int, int], warps: int):
         rows, k = tile
-        self._source, element = source, memref_type(source.type).element_type
         bits = ptx.bits(element)
         space = frag.SharedAttr(swizzle_for(k * bits // 8))
         order = in_pairs("m")
@@ -40,8 +38,7 @@ class TransposedCopy:
         self.memory: SSAValue = self.alloc.memref
         self.memory.name_hint = "k_major"
 
-    def fill(self, stage: SSAValue | None) -> tuple[Operation, ...]:
-        """What transposes a stage; a barrier, after which all threads see it, comes last."""
-        leading: list[int | SSAValue] = [] if stage is None else [stage]
-        load = frag.LoadOp(self._source, [*leading, 0, 0], self._tile, transposed=True)
+    def fill(self, slot: SSAValue) -> tuple[Operation, ...]:
+        """What transposes a slot's part; a barrier, after which all threads see it, comes last."""
+        load = frag.LoadOp(slot, [0, 0], self._tile, transposed=True)
         return load, frag.StoreOp(load.tile, self.memory, [0, 0]), frag.BarrierOp()

@@ -188,7 +188,7 @@ def _parameter_type(argument: SSAValue) -> str:
 def _declared(argument: SSAValue, type_: str, name: str) -> str:
     if isinstance(argument.type, ptx.PointerType):
         return f"{type_} .ptr .global .align 16 {name}"
-    if type_ == TENSOR_MAP:
+    if argument.type.name == "ptx.tensor_map":
         return f".align {_TENSOR_MAP_ALIGNMENT} {type_} {name}[{_TENSOR_MAP_BYTES}]"
     return f"{type_} {name}"
 

@@ -96,7 +96,7 @@ class KernelText(abc.ABC):
     def parameter(self, argument: SSAValue, name: str, type_: str) -> None:
         """Loads a kernel parameter into a register; global pointers are made global."""
         (register,) = self.define(argument)
-        if type_ == TENSOR_MAP:  # its address: the copy engine reads it
+        if argument.type.name == "ptx.tensor_map":  # its address: the copy engine reads it
             self.emit("mov.b64", register, name)
             self.emit("cvta.param.u64", register, register)
             return

@@ -1,0 +1,68 @@
+"""`frag-pipeline`: loops' loads go through rings of shared memory, products stay under way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+
+from fragir.diagnostics import fail
+from fragir.isa.targets import known
+from fragir.passes.target_pass import TargetPass
+
+
+@dataclass(frozen=True)
+class FragPipelinePass(TargetPass):
+    """Fetches what a loop multiplies through rings.
+
+    A loop with `frag.stages = N`, and with the option `stages` every loop whose products take tiles
+    straight from global memory, gets a ring of N slots for the loads of each product. A turn fills
+    a slot, awaits it, multiplies from it and releases it; that the filling runs ahead is what
+    `frag-specialize` (warps of their own) or `frag-prefetch` (the same warps) make of it. In a
+    function with `frag.warpgroups` products become wgmma, under way round the loop where their sums
+    are carried. With `tma` the copies are the tensor memory accelerator's, and of a cluster's
+    blocks (`frag.cluster`) each fetches its share of the tiles that all of them take.
+    """
+
+    name = "frag-pipeline"
+    stages: int | None = None
+    tma: bool | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.pipelining.crossed import lies_across, order_sums
+        from fragir.passes.pipelining.loop import STAGES, TMA, LoopPipeline, Way
+        from fragir.passes.pipelining.streams import groups_of
+        from fragir.passes.pipelining.tma import shared_tiles
+        from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
+
+        known(self.target)
+        for function in op.ops:
+            if not isinstance(function, func.FuncOp) or function.is_declaration:
+                continue
+            for loop in [x for x in function.walk() if isinstance(x, scf.ForOp)]:
+                stages = self._stages(loop)
+                if stages is None:
+                    continue
+                groups = groups_of(loop)
+                if not groups:
+                    if STAGES in loop.attributes:
+                        fail(loop, "no product of this loop takes a tile from global memory")
+                    continue
+                tma = TMA in loop.attributes if self.tma is None else self.tma
+                wgmma = WARPGROUPS in function.attributes
+                warps = warps_of(function, WARPGROUPS if wgmma else WARPS)
+                if wgmma and any(lies_across(p) for group in groups for p in group.products):
+                    order_sums(loop, warps, self.target)
+                    groups = groups_of(loop)
+                way = Way(stages, tma, warps, wgmma, self.target, shared_tiles(loop))
+                LoopPipeline(loop, groups, way).run()
+
+    def _stages(self, loop: scf.ForOp) -> int | None:
+        from fragir.passes.pipelining.loop import STAGES
+
+        given = loop.attributes.get(STAGES)
+        if isinstance(given, IntegerAttr) and given.value.data > 0:
+            return given.value.data
+        return self.stages

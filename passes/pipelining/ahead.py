@@ -1,0 +1,210 @@
+"""Slots filled ahead of the turn that reads them, by the threads that read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects import frag
+
+INDEX = IndexType()
+
+
+@dataclass
+class Filling:
+    """How a turn of a loop fills a slot: acquire, the copies with their parts, publish."""
+
+    acquire: frag.AcquireOp
+    inner: list[Operation]
+    """Parts and copies, in order."""
+    publish: frag.PublishOp
+
+    @property
+    def operations(self) -> list[Operation]:
+        return [self.acquire, *self.inner, self.publish]
+
+
+def fillings_of(loop: scf.ForOp) -> list[Filling]:
+    """What a loop's body fills from memory in the turn that it is read in, ring by ring."""
+    found: list[Filling] = []
+    for op in loop.body.block.ops:
+        if not isinstance(op, frag.AcquireOp):
+            continue
+        inner: list[Operation] = []
+        publish: frag.PublishOp | None = None
+        for use in op.slot.uses:
+            user = use.operation
+            if isinstance(user, frag.PublishOp):
+                publish = user
+            elif isinstance(user, frag.PartOp):
+                inner += [user, *(use.operation for use in user.memory.uses)]
+        plain = all(
+            isinstance(x, frag.PartOp | frag.CopyOp) and x.parent is op.parent for x in inner
+        )
+        if publish is not None and publish.parent is op.parent and plain:
+            order = {x: at for at, x in enumerate(loop.body.block.ops)}
+            inner.sort(key=order.__getitem__)
+            found.append(Filling(op, inner, publish))
+    return found
+
+
+class Prefetch:
+    """Moves what a loop fills so many turns ahead that all slots of its ring but one are full."""
+
+    def __init__(self, loop: scf.ForOp, filling: Filling):
+        self._loop, self._filling = loop, filling
+        ring = filling.acquire.ring.owner
+        assert isinstance(ring, frag.RingOp)
+        self._turns = ring.count - 1
+
+    def run(self) -> None:
+        """Fills the first slots before the loop, and in it that of a turn to come."""
+        if self._turns == 0:
+            return
+        loop, filling = self._loop, self._filling
+        before = InsertPoint.before(loop)
+        if self._turns > 1 and self._is_long():
+            self._before_in_turn(before)
+        else:
+            for turn in range(self._turns):
+                self._before(self._ahead(loop.lb, turn, before), before)
+        behind = self._place()
+        point = InsertPoint.before(behind)
+        at = self._ahead(loop.body.block.args[0], self._turns, point, "ahead")
+        more = _put(arith.CmpiOp(at, loop.ub, "slt"), point, "more")
+        self._within(at, more, point)
+        for op in reversed(filling.operations):
+            Rewriter.erase_op(op)
+        if _is_repeated(loop):
+            self._drain()
+
+    def _ahead(
+        self, at: SSAValue, turns: int, point: InsertPoint, name: str | None = None
+    ) -> SSAValue:
+        """The loop's counter so many turns later."""
+        step, first = _number(self._loop.step), _number(at)
+        if step is not None and first is not None:
+            return _put(_constant(first + turns * step), point, name)
+        if turns == 0:
+            return at
+        by = self._loop.step
+        if step is not None:
+            by = _put(_constant(turns * step), point)
+        elif turns > 1:
+            by = _put(arith.MuliOp(by, _put(_constant(turns), point)), point)
+        return _put(arith.AddiOp(at, by), point, name)
+
+    def _is_long(self) -> bool:
+        """Whether a filling tests what lies outside of memory: then it is written once."""
+        masked = any(isinstance(x, frag.CopyOp) and x.masked for x in self._filling.inner)
+        return masked and _number(self._loop.ub) is None
+
+    def _before_in_turn(self, point: InsertPoint) -> None:
+        """Fills the first slots in a loop of their own."""
+        first, one = _put(_constant(0), point), _put(_constant(1), point)
+        turns = _put(_constant(self._turns), point)
+        body = Block(arg_types=[INDEX])
+        inner = InsertPoint.at_end(body)
+        at = _put(arith.MuliOp(body.args[0], self._loop.step), inner)
+        if _number(self._loop.lb) != 0:
+            at = _put(arith.AddiOp(self._loop.lb, at), inner)
+        self._before(at, inner)
+        Rewriter.insert_op(scf.YieldOp(), InsertPoint.at_end(body))
+        Rewriter.insert_op(scf.ForOp(first, turns, one, [], body), point)
+
+    def _before(self, at: SSAValue, point: InsertPoint) -> None:
+        """Fills a slot before the loop; masked, as the loop may have fewer turns."""
+        values: dict[SSAValue, SSAValue] = {self._loop.body.block.args[0]: at}
+        first, end = _number(at), _number(self._loop.ub)
+        for op in self._filling.operations:
+            beyond = first is not None and end is not None and first >= end
+            if beyond and isinstance(op, frag.CopyOp):
+                continue
+            made = self._again(op, values, point)
+            if isinstance(made, frag.CopyOp) and (first is None or end is None):
+                made.masked = UnitAttr()
+
+    def _within(self, at: SSAValue, more: SSAValue, point: InsertPoint) -> None:
+        """Fills the slot of a turn to come, if it comes."""
+        values: dict[SSAValue, SSAValue] = {self._loop.body.block.args[0]: at}
+        block = Block()
+        inner = InsertPoint.at_end(block)
+        for op in self._filling.operations:
+            if op is self._filling.publish:
+                Rewriter.insert_op(scf.YieldOp(), inner)
+                Rewriter.insert_op(scf.IfOp(more, [], Region(block)), point)
+            self._again(op, values, inner if isinstance(op, frag.CopyOp) else point)
+
+    def _again(
+        self, op: Operation, values: dict[SSAValue, SSAValue], point: InsertPoint
+    ) -> Operation:
+        """An operation of the body for another turn, and what of the body it is computed from."""
+        body = self._loop.body.block
+        for operand in op.operands:
+            owner = operand.owner
+            if operand not in values and isinstance(owner, Operation) and owner.parent is body:
+                self._again(owner, values, point)
+        made = op.clone(values)
+        Rewriter.insert_op(made, point)
+        return made
+
+    def _drain(self) -> None:
+        """Takes the slots that are full of turns which do not come: the next run of the loop
+        finds a ring that is free.
+        """
+        last: Operation = self._loop
+        for _ in range(self._turns):
+            taken = frag.AwaitOp(self._filling.acquire.ring)
+            for op in (taken, frag.ReleaseOp(taken.result)):
+                Rewriter.insert_op(op, InsertPoint.after(last))
+                last = op
+
+    def _place(self) -> Operation:
+        """Ahead of what it is filled: behind what this turn waits for and gives back.
+
+        A slot is free as soon as the turn before has been read: where products stay under way,
+        behind the release of its slot, else behind the await.
+        """
+        body = self._loop.body.block
+        found: Operation | None = None
+        for op in body.ops:
+            if isinstance(op, frag.AwaitOp) and op.source is self._filling.acquire.ring:
+                found = op if found is None else found
+            if isinstance(op, frag.ReleaseOp) and op.slot in body.args:
+                if op.slot.type == self._filling.acquire.slot.type:
+                    found = op
+        assert found is not None
+        following = found.next_op
+        assert following is not None
+        return following
+
+
+def _is_repeated(loop: scf.ForOp) -> bool:
+    """Whether a loop stands in another one."""
+    parent = loop.parent_op()
+    while parent is not None and parent.name in ("scf.for", "scf.if", "scf.while"):
+        if parent.name != "scf.if":
+            return True
+        parent = parent.parent_op()
+    return isinstance(parent, frag.ForTilesOp)
+
+
+def _put(op: Operation, at: InsertPoint, name: str | None = None) -> SSAValue:
+    Rewriter.insert_op(op, at)
+    op.results[0].name_hint = name
+    return op.results[0]
+
+
+def _constant(number: int) -> arith.ConstantOp:
+    return arith.ConstantOp(IntegerAttr(number, INDEX))
+
+
+def _number(value: SSAValue) -> int | None:
+    op = value.owner
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None

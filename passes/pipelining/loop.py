@@ -1,0 +1,366 @@
+"""One loop whose loads go through rings: a turn fills, awaits, multiplies and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.diagnostics import fail
+from fragir.dialects import frag, ptx
+from fragir.passes.pipelining.chains import Chain, chains_of
+from fragir.passes.pipelining.crossed import lies_across
+from fragir.passes.pipelining.streams import Group
+from fragir.passes.tiling.operand_layouts import (
+    across,
+    instruction_of,
+    loaded_as,
+    shared_type,
+)
+
+STAGES = "frag.stages"
+"""The attribute of a loop that says how many slots its rings have."""
+TMA = "frag.tma"
+"""The attribute of a loop whose loads the tensor memory accelerator shall make."""
+
+
+class Way(NamedTuple):
+    """How a loop is pipelined."""
+
+    stages: int
+    tma: bool
+    warps: tuple[int, int]
+    """Warps along the rows and columns of the product; with `wgmma`, warpgroups."""
+    wgmma: bool
+    target: str
+    multicast: frozenset[SSAValue] = frozenset()
+    """Memories of which all blocks of a cluster take the same tile."""
+
+
+class LoopPipeline:
+    """Rewrites one loop. Each group of its loads gets a ring of its own.
+
+    A product that adds to a sum carried round the loop, and that nothing else uses, stays under way
+    into the next turn; its slot is then released a turn later, behind the next product. What else
+    is multiplied by wgmma is awaited where it is first used.
+    """
+
+    def __init__(self, loop: scf.ForOp, groups: Sequence[Group], way: Way):
+        self._loop, self._groups, self._way = loop, groups, way
+        self._chains = chains_of(loop) if way.wgmma and way.stages > 1 else []
+        chained = {product for chain in self._chains for product in chain.products}
+        late = [
+            group
+            for group in groups
+            if chained.issuperset(group.products)
+            and not any(lies_across(p) for p in group.products)
+        ]
+        on_the_way = {product for group in late for product in group.products}
+        self._chains = [c for c in self._chains if on_the_way.issuperset(c.products)]
+        self._late = late
+
+    def run(self) -> None:
+        """Replaces the loop."""
+        loop = self._loop
+        rings = [self._ring(group) for group in self._groups]
+        starts = list(loop.iter_args)
+        for chain in self._chains:
+            starts[chain.position] = self._start(chain)
+        for group in self._late:
+            starts.append(
+                _put(frag.NoSlotOp(frag.SlotType(self._parts(group))), InsertPoint.before(loop))
+            )
+        region = loop.detach_region(loop.body)
+        body = region.block
+        for argument, start in zip(body.args[1:], starts, strict=False):
+            if argument.type != start.type:
+                Rewriter.replace_value_with_new_type(argument, start.type)
+        held = [
+            body.insert_arg(start.type, len(body.args)) for start in starts[len(loop.iter_args) :]
+        ]
+        for slot in held:
+            slot.name_hint = "last"
+        given_back = dict(zip(self._late, held, strict=True))
+        kept: list[SSAValue] = []
+        for group, ring in zip(self._groups, rings, strict=True):
+            slot = self._turn(body, group, ring, given_back.get(group))
+            if group in given_back:
+                kept.append(slot)
+        terminator = body.last_op
+        assert isinstance(terminator, scf.YieldOp)
+        Rewriter.replace_op(terminator, scf.YieldOp(*terminator.operands, *kept))
+        self._replace(region, starts)
+
+    def _parts(self, group: Group) -> list[MemRefType[Attribute]]:
+        """The matrices of a slot, as global memory holds them."""
+        result: list[MemRefType[Attribute]] = []
+        for load in group.loads:
+            tile, transposed = frag.tile_of(load.tile), load.transposed is not None
+            rows, cols = tile.shape
+            is_a = any(product.a is load.tile for product in group.products)
+            # by plain loads: f64, and where memory runs along M or N what ldmatrix does not turn
+            bits = ptx.bits(tile.element_type)
+            by_words = bits == 64 or (bits == 32 and across(is_a, transposed))
+            shape = (cols, rows) if transposed else (rows, cols)
+            plain = self._way.tma or not by_words
+            result.append(shared_type(tile.element_type, [], shape, not plain))
+        return result
+
+    # --- before and behind the loop -----------------------------------------------------------
+
+    def _ring(self, group: Group) -> SSAValue:
+        """A ring for a group's loads, for the whole kernel."""
+        op = frag.RingOp(self._way.stages, frag.RingType(self._parts(group)))
+        return _put(op, InsertPoint.before(self._outermost()), "ring")
+
+    def _outermost(self) -> Operation:
+        """The operation at the top of the function that the loop stands in."""
+        found: Operation = self._loop
+        while (parent := found.parent_op()) is not None and parent.name != "func.func":
+            found = parent
+        return found
+
+    def _start(self, chain: Chain) -> SSAValue:
+        """What a sum under way begins with: registers with anything in them, where the first
+        product sets them; zeros where the loop may have no turn.
+        """
+        start = chain.start
+        at = InsertPoint.before(self._loop)
+        if self._is_set(chain):
+            return _put(frag.UndefinedOp(frag.InFlightType(frag.tile_of(start))), at, "none")
+        return _put(frag.InFlightOp(start), at)
+
+    def _is_set(self, chain: Chain) -> bool:
+        """Whether the first product of a sum sets it: it begins with zero, and there is one."""
+        return _is_zero(chain.start) and _runs(self._loop)
+
+    def _replace(self, region: Region, starts: Sequence[SSAValue]) -> None:
+        """Puts the new loop in the old one's place; its sums are awaited, its slots released."""
+        loop, after = self._loop, InsertPoint.after
+        made = scf.ForOp(loop.lb, loop.ub, loop.step, starts, region)
+        made.attributes = {k: v for k, v in loop.attributes.items() if k not in (STAGES, TMA)}
+        made.location = loop.location
+        Rewriter.insert_op(made, InsertPoint.before(loop))
+        last: Operation = made
+        results: list[SSAValue] = list(made.results[: len(loop.results)])
+        for chain in self._chains:
+            done = frag.AwaitOp(made.results[chain.position])
+            Rewriter.insert_op(done, after(last))
+            results[chain.position], last = done.result, done
+        for slot in made.results[len(loop.results) :]:
+            release = frag.ReleaseOp(slot)
+            Rewriter.insert_op(release, after(last))
+            last = release
+        for old, new in zip(loop.results, results, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        loop.detach()
+        loop.erase()
+        for chain in self._chains:
+            start = chain.start.owner
+            if isinstance(start, frag.FillOp) and not chain.start.uses:
+                Rewriter.erase_op(start)
+
+    # --- one turn -----------------------------------------------------------------------------
+
+    def _turn(self, body: Block, group: Group, ring: SSAValue, held: SSAValue | None) -> SSAValue:
+        """Fills the next slot, awaits it and multiplies; the slot that it was.
+
+        With `held`, the last turn's slot, that one is released: this one is a turn later.
+        """
+        first = group.products[0]
+        at = InsertPoint.before(first)
+        for load in group.loads:
+            for index in load.indices:
+                _hoist(index, first)
+        self._fill(group, ring, at)
+        slot = _put(frag.AwaitOp(ring), at, "slot")
+        parts = {
+            load: _put(frag.PartOp(slot, i), at, _name(load)) for i, load in enumerate(group.loads)
+        }
+        if not self._way.wgmma:
+            for load, part in parts.items():
+                again = _put(self._loaded(group.products[0], load, part), at, load.tile.name_hint)
+                load.tile.replace_all_uses_with(again)
+        last: Operation = group.products[-1]
+        for product in list(group.products) if self._way.wgmma else ():
+            last = self._multiply(body, product, parts)
+        for load in group.loads:
+            Rewriter.erase_op(load)
+        release = frag.ReleaseOp(slot if held is None else held)
+        Rewriter.insert_op(release, InsertPoint.after(last))
+        return slot
+
+    def _fill(self, group: Group, ring: SSAValue, at: InsertPoint) -> None:
+        slot = _put(frag.AcquireOp(ring), at, "free")
+        for i, load in enumerate(group.loads):
+            part = _put(frag.PartOp(slot, i), at, _name(load))
+            copy = frag.CopyOp(
+                load.memory,
+                load.all_indices(),
+                part,
+                [],
+                masked=load.masked is not None and not self._way.tma,
+                is_async=not self._way.tma,
+                tma=self._way.tma,
+                multicast=load.memory in self._way.multicast,
+            )
+            copy.location = load.location
+            Rewriter.insert_op(copy, at)
+        Rewriter.insert_op(frag.PublishOp(slot), at)
+
+    def _multiply(
+        self, body: Block, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue]
+    ) -> Operation:
+        """A product by wgmma; the operation after which its slot is read, or that reads it."""
+        at = InsertPoint.before(product)
+        a, a_transposed = self._left(product, parts, at)
+        b, b_transposed = self._right(product, parts, at)
+        chain = next((c for c in self._chains if product in c.products), None)
+        counts = None
+        if chain is not None and product is chain.products[0]:
+            if self._is_set(chain):
+                counts = self._later(body)
+        wgmma = frag.WgmmaOp(
+            a,
+            b,
+            product.c,
+            a_transposed=a_transposed,
+            b_transposed=b_transposed,
+            asynchronous=not lies_across(product),
+            scale_d=counts,
+        )
+        wgmma.location = product.location
+        wgmma.d.name_hint = product.d.name_hint
+        users = [use.operation for use in product.d.uses]
+        Rewriter.insert_op(wgmma, InsertPoint.before(product))
+        if chain is not None or wgmma.asynchronous is None:
+            product.d.replace_all_uses_with(wgmma.d)
+            Rewriter.erase_op(product)
+            return wgmma
+        done = frag.AwaitOp(wgmma.d)
+        done.location = product.location
+        Rewriter.insert_op(done, InsertPoint.before(_first_of(users, body, product)))
+        product.d.replace_all_uses_with(done.result)
+        Rewriter.erase_op(product)
+        return done
+
+    def _left(
+        self, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue], at: InsertPoint
+    ) -> tuple[SSAValue, bool]:
+        """A as wgmma takes it: the matrix in memory, turned or not, or a tile in registers."""
+        load = product.a.owner
+        if not isinstance(load, frag.LoadOp) or load not in parts:
+            return product.a, False
+        transposed = load.transposed is not None
+        if not transposed or ptx.bits(frag.tile_of(product.a).element_type) == 16:
+            return parts[load], transposed
+        return _put(self._loaded(product, load, parts[load]), at, load.tile.name_hint), False
+
+    def _loaded(self, product: frag.MmaOp, load: frag.LoadOp, part: SSAValue) -> frag.LoadOp:
+        """A load of an operand from shared memory, in a layout that is cheap to load."""
+        name = instruction_of(product, self._way.warps, self._way.wgmma, self._way.target)
+        transposed = load.transposed is not None
+        tile = frag.tile_of(load.tile)
+        if tile.placement is None:
+            operand = "a" if product.a is load.tile else "b"
+            tile = loaded_as(tile, name, operand, self._way.warps, transposed)
+        return frag.LoadOp(part, [0, 0], tile, transposed=transposed)
+
+    def _right(
+        self, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue], at: InsertPoint
+    ) -> tuple[SSAValue, bool]:
+        """B as wgmma takes it: the matrix in memory, or where it would have to be K-major a
+        transposed copy of it.
+        """
+        load = product.b.owner
+        if not isinstance(load, frag.LoadOp) or load not in parts:
+            fail(product, "wgmma reads B from memory: load it from global memory in this loop")
+        if not lies_across(product):
+            return parts[load], load.transposed is not None
+        from fragir.passes.tiling.transposed_copy import TransposedCopy  # few programs need it
+
+        tile = frag.tile_of(product.b)
+        second = TransposedCopy(
+            tile.element_type, (tile.cols, tile.rows), 4 * self._way.warps[0] * self._way.warps[1]
+        )
+        Rewriter.insert_op(second.alloc, InsertPoint.before(self._outermost()))
+        for op in second.fill(parts[load]):
+            op.location = product.location
+            Rewriter.insert_op(op, at)
+        return second.memory, True
+
+    def _later(self, body: Block) -> SSAValue:
+        """Whether this is not the loop's first turn."""
+        first = body.first_op
+        assert first is not None
+        if isinstance(first, arith.CmpiOp) and first.lhs is body.args[0]:
+            return first.result
+        made = arith.CmpiOp(body.args[0], self._loop.lb, "ne")
+        return _put(made, InsertPoint.before(first), "later")
+
+
+def _put(op: Operation, at: InsertPoint, name: str | None = None) -> SSAValue:
+    """Inserts an operation with one result."""
+    Rewriter.insert_op(op, at)
+    op.results[0].name_hint = name
+    return op.results[0]
+
+
+def _name(load: frag.LoadOp) -> str | None:
+    return load.tile.name_hint or load.memory.name_hint
+
+
+def _hoist(value: SSAValue, before: Operation) -> None:
+    """Moves what a pure value is computed from ahead of an operation of the same block."""
+    owner = value.owner
+    if isinstance(owner, Block) or owner.parent is not before.parent:
+        return
+    if owner.is_before_in_block(before):
+        return
+    for operand in owner.operands:
+        _hoist(operand, before)
+    owner.detach()
+    Rewriter.insert_op(owner, InsertPoint.before(before))
+
+
+def _first_of(users: Sequence[Operation], body: Block, product: Operation) -> Operation:
+    """The first operation of a body that uses a product, by itself or in its regions."""
+    found = body.last_op
+    assert found is not None
+    for user in users:
+        while user.parent is not body:
+            parent = user.parent_op()
+            assert parent is not None
+            user = parent
+        if user.is_before_in_block(found):
+            found = user
+    return found
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """Whether a tile is filled with zeros."""
+    fill = value.owner
+    if not isinstance(fill, frag.FillOp) or not isinstance(fill.value.owner, arith.ConstantOp):
+        return False
+    number = fill.value.owner.value
+    if isinstance(number, FloatAttr):
+        return str(number.value.data) == "0.0"
+    return isinstance(number, IntegerAttr) and number.value.data == 0
+
+
+def _runs(loop: scf.ForOp) -> bool:
+    """Whether a loop is known to have a turn."""
+    first, end = (_number(value) for value in (loop.lb, loop.ub))
+    return first is not None and end is not None and first < end
+
+
+def _number(value: SSAValue) -> int | None:
+    op = value.owner
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        return op.value.value.data
+    return None

@@ -1,0 +1,120 @@
+"""What a loop fetches from global memory for its products, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from fragir.dialects import frag
+from fragir.dialects.elements import element_bits
+from fragir.dialects.narrow import is_memref, memref_type
+
+
+@dataclass(eq=False)
+class Group:
+    """Loads that the same products use, and so arrive together: one slot of a ring a turn."""
+
+    loads: list[frag.LoadOp]
+    products: list[frag.MmaOp]
+    """In the order of the loop's body."""
+
+
+def groups_of(loop: scf.ForOp) -> list[Group]:
+    """The loads of a loop's body that can run ahead, by the products that use them.
+
+    A load can where nothing but products of the same body takes its tile, where all of its indices
+    are computed from the loop's counter and from what stands before the loop, and where the loop
+    writes no memory that it reads.
+    """
+    body = loop.body.block
+    written = list(_written(body))
+    groups: list[Group] = []
+    for op in body.ops:
+        if not isinstance(op, frag.LoadOp) or not _streams(op, body, written):
+            continue
+        products = _products(op.tile, body)
+        if not products:
+            continue
+        shared = [group for group in groups if set(group.products) & set(products)]
+        merged = Group([op], products)
+        for group in shared:
+            groups.remove(group)
+            merged = Group(
+                [*group.loads, *merged.loads],
+                [*group.products, *(p for p in merged.products if p not in group.products)],
+            )
+        groups.append(merged)
+    order = {op: at for at, op in enumerate(body.ops)}
+    for group in groups:
+        group.products.sort(key=order.__getitem__)
+        group.loads.sort(key=order.__getitem__)
+    return groups
+
+
+def _written(body: Block) -> Iterator[SSAValue]:
+    """The global memory that operations of a body write."""
+    for op in body.walk():
+        if isinstance(op, frag.StoreOp) or op.name in ("frag.scatter", "frag.atomic"):
+            yield from (value for value in op.operands if is_memref(value.type))
+        elif op.name == "memref.store":
+            yield op.operands[1]
+
+
+def _streams(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
+    """Whether a load of a body may run ahead of it."""
+    memory = memref_type(load.memory.type)
+    return (
+        not frag.is_shared(memory)
+        and load.memory not in written
+        and _is_outside(load.memory, body)
+        and load.other is None
+        and load.broadcast is None
+        and len(frag.tile_of(load.tile).shape) == 2
+        and element_bits(memory.element_type) >= 8
+        and memory.element_type == frag.tile_of(load.tile).element_type
+        and all(_is_ahead(index, body) for index in load.indices)
+    )
+
+
+def _is_outside(value: SSAValue, body: Block) -> bool:
+    """Whether a value is there before the loop."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None and block is not body:
+        parent = block.parent_op()
+        block = None if parent is None else parent.parent
+    return block is None
+
+
+def _is_ahead(value: SSAValue, body: Block) -> bool:
+    """Whether a turn's value is known before the turns ahead of it: from the counter alone."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return owner is not body or value is body.args[0]
+    if owner.parent is not body:
+        return _is_outside(value, body)
+    return (
+        not owner.regions
+        and is_side_effect_free(owner)
+        and all(_is_ahead(operand, body) for operand in owner.operands)
+    )
+
+
+def _products(tile: SSAValue, body: Block) -> list[frag.MmaOp]:
+    """The products that take a tile as A or B; none where anything else takes it."""
+    found: list[frag.MmaOp] = []
+    for use in tile.uses:
+        op = use.operation
+        if not isinstance(op, frag.MmaOp) or op.parent is not body or use.index > 1:
+            return []
+        if op not in found:
+            found.append(op)
+    return found
+
+
+def before(first: Operation, second: Operation) -> bool:
+    """Whether one operation of a block stands before another."""
+    return first.is_before_in_block(second)

@@ -1,0 +1,1 @@
+"""Programs divided among warps: the parts of the pass `frag-specialize`."""
