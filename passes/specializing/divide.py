@@ -29,7 +29,7 @@ def divide(function: func.FuncOp) -> bool:
     for_all, within = _divided(function)
     feeding = Slice(filling, within)
     for op in feeding.operations:
-        if any(isinstance(value.type, frag.TileType) for value in (*op.operands, *op.results)):
+        if any(frag.held_tile(value.type) for value in feeding.values_of(op)):
             fail(
                 op,
                 "what this copies, or where, depends on tiles, which warps that only fetch have "
@@ -105,7 +105,9 @@ def _is_for_all(op: Operation) -> bool:
     if op.name in _FOR_ALL:
         return True
     values = (*op.operands, *op.results)
-    scalar = not any(isinstance(value.type, frag.TileType) for value in values)
+    scalar = not any(
+        frag.held_tile(value.type) or isinstance(value.type, frag.SlotType) for value in values
+    )
     return scalar and not op.regions and is_side_effect_free(op)
 
 

@@ -94,6 +94,12 @@ class Slice:
                 assert terminator is not None
                 self._work.append(terminator.operands[position])
 
+    def values_of(self, op: Operation) -> list[SSAValue]:
+        """The values that an operation of the slice takes and makes, in the slice."""
+        if isinstance(op, scf.ForOp | scf.IfOp):
+            return [op.results[at] for at in self._kept(op, len(op.results))]
+        return [*op.operands, *op.results]
+
     # --- a copy of it -------------------------------------------------------------------------
 
     def copy(self, ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> list[Operation]:

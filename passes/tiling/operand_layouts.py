@@ -102,7 +102,7 @@ def fits(rows: int, warps: int) -> bool:
 
 def instruction_of(product: frag.MmaOp, warps: tuple[int, int], wgmma: bool, target: str) -> str:
     """The instruction of a product of tiles that have no layouts yet, short as in `#frag.mma`."""
-    a, b, c, d = product.tile_types()
+    a, b, c, d = (frag.tile_of(v) for v in (product.a, product.b, product.c, product.d))
     if not wgmma:
         a, b, c, d = (tile.with_layout(None) for tile in (a, b, c, d))
         return choose(a, b, c, d, None, target)

@@ -1,4 +1,4 @@
-// RUN: -p frag-tile{target="sm_90a"}
+// RUN: -p frag-tile{target=sm_90a},frag-pipeline{target=sm_90a},frag-raster{target=sm_90a},frag-prefetch
 // B lies across K: it is read into registers, and C^T = B^T A^T is formed.
 func.func @turned(%a: memref<128x64xsi8>, %b: memref<64x128xsi8>, %c: memref<128x128xi32>) {
   frag.matmul %a, %b into %c {tile = array<i64: 128, 128, 64>, stages = 1 : i64}
