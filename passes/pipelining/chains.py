@@ -11,7 +11,7 @@ from fragir.dialects import frag
 
 
 @dataclass(frozen=True)
-class Chain:
+class SumChain:
     """The products that add to the carried value number `position`, in order."""
 
     position: int
@@ -19,7 +19,7 @@ class Chain:
     products: tuple[frag.MmaOp, ...]
 
 
-def chains_of(loop: scf.ForOp) -> list[Chain]:
+def chains_of(loop: scf.ForOp) -> list[SumChain]:
     """The chains of a loop: argument -> C of a product -> its D -> ... -> the value yielded.
 
     Each value of a chain has that one use, and the argument's tile is the result's.
@@ -27,7 +27,7 @@ def chains_of(loop: scf.ForOp) -> list[Chain]:
     body = loop.body.block
     terminator = body.last_op
     assert isinstance(terminator, scf.YieldOp)
-    found: list[Chain] = []
+    found: list[SumChain] = []
     for position, argument in enumerate(body.args[1:]):
         value, products = argument, list[frag.MmaOp]()
         while (use := value.get_user_of_unique_use()) is not None:
@@ -36,5 +36,5 @@ def chains_of(loop: scf.ForOp) -> list[Chain]:
             products.append(use)
             value = use.d
         if use is terminator and terminator.operands[position] is value and products:
-            found.append(Chain(position, loop.iter_args[position], tuple(products)))
+            found.append(SumChain(position, loop.iter_args[position], tuple(products)))
     return found

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
-from fragir.passes.pipelining.chains import Chain, chains_of
+from fragir.passes.pipelining.chains import SumChain, chains_of
 from fragir.passes.pipelining.crossed import lies_across
 from fragir.passes.pipelining.streams import Group
 from fragir.passes.tiling.operand_layouts import (
@@ -124,7 +124,7 @@ class LoopPipeline:
             found = parent
         return found
 
-    def _start(self, chain: Chain) -> SSAValue:
+    def _start(self, chain: SumChain) -> SSAValue:
         """What a sum under way begins with: registers with anything in them, where the first
         product sets them; zeros where the loop may have no turn.
         """
@@ -134,7 +134,7 @@ class LoopPipeline:
             return _put(frag.UndefinedOp(frag.InFlightType(frag.tile_of(start))), at, "none")
         return _put(frag.InFlightOp(start), at)
 
-    def _is_set(self, chain: Chain) -> bool:
+    def _is_set(self, chain: SumChain) -> bool:
         """Whether the first product of a sum sets it: it begins with zero, and there is one."""
         return _is_zero(chain.start) and _runs(self._loop)
 

@@ -17,7 +17,8 @@ GRAM, ROW_MAX, COLUMNS, WIDE = (
 MEAN = str(PACKAGE / "programs" / "mean.ptx")
 ON = ("--on", "emulator")
 SIZES = ("--size", "m=40,n=40,k=24")
-PIPELINE = "kit-to-frag,kit-set-tile{m=32 n=32 k=16},frag-tile,frag-place,convert-frag-to-ptx"
+OURS = "frag-tile,frag-pipeline,frag-raster,frag-prefetch,frag-place,convert-frag-to-ptx"
+PIPELINE = f"kit-to-frag,kit-set-tile{{m=32 n=32 k=16}},{OURS}"
 
 PYTHON = f"""
 import fragir
@@ -28,7 +29,7 @@ from tilekit.set_tile import SetTilePass
 text = open({GRAM!r}).read()
 module = fragir.parse(text)
 seen = []
-rest = "frag-tile,frag-place,convert-frag-to-ptx"
+rest = {OURS!r}
 kernel = fragir.compile(
     module, passes=["kit-to-frag", SetTilePass(32, 32, 16), rest], target="sm_80",
     observe=lambda name, module: seen.append(name),
@@ -46,7 +47,7 @@ COMMANDS = {
     "help": ("fragir-opt", "--help"),
     "compiled": ("fragir", "compile", GRAM),
     "lowered by opt": ("fragir-opt", GRAM, "-t", "ptx", "-p",
-                       "kit-to-frag,frag-tile,frag-place,convert-frag-to-ptx"),
+                       f"kit-to-frag,{OURS}"),
     "pipeline": ("fragir", "compile", "--print-pipeline", GRAM),
     "placed": ("fragir", "compile", "--print-pipeline", "--to", "placed", GRAM),
     "no stage": ("fragir", "compile", "--print-pipeline", COLUMNS),
@@ -114,7 +115,7 @@ def test_a_check_of_the_package(results: dict[str, Result]) -> None:
 
 def test_the_pipeline_has_the_stage_where_it_is_needed(results: dict[str, Result]) -> None:
     names = results["pipeline"].out.replace('{target="sm_80"}', "").strip().split(",")
-    assert names == ["kit-to-frag", "frag-tile", "frag-place", "convert-frag-to-ptx"]
+    assert names == ["kit-to-frag", *OURS.split(",")]
     assert results["placed"].out.strip() == results["pipeline"].out.strip().rpartition(",")[0]
     assert "kit-to-frag" not in results["no stage"].out
     assert results["compiled"].out == results["lowered by opt"].out
@@ -135,7 +136,7 @@ def test_listed_passes(results: dict[str, Result]) -> None:
     assert results["listed"].out != results["compiled"].out
     assert results["python"].out.split() == [
         *("kit-to-frag", "kit-set-tile"),
-        *("frag-tile", "frag-place", "convert-frag-to-ptx"),
+        *OURS.split(","),
     ]
 
 
