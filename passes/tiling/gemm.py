@@ -90,6 +90,9 @@ class Gemm:
         function = self.function
         after = "frag.specialize" if schedule.roles else "frag.prefetch"
         function.attributes[after] = UnitAttr()
+        if schedule.cluster > 1:
+            blocks = [schedule.cluster, 1, 1]
+            function.attributes["frag.cluster"] = DenseArrayBase.from_list(i64, blocks)
         m = self.dim(product.c, 0, self.static[0], "m")
         n = self.dim(product.c, 1, self.static[1], "n")
         k = self.dim(product.a, 0 if self.a_transposed else 1, self.static[2], "k")
