@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from fragir.dialects import ptx
 from fragir.passes.writer.arith import CASTS
@@ -57,7 +57,15 @@ def last_use(value: SSAValue, body: Block, position: dict[Operation, int]) -> in
             last = max(last, _flight_ends(op.d, body, position))
         if is_alias(op):
             last = max(last, *(last_use(result, body, position) for result in op.results))
+        elif (result := _of_loop(use)) is not None:  # the loop goes on in the same registers
+            last = max(last, last_use(result, body, position))
     return last
+
+
+def _of_loop(use: Use) -> SSAValue | None:
+    """The result of a loop that begins with a value."""
+    op = use.operation
+    return op.results[use.index - 3] if op.name == "scf.for" and use.index >= 3 else None
 
 
 def _flight_ends(value: SSAValue, body: Block, position: dict[Operation, int]) -> int:
@@ -121,11 +129,13 @@ def _reads_in_place(op: Operation, variable: SSAValue) -> bool:
     value = op.results[0]
     if ptx.registers(value.type) == 1:
         return True
-    return (
-        op.name in _IN_PLACE
-        and ptx.scalar_type(value.type) == f32
-        and sum(use.operation is op for use in variable.uses)
-        == sum(_named(operand, variable) for operand in op.operands)
+    if op.name not in _IN_PLACE or ptx.scalar_type(value.type) != f32:
+        return False
+    same = [variable]  # what has the variable's registers, in their order
+    for value in same:
+        same += [result for use in value.uses if (result := _of_loop(use)) is not None]
+    return sum(use.operation is op for value in same for use in value.uses) == sum(
+        any(_named(operand, value) for value in same) for operand in op.operands
     )
 
 

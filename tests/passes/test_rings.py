@@ -48,3 +48,8 @@ def test_groups_of_copies(pipeline: Pipeline, target: str, trips: int, seed: int
 )
 def test_mbarriers(pipeline: Pipeline, target: str, trips: int, seed: int) -> None:
     agrees(pipeline, target, trips, seed)
+
+
+def test_an_inner_loop_goes_on_in_the_registers_of_the_outer_one() -> None:
+    """What the outer loop carries next is not written there before the last use of what it left."""
+    assert check(Pipeline(2, 1, "first", "tma", 1, 1, True), "sm_90a", trips=2, seed=80) == []
