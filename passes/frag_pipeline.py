@@ -32,7 +32,7 @@ class FragPipelinePass(TargetPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.pipelining.crossed import lies_across, order_sums
-        from fragir.passes.pipelining.loop import STAGES, TMA, LoopPipeline, Way
+        from fragir.passes.pipelining.loop import STAGES, TMA, LoopPipeline, PipelineWay
         from fragir.passes.pipelining.streams import groups_of
         from fragir.passes.pipelining.tma import shared_tiles
         from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
@@ -56,7 +56,7 @@ class FragPipelinePass(TargetPass):
                 if wgmma and any(lies_across(p) for group in groups for p in group.products):
                     order_sums(loop, warps, self.target)
                     groups = groups_of(loop)
-                way = Way(stages, tma, warps, wgmma, self.target, shared_tiles(loop))
+                way = PipelineWay(stages, tma, warps, wgmma, self.target, shared_tiles(loop))
                 LoopPipeline(loop, groups, way).run()
 
     def _stages(self, loop: scf.ForOp) -> int | None:

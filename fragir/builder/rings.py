@@ -11,7 +11,7 @@ from fragir.builder.checks import items, whole
 from fragir.builder.clusters import ClusterOperations
 from fragir.builder.places import fail
 from fragir.builder.shared_types import shared_type
-from fragir.builder.slots import Slot
+from fragir.builder.slots import RingSlot
 from fragir.builder.trace import Trace
 from fragir.builder.values import Value
 from fragir.dialects import frag
@@ -27,18 +27,18 @@ class Ring(Value):
         super().__init__(trace)
         self.ssa = ssa
 
-    def acquire(self) -> Slot:
+    def acquire(self) -> RingSlot:
         """Waits until the next slot is free: it is to be filled and published."""
-        return Slot(self.trace, self.trace.insert(frag.AcquireOp(self.ssa)).slot)
+        return RingSlot(self.trace, self.trace.insert(frag.AcquireOp(self.ssa)).slot)
 
-    def wait(self) -> Slot:
+    def wait(self) -> RingSlot:
         """Waits until the next slot is full: it is to be read and released."""
-        return Slot(self.trace, self.trace.insert(frag.AwaitOp(self.ssa)).result)
+        return RingSlot(self.trace, self.trace.insert(frag.AwaitOp(self.ssa)).result)
 
-    def no_slot(self) -> Slot:
+    def no_slot(self) -> RingSlot:
         """No slot, where a loop carries that of the turn before: releasing it does nothing."""
         assert isinstance(self.ssa.type, frag.RingType)
-        return Slot(self.trace, self.trace.insert(frag.NoSlotOp(self.ssa.type.slot)).slot)
+        return RingSlot(self.trace, self.trace.insert(frag.NoSlotOp(self.ssa.type.slot)).slot)
 
     def __repr__(self) -> str:
         return f"<ring{' ' + self.ssa.name_hint if self.ssa.name_hint else ''}>"

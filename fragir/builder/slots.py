@@ -46,7 +46,7 @@ class TileInFlight(Held):
         return f"<tile in flight{' ' + self.ssa.name_hint if self.ssa.name_hint else ''}>"
 
 
-class Slot(Held):
+class RingSlot(Held):
     """A slot of a ring: shared memory that is held until `publish` or `release`.
 
     One that `Ring.acquire` gave is filled and published, one that `Ring.wait` gave is read and
@@ -85,8 +85,8 @@ def held_of(trace: Trace, value: Any) -> SSAValue | None:
     return value.ssa
 
 
-def held(trace: Trace, ssa: SSAValue) -> Slot | TileInFlight | None:
+def held(trace: Trace, ssa: SSAValue) -> RingSlot | TileInFlight | None:
     """A value of the IR as one of those; None for others."""
-    kinds = {"frag.slot": Slot, "frag.in_flight": TileInFlight}
+    kinds = {"frag.slot": RingSlot, "frag.in_flight": TileInFlight}
     found = kinds.get(ssa.type.name)
     return None if found is None else found(trace, ssa)

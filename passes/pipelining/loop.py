@@ -28,7 +28,7 @@ TMA = "frag.tma"
 """The attribute of a loop whose loads the tensor memory accelerator shall make."""
 
 
-class Way(NamedTuple):
+class PipelineWay(NamedTuple):
     """How a loop is pipelined."""
 
     stages: int
@@ -49,7 +49,7 @@ class LoopPipeline:
     is multiplied by wgmma is awaited where it is first used.
     """
 
-    def __init__(self, loop: scf.ForOp, groups: Sequence[Group], way: Way):
+    def __init__(self, loop: scf.ForOp, groups: Sequence[Group], way: PipelineWay):
         self._loop, self._groups, self._way = loop, groups, way
         self._chains = chains_of(loop) if way.wgmma and way.stages > 1 else []
         chained = {product for chain in self._chains for product in chain.products}
