@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.builder.places import fail, place
-from fragir.builder.slots import Slot, TileInFlight, held, held_of
+from fragir.builder.slots import RingSlot, TileInFlight, held, held_of
 from fragir.builder.trace import Trace
 from fragir.builder.types import condition, index
 from fragir.builder.values import IndexOperand, Scalar, Tile
 from fragir.dialects import frag
 
-Carried = Scalar | Tile | Slot | TileInFlight | int
+Carried = Scalar | Tile | RingSlot | TileInFlight | int
 
 
 class _Block:
@@ -299,7 +299,7 @@ def _value(trace: Trace, value: object, type_: Attribute, name: str) -> SSAValue
     return trace.constant(operand, type_)
 
 
-def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | Slot | TileInFlight:
+def _wrap(trace: Trace, ssa: SSAValue) -> Scalar | Tile | RingSlot | TileInFlight:
     known = held(trace, ssa)
     if known is not None:
         return known
