@@ -103,9 +103,19 @@ class RingBarriers:
     def acquire(self, op: frag.AcquireOp) -> None:
         """Waits until the next slot is empty; says how many bytes TMA will bring."""
         slot = self._wait(FILL, self.empty)
+        if self._may_lag(op):
+            self.lanes.state.wait_for_all()
         if self.use.tma:
             total = sum(expected_bytes(copy, engine(self.lanes).blocks) for copy in _copies(op))
             self._arrive(self.full_at(slot), engine(self.lanes).starter, total)
+
+    def _may_lag(self, op: frag.AcquireOp) -> bool:
+        """Whether some warps of the role that fills slots may be rounds behind the one that starts
+        the copies: nobody waits for them, and a phase two later looks as if none were over.
+        """
+        readers = (use.operation for use in self.ring.value.uses)
+        reads = any(x.name == "frag.await" and role_of(x) is role_of(op) for x in readers)
+        return self._arrivals_at_full() == 1 and not reads and self.lanes.threads > WARP
 
     def publish(self, slot: Value) -> None:
         """Arrives for what threads have written."""

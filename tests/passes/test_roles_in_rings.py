@@ -119,6 +119,13 @@ def test_chains(chain: Chain, target: str, seed: int) -> None:
     judge(chain.text(), target, seed=seed)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_all_warps_that_fill_a_ring_keep_up(seed: int) -> None:
+    """One thread copies by TMA; a warp that waits beside it must not miss a phase."""
+    chain = Chain("tma", ((2, 1), (1, 2)), (1,), 1, moved=True)
+    judge(chain.text(), "sm_120a", seed=seed, assemble=False)
+
+
 PRODUCT = """
 !a = memref<128x64xf16, #frag.shared<swizzle = 128>>
 !b = memref<64x64xf16, #frag.shared<swizzle = 128>>
