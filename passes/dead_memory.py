@@ -17,18 +17,21 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.narrow import memref_type
 from fragir.passes.limits import aligned
 
+HELD = ("frag.ring", "frag.slot", "frag.in_flight")
+"""Types of rings, what they hold, and products under way."""
+
 
 class DeadMemory(NamedTuple):
     """Allocations that stand side by side, and the operation of the function's top level behind
     which all of their accesses are over, in every thread for itself."""
 
-    allocations: tuple[memref.AllocOp, ...]
+    allocations: tuple[Operation, ...]
     behind: Operation
 
     @property
     def bytes(self) -> int:
         """How much that is."""
-        return sum(aligned(bytes_of_type(alloc.memref.type)) for alloc in self.allocations)
+        return sum(map(_bytes, self.allocations))
 
     def is_dead_at(self, op: Operation) -> bool:
         """Whether an operation, in a loop or not, comes behind."""
@@ -47,7 +50,7 @@ def bytes_of_type(memory: Attribute) -> int:
 def dead_memory(function: func.FuncOp) -> DeadMemory | None:
     """The largest piece that is dead before the function ends; None where there is none."""
     block = function.body.block
-    runs: list[list[tuple[memref.AllocOp, Operation]]] = [[]]
+    runs: list[list[tuple[Operation, Operation]]] = [[]]
     for op in block.ops:
         if isinstance(op, memref.AllocOp):
             behind = _over(op, block)
@@ -55,18 +58,41 @@ def dead_memory(function: func.FuncOp) -> DeadMemory | None:
                 runs.append([])
             else:
                 runs[-1].append((op, behind))
-        elif op.name == "frag.ring":
+        elif isinstance(op, frag.RingOp):
+            runs.append([(op, behind)] if (behind := _after_ring(op, function)) else [])
             runs.append([])
     found = [_dead(run) for run in runs if run]
     return max(found, key=lambda dead: dead.bytes, default=None)
 
 
-def _dead(run: Sequence[tuple[memref.AllocOp, Operation]]) -> DeadMemory:
+def _dead(run: Sequence[tuple[Operation, Operation]]) -> DeadMemory:
     last = run[0][1]
     for _, behind in run:
         if last.is_before_in_block(behind):
             last = behind
     return DeadMemory(tuple(alloc for alloc, _ in run), last)
+
+
+def _bytes(op: Operation) -> int:
+    if isinstance(op, frag.RingOp):
+        return sum(aligned(op.count * bytes_of_type(part)) for part in op.ring.type.parts)
+    return aligned(bytes_of_type(op.results[0].type))
+
+
+def _after_ring(ring: frag.RingOp, function: func.FuncOp) -> Operation | None:
+    """The operation behind which no slot of a ring is held and no product under way.
+
+    None where other threads or the copy engine fill it: who has it at the end, this does not know.
+    """
+    last: Operation | None = None
+    for op in function.body.block.ops:
+        for inner in op.walk():
+            if inner.name == "frag.roles" or "tma" in inner.properties:
+                return None
+            types = [v.type for v in (*inner.operands, *inner.results)]
+            if any(t.name in HELD for t in types):
+                last = op
+    return last if last is not ring else None
 
 
 def _over(alloc: memref.AllocOp, block: Block) -> Operation | None:

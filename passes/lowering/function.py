@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag, ptx
@@ -57,6 +57,22 @@ class FunctionLowering:
         ):
             self._dead = dead
 
+    def _convert_over(self, dead: DeadMemory) -> None:
+        """From here on conversions have that memory."""
+        pointers: list[SSAValue] = []
+        for alloc in dead.allocations:
+            if isinstance(alloc, frag.RingOp):
+                from fragir.passes.lowering.operations.rings import rings
+
+                made = rings(self.lanes, alloc).made[alloc.ring]
+                pointers += [part.first.pointer for part in made.parts]
+                # copies of slots that nobody awaited may be under way
+                self.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))
+            else:
+                pointers.append(self.state.memories[alloc.results[0]].pointer)
+        owners = [pointer.owner for pointer in pointers]
+        self.state.convert_over([owner for owner in owners if isinstance(owner, ptx.SharedOp)])
+
     def run(self) -> func.FuncOp:
         """The lowered function, not yet in the module."""
         KernelArguments(self.function, self.entry, self.state).declare()
@@ -83,10 +99,7 @@ class FunctionLowering:
                     self.state.ahead[op]()
                 self.lower(op)
                 if self._dead is not None and op is self._dead.behind:
-                    memories = self.state.memories
-                    pointers = (memories[a.memref].pointer for a in self._dead.allocations)
-                    owners = [pointer.owner for pointer in pointers]
-                    self.state.convert_over([o for o in owners if isinstance(o, ptx.SharedOp)])
+                    self._convert_over(self._dead)
             except FragirError as error:
                 fail(op, f"{op.name}: {error}")
             except Exception as error:

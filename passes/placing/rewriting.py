@@ -67,9 +67,9 @@ def _behind(value: SSAValue) -> InsertPoint:
         return InsertPoint.at_start(value.owner)
     last = value.owner
     assert isinstance(last, Operation)
-    # what is waited for there may be copies into memory that the conversion can then have
+    # what is waited for or released there may be memory that the conversion can then have
     following = last.next_op
-    while isinstance(following, frag.WaitOp):
+    while following is not None and following.name in ("frag.wait", "frag.release"):
         last, following = following, following.next_op
     return InsertPoint.after(last)
 
