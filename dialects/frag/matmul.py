@@ -50,7 +50,9 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     is rounded to C's type.
 
     `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
-    override what the compiler chooses.
+    override what the compiler chooses. On sm_90a `roles` lets a warp fetch by TMA what warpgroups
+    multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
+    they fetch of B; A and B have rows of multiples of 16 bytes then.
     """
 
     name = "frag.matmul"

@@ -12,6 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
+from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
 from fragir.passes.pipelining.chains import SumChain, chains_of
 from fragir.passes.pipelining.crossed import lies_across
 from fragir.passes.pipelining.streams import Group
@@ -66,6 +68,8 @@ class LoopPipeline:
     def run(self) -> None:
         """Replaces the loop."""
         loop = self._loop
+        if self._way.tma:
+            _check_maps(self._groups)
         rings = [self._ring(group) for group in self._groups]
         starts = list(loop.iter_args)
         for chain in self._chains:
@@ -302,6 +306,17 @@ class LoopPipeline:
             return first.result
         made = arith.CmpiOp(body.args[0], self._loop.lb, "ne")
         return _put(made, InsertPoint.before(first), "later")
+
+
+def _check_maps(groups: Sequence[Group]) -> None:
+    """Ends the pass where a tensor map cannot say the memory of a load."""
+    from fragir.dialects.frag.tensor_copies import check_strides, contiguous  # few programs need it
+
+    for load in (load for group in groups for load in group.loads):
+        try:
+            check_strides(memref_type(load.memory.type), contiguous(load.memory))
+        except FragirError as error:
+            fail(load, f"{error.message}, to be copied by TMA ({error.hint})")
 
 
 def _put(op: Operation, at: InsertPoint, name: str | None = None) -> SSAValue:

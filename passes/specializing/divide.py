@@ -11,7 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
-from fragir.dialects.frag.roles import FEWEST, GROUP, MOST, REGISTERS, UNIT, Role
+from fragir.dialects.frag.roles import Role
 from fragir.dialects.narrow import is_memref
 from fragir.passes.specializing.slices import Slice
 
@@ -42,7 +42,7 @@ def divide(function: func.FuncOp) -> bool:
         Rewriter.insert_op(op, after)
     load = Role("load", _region(feeding, within), warps=(_loaders(filling), 1))
     multiply = _threads(function, Role("multiply", _region(rest, within), warps=(1, 1)))
-    roles = frag.RolesOp(_with_registers(load, multiply))
+    roles = frag.RolesOp([load, multiply])
     Rewriter.insert_op(roles, after)
     for op in reversed(within):
         Rewriter.erase_op(op, safe_erase=False)
@@ -142,14 +142,3 @@ def _threads(function: func.FuncOp, role: Role) -> Role:
     for name in ("frag.warps", "frag.warpgroups"):
         function.attributes.pop(name, None)
     return role
-
-
-def _with_registers(load: Role, multiply: Role) -> list[Role]:
-    """The roles, with registers that the first has no use for given to the second.
-
-    Two warpgroups that multiply get 240 a thread then, where 384 threads would have 168.
-    """
-    if multiply.warpgroups is None or multiply.threads < 2 * GROUP:
-        return [load, multiply]
-    left = (REGISTERS - FEWEST * GROUP) // multiply.threads // UNIT * UNIT
-    return [load._replace(registers=FEWEST), multiply._replace(registers=min(MOST, left))]

@@ -30,7 +30,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "a grid of a half": ({"grid": 1.5}, "the grid is 1.5, it must be a whole number"),
     "a grid of True": ({"grid": (True, 1)}, "the grid is True, it must be a whole number"),
     "negative shared memory": ({"shared": -1}, "there is no shared memory of -1 bytes"),
-    "no cluster": ({"cluster": None}, "the cluster is None, it must be a whole number"),
+    "half a cluster": ({"cluster": 1.5}, "the cluster is 1.5, it must be a whole number"),
     "a number beyond floats": ({"alpha": 10**400}, "alpha is a whole number larger than any f32"),
     "a masked array": ({"a": np.ma.masked_array(A, A > 0)}, "a is a masked array"),
 }

@@ -1,0 +1,168 @@
+"""Products through every road of passes: types, orders of A and B, epilogues, clusters, odd sizes.
+
+A grid of `frag.matmul` with its schedule said: one role with copies by threads, or a role that
+fetches by TMA beside one that multiplies, alone or in clusters of two blocks. Each is run on small
+whole numbers, so that the answer is exact, under three schedules of the emulator with every check,
+and assembled: no spills, nothing that ptxas has to say of the schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fragir
+from fragir.errors import FragirError
+from fragir.reference.formats import decode, encode
+from fragir.sweeps import Plan, Result, Sweep, Task
+
+SUMS = {"si8": "i32", "ui8": "i32", "f64": "f64"}
+ARRAYS: dict[str, Any] = {"i32": np.int32, "f32": np.float32, "f64": np.float64}
+NAMES = {"si8": "s8", "ui8": "u8", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "si8", "f64")
+ORDERS = tuple(product((False, True), repeat=2))
+EPILOGUES = ("none", "old", "bias")
+SIZES = ((128, 128, 128), (200, 136, 80), (64, 272, 48), (16, 16, 16), (130, 250, 0))
+ROLES = ("", "roles", "roles, cluster = 2 : i64")
+TARGETS = ("sm_90a", "sm_80", "sm_120a")
+
+
+class Config(NamedTuple):
+    """One product."""
+
+    target: str
+    schedule: str
+    element: str
+    turned: tuple[bool, bool]
+    epilogue: str
+    sizes: tuple[int, int, int]
+    static: bool
+
+
+def grid() -> Iterator[Config]:
+    """All products, in an order in which a prefix has some of everything."""
+    every = product(TARGETS, ROLES, ELEMENTS, ORDERS, EPILOGUES, SIZES, (True, False))
+    configs = [Config(*each) for each in every]
+    # roles take wgmma and TMA
+    configs = [
+        c for c in configs if not c.schedule or (c.target == "sm_90a" and c.element != "f64")
+    ]
+    configs = [c for c in configs if c.target != "sm_80" or c.element != "f8E4M3FN"]
+    step = 389  # a prime that shares no factor with the number of products
+    return (configs[at * step % len(configs)] for at in range(len(configs)))
+
+
+def text_of(config: Config) -> str:
+    """The program. Rows are multiples of 16 bytes, which a tensor map takes, and said to be."""
+    m, n, k = config.sizes
+    left, right = config.turned
+    out = SUMS.get(config.element, "f32")
+    shapes = {
+        "a": (("k", k), ("m", m)) if left else (("m", m), ("k", k)),
+        "b": (("n", n), ("k", k)) if right else (("k", k), ("n", n)),
+        "c": (("m", m), ("n", n)),
+    }
+
+    def memory(name: str, element: str) -> str:
+        extents = [str(size) if config.static else "?" for _, size in shapes[name]]
+        return f"memref<{'x'.join(extents)}x{element}>"
+
+    def argument(name: str, element: str) -> str:
+        names = ", ".join(f'"{dim}"' for dim, _ in shapes[name])
+        return f"%{name}: {memory(name, element)} {{frag.sizes = [{names}]}}"
+
+    a, b, c = memory("a", config.element), memory("b", config.element), memory("c", out)
+    arguments = [argument("a", config.element), argument("b", config.element), argument("c", out)]
+    add = "arith.addi" if out == "i32" else "arith.addf"
+    extra = words = body = ""
+    if config.epilogue == "old":
+        body = f" epilogue {{\n  ^bb0(%s: {out}, %old: {out}):\n    %r = {add} %s, %old : {out}\n"
+    if config.epilogue == "bias":
+        bias = f"memref<{n if config.static else '?'}x{out}>"
+        arguments.append(f'%x: {bias} {{frag.sizes = ["n"]}}')
+        extra, words = " with %x", f" with {bias}"
+        body = (
+            f" epilogue {{\n  ^bb0(%s: {out}, %old: {out}, %y: {out}):\n"
+            f"    %r = {add} %s, %y : {out}\n"
+        )
+    if body:
+        body += f"    frag.yield %r : {out}\n  }}"
+    promised = {dim: size for dims in shapes.values() for dim, size in dims}
+    divisors = ", ".join(
+        f"{dim} = {next(d for d in (16, 8, 4, 2, 1) if size % d == 0)}"
+        for dim, size in promised.items()
+    )
+    promise = "" if config.static else f" attributes {{frag.divisible = {{{divisors}}}}}"
+    head = f"func.func @gemm({', '.join(arguments)}){promise}"
+    operands = f"%a{' transposed' * left}, %b{' transposed' * right} into %c{extra}"
+    return f"""{head} {{
+  frag.matmul {operands} {{{config.schedule}}}
+      : {a}, {b} into {c}{words}{body}
+  func.return
+}}
+"""
+
+
+def numbers(rng: np.random.Generator, element: str, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Small whole numbers, as stored and as they mean."""
+    name = NAMES.get(element, element)
+    stored = encode(rng.integers(-3, 4, shape).astype(float), name)
+    return stored, decode(stored, name).astype(float)
+
+
+def check(config: Config) -> list[str] | None:
+    """What is wrong with a product; None where it is refused: its rows suit no tensor map, say."""
+    m, n, k = config.sizes
+    if config.static and 0 in config.sizes:
+        return None
+    text = text_of(config)
+    try:
+        kernel = fragir.compile(text, target=config.target)
+    except FragirError as error:
+        if "this is a fault of fragir's" in str(error):
+            raise
+        return None
+    found = [f"{verdict}" for verdict in kernel.assembled.verdicts]
+    rng = np.random.default_rng(m + n + k)
+    left, right = config.turned
+    a, x = numbers(rng, config.element, (k, m) if left else (m, k))
+    b, y = numbers(rng, config.element, (n, k) if right else (k, n))
+    type_ = ARRAYS[SUMS.get(config.element, "f32")]
+    old, bias = (rng.integers(-5, 6, shape).astype(type_) for shape in ((m, n), n))
+    expected = (x.T if left else x) @ (y.T if right else y)
+    expected = expected + {"none": 0, "old": old, "bias": bias}[config.epilogue]
+    for asynchrony, schedule in (("late", None), ("early", None), ("random", 3)):
+        c = old.copy()
+        arguments = (a, b, c, bias) if config.epilogue == "bias" else (a, b, c)
+        try:
+            report = kernel(
+                *arguments, on="emulator", check=True, asynchrony=asynchrony, schedule=schedule
+            )
+        except FragirError as error:
+            if "by TMA" in str(error):
+                return None
+            found.append(f"{asynchrony}: {error}")
+            break
+        found += [f"{asynchrony}: {finding}" for finding in report.findings]
+        wrong = int(np.sum(c != expected))
+        if wrong:
+            found.append(f"{asynchrony}: {wrong} elements are wrong")
+    return [f"{one}: {config}" for one in found]
+
+
+def tasks(plan: Plan) -> Sequence[Any]:
+    configs = [config._asdict() for config in grid()]
+    return configs if plan.count is None else configs[: plan.count]
+
+
+def run(task: Task) -> Result:
+    given = dict(task.what)
+    config = Config(**{**given, "turned": tuple(given["turned"]), "sizes": tuple(given["sizes"])})
+    told = check(config)
+    return {"findings": told or [], "programs": 1, "refused": int(told is None)}
+
+
+SWEEP = Sweep(tasks, run, {}, seconds=120.0)

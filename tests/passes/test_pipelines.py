@@ -1,0 +1,70 @@
+"""Products through frag-pipeline, frag-specialize and frag-prefetch."""
+
+from __future__ import annotations
+
+import pytest
+
+import fragir
+from benchmarks.sweeps.pipelines import Config, check, grid, text_of
+from fragir.errors import FragirError
+
+CLUSTER = "roles, cluster = 2 : i64"
+CASES = [
+    Config("sm_90a", "roles", "f16", (False, False), "none", (200, 136, 80), False),
+    Config(
+        "sm_90a", "roles, cluster = 2 : i64", "bf16", (True, True), "old", (130, 272, 80), False
+    ),
+    Config("sm_90a", "roles", "si8", (False, True), "bias", (64, 272, 48), True),
+    Config("sm_90a", "", "f8E4M3FN", (False, True), "old", (200, 136, 80), False),
+    Config("sm_80", "", "tf32", (True, False), "bias", (64, 272, 48), True),
+    Config("sm_120a", "", "f16", (False, True), "old", (130, 250, 0), False),
+]
+
+
+@pytest.mark.parametrize("config", CASES, ids=lambda c: f"{c.target} {c.schedule} {c.element}")
+def test_products(config: Config) -> None:
+    """Exact, silent in every check under three schedules, and nothing that ptxas says."""
+    assert check(config) == []
+
+
+def test_the_grid_has_every_product_once() -> None:
+    configs = list(grid())
+    assert len(set(configs)) == len(configs) > 3000
+
+
+def test_the_target_kernel() -> None:
+    """Four products a turn, a wait for all but the newest, TMA by one warp, registers moved."""
+    text = text_of(Config("sm_90a", CLUSTER, "f16", (False, False), "none", (200, 136, 80), False))
+    kernel = fragir.compile(text, target="sm_90a")
+    body = kernel.ptx
+    assert body.count("wgmma.wait_group.sync.aligned 1;") == 1
+    assert body.count("wgmma.mma_async") == 4
+    assert body.count("multicast::cluster") >= 1
+    assert ".reqnctapercluster 2, 1, 1" in body
+    assert body.count("setmaxnreg") == 2
+    assert "cp.async.cg" not in body
+    (entry,) = kernel.assembled.entries.values()
+    assert entry.registers <= 168
+
+
+def test_rows_that_no_tensor_map_can_say() -> None:
+    config = Config("sm_90a", "roles", "f16", (False, False), "none", (64, 64, 20), True)
+    with pytest.raises(FragirError, match=r"a stride of 40 bytes.* by TMA"):
+        fragir.compile(text_of(config), target="sm_90a")
+
+
+def test_a_loop_without_products() -> None:
+    text = """
+func.func @copy(%a: memref<64x64xf32>, %c: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c64 step %c16 {
+    %t = frag.load %a[%i, 0] : memref<64x64xf32> -> !frag.tile<16x64xf32>
+    frag.store %t, %c[%i, 0] : !frag.tile<16x64xf32>, memref<64x64xf32>
+  } {frag.stages = 3 : i64}
+  func.return
+}
+"""
+    with pytest.raises(FragirError, match="no product of this loop takes a tile from global"):
+        fragir.compile(text)
