@@ -159,9 +159,10 @@ def tasks(plan: Plan) -> Sequence[Any]:
 
 
 def run(task: Task) -> Result:
-    given = dict(task.what)
-    config = Config(**{**given, "turned": tuple(given["turned"]), "sizes": tuple(given["sizes"])})
-    told = check(config)
+    given: dict[str, Any] = dict(task.what)
+    for name in ("turned", "sizes"):
+        given[name] = tuple(given[name])
+    told = check(Config(**given))
     return {"findings": told or [], "programs": 1, "refused": int(told is None)}
 
 

@@ -11,9 +11,7 @@ from fragir.errors import FragirError
 CLUSTER = "roles, cluster = 2 : i64"
 CASES = [
     Config("sm_90a", "roles", "f16", (False, False), "none", (200, 136, 80), False),
-    Config(
-        "sm_90a", "roles, cluster = 2 : i64", "bf16", (True, True), "old", (130, 272, 80), False
-    ),
+    Config("sm_90a", CLUSTER, "bf16", (True, True), "old", (136, 272, 80), False),
     Config("sm_90a", "roles", "si8", (False, True), "bias", (64, 272, 48), True),
     Config("sm_90a", "", "f8E4M3FN", (False, True), "old", (200, 136, 80), False),
     Config("sm_80", "", "tf32", (True, False), "bias", (64, 272, 48), True),
