@@ -139,7 +139,7 @@ class LinearUse:
 
 def _with_ancestors(ops: set[Operation]) -> set[Operation]:
     found: set[Operation] = set()
-    for op in ops:
+    for op in ops:  # any order
         up: Operation | None = op
         while up is not None and up not in found:
             found.add(up)

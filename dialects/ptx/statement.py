@@ -65,7 +65,7 @@ def _filled(operand: str, names: Sequence[Sequence[str]]) -> str:
     return PLACE.sub(registers, operand)
 
 
-_ATOM = r"(?:\$\d+|-?\d+|0x[0-9a-f]+|_|%\w+(?:\.[xyz])?)"
+_ATOM = r"(?:\$\d+|0x[0-9a-fA-F]+|-?\d+|_|%\w+(?:\.[xyz])?)"
 _LIST = rf"\{{{_ATOM}(?:, {_ATOM})*\}}"
 _ADDRESS = rf"\[\$\d+(?:\+\d+)?(?:, {_LIST})?\]"
 _OPERAND = rf"(?:{_ATOM}(?:\|{_ATOM})?|{_LIST}|{_ADDRESS})"

@@ -169,7 +169,7 @@ class TileAccess(TilePlaces):
         """The same where neighbours are elements of several fragments."""
         scalars: dict[int, list[SSAValue]] = {}
         for group in self._beside:
-            for number in {e // self.chunk for e in group} - scalars.keys():
+            for number in sorted({e // self.chunk for e in group} - scalars.keys()):
                 scalars[number] = split(self.ar, fragments[number], 1)
             parts = [scalars[e // self.chunk][e % self.chunk] for e in group]
             value = self.ar.insert(ptx.PackOp(parts)).result

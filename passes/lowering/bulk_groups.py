@@ -63,7 +63,7 @@ class GroupWaits:
     def __init__(self, function: Operation):
         self.ahead: dict[Operation, Wait] = {}
         kinds = {(op.target, op.add is None) for op in function.walk() if is_store(op)}
-        targets = [target for target, _ in kinds]
+        targets = [target for target, _ in kinds]  # any order
         self._ordered = {target for target in targets if targets.count(target) > 1}
         self._forward = _Groups(self._step, _merged)
         block = function.regions[0].block
@@ -74,7 +74,7 @@ class GroupWaits:
                 self.ahead[op] = wait
 
     def _step(self, op: Operation, state: State) -> State:
-        ages = dict(state)
+        ages = dict(state)  # any order
         wait = _wait(op, ages, self._ordered)
         if wait is not None:
             ages = {memory: age for memory, age in ages.items() if _remains(memory, age, wait)}
@@ -124,8 +124,8 @@ def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | Non
 
 
 def _merged(one: State, other: State) -> State:
-    ages = dict(one)
-    for memory, age in other:
+    ages = dict(one)  # any order
+    for memory, age in other:  # any order
         ages[memory] = min(age, ages.get(memory, age))
     return frozenset(ages.items())
 

@@ -114,6 +114,9 @@ def test_ir_after_every_pass(fragir: Fragir) -> None:
     titles = [line for line in result.err.splitlines() if line.startswith("// IR after")]
     assert titles == [
         "// IR after frag-tile",
+        "// IR after frag-pipeline",
+        "// IR after frag-raster",
+        "// IR after frag-prefetch",
         "// IR after frag-place",
         "// IR after convert-frag-to-ptx",
     ]
