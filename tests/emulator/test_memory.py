@@ -389,5 +389,5 @@ def test_a_name_and_a_number_are_an_address_of_the_own_block() -> None:
       ret;
     }"""
     out = np.full(4, 9, np.uint32)
-    run(text, "k", grid=4, block=1, cluster=2, arguments=[out])
+    run(text, "k", grid=(4,), block=(1,), cluster=(2, 1, 1), arguments=[out])
     assert out.tolist() == [0, 1, 0, 1]

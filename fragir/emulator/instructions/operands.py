@@ -229,10 +229,14 @@ class Decoder:
                 mask = (1 << (8 * base.dtype.itemsize)) - 1
                 shift = np.uint64((offset if operator == "+" else -offset) & mask)
                 step = shift.astype(base.dtype)  # a signed type wraps
-                moved = base + step
-                if self.machine.cluster_size > 1 and isinstance(base, np.ndarray):
+                moved = np.asarray(base + step)
+
+                def move() -> None:
+                    np.add(base, step, out=moved)
+
+                if self.machine.cluster_size > 1:
                     # shared memory lies elsewhere in each block: see `symbol_row`
-                    self.machine.on_wave.append(lambda: np.add(base, step, out=moved))
+                    self.machine.on_wave.append(move)
                 return moved
             case tree.Apply(function=tree.Name(text="generic"), argument=argument):
                 return self.row(ins, argument, kind)
