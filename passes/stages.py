@@ -21,15 +21,24 @@ class Contents:
         self.module = module
 
     @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The names of operations, and of discardable attributes."""
+        names, attributes = set[str](), set[str]()
+        for op in self.module.walk():
+            names.add(op.name)
+            if op.attributes:
+                attributes.update(op.attributes)
+        return frozenset(names), frozenset(attributes)
+
+    @property
     def operations(self) -> frozenset[str]:
         """The names of its operations, such as `frag.matmul`."""
-        return frozenset(op.name for op in self.module.walk())
+        return self._names[0]
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The names of its operations and of their discardable attributes."""
-        names = {name for op in self.module.walk() for name in op.attributes}
-        return self.operations | names
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The names of its operations' discardable attributes, such as `frag.stages`."""
+        return self._names[1]
 
     @cached_property
     def dialects(self) -> frozenset[str]:
@@ -104,8 +113,12 @@ def _products(contents: Contents) -> bool:
 
 
 def _has(name: str) -> Callable[[Contents], bool]:
-    """Whether a program of tiles has an operation, or an operation with a discardable attribute."""
-    return lambda contents: _of_tiles(contents) and name in contents.words
+    """Whether a program of tiles has an operation with a discardable attribute."""
+    return lambda contents: _of_tiles(contents) and name in contents.attributes
+
+
+def _loops_over_tiles(contents: Contents) -> bool:
+    return _of_tiles(contents) and "frag.for_tiles" in contents.operations
 
 
 STAGES = (
@@ -114,7 +127,7 @@ STAGES = (
     Stage("frag-tile", _products, "frag-pipeline"),
     Stage("frag-pipeline", _has("frag.stages"), "frag-specialize"),
     Stage("frag-specialize", _has("frag.specialize"), "frag-raster"),
-    Stage("frag-raster", _has("frag.for_tiles"), "frag-prefetch"),
+    Stage("frag-raster", _loops_over_tiles, "frag-prefetch"),
     Stage("frag-prefetch", _has("frag.prefetch"), "frag-place"),
     Stage("frag-place", _of_tiles, "convert-frag-to-ptx"),
     Stage("convert-frag-to-ptx", _of_tiles, "ptx"),
