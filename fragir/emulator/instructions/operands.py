@@ -231,11 +231,10 @@ class Decoder:
                 step = shift.astype(base.dtype)  # a signed type wraps
                 moved = np.asarray(base + step)
 
-                def move() -> None:
+                def move() -> None:  # shared memory lies elsewhere in each block: see `symbol_row`
                     np.add(base, step, out=moved)
 
                 if self.machine.cluster_size > 1:
-                    # shared memory lies elsewhere in each block: see `symbol_row`
                     self.machine.on_wave.append(move)
                 return moved
             case tree.Apply(function=tree.Name(text="generic"), argument=argument):
