@@ -293,7 +293,8 @@ class LoopPipeline:
             tile.element_type, (tile.cols, tile.rows), 4 * self._way.warps[0] * self._way.warps[1]
         )
         Rewriter.insert_op(second.alloc, InsertPoint.before(self._outermost()))
-        for op in second.fill(parts[load]):
+        # awaiting a slot that threads have copied, all of them meet
+        for op in second.fill(parts[load], met=not self._way.tma):
             op.location = product.location
             Rewriter.insert_op(op, at)
         return second.memory, True

@@ -38,7 +38,13 @@ class TransposedCopy:
         self.memory: SSAValue = self.alloc.memref
         self.memory.name_hint = "k_major"
 
-    def fill(self, slot: SSAValue) -> tuple[Operation, ...]:
-        """What transposes a slot's part; a barrier, after which all threads see it, comes last."""
+    def fill(self, slot: SSAValue, met: bool) -> tuple[Operation, ...]:
+        """What transposes a slot's part; a barrier, after which all threads see it, comes last.
+
+        Unless threads have `met` since the last turn's product, they wait for those that still
+        read the second place.
+        """
         load = frag.LoadOp(slot, [0, 0], self._tile, transposed=True)
-        return load, frag.StoreOp(load.tile, self.memory, [0, 0]), frag.BarrierOp()
+        store = frag.StoreOp(load.tile, self.memory, [0, 0])
+        before = () if met else (frag.BarrierOp(),)
+        return load, *before, store, frag.BarrierOp()
