@@ -17,12 +17,12 @@ _NOT_BESIDE = ("frag.", "scf.", "memref.store", "memref.copy", "linalg.")
 
 
 class FragTilePass(TargetPass):
-    """One block computes one tile of C.
+    """A loop over the tiles of C, and in it one over K that loads tiles of A and B and multiplies.
 
-    The K loop keeps `stages` tiles of A and B under way into swizzled shared memory (cp.async),
-    multiplies from there, and applies the epilogue in registers. Sizes may be dynamic and no
-    multiple of the tile: what lies outside is read as zero and not written. On sm_90a, types that
-    wgmma takes are multiplied by warpgroups; else by warps with mma.sync.
+    The epilogue is applied in registers. Sizes may be dynamic and no multiple of the tile: what
+    lies outside is read as zero and not written. On sm_90a, types that wgmma takes are multiplied
+    by warpgroups; else by warps with mma.sync. How A and B come through shared memory is made by
+    frag-pipeline and what follows it, as the loops' attributes say.
 
     The function must hold nothing but the product and operations on scalars.
     """

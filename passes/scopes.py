@@ -9,6 +9,7 @@ from xdsl.dialects import func
 from xdsl.ir import Attribute, Operation
 
 from fragir.diagnostics import fail
+from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.interfaces import Threads, WarpgroupCollective
 from fragir.dialects.narrow import integers, is_array
 from fragir.errors import FragirError
@@ -68,18 +69,19 @@ def threads_of(function: func.FuncOp) -> int:
 
 def threads_at(op: Operation) -> int:
     """The threads that run an operation: those of its role, or of the block."""
-    above = op
-    while not isinstance(above, func.FuncOp):
-        parent = above.parent_op()
-        assert parent is not None
-        if parent.name == "frag.roles":
-            from fragir.dialects import frag
+    region = role_of(op)
+    if region is not None:
+        from fragir.dialects import frag
 
-            assert isinstance(parent, frag.RolesOp)
-            region = above.parent_region()
-            return next(role.threads for role in parent.roles() if role.body is region)
-        above = parent
-    return threads_of(above)
+        roles = region.parent
+        assert isinstance(roles, frag.RolesOp)
+        return next(role.threads for role in roles.roles() if role.body is region)
+    function = op
+    while not isinstance(function, func.FuncOp):
+        parent = function.parent_op()
+        assert parent is not None
+        function = parent
+    return threads_of(function)
 
 
 def roles_of(function: func.FuncOp) -> frag.RolesOp | None:

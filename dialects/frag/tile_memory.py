@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, StridedLayoutAttr
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from fragir.dialects import ptx
+from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.access_cost import WIDEST, TileMemory, together
 from fragir.dialects.frag.attributes import SharedAttr
 from fragir.dialects.frag.promises import promises_of, size_names
@@ -92,8 +93,4 @@ def _promises(op: Operation, memory: SSAValue) -> tuple[Sequence[int], Sequence[
 
 def _number(index: int | SSAValue) -> int | None:
     """An index that is a number."""
-    if isinstance(index, int):
-        return index
-    if isinstance(index.owner, arith.ConstantOp) and isinstance(index.owner.value, IntegerAttr):
-        return index.owner.value.value.data
-    return None
+    return index if isinstance(index, int) else constant_of(index)

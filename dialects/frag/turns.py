@@ -11,6 +11,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.definition import op_definition
+from fragir.dialects.frag.enclosing import role_of
 
 TAKE, PASS = "frag.take_turn", "frag.pass_turn"
 
@@ -38,7 +39,7 @@ class TakeTurnOp(IRDLOperation):
     def verify_(self) -> None:
         if self.parent is None:
             return  # its program is being built
-        region = role_region(self)
+        region = role_of(self)
         if region is None:
             raise VerifyException(f"{TAKE} stands outside of frag.roles; turns are those of roles")
         found = roles_of_turn(region, self.turn.data)
@@ -80,17 +81,6 @@ class PassTurnOp(IRDLOperation):
             raise VerifyException(
                 f"{PASS}: no turn at {self.turn.data!r} is taken before, in the same block"
             )
-
-
-def role_region(op: Operation) -> Region | None:
-    """The role that an operation belongs to; None outside of `frag.roles`."""
-    above: Operation | None = op
-    while above is not None:
-        parent = above.parent_op()
-        if parent is not None and parent.name == "frag.roles":
-            return above.parent_region()
-        above = parent
-    return None
 
 
 def roles_of_turn(role: Region, turn: str) -> list[int]:

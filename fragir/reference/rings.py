@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
@@ -51,7 +52,9 @@ class HeldSlot(Token):
 def ring(run: Run, op: frag.RingOp) -> None:
     slots = [[_memory(part) for part in op.ring.type.parts] for _ in range(op.count)]
     readers = {
-        role_of(use.operation) for use in op.ring.uses if isinstance(use.operation, frag.AwaitOp)
+        _number_of_role(use.operation)
+        for use in op.ring.uses
+        if isinstance(use.operation, frag.AwaitOp)
     }
     run.values[op.ring] = RingQueue(
         slots,
@@ -66,17 +69,13 @@ def _memory(part: Attribute) -> BoundedMemory:
     return unwritten(memref_type(part).get_shape(), type_name(part))
 
 
-def role_of(op: Operation) -> int:
+def _number_of_role(op: Operation) -> int:
     """The number of the role that an operation belongs to; 0 outside of `frag.roles`."""
-    above = op
-    while above is not None:
-        parent = above.parent_op()
-        if parent is not None and parent.name == "frag.roles":
-            region = above.parent_region()
-            assert region is not None
-            return parent.regions.index(region)
-        above = parent
-    return 0
+    region = role_of(op)
+    if region is None:
+        return 0
+    assert region.parent is not None
+    return region.parent.regions.index(region)
 
 
 @MEANINGS.attach(frag.AcquireOp)
@@ -105,7 +104,7 @@ def publish(run: Run, op: frag.PublishOp) -> None:
 
 def await_slot(run: Run, op: frag.AwaitOp) -> None:
     """`frag.await` of a ring."""
-    known, role = _ring(run, op.source), role_of(op)
+    known, role = _ring(run, op.source), _number_of_role(op)
     count = known.awaited.get(role, 0)
     number = count % len(known.slots)
     run.wait_for(

@@ -14,7 +14,8 @@ from threading import Condition, Thread
 from xdsl.ir import Block
 
 from fragir.dialects import frag
-from fragir.dialects.frag.turns import role_region, roles_of_turn
+from fragir.dialects.frag.enclosing import role_of
+from fragir.dialects.frag.turns import roles_of_turn
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.run import Run
 
@@ -130,7 +131,7 @@ def pass_turn(run: Run, op: frag.PassTurnOp) -> None:
 
 def _turns(run: Run, op: frag.TakeTurnOp | frag.PassTurnOp) -> tuple[int, list[int]]:
     """The number of the role, and whose turn it is, before all who take it in order."""
-    role = role_region(op)
+    role = role_of(op)
     assert role is not None
     assert role.parent is not None
     order = roles_of_turn(role, op.turn.data)

@@ -23,6 +23,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
+from fragir.dialects.constants import constant_of
 from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.linalg.named import instead
 from fragir.dialects.narrow import memref_type
@@ -218,14 +219,11 @@ class Bufferization:
         Rewriter.erase_op(op)
 
     def _size(self, op: tensor.DimOp) -> SSAValue:
-        empty, index, type_ = op.source.owner, op.index.owner, op.source.type
-        dim = -1
-        if isinstance(index, arith.ConstantOp) and isinstance(index.value, IntegerAttr):
-            dim = index.value.value.data
+        empty, dim, type_ = op.source.owner, constant_of(op.index), op.source.type
         if not isinstance(empty, tensor.EmptyOp) or not is_tensor(type_):
             fail(op, f"tensor.dim of {type_} is not supported; take a tensor of known rank")
         shape = type_.get_shape()
-        if not 0 <= dim < len(shape):
+        if dim is None or not 0 <= dim < len(shape):
             fail(op, f"tensor.dim takes the constant number of a dimension of {type_}")
         if shape[dim] == DYNAMIC_INDEX:
             return empty.dynamic_sizes[shape[:dim].count(DYNAMIC_INDEX)]

@@ -20,6 +20,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
 from fragir.dialects.narrow import memref_type
 from fragir.passes.contraction.product import Factor, Product
 
@@ -132,10 +133,9 @@ def replace_sizes(allocation: memref.AllocOp) -> None:
         op = use.operation
         if not isinstance(op, memref.DimOp):
             continue
-        index = op.index.owner
-        if not isinstance(index, arith.ConstantOp) or not isinstance(index.value, IntegerAttr):
+        position = constant_of(op.index)
+        if position is None:
             fail(op, "memref.dim takes a constant number of a dimension")
-        position = index.value.value.data
         if not 0 <= position < len(sizes):
             fail(op, f"{type_} has no dimension {position}")
         size = sizes[position]

@@ -17,10 +17,10 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
+from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.interfaces import accesses_of
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.ring_use import role_of
 from fragir.passes.lowering.tensor_copies import is_of_ring, root_of, run_of
 
 OLDEST = 7

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from fragir.dialects.constants import constant_of
 
 StateT = TypeVar("StateT")
 MOST_TURNS = 16
@@ -110,15 +111,7 @@ def _passed(block: Block) -> Sequence[SSAValue]:
 
 def _turns(op: scf.ForOp) -> int | None:
     """How often a loop runs; None where that is not known."""
-    lower, upper, step = (_number(value) for value in (op.lb, op.ub, op.step))
+    lower, upper, step = (constant_of(value) for value in (op.lb, op.ub, op.step))
     if lower is None or upper is None or step is None or step < 1:
         return None
     return len(range(lower, upper, step))
-
-
-def _number(value: SSAValue) -> int | None:
-    if isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp):
-        attribute = value.op.value
-        if isinstance(attribute, IntegerAttr):
-            return attribute.value.data
-    return None

@@ -25,13 +25,14 @@ from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
+from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.frag.slots import PART, carried
 from fragir.errors import FragirError
 from fragir.layout.modes import WARP
 from fragir.passes.lowering.arithmetic import Predicate, Value
 from fragir.passes.lowering.engine import MBARRIER_BYTES, engine, statement
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.ring_use import role_of, use_of, users_of_memory
+from fragir.passes.lowering.ring_use import use_of, users_of_memory
 from fragir.passes.lowering.rings import FILL, NO_SLOT, READ, LaneRing, RingCursor, take
 from fragir.passes.lowering.state import SharedPlace
 from fragir.passes.lowering.tensor_copies import expected_bytes

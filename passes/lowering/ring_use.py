@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.frag.slots import PART, carried
 from fragir.dialects.interfaces import WarpgroupCollective, accesses_of
 from fragir.dialects.narrow import is_memref
@@ -73,14 +74,3 @@ def users_of_memory(memory: SSAValue) -> Iterator[Operation]:
                     yield from users_of_memory(result)
         else:
             yield op
-
-
-def role_of(op: Operation) -> Region | None:
-    """The role that an operation belongs to; None outside of `frag.roles`."""
-    above: Operation | None = op
-    while above is not None:
-        parent = above.parent_op()
-        if parent is not None and parent.name == "frag.roles":
-            return above.parent_region()
-        above = parent
-    return None

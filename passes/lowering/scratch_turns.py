@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, SSAValue
 
 from fragir.dialects import ptx
+from fragir.dialects.constants import constant_of, index_constant
 
 AccessOp: TypeAlias = ptx.LoadOp | ptx.StoreOp | ptx.LdmatrixOp | ptx.StmatrixOp
 
@@ -29,7 +30,7 @@ def takes_turns(accesses: Sequence[AccessOp], entry: Block) -> bool:
         return False
     if not isinstance(loop.lb.type, IndexType):
         return False
-    first, step = (_number(value) for value in (loop.lb, loop.step))
+    first, step = (constant_of(value) for value in (loop.lb, loop.step))
     if first is None or step is None or step <= 0 or step & (step - 1) or first % step:
         return False
     body = loop.body.block
@@ -51,10 +52,10 @@ def take_turns(accesses: Sequence[AccessOp], half: int) -> None:
     loop, body = first.parent_op(), first.parent
     assert isinstance(loop, scf.ForOp)
     assert body is not None
-    step = _number(loop.step)
+    step = constant_of(loop.step)
     assert step is not None
     counter, distance = body.args[0], half.bit_length() - step.bit_length()
-    made = [_constant(abs(distance)), _constant(half)]
+    made = [index_constant(abs(distance)), index_constant(half)]
     move = arith.ShLIOp if distance >= 0 else arith.ShRUIOp
     moved = move(counter, made[0].result)
     chosen = arith.AndIOp(moved.result, made[1].result)
@@ -67,15 +68,3 @@ def take_turns(accesses: Sequence[AccessOp], half: int) -> None:
     for op in (*made, moved, chosen, *pointers.values()):
         op.location = first.location
         body.insert_op_before(op, first)
-
-
-def _constant(number: int) -> arith.ConstantOp:
-    return arith.ConstantOp(IntegerAttr(number, IndexType()))
-
-
-def _number(value: SSAValue) -> int | None:
-    """The number that a value is; None where it is not known."""
-    op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None

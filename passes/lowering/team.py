@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from fragir.dialects import ptx
+from fragir.dialects.constants import constant_of
 from fragir.errors import FragirError
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 
@@ -55,7 +54,7 @@ class Team:
     def waits(self, op: Operation) -> bool:
         """Whether an operation is such a barrier."""
         if self._number and self.threads > 32:
-            return isinstance(op, ptx.NamedBarrierOp) and _constant(op.number.owner) == self._number
+            return isinstance(op, ptx.NamedBarrierOp) and constant_of(op.number) == self._number
         name = "bar.warp.sync" if self._number else "bar.sync"
         return isinstance(op, ptx.SyncOp) and op.instruction.data == name
 
@@ -69,9 +68,3 @@ def role_team(ar: Arithmetic, threads: int, first: int, numbers: BarrierNumbers)
             hint="let fewer roles have more warps each",
         )
     return Team(ar, threads, first, found)
-
-
-def _constant(op: object) -> int | None:
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from xdsl.ir import Region
 
 from fragir.dialects import frag, ptx
-from fragir.dialects.frag.turns import role_region, roles_of_turn, turns_of
+from fragir.dialects.frag.enclosing import role_of
+from fragir.dialects.frag.turns import roles_of_turn, turns_of
 from fragir.errors import FragirError
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.state import LoweringState
@@ -93,7 +94,7 @@ def _arrive(lanes: Lanes, barrier: TurnBarrier) -> None:
 
 
 def _of(lanes: Lanes, op: frag.TakeTurnOp | frag.PassTurnOp) -> RoleTurn:
-    role = role_region(op)
+    role = role_of(op)
     assert role is not None
     return _known(lanes.state).of[role, op.turn.data]
 

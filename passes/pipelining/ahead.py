@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
+from fragir.dialects.constants import constant_of, index_constant
+from fragir.passes.pipelining.insertion import put
 
 INDEX = IndexType()
 
@@ -75,7 +77,7 @@ class Prefetch:
         behind = self._place()
         point = InsertPoint.before(behind)
         at = self._ahead(loop.body.block.args[0], self._turns, point, "ahead")
-        more = _put(arith.CmpiOp(at, loop.ub, "slt"), point, "more")
+        more = put(arith.CmpiOp(at, loop.ub, "slt"), point, "more")
         self._within(at, more, point)
         for op in reversed(filling.operations):
             Rewriter.erase_op(op)
@@ -86,32 +88,32 @@ class Prefetch:
         self, at: SSAValue, turns: int, point: InsertPoint, name: str | None = None
     ) -> SSAValue:
         """The loop's counter so many turns later."""
-        step, first = _number(self._loop.step), _number(at)
+        step, first = constant_of(self._loop.step), constant_of(at)
         if step is not None and first is not None:
-            return _put(_constant(first + turns * step), point, name)
+            return put(index_constant(first + turns * step), point, name)
         if turns == 0:
             return at
         by = self._loop.step
         if step is not None:
-            by = _put(_constant(turns * step), point)
+            by = put(index_constant(turns * step), point)
         elif turns > 1:
-            by = _put(arith.MuliOp(by, _put(_constant(turns), point)), point)
-        return _put(arith.AddiOp(at, by), point, name)
+            by = put(arith.MuliOp(by, put(index_constant(turns), point)), point)
+        return put(arith.AddiOp(at, by), point, name)
 
     def _is_long(self) -> bool:
         """Whether a filling tests what lies outside of memory: then it is written once."""
         masked = any(isinstance(x, frag.CopyOp) and x.masked for x in self._filling.inner)
-        return masked and _number(self._loop.ub) is None
+        return masked and constant_of(self._loop.ub) is None
 
     def _before_in_turn(self, point: InsertPoint) -> None:
         """Fills the first slots in a loop of their own."""
-        first, one = _put(_constant(0), point), _put(_constant(1), point)
-        turns = _put(_constant(self._turns), point)
+        first, one = put(index_constant(0), point), put(index_constant(1), point)
+        turns = put(index_constant(self._turns), point)
         body = Block(arg_types=[INDEX])
         inner = InsertPoint.at_end(body)
-        at = _put(arith.MuliOp(body.args[0], self._loop.step), inner)
-        if _number(self._loop.lb) != 0:
-            at = _put(arith.AddiOp(self._loop.lb, at), inner)
+        at = put(arith.MuliOp(body.args[0], self._loop.step), inner)
+        if constant_of(self._loop.lb) != 0:
+            at = put(arith.AddiOp(self._loop.lb, at), inner)
         self._before(at, inner)
         Rewriter.insert_op(scf.YieldOp(), InsertPoint.at_end(body))
         Rewriter.insert_op(scf.ForOp(first, turns, one, [], body), point)
@@ -119,7 +121,7 @@ class Prefetch:
     def _before(self, at: SSAValue, point: InsertPoint) -> None:
         """Fills a slot before the loop; masked, as the loop may have fewer turns."""
         values: dict[SSAValue, SSAValue] = {self._loop.body.block.args[0]: at}
-        first, end = _number(at), _number(self._loop.ub)
+        first, end = constant_of(at), constant_of(self._loop.ub)
         for op in self._filling.operations:
             beyond = first is not None and end is not None and first >= end
             if beyond and isinstance(op, frag.CopyOp):
@@ -191,20 +193,3 @@ def _is_repeated(loop: scf.ForOp) -> bool:
             return True
         parent = parent.parent_op()
     return isinstance(parent, frag.ForTilesOp)
-
-
-def _put(op: Operation, at: InsertPoint, name: str | None = None) -> SSAValue:
-    Rewriter.insert_op(op, at)
-    op.results[0].name_hint = name
-    return op.results[0]
-
-
-def _constant(number: int) -> arith.ConstantOp:
-    return arith.ConstantOp(IntegerAttr(number, INDEX))
-
-
-def _number(value: SSAValue) -> int | None:
-    op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None

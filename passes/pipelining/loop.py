@@ -12,10 +12,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
+from fragir.dialects.constants import constant_of
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.passes.pipelining.chains import SumChain, chains_of
 from fragir.passes.pipelining.crossed import lies_across
+from fragir.passes.pipelining.insertion import put
 from fragir.passes.pipelining.streams import Group
 from fragir.passes.tiling.operand_layouts import (
     across,
@@ -74,10 +76,9 @@ class LoopPipeline:
         starts = list(loop.iter_args)
         for chain in self._chains:
             starts[chain.position] = self._start(chain)
-        for group in self._late:
-            starts.append(
-                _put(frag.NoSlotOp(frag.SlotType(self._parts(group))), InsertPoint.before(loop))
-            )
+        for group, ring in zip(self._groups, rings, strict=True):
+            if group in self._late:
+                starts.append(put(frag.NoSlotOp(ring.type.slot), InsertPoint.before(loop)))
         region = loop.detach_region(loop.body)
         body = region.block
         for argument, start in zip(body.args[1:], starts, strict=False):
@@ -116,10 +117,11 @@ class LoopPipeline:
 
     # --- before and behind the loop -----------------------------------------------------------
 
-    def _ring(self, group: Group) -> SSAValue:
+    def _ring(self, group: Group) -> SSAValue[frag.RingType]:
         """A ring for a group's loads, for the whole kernel."""
         op = frag.RingOp(self._way.stages, frag.RingType(self._parts(group)))
-        return _put(op, InsertPoint.before(self._outermost()), "ring")
+        put(op, InsertPoint.before(self._outermost()), "ring")
+        return op.ring
 
     def _outermost(self) -> Operation:
         """The operation at the top of the function that the loop stands in."""
@@ -135,8 +137,8 @@ class LoopPipeline:
         start = chain.start
         at = InsertPoint.before(self._loop)
         if self._is_set(chain):
-            return _put(frag.UndefinedOp(frag.InFlightType(frag.tile_of(start))), at, "none")
-        return _put(frag.InFlightOp(start), at)
+            return put(frag.UndefinedOp(frag.InFlightType(frag.tile_of(start))), at, "none")
+        return put(frag.InFlightOp(start), at)
 
     def _is_set(self, chain: SumChain) -> bool:
         """Whether the first product of a sum sets it: it begins with zero, and there is one."""
@@ -182,13 +184,13 @@ class LoopPipeline:
             for index in load.indices:
                 _hoist(index, first)
         self._fill(group, ring, at)
-        slot = _put(frag.AwaitOp(ring), at, "slot")
+        slot = put(frag.AwaitOp(ring), at, "slot")
         parts = {
-            load: _put(frag.PartOp(slot, i), at, _name(load)) for i, load in enumerate(group.loads)
+            load: put(frag.PartOp(slot, i), at, _name(load)) for i, load in enumerate(group.loads)
         }
         if not self._way.wgmma:
             for load, part in parts.items():
-                again = _put(self._loaded(group.products[0], load, part), at, load.tile.name_hint)
+                again = put(self._loaded(group.products[0], load, part), at, load.tile.name_hint)
                 load.tile.replace_all_uses_with(again)
         last: Operation = group.products[-1]
         for product in list(group.products) if self._way.wgmma else ():
@@ -200,9 +202,9 @@ class LoopPipeline:
         return slot
 
     def _fill(self, group: Group, ring: SSAValue, at: InsertPoint) -> None:
-        slot = _put(frag.AcquireOp(ring), at, "free")
+        slot = put(frag.AcquireOp(ring), at, "free")
         for i, load in enumerate(group.loads):
-            part = _put(frag.PartOp(slot, i), at, _name(load))
+            part = put(frag.PartOp(slot, i), at, _name(load))
             copy = frag.CopyOp(
                 load.memory,
                 load.all_indices(),
@@ -226,9 +228,8 @@ class LoopPipeline:
         b, b_transposed = self._right(product, parts, at)
         chain = next((c for c in self._chains if product in c.products), None)
         counts = None
-        if chain is not None and product is chain.products[0]:
-            if self._is_set(chain):
-                counts = self._later(body)
+        if chain is not None and product is chain.products[0] and self._is_set(chain):
+            counts = self._later(body)
         wgmma = frag.WgmmaOp(
             a,
             b,
@@ -240,18 +241,17 @@ class LoopPipeline:
         )
         wgmma.location = product.location
         wgmma.d.name_hint = product.d.name_hint
-        users = [use.operation for use in product.d.uses]
-        Rewriter.insert_op(wgmma, InsertPoint.before(product))
-        if chain is not None or wgmma.asynchronous is None:
-            product.d.replace_all_uses_with(wgmma.d)
-            Rewriter.erase_op(product)
-            return wgmma
-        done = frag.AwaitOp(wgmma.d)
-        done.location = product.location
-        Rewriter.insert_op(done, InsertPoint.before(_first_of(users, body, product)))
-        product.d.replace_all_uses_with(done.result)
+        Rewriter.insert_op(wgmma, at)
+        last: Operation = wgmma
+        result = wgmma.d
+        if chain is None and wgmma.asynchronous is not None:
+            users = [use.operation for use in product.d.uses]
+            last = done = frag.AwaitOp(wgmma.d)
+            last.location, result = product.location, done.result
+            Rewriter.insert_op(last, InsertPoint.before(_first_of(users, body)))
+        product.d.replace_all_uses_with(result)
         Rewriter.erase_op(product)
-        return done
+        return last
 
     def _left(
         self, product: frag.MmaOp, parts: dict[frag.LoadOp, SSAValue], at: InsertPoint
@@ -263,7 +263,7 @@ class LoopPipeline:
         transposed = load.transposed is not None
         if not transposed or ptx.bits(frag.tile_of(product.a).element_type) == 16:
             return parts[load], transposed
-        return _put(self._loaded(product, load, parts[load]), at, load.tile.name_hint), False
+        return put(self._loaded(product, load, parts[load]), at, load.tile.name_hint), False
 
     def _loaded(self, product: frag.MmaOp, load: frag.LoadOp, part: SSAValue) -> frag.LoadOp:
         """A load of an operand from shared memory, in a layout that is cheap to load."""
@@ -306,7 +306,7 @@ class LoopPipeline:
         if isinstance(first, arith.CmpiOp) and first.lhs is body.args[0]:
             return first.result
         made = arith.CmpiOp(body.args[0], self._loop.lb, "ne")
-        return _put(made, InsertPoint.before(first), "later")
+        return put(made, InsertPoint.before(first), "later")
 
 
 def _check_maps(groups: Sequence[Group]) -> None:
@@ -318,13 +318,6 @@ def _check_maps(groups: Sequence[Group]) -> None:
             check_strides(memref_type(load.memory.type), contiguous(load.memory))
         except FragirError as error:
             fail(load, f"{error.message}, to be copied by TMA ({error.hint})")
-
-
-def _put(op: Operation, at: InsertPoint, name: str | None = None) -> SSAValue:
-    """Inserts an operation with one result."""
-    Rewriter.insert_op(op, at)
-    op.results[0].name_hint = name
-    return op.results[0]
 
 
 def _name(load: frag.LoadOp) -> str | None:
@@ -344,7 +337,7 @@ def _hoist(value: SSAValue, before: Operation) -> None:
     Rewriter.insert_op(owner, InsertPoint.before(before))
 
 
-def _first_of(users: Sequence[Operation], body: Block, product: Operation) -> Operation:
+def _first_of(users: Sequence[Operation], body: Block) -> Operation:
     """The first operation of a body that uses a product, by itself or in its regions."""
     found = body.last_op
     assert found is not None
@@ -371,12 +364,5 @@ def _is_zero(value: SSAValue) -> bool:
 
 def _runs(loop: scf.ForOp) -> bool:
     """Whether a loop is known to have a turn."""
-    first, end = (_number(value) for value in (loop.lb, loop.ub))
+    first, end = (constant_of(value) for value in (loop.lb, loop.ub))
     return first is not None and end is not None and first < end
-
-
-def _number(value: SSAValue) -> int | None:
-    op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None

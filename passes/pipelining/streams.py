@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag
@@ -113,8 +113,3 @@ def _products(tile: SSAValue, body: Block) -> list[frag.MmaOp]:
         if op not in found:
             found.append(op)
     return found
-
-
-def before(first: Operation, second: Operation) -> bool:
-    """Whether one operation of a block stands before another."""
-    return first.is_before_in_block(second)

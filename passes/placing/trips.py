@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from fragir.dialects.constants import constant_of
 
 UNKNOWN = 16
 """Turns of a loop whose bounds are not known."""
@@ -48,13 +49,7 @@ def _turns(op: Operation) -> Fraction:
         return Fraction(UNKNOWN)
     if not isinstance(op, scf.ForOp):
         return Fraction(1)
-    first, last, step = (_constant(value) for value in (op.lb, op.ub, op.step))
+    first, last, step = (constant_of(value) for value in (op.lb, op.ub, op.step))
     if first is None or last is None or not step:
         return Fraction(UNKNOWN)
     return Fraction(max(1, -(-(last - first) // step)))
-
-
-def _constant(value: SSAValue) -> int | None:
-    if isinstance(value.owner, arith.ConstantOp) and isinstance(value.owner.value, IntegerAttr):
-        return value.owner.value.value.data
-    return None

@@ -29,28 +29,20 @@ class Slice:
                 self._need_value(item)
 
     def _need(self, op: Operation) -> None:
+        """All of an operation; of a loop or branch, what is around its contents."""
         if op in self.operations:
             return
-        self.operations.add(op)
+        self._need_around(op)
         if not isinstance(op, scf.ForOp | scf.IfOp):
-            self._work += op.operands
-            for region in op.regions:  # of any other operation, all
+            for region in op.regions:
                 self._work += [inner for block in region.blocks for inner in block.ops]
-        elif isinstance(op, scf.ForOp):
-            self._work += (op.lb, op.ub, op.step)
-        else:
-            self._work.append(op.cond)
-        parent = op.parent_op()
-        if parent is not None and op not in self._within:
-            self._need_around(parent)
 
     def _need_around(self, op: Operation) -> None:
-        """An operation whose region holds one that is needed: of its contents, nothing more."""
+        """An operation without the contents of its regions, and what it stands in."""
         if op in self.operations:
             return
         self.operations.add(op)
-        carries = isinstance(op, scf.ForOp)
-        self._work += (op.lb, op.ub, op.step) if carries else op.operands
+        self._work += (op.lb, op.ub, op.step) if isinstance(op, scf.ForOp) else op.operands
         parent = op.parent_op()
         if parent is not None and op not in self._within:
             self._need_around(parent)

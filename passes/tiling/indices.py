@@ -105,11 +105,3 @@ class Indices:
             self.value(self.mul(place, size, name))
             for place, size, name in zip(places, tile, names, strict=True)
         ]
-
-
-def constant_of(value: SSAValue) -> int | None:
-    """The number of an `arith.constant`; None of anything else."""
-    op = value.owner
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
-        return op.value.value.data
-    return None

@@ -10,9 +10,10 @@ from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
 from fragir.errors import FragirError
 from fragir.passes.tiling.curve import place_on_curve
-from fragir.passes.tiling.indices import INDEX, Indices, Number, constant_of
+from fragir.passes.tiling.indices import INDEX, Indices, Number
 from fragir.scheduling.devices import device_for
 from fragir.scheduling.l2 import best_group
 

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.random import PHILOX, WORDS
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import Arithmetic
@@ -44,10 +45,8 @@ def _keys(ar: Arithmetic, seed: SSAValue) -> list[Key]:
 
 def _constants(seed: SSAValue) -> tuple[int, int] | None:
     """The key of a seed that is written in the program."""
-    if isinstance(seed.owner, arith.ConstantOp) and isinstance(seed.owner.value, IntegerAttr):
-        number = seed.owner.value.value.data
-        return number, number >> 32
-    return None
+    number = constant_of(seed)
+    return None if number is None else (number, number >> 32)
 
 
 def _halves(ar: Arithmetic, seed: SSAValue) -> Key:
