@@ -7,9 +7,11 @@ few of them: one that ends at PTX prints none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.utils.exceptions import PyRDLOpDefinitionError
 
@@ -19,6 +21,35 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
+Operands: TypeAlias = Sequence[SSAValue | Sequence[SSAValue] | None]
+
+
+class QuickOperation(IRDLOperation):
+    """An operation that is made many times in every kernel.
+
+    IRDL's constructor, which finds out which operand is a list and which is left out, takes most of
+    an operation's time. Here at most one operand may be a list or be left out; without one,
+    and without a property that is None, an operation is as if `create` had made it.
+    """
+
+    def __init__(
+        self,
+        *,
+        operands: Operands = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute | None] | None = None,
+    ):
+        flat: list[SSAValue] = []
+        for operand in operands:
+            if isinstance(operand, OpResult | BlockArgument):
+                flat.append(operand)
+            elif operand is not None:
+                flat += cast("Sequence[SSAValue]", operand)
+        given: dict[str, Attribute] = {}
+        for name, value in (properties or {}).items():
+            if value is not None:
+                given[name] = value
+        Operation.__init__(self, operands=flat, result_types=result_types, properties=given)
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:

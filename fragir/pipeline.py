@@ -55,7 +55,15 @@ def needed(module: ModuleOp, to: Level, target: str) -> Iterator[ModulePass]:
             contents = None  # the passes have changed the module
 
 
+@cache
+def _own_passes(stage: Stage, target: str) -> list[ModulePass]:
+    """The passes of a stage of ours: they keep nothing from one program to the next."""
+    return parse(stage.passes, target)
+
+
 def _passes_of(stage: Stage, target: str) -> list[ModulePass]:
+    if stage in STAGES:
+        return _own_passes(stage, target)
     try:
         return parse(stage.passes, target)
     except FragirError as error:

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
+from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.placing.placement import set_layout
@@ -53,7 +54,7 @@ class FragPlacePass(TargetPass):
 
 def place(function: func.FuncOp, target: str, told: list[Explanation] | None = None) -> None:
     """Places every tile of one function; why they are placed so is added to `told`."""
-    tiles = tiles_of(function.walk())
+    tiles = tiles_of(operations_in(function))
     if not tiles:
         return
     _split_batches(tiles)

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
+from fragir.dialects.walking import operations_in
 from fragir.passes.stages import STAGES
 
 PASSES = (*(stage.name for stage in STAGES), "ptx")
@@ -31,7 +32,7 @@ def require(function: func.FuncOp, name: str) -> None:
 
 def _missing(function: func.FuncOp) -> Iterator[tuple[Operation, str]]:
     """(operation, the pass that replaces it), for what stands above the lane level."""
-    for op in function.walk():
+    for op in operations_in(function):
         types = [value.type for value in (*op.operands, *op.results)]
         if any(isinstance(type_, TensorType | UnrankedTensorType) for type_ in types):
             yield op, "frag-bufferize"

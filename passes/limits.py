@@ -6,6 +6,7 @@ from xdsl.dialects import func
 
 from fragir.diagnostics import fail
 from fragir.dialects import ptx
+from fragir.dialects.walking import operations_in
 from fragir.ptx.machines import shared_problem
 
 ALIGNED = 1024  # bytes: where buffers of shared memory begin, since swizzles repeat after so many
@@ -34,6 +35,6 @@ def allocate(op: ptx.SharedOp, before: int, target: str) -> int:
 def check_shared(function: func.FuncOp, target: str) -> None:
     """Ends the pass where a kernel at lane level allocates more than a block of the target has."""
     total = 0
-    for op in function.walk():
+    for op in operations_in(function):
         if isinstance(op, ptx.SharedOp):
             total = allocate(op, total, target)

@@ -12,6 +12,7 @@ from fragir.diagnostics import fail
 from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.interfaces import Threads, WarpgroupCollective
 from fragir.dialects.narrow import integers, is_array
+from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.ptx.machines import THREADS
 
@@ -58,7 +59,7 @@ def threads_of(function: func.FuncOp) -> int:
     if roles is not None:
         return roles.threads()
     warps, groups = warps_of(function, WARPS), warps_of(function, WARPGROUPS)
-    collective = any(op.has_trait(WarpgroupCollective) for op in function.walk())
+    collective = any(op.has_trait(WarpgroupCollective) for op in operations_in(function))
     threads = 32 * warps[0] * warps[1]
     if collective or WARPGROUPS in function.attributes:
         threads = max(threads, 128 * groups[0] * groups[1])
@@ -101,7 +102,7 @@ def scopes(function: func.FuncOp, target: str) -> list[WarpScope]:
     roles, count = roles_of(function), threads_of(function)
     if roles is None:
         threads = Threads(target, warps_of(function, WARPS), warps_of(function, WARPGROUPS))
-        return [WarpScope(tuple(function.walk()), threads, count)]
+        return [WarpScope(tuple(operations_in(function)), threads, count)]
     for name in (WARPS, WARPGROUPS):
         if name in function.attributes:
             raise FragirError(
@@ -111,7 +112,7 @@ def scopes(function: func.FuncOp, target: str) -> list[WarpScope]:
     outside = Threads(target, (count // 32, 1), (max(1, count // 128), 1))
     found = [WarpScope(tuple(_outside(function, roles)), outside, count)]
     for role in roles.roles():
-        inside = [op for outer in role.body.block.ops for op in outer.walk()]
+        inside = [op for outer in role.body.block.ops for op in operations_in(outer)]
         check_groups(role, inside)
         found.append(WarpScope(tuple(inside), _threads(role, target), role.threads))
     return found
@@ -122,7 +123,7 @@ def _outside(function: func.FuncOp, roles: Operation) -> Iterator[Operation]:
     for block in function.body.blocks:
         for op in block.ops:
             if op is not roles:
-                yield from op.walk()
+                yield from operations_in(op)
 
 
 def _threads(role: Role, target: str) -> Threads:

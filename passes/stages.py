@@ -13,6 +13,8 @@ from functools import cached_property
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 
+from fragir.dialects.walking import operations_in
+
 
 class Contents:
     """What a module contains, as far as rows ask; looked up at the first question."""
@@ -24,7 +26,7 @@ class Contents:
     def _names(self) -> tuple[frozenset[str], frozenset[str]]:
         """The names of operations, and of discardable attributes."""
         names, attributes = set[str](), set[str]()
-        for op in self.module.walk():
+        for op in operations_in(self.module):
             names.add(op.name)
             if op.attributes:
                 attributes.update(op.attributes)

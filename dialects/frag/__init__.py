@@ -166,6 +166,7 @@ def __getattr__(name: str) -> object:
     found = Frag.member(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found  # asked for once
     return found
 
 

@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, Vector
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AnyAttr,
-    IRDLOperation,
     VarConstraint,
     operand_def,
     opt_prop_def,
@@ -23,12 +22,12 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import QuickOperation, op_definition
 from fragir.dialects.ptx.types import bits, i64_attr, length, register_bits, scalar_type
 
 
 @op_definition
-class ShuffleOp(IRDLOperation):
+class ShuffleOp(QuickOperation):
     """`shfl.sync.idx.b32`: every register of `value` as the lane `source` holds it.
 
     With `keeping` a mask, the bits of the lane's own number that it has, and those of `source` that
@@ -63,7 +62,7 @@ class ShuffleOp(IRDLOperation):
 
 
 @op_definition
-class ShuffleXorOp(IRDLOperation):
+class ShuffleXorOp(QuickOperation):
     """`shfl.sync.bfly.b32`: every register of `value` as the lane `lane ^ mask` holds it.
 
     All 32 lanes take part; a 64-bit register goes in two halves. PTX ISA 9.2, section 9.7.9.6.
@@ -92,7 +91,7 @@ class ShuffleXorOp(IRDLOperation):
 
 
 @op_definition
-class MovmatrixOp(IRDLOperation):
+class MovmatrixOp(QuickOperation):
     """`movmatrix.m8n8.trans.b16`: transposes the 8x8 matrix in each register.
 
     PTX ISA 9.2, section 9.7.14.5.17.
@@ -109,7 +108,7 @@ class MovmatrixOp(IRDLOperation):
 
 
 @op_definition
-class PermuteOp(IRDLOperation):
+class PermuteOp(QuickOperation):
     """`prmt.b32`: each byte of a register is the one of (lhs, rhs) that a nibble names.
 
     Nibble i of the selector is the place of byte i among the eight bytes, those of `lhs` first;
@@ -135,7 +134,7 @@ class PermuteOp(IRDLOperation):
 
 
 @op_definition
-class NibblesOp(IRDLOperation):
+class NibblesOp(QuickOperation):
     """Elements of four bits in another order: the i-th of the result is `order[i]` of the source.
 
     A `ptx.cvt` to floats takes the source as it is, in that order, at no cost; who else wants the
@@ -174,7 +173,7 @@ class NibblesOp(IRDLOperation):
 
 
 @op_definition
-class NamedBarrierOp(IRDLOperation):
+class NamedBarrierOp(QuickOperation):
     """`bar.sync`: waits at barrier `number` (0 to 15) until `threads` threads of the block do.
 
     Whole warps take part; their threads all give the same number. PTX ISA 9.2, section 9.7.13.1.

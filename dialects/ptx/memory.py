@@ -22,7 +22,7 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import QuickOperation, op_definition
 from fragir.dialects.ptx.types import (
     SHARED,
     PointerType,
@@ -38,7 +38,7 @@ WIDTHS = (8, 16, 32, 64, 128)  # bits of one access (PTX ISA 9.2, section 9.7.9.
 
 
 @op_definition
-class SharedOp(IRDLOperation):
+class SharedOp(QuickOperation):
     """Shared memory of the block: `bytes` of it, 1024-aligned for swizzles.
 
     All such operations of a kernel form one array, in order; beyond 48 KiB it is dynamic shared
@@ -56,7 +56,7 @@ class SharedOp(IRDLOperation):
 
 
 @op_definition
-class OffsetOp(IRDLOperation):
+class OffsetOp(QuickOperation):
     """`pointer + index * stride` in bytes; the stride is a number or a value."""
 
     name = "ptx.offset"
@@ -74,9 +74,8 @@ class OffsetOp(IRDLOperation):
     def __init__(
         self, pointer: SSAValue, index: SSAValue, scale: int = 1, stride: SSAValue | None = None
     ):
-        Operation.__init__(
-            self,
-            operands=(pointer, index) if stride is None else (pointer, index, stride),
+        super().__init__(
+            operands=[pointer, index, stride],
             properties={"scale": i64_attr(scale)},
             result_types=(pointer.type,),
         )
@@ -89,7 +88,7 @@ class OffsetOp(IRDLOperation):
 
 
 @op_definition
-class FlipOp(IRDLOperation):
+class FlipOp(QuickOperation):
     """A pointer with the bits of an index flipped, below the 1024 bytes that all shared memory is
     aligned to: as if they were flipped in the offset from where it begins.
     """
@@ -158,7 +157,7 @@ class LoadOp(IRDLOperation):
 
 
 @op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(QuickOperation):
     """`st`: writes a scalar or a vector of up to 16 bytes, where the predicate holds.
 
     PTX ISA 9.2, section 9.7.9.11.
@@ -178,9 +177,8 @@ class StoreOp(IRDLOperation):
     def __init__(
         self, value: SSAValue, pointer: SSAValue, offset: int, predicate: SSAValue | None = None
     ):
-        Operation.__init__(
-            self,
-            operands=(value, pointer) if predicate is None else (value, pointer, predicate),
+        super().__init__(
+            operands=[value, pointer, predicate],
             properties={"offset": i64_attr(offset)},
         )
 
@@ -189,7 +187,7 @@ class StoreOp(IRDLOperation):
 
 
 @op_definition
-class LdmatrixOp(IRDLOperation):
+class LdmatrixOp(QuickOperation):
     """`ldmatrix.m8n8`: one 8x8 matrix of 16-bit elements a result register.
 
     PTX ISA 9.2, section 9.7.14.5.15.
@@ -221,7 +219,7 @@ class LdmatrixOp(IRDLOperation):
 
 
 @op_definition
-class StmatrixOp(IRDLOperation):
+class StmatrixOp(QuickOperation):
     """`stmatrix.m8n8`: writes one 8x8 matrix of 16-bit elements from every register (sm_90).
 
     PTX ISA 9.2, section 9.7.14.5.16.
@@ -253,7 +251,7 @@ class StmatrixOp(IRDLOperation):
 
 
 @op_definition
-class CpAsyncOp(IRDLOperation):
+class CpAsyncOp(QuickOperation):
     """`cp.async`: copies `bytes` (4, 8 or 16) from global to shared memory in the background.
 
     With `if`, where the predicate does not hold the target is filled with zeros.
@@ -297,7 +295,7 @@ class CpAsyncOp(IRDLOperation):
 
 
 @op_definition
-class SyncOp(IRDLOperation):
+class SyncOp(QuickOperation):
     """An instruction that orders memory or threads and has no operands but one number.
 
     `ptx.sync "cp.async.wait_group", 1`, `ptx.sync "bar.sync", 0`, `ptx.sync "fence.proxy.async"`.

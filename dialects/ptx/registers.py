@@ -24,7 +24,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     BaseAttr,
-    IRDLOperation,
     VarConstraint,
     operand_def,
     opt_prop_def,
@@ -37,7 +36,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import QuickOperation, op_definition
 from fragir.dialects.elements import element_name
 from fragir.dialects.ptx.types import (
     bits,
@@ -58,7 +57,7 @@ SPECIALS = (
 
 
 @op_definition
-class SpecialOp(IRDLOperation):
+class SpecialOp(QuickOperation):
     """A special register (PTX ISA 9.2, section 10), such as `ptx.special "tid.x"`."""
 
     name = "ptx.special"
@@ -78,7 +77,7 @@ class SpecialOp(IRDLOperation):
 
 
 @op_definition
-class ZeroOp(IRDLOperation):
+class ZeroOp(QuickOperation):
     """All bits zero, of any type: also of those that arith.constant has no literals for."""
 
     name = "ptx.zero"
@@ -91,7 +90,7 @@ class ZeroOp(IRDLOperation):
 
 
 @op_definition
-class SliceOp(IRDLOperation):
+class SliceOp(QuickOperation):
     """Whole registers of a vector: its elements from `first` on, as many as the result has.
 
     The last register of a vector may not be full.
@@ -124,7 +123,7 @@ class SliceOp(IRDLOperation):
 
 
 @op_definition
-class ConcatOp(IRDLOperation):
+class ConcatOp(QuickOperation):
     """The registers of several values, one after the other."""
 
     name = "ptx.concat"
@@ -149,7 +148,7 @@ class ConcatOp(IRDLOperation):
 
 
 @op_definition
-class SplatOp(IRDLOperation):
+class SplatOp(QuickOperation):
     """A vector whose elements are all one scalar."""
 
     name = "ptx.splat"
@@ -167,7 +166,7 @@ class SplatOp(IRDLOperation):
 
 
 @op_definition
-class PackOp(IRDLOperation):
+class PackOp(QuickOperation):
     """A vector from scalars, the first in the lowest bits."""
 
     name = "ptx.pack"
@@ -190,7 +189,7 @@ class PackOp(IRDLOperation):
 
 
 @op_definition
-class UnpackOp(IRDLOperation):
+class UnpackOp(QuickOperation):
     """The elements of a vector as scalars."""
 
     name = "ptx.unpack"
@@ -201,7 +200,7 @@ class UnpackOp(IRDLOperation):
 
     def __init__(self, source: SSAValue):
         scalar = scalar_type(source.type)
-        super().__init__(operands=[source], result_types=[[scalar] * length(source.type)])
+        super().__init__(operands=[source], result_types=[scalar] * length(source.type))
 
     def verify_(self) -> None:
         element = scalar_type(self.source.type)
@@ -212,7 +211,7 @@ class UnpackOp(IRDLOperation):
 
 
 @op_definition
-class BitcastOp(IRDLOperation):
+class BitcastOp(QuickOperation):
     """The same registers, read as another type that fills as many.
 
     What a vector leaves of its last register is not said. A 64-bit register becomes two of 32
@@ -235,7 +234,7 @@ class BitcastOp(IRDLOperation):
 
 
 @op_definition
-class CopyOp(IRDLOperation):
+class CopyOp(QuickOperation):
     """The same value in registers of its own, which an instruction may then update in place."""
 
     name = "ptx.copy"
@@ -250,7 +249,7 @@ class CopyOp(IRDLOperation):
 
 
 @op_definition
-class CvtOp(IRDLOperation):
+class CvtOp(QuickOperation):
     """`cvt`: every element as another type, rounded to nearest even; to integers towards zero.
 
     f32 to tf32 rounds to nearest, ties away (`cvt.rna`). PTX ISA 9.2, section 9.7.9.22.
@@ -292,7 +291,7 @@ class CvtOp(IRDLOperation):
 
 
 @op_definition
-class CompareOp(IRDLOperation):
+class CompareOp(QuickOperation):
     """`setp`: compares every element of two vectors. (arith.cmpi and cmpf give one i1 only.)
 
     The relation is one of arith.cmpi for integers, of arith.cmpf for floats.
@@ -334,7 +333,7 @@ class CompareOp(IRDLOperation):
 
 
 @op_definition
-class SelectOp(IRDLOperation):
+class SelectOp(QuickOperation):
     """`selp`: for every element that of `lhs` where its condition holds, else that of `rhs`.
 
     PTX ISA 9.2, section 9.7.6.3.

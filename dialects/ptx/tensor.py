@@ -33,7 +33,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, NoMemoryEffect, Pur
 from xdsl.utils.exceptions import VerifyException
 
 from fragir import isa
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import QuickOperation, op_definition
 from fragir.dialects.narrow import is_vector
 from fragir.dialects.ptx.checks import (
     check_count,
@@ -59,7 +59,7 @@ class Scales(NamedTuple):
 
 
 @op_definition
-class MmaOp(IRDLOperation):
+class MmaOp(QuickOperation):
     """`mma.sync`: d = a b + c by one warp. PTX ISA 9.2, sections 9.7.14.5 and 9.7.14.3.
 
     `scaled %sfa, %sfb [byte, thread, byte, thread]` gives the scales of blocks, one
@@ -202,7 +202,7 @@ class WgmmaOp(IRDLOperation):
 
 
 @op_definition
-class WgmmaWaitOp(IRDLOperation):
+class WgmmaWaitOp(QuickOperation):
     """`wgmma.wait_group`: at most `pending` groups are still under way.
 
     The accumulators pass through it (tied, like c and d of ptx.wgmma), so that every use of what
@@ -223,7 +223,7 @@ class WgmmaWaitOp(IRDLOperation):
         super().__init__(
             operands=[accumulators],
             properties={"pending": i64_attr(pending)},
-            result_types=[[value.type for value in accumulators]],
+            result_types=[value.type for value in accumulators],
         )
 
     def verify_(self) -> None:
@@ -232,7 +232,7 @@ class WgmmaWaitOp(IRDLOperation):
 
 
 @op_definition
-class DescriptorOp(IRDLOperation):
+class DescriptorOp(QuickOperation):
     """A wgmma shared-memory descriptor: the constant fields `fields` and a start address.
 
     PTX ISA 9.2, section 9.7.15.5.1.2.

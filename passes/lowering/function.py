@@ -13,6 +13,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
+from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.isa.registry import per_table
 from fragir.layout.modes import WARP
@@ -34,13 +35,14 @@ class FunctionLowering:
         self.function = function
         self.entry = Block()
         ar = Arithmetic(self.entry)
-        tma = any("tma" in op.properties for op in function.walk())
-        async_proxy = tma or any(op.has_trait(WarpgroupCollective) for op in function.walk())
+        operations = operations_in(function)
+        tma = any("tma" in op.properties for op in operations)
+        async_proxy = tma or any(op.has_trait(WarpgroupCollective) for op in operations)
         self._threads = threads
-        self.state = LoweringState(target, threads, async_proxy, ar, self.lower_block)
+        self.state = LoweringState(target, threads, async_proxy, ar, self.lower_block, operations)
         self.lanes = Lanes(self.state)
         self._dead: DeadMemory | None = None
-        if any(op.name == "frag.convert" for op in function.walk()):
+        if any(op.name == "frag.convert" for op in operations):
             self._look_for_dead_memory()
         if tma or "frag.cluster" in function.attributes:
             from fragir.passes.lowering import clusters  # few programs need it
@@ -53,7 +55,7 @@ class FunctionLowering:
 
         dead = dead_memory(self.function)
         if dead is not None and any(
-            op.name == "frag.convert" and dead.is_dead_at(op) for op in self.function.walk()
+            op.name == "frag.convert" and dead.is_dead_at(op) for op in self.state.operations
         ):
             self._dead = dead
 
@@ -64,7 +66,7 @@ class FunctionLowering:
             if isinstance(alloc, frag.RingOp):
                 from fragir.passes.lowering.operations.rings import rings
 
-                made = rings(self.lanes, alloc).made[alloc.ring]
+                made = rings(self.lanes).made[alloc.ring]
                 pointers += [part.first.pointer for part in made.parts]
                 # copies of slots that nobody awaited may be under way
                 self.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))

@@ -57,7 +57,7 @@ State = tuple[Filled, ...]
 
 
 class WaitPlan:
-    """What acquiring and awaiting wait for in a function.
+    """What acquiring and awaiting wait for in a function, which `operations` begin with.
 
     `counted` are the rings that groups and barriers of the block serve; of others it is known how
     many slots are published.
@@ -65,7 +65,7 @@ class WaitPlan:
 
     def __init__(
         self,
-        function: Operation,
+        operations: Sequence[Operation],
         rings: Sequence[SSAValue],
         counted: Sequence[SSAValue],
         target: str,
@@ -77,11 +77,11 @@ class WaitPlan:
             for ring in rings
         ]
         self.ring_of: dict[SSAValue, int] = {}
-        for op in function.walk():
+        for op in operations:
             if op.name in ("frag.acquire", "frag.await") and op.operands[0] in self.numbers:
                 for value in carried(op.results[0]):
                     self.ring_of[value] = self.numbers[op.operands[0]]
-        body = function.regions[0].block
+        body = operations[0].regions[0].block
         self.forward = Forward[State](self._step, _merged)
         self.forward.run(body, tuple(Filled() for _ in rings))
 
@@ -225,9 +225,9 @@ def end(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
         lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))
 
 
-def check(function: Operation) -> None:
+def check(operations: Sequence[Operation]) -> None:
     """Ends the pass where groups of copies are counted by hand beside a ring."""
-    for op in function.walk():
+    for op in operations:
         if isinstance(op, frag.CommitOp | frag.WaitOp):
             fail(
                 op,

@@ -36,8 +36,11 @@ class LoweringState:
         async_proxy: bool,
         ar: Arithmetic,
         lower_block: Callable[[Block], None],
+        operations: Sequence[Operation] = (),
     ):
         self.target = target
+        self.operations = operations
+        """All of the function's, in order."""
         self.async_proxy = async_proxy
         """Whether the function reads shared memory by the async proxy, as wgmma does."""
         self.ar = ar

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from math import prod
 
 from xdsl.dialects import func, memref
@@ -11,8 +12,9 @@ from xdsl.ir import Operation, SSAValue
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.tile_memory import memory_of
 from fragir.dialects.interfaces import FragmentwiseInterface
+from fragir.dialects.walking import operations_in
 from fragir.layout.planning.costs import FEATURES
-from fragir.passes.dead_memory import bytes_of_type, dead_memory
+from fragir.passes.dead_memory import DeadMemory, bytes_of_type, dead_memory
 from fragir.passes.lowering.deferred import defers
 from fragir.ptx.machines import STATIC_SHARED
 
@@ -25,8 +27,11 @@ class Room:
 
     def __init__(self, function: func.FuncOp, target: str):
         self._left = STATIC_SHARED - _taken(function)
-        self._dead = dead_memory(function)
-        self._target = target
+        self._function, self._target = function, target
+
+    @cached_property
+    def _dead(self) -> DeadMemory | None:
+        return dead_memory(self._function)
 
     def fits(self, tile: SSAValue, op: Operation) -> bool:
         """Whether a tile goes through memory for an operation.
@@ -66,7 +71,7 @@ class Room:
 
 def _taken(function: func.FuncOp) -> int:
     taken = 0
-    for op in function.walk():
+    for op in operations_in(function):
         if isinstance(op, memref.AllocOp):
             taken += bytes_of_type(op.memref.type)
         elif op.name == "frag.ring":

@@ -178,7 +178,7 @@ class Relations:
                 if demand is None or demand.role in (WRITTEN, IN_ORDER):
                     continue
                 with asking(op):
-                    if self._has_room(value, op) and _gains(model, value, demand, self._threads):
+                    if _gains(model, value, demand, self._threads) and self._has_room(value, op):
                         self._open.add(self._classes.find(value))
 
     def _look_for_orders(self) -> None:

@@ -12,6 +12,7 @@ from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import integers, is_array
+from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.isa.targets import known, newest, version_key
 from fragir.isa.versions import module_version
@@ -90,9 +91,8 @@ def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> Writte
 
 def shared_bytes(function: func.FuncOp) -> int:
     """Shared memory of a kernel in bytes."""
-    return sum(
-        aligned(op.bytes.value.data) for op in function.walk() if isinstance(op, ptx.SharedOp)
-    )
+    allocated = (op for op in operations_in(function) if isinstance(op, ptx.SharedOp))
+    return sum(aligned(op.bytes.value.data) for op in allocated)
 
 
 def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:

@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 class Rings:
     """The rings of a function, and the slots of them."""
 
-    def __init__(self, lanes: Lanes, function: Operation):
+    def __init__(self, lanes: Lanes):
         self.lanes = lanes
         self.made: dict[SSAValue, LaneRing] = {}
         self.barriers: dict[SSAValue, RingBarriers] = {}
         self.of_slot: dict[SSAValue, SSAValue] = {}
         self.perhaps_none: set[SSAValue] = set()
         slots: list[SSAValue] = []
-        for op in function.walk():
+        operations = lanes.state.operations
+        for op in operations:
             if op.name in ("frag.acquire", "frag.await", "frag.no_slot"):
                 if isinstance(op.results[0].type, frag.SlotType):
                     slots.append(op.results[0])
@@ -38,12 +39,12 @@ class Rings:
                         self.of_slot.update(dict.fromkeys(values, op.operands[0]))
                     else:
                         self.perhaps_none |= set(values)
-        found = [op.results[0] for op in function.walk() if op.name == "frag.ring"]
+        found = [op.results[0] for op in operations if op.name == "frag.ring"]
         self.waited = [ring for ring in found if needs_barriers(ring)]
         counted = [ring for ring in found if ring not in self.waited]
         if counted:
-            ring_copies.check(function)
-        self.plan = WaitPlan(function, found, counted, lanes.target)
+            ring_copies.check(operations)
+        self.plan = WaitPlan(operations, found, counted, lanes.target)
         needed = [slot for slot in slots if self.of_slot.get(slot) in self.waited]
         lanes.state.without_registers |= unread(slots, needed)
         lanes.state.at_end.append(self.end)
@@ -56,23 +57,18 @@ class Rings:
             barriers.drain(len(known.ages) if known.all_known else None)
 
 
-def rings(lanes: Lanes, op: Operation) -> Rings:
-    """Those of the function that an operation stands in."""
+def rings(lanes: Lanes) -> Rings:
+    """Those of the function that is lowered."""
     found = lanes.state.of_subject.get("rings")
     if found is None:
-        function = op
-        while function.name != "func.func":
-            above = function.parent_op()
-            assert above is not None
-            function = above
-        found = lanes.state.of_subject["rings"] = Rings(lanes, function)
+        found = lanes.state.of_subject["rings"] = Rings(lanes)
     assert isinstance(found, Rings)
     return found
 
 
 @LOWERINGS.attach(frag.RingOp)
 def ring(lanes: Lanes, op: frag.RingOp) -> None:
-    known = rings(lanes, op)
+    known = rings(lanes)
     made = known.made[op.ring] = make_ring(lanes.state, op)
     if op.ring in known.waited:
         from fragir.passes.lowering.ring_barriers import RingBarriers  # few programs need it
@@ -83,7 +79,7 @@ def ring(lanes: Lanes, op: frag.RingOp) -> None:
 
 @LOWERINGS.attach(frag.AcquireOp)
 def acquire(lanes: Lanes, op: frag.AcquireOp) -> None:
-    known = rings(lanes, op)
+    known = rings(lanes)
     barriers = known.barriers.get(op.ring)
     if barriers is None:
         ring_copies.acquire(lanes, known.plan, op)
@@ -94,7 +90,7 @@ def acquire(lanes: Lanes, op: frag.AcquireOp) -> None:
 
 def await_slot(lanes: Lanes, op: frag.AwaitOp) -> None:
     """`frag.await` of a ring."""
-    known = rings(lanes, op)
+    known = rings(lanes)
     barriers = known.barriers.get(op.source)
     if barriers is None:
         ring_copies.await_(lanes, known.plan, op)
@@ -105,7 +101,7 @@ def await_slot(lanes: Lanes, op: frag.AwaitOp) -> None:
 
 @LOWERINGS.attach(frag.PublishOp)
 def publish(lanes: Lanes, op: frag.PublishOp) -> None:
-    known = rings(lanes, op)
+    known = rings(lanes)
     barriers = known.barriers.get(known.of_slot[op.slot])
     if barriers is None:
         ring_copies.publish(lanes, known.plan, op)
@@ -120,7 +116,7 @@ def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
         from fragir.passes.lowering.in_flight import wait_for_products  # few programs need it
 
         wait_for_products(lanes, op)
-    known = rings(lanes, op)
+    known = rings(lanes)
     barriers = known.barriers.get(known.of_slot.get(op.slot, op.slot))
     if barriers is not None:
         barriers.release(lanes.state.values[op.slot], op.slot in known.perhaps_none)
@@ -128,13 +124,13 @@ def release(lanes: Lanes, op: frag.ReleaseOp) -> None:
 
 @LOWERINGS.attach(frag.NoSlotOp)
 def no_slot(lanes: Lanes, op: frag.NoSlotOp) -> None:
-    rings(lanes, op)
+    rings(lanes)
     lanes.state.values[op.slot] = NO_SLOT
 
 
 @LOWERINGS.attach(frag.PartOp)
 def part_of(lanes: Lanes, op: frag.PartOp) -> None:
-    state, known = lanes.state, rings(lanes, op)
+    state, known = lanes.state, rings(lanes)
     value = known.of_slot[op.slot]
     slot = state.values[op.slot]
     state.memories[op.memory] = (
