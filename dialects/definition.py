@@ -8,11 +8,12 @@ few of them: one that ends at PTX prints none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, irdl_op_definition
 from xdsl.utils.exceptions import PyRDLOpDefinitionError
 
 if TYPE_CHECKING:
@@ -21,15 +22,22 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
+SEGMENTS = AttrSizedOperandSegments.attribute_name
 Operands: TypeAlias = Sequence[SSAValue | Sequence[SSAValue] | None]
+
+
+@lru_cache(maxsize=256)
+def operand_segments(*sizes: int) -> DenseArrayBase[IntegerType]:
+    """The property of an operation with optional operands that says how many it has of each."""
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 class QuickOperation(IRDLOperation):
     """An operation that is made many times in every kernel.
 
-    IRDL's constructor, which finds out which operand is a list and which is left out, takes most of
-    an operation's time. Here at most one operand may be a list or be left out; without one,
-    and without a property that is None, an operation is as if `create` had made it.
+    IRDL's constructor takes most of an operation's time. This one, too, takes operands as values,
+    lists of values or None, and leaves out properties that are None; it does not look whether they
+    are as many as the definition has. Segments of operands, where it has some, are a property.
     """
 
     def __init__(
@@ -40,15 +48,21 @@ class QuickOperation(IRDLOperation):
         properties: Mapping[str, Attribute | None] | None = None,
     ):
         flat: list[SSAValue] = []
+        sizes: list[int] = []
         for operand in operands:
             if isinstance(operand, OpResult | BlockArgument):
                 flat.append(operand)
-            elif operand is not None:
-                flat += cast("Sequence[SSAValue]", operand)
+                sizes.append(1)
+            else:
+                several = () if operand is None else cast("Sequence[SSAValue]", operand)
+                flat += several
+                sizes.append(len(several))
         given: dict[str, Attribute] = {}
         for name, value in (properties or {}).items():
             if value is not None:
                 given[name] = value
+        if self.get_irdl_definition().options:
+            given[SEGMENTS] = operand_segments(*sizes)
         Operation.__init__(self, operands=flat, result_types=result_types, properties=given)
 
 

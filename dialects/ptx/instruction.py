@@ -10,7 +10,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
-    IRDLOperation,
     opt_operand_def,
     prop_def,
     traits_def,
@@ -25,7 +24,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from fragir.dialects.definition import op_definition
+from fragir.dialects.definition import QuickOperation, op_definition
 from fragir.dialects.ptx.statement import Statement, read
 from fragir.dialects.ptx.types import register_bits, registers
 from fragir.errors import FragirError
@@ -60,7 +59,7 @@ class StatementSpeculatable(ConditionallySpeculatable):
 
 
 @op_definition
-class InstructionOp(IRDLOperation):
+class InstructionOp(QuickOperation):
     """Any instruction: a statement of PTX, in which `$0` to `$9` and so on stand for values.
 
     The results are numbered first, then `inputs`. A vector's registers come in braces, within
@@ -100,7 +99,7 @@ class InstructionOp(IRDLOperation):
         super().__init__(
             operands=[inputs, before, predicate, inverse],
             properties={"statement": StringAttr(statement)},
-            result_types=[results],
+            result_types=results,
         )
 
     def verify_(self) -> None:

@@ -11,7 +11,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
-    IRDLOperation,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -29,11 +28,9 @@ from fragir.dialects.ptx.types import (
     bits,
     i64_attr,
     length,
-    operand_segments,
     registers,
 )
 
-SEGMENTS = AttrSizedOperandSegments.attribute_name
 WIDTHS = (8, 16, 32, 64, 128)  # bits of one access (PTX ISA 9.2, section 9.7.9.8)
 
 
@@ -101,7 +98,7 @@ class FlipOp(QuickOperation):
     assembly_format = "$pointer `,` $index attr-dict"
 
     def __init__(self, pointer: SSAValue, index: SSAValue):
-        Operation.__init__(self, operands=(pointer, index), result_types=(SHARED,))
+        super().__init__(operands=[pointer, index], result_types=[SHARED])
 
 
 def _check_width(op: Operation, type_: Attribute) -> None:
@@ -111,7 +108,7 @@ def _check_width(op: Operation, type_: Attribute) -> None:
 
 
 @op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(QuickOperation):
     """`ld`: reads a scalar or a vector of up to 16 bytes at pointer + offset.
 
     With `if` it reads only where the predicate holds, and is `else` elsewhere.
@@ -139,13 +136,10 @@ class LoadOp(IRDLOperation):
         predicate: SSAValue | None = None,
         otherwise: SSAValue | None = None,
     ):
-        given = [value for value in (predicate, otherwise) if value is not None]
-        segments = operand_segments(1, predicate is not None, otherwise is not None)
-        Operation.__init__(
-            self,
-            operands=(pointer, *given),
-            properties={"offset": i64_attr(offset), SEGMENTS: segments},
-            result_types=(type_,),
+        super().__init__(
+            operands=[pointer, predicate, otherwise],
+            properties={"offset": i64_attr(offset)},
+            result_types=[type_],
         )
 
     def verify_(self) -> None:

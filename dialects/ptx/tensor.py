@@ -19,7 +19,6 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     BaseAttr,
     EqAttrConstraint,
-    IRDLOperation,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -113,7 +112,7 @@ class MmaOp(QuickOperation):
 
 
 @op_definition
-class WgmmaOp(IRDLOperation):
+class WgmmaOp(QuickOperation):
     """`wgmma.mma_async`: d = a b + c by a warpgroup, in the background.
 
     a is a vector of registers or a descriptor (i64), b a descriptor. c and d are tied: one set of

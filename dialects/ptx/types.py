@@ -7,13 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import (
-    DenseArrayBase,
     IndexType,
     IntegerAttr,
     IntegerType,
     VectorType,
     i1,
-    i32,
     i64,
 )
 from xdsl.dialects.utils import EnumAttribute
@@ -79,12 +77,6 @@ SHARED = PointerType(Space.SHARED)
 def i64_attr(number: int) -> IntegerAttr[IntegerType]:
     """A 64-bit constant; a kernel has hundreds of operations with the same few."""
     return IntegerAttr(number, i64)
-
-
-@lru_cache(maxsize=256)
-def operand_segments(*sizes: int) -> DenseArrayBase[IntegerType]:
-    """The property of an operation with optional operands that says how many it has of each."""
-    return DenseArrayBase.from_list(i32, sizes)
 
 
 @lru_cache(maxsize=256)
