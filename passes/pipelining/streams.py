@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
+from fragir.dialects.interfaces import accesses_of
 from fragir.dialects.narrow import is_memref, memref_type
 
 
@@ -56,12 +57,29 @@ def groups_of(loop: scf.ForOp) -> list[Group]:
 
 
 def _written(body: Block) -> Iterator[SSAValue]:
-    """The global memory that operations of a body write."""
+    """The memory that operations of a body write, or of which it is not known that they do not."""
     for op in body.walk():
-        if isinstance(op, frag.StoreOp) or op.name in ("frag.scatter", "frag.atomic"):
-            yield from (value for value in op.operands if is_memref(value.type))
+        model = accesses_of(op)
+        if model is not None:
+            yield from map(_whole, model.writes())
         elif op.name == "memref.store":
-            yield op.operands[1]
+            yield _whole(op.operands[1])
+        elif not is_side_effect_free(op) and op.name not in _READ:
+            yield from (_whole(value) for value in op.operands if is_memref(value.type))
+
+
+_READ = ("memref.load", "memref.dim")
+
+
+def _whole(memory: SSAValue) -> SSAValue:
+    """The memory that views of it are of."""
+    while isinstance(memory.owner, Operation):
+        model = accesses_of(memory.owner)
+        below = None if model is None else model.view_of()
+        if below is None:
+            break
+        memory = below
+    return memory
 
 
 def _streams(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
@@ -69,7 +87,7 @@ def _streams(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
     memory = memref_type(load.memory.type)
     return (
         not frag.is_shared(memory)
-        and load.memory not in written
+        and _whole(load.memory) not in written
         and _is_outside(load.memory, body)
         and load.other is None
         and load.broadcast is None
