@@ -30,12 +30,15 @@ class FragSpecializePass(TargetPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.specializing.divide import divide
+        from fragir.passes.specializing.epilogue import divert, mark
 
         known(self.target)
         for function in op.ops:
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 function.attributes.pop(SPECIALIZE, None)
                 try:
+                    mark(function, self.target)
                     divide(function)
+                    divert(function)
                 except FragirError as error:
                     fail(function, str(error))

@@ -43,6 +43,9 @@ from fragir.layout import Axis, Layout
 MOST_DIMENSIONS = 5
 ADDED = ("f16", "bf16", "f32", "s32")
 """What `add` takes (PTX ISA 9.2, section 9.7.9.27.1.3)."""
+APART = "frag.apart"
+"""The attribute of an operation that touches nothing of global memory that a copy under way does,
+as where each tile is read and written in one turn of a loop: it waits for none."""
 UNIT = 16
 """Bytes: the strides of a tensor map are multiples of it (PTX ISA 9.2, section 5.5.1)."""
 

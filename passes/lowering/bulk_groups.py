@@ -18,6 +18,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.enclosing import role_of
+from fragir.dialects.frag.tensor_copies import APART
 from fragir.dialects.interfaces import accesses_of
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
@@ -52,9 +53,10 @@ class _Groups(Forward[State]):
         return _merged(end, frozenset((m, 0) for one in copies for m in _touched(one)))
 
 
-def _touched(op: frag.CopyOp) -> tuple[SSAValue, SSAValue]:
-    """The memories of a copy."""
-    return root_of(op.source), root_of(op.target)
+def _touched(op: frag.CopyOp) -> tuple[SSAValue, ...]:
+    """The memories of a copy that others must not touch meanwhile."""
+    source, target = root_of(op.source), root_of(op.target)
+    return (source,) if APART in op.attributes else (source, target)
 
 
 class GroupWaits:
@@ -113,6 +115,8 @@ def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | Non
     else:
         writes = {root_of(value) for value in accesses.writes()}
         touched = writes | {root_of(value) for value in accesses.reads()}
+    if APART in op.attributes:
+        touched = writes = {memory for memory in writes if frag.is_shared(memory.type)}
     needed = [
         (age, not frag.is_shared(memory.type))
         for memory, age in ages.items()
@@ -151,6 +155,8 @@ def _check_roles(function: Operation) -> None:
     for op in function.walk():
         accesses, role = accesses_of(op), role_of(op)
         if accesses is None or role is None:
+            continue
+        if APART in op.attributes:
             continue
         adds = is_store(op) and op.add is not None
         used = [*accesses.writes(), *(v for v in accesses.reads() if not frag.is_shared(v.type))]

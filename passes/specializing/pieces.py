@@ -1,0 +1,139 @@
+"""A store and what it stores, column by column of pieces: fewer registers, less memory at a time.
+
+What is computed element by element for a store alone, loads among it, is computed for each piece;
+of other tiles pieces are taken, which costs nothing where lanes hold whole columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
+from fragir.passes.pipelining.insertion import put
+
+Index = int | SSAValue
+_ALONG = ("frag.load", "frag.map", "frag.cast", "frag.fill", "frag.transpose")
+
+
+def chain_of(store: frag.StoreOp) -> Iterator[Operation]:
+    """What is computed element by element for a store alone, in its block."""
+    work = [store.tile]
+    for value in work:
+        op = value.owner
+        if isinstance(op, Operation) and _goes_along(value, store):
+            yield op
+            work += [v for v in op.operands if frag.held_tile(v.type) is not None]
+
+
+def _goes_along(value: SSAValue, store: frag.StoreOp) -> bool:
+    op = value.owner
+    if not isinstance(op, Operation) or op.name not in _ALONG:
+        return False
+    if op.parent is not store.parent or not value.has_one_use():
+        return False
+    return frag.tile_of(value).placement is None and len(frag.tile_of(value).shape) == 2
+
+
+def cut(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
+    """Stores of so many groups of columns, in place of a store of a tile of two dimensions."""
+    tile = frag.tile_of(store.tile)
+    width = tile.shape[1] // count
+    at = InsertPoint.before(store)
+    found: list[frag.StoreOp] = []
+    for first in range(0, tile.shape[1], width):
+        piece = _Piece(store, at, first, width).of(store.tile, 1)
+        transposed = store.transposed is not None
+        indices = _moved(store.all_indices(), 1, transposed, first, at)
+        made = frag.StoreOp(
+            piece, store.memory, indices, masked=store.masked is not None, transposed=transposed
+        )
+        made.location = store.location
+        Rewriter.insert_op(made, at)
+        found.append(made)
+    left = [store, *chain_of(store)]
+    for op in left:
+        Rewriter.erase_op(op, safe_erase=False)
+    return found
+
+
+class _Piece:
+    """Some columns of what is stored, or rows where it is transposed on the way."""
+
+    def __init__(self, store: frag.StoreOp, at: InsertPoint, first: int, width: int):
+        self._store, self._at, self._first, self._width = store, at, first, width
+
+    def of(self, value: SSAValue, dim: int) -> SSAValue:
+        """The piece of a tile along a dimension."""
+        type_ = self._narrow(value, dim)
+        op = value.owner
+        if not _goes_along(value, self._store):
+            offsets = [self._first if d == dim else 0 for d in range(len(type_.shape))]
+            return self._put(frag.SliceTileOp(value, offsets, type_.with_layout(None)), value)
+        match op:
+            case frag.LoadOp():
+                return self._put(self._load(op, type_, dim), value)
+            case frag.CastOp():
+                return self._put(frag.CastOp(self.of(op.source, dim), type_), value)
+            case frag.TransposeOp():
+                return self._put(
+                    frag.TransposeOp(self.of(op.source, op.order[dim]), op.order), value
+                )
+            case frag.MapOp():
+                tiles = [self.of(tile, dim) for tile in op.tiles]
+                body = Region()
+                op.body.clone_into(body)
+                return self._put(frag.MapOp(tiles, body, type_), value)
+            case _:
+                assert isinstance(op, frag.FillOp)
+                return self._put(frag.FillOp(op.value, type_), value)
+
+    def _load(self, op: frag.LoadOp, type_: frag.TileType, dim: int) -> frag.LoadOp:
+        transposed, indices = op.transposed is not None, op.all_indices()
+        if op.broadcast is not None:
+            sizes = memref_type(op.memory.type).get_shape()
+            place = dim - 2 + len(sizes)
+            spread = place < 0 or sizes[place] == 1
+            if not spread:
+                indices = _moved(indices, dim, False, self._first, self._at)
+        else:
+            indices = _moved(indices, dim, transposed, self._first, self._at)
+        return frag.LoadOp(
+            op.memory,
+            indices,
+            type_,
+            transposed=transposed,
+            masked=op.masked is not None,
+            other=op.other,
+            broadcast=op.broadcast is not None,
+        )
+
+    def _narrow(self, value: SSAValue, dim: int) -> frag.TileType:
+        type_ = frag.tile_of(value)
+        shape = tuple(self._width if d == dim else size for d, size in enumerate(type_.shape))
+        return frag.TileType(shape, type_.element_type, type_.placement)
+
+    def _put(self, op: Operation, value: SSAValue) -> SSAValue:
+        op.location = self._store.location
+        return put(op, self._at, value.name_hint)
+
+
+def _moved(
+    indices: list[Index], dim: int, transposed: bool, by: int, at: InsertPoint
+) -> list[Index]:
+    """Indices of memory moved along a dimension of a tile of two."""
+    if by == 0:
+        return indices
+    place = len(indices) - 2 + (1 - dim if transposed else dim)
+    old = indices[place]
+    if isinstance(old, int):
+        new: Index = old + by
+    else:
+        step = put(arith.ConstantOp(IntegerAttr(by, IndexType())), at)
+        new = put(arith.AddiOp(old, step), at, old.name_hint)
+    return [new if number == place else index for number, index in enumerate(indices)]
