@@ -74,7 +74,7 @@ class _Piece:
         op = value.owner
         if not _goes_along(value, self._store):
             offsets = [self._first if d == dim else 0 for d in range(len(type_.shape))]
-            return self._put(frag.SliceTileOp(value, offsets, type_.with_layout(None)), value)
+            return self._put(frag.SliceTileOp(value, offsets, type_), value)
         match op:
             case frag.LoadOp():
                 return self._put(self._load(op, type_, dim), value)
@@ -116,7 +116,7 @@ class _Piece:
     def _narrow(self, value: SSAValue, dim: int) -> frag.TileType:
         type_ = frag.tile_of(value)
         shape = tuple(self._width if d == dim else size for d, size in enumerate(type_.shape))
-        return frag.TileType(shape, type_.element_type, type_.placement)
+        return frag.TileType(shape, type_.element_type)
 
     def _put(self, op: Operation, value: SSAValue) -> SSAValue:
         op.location = self._store.location
