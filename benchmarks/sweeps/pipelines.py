@@ -20,6 +20,8 @@ from fragir.reference.formats import decode, encode
 from fragir.sweeps import Plan, Result, Sweep, Task
 
 SUMS = {"si8": "i32", "ui8": "i32", "f64": "f64"}
+OUTS = {"f16": ("f16",), "bf16": ("bf16",), "f8E4M3FN": ("bf16", "f8E4M3FN")}
+"""What C may be beside what sums are."""
 ARRAYS: dict[str, Any] = {"i32": np.int32, "f32": np.float32, "f64": np.float64}
 NAMES = {"si8": "s8", "ui8": "u8", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "si8", "f64")
@@ -40,12 +42,15 @@ class Config(NamedTuple):
     epilogue: str
     sizes: tuple[int, int, int]
     static: bool
+    out: str = ""
+    """The type of C; that of sums unless given."""
 
 
 def grid() -> Iterator[Config]:
     """All products, in an order in which a prefix has some of everything."""
     every = product(TARGETS, ROLES, ELEMENTS, ORDERS, EPILOGUES, SIZES, (True, False))
-    configs = [Config(*each) for each in every]
+    sums = [Config(*each) for each in every]
+    configs = [c._replace(out=out) for c in sums for out in ("", *OUTS.get(c.element, ()))]
     # roles take wgmma and TMA
     configs = [
         c for c in configs if not c.schedule or (c.target == "sm_90a" and c.element != "f64")
@@ -59,7 +64,8 @@ def text_of(config: Config) -> str:
     """The program. Rows are multiples of 16 bytes, which a tensor map takes, and said to be."""
     m, n, k = config.sizes
     left, right = config.turned
-    out = SUMS.get(config.element, "f32")
+    acc = SUMS.get(config.element, "f32")
+    out = config.out or acc
     shapes = {
         "a": (("k", k), ("m", m)) if left else (("m", m), ("k", k)),
         "b": (("n", n), ("k", k)) if right else (("k", k), ("n", n)),
@@ -76,20 +82,26 @@ def text_of(config: Config) -> str:
 
     a, b, c = memory("a", config.element), memory("b", config.element), memory("c", out)
     arguments = [argument("a", config.element), argument("b", config.element), argument("c", out)]
-    add = "arith.addi" if out == "i32" else "arith.addf"
+    add = "arith.addi" if acc == "i32" else "arith.addf"
     extra = words = body = ""
     if config.epilogue == "old":
-        body = f" epilogue {{\n  ^bb0(%s: {out}, %old: {out}):\n    %r = {add} %s, %old : {out}\n"
+        wide = "%old" if out == acc else "%wide"
+        body = f" epilogue {{\n  ^bb0(%s: {acc}, %old: {out}):\n"
+        if out != acc:
+            body += f"    %wide = arith.extf %old : {out} to {acc}\n"
+        body += f"    %r = {add} %s, {wide} : {acc}\n"
     if config.epilogue == "bias":
-        bias = f"memref<{n if config.static else '?'}x{out}>"
+        bias = f"memref<{n if config.static else '?'}x{acc}>"
         arguments.append(f'%x: {bias} {{frag.sizes = ["n"]}}')
         extra, words = " with %x", f" with {bias}"
         body = (
-            f" epilogue {{\n  ^bb0(%s: {out}, %old: {out}, %y: {out}):\n"
-            f"    %r = {add} %s, %y : {out}\n"
+            f" epilogue {{\n  ^bb0(%s: {acc}, %old: {out}, %y: {acc}):\n"
+            f"    %r = {add} %s, %y : {acc}\n"
         )
-    if body:
+    if body and out == acc:
         body += f"    frag.yield %r : {out}\n  }}"
+    elif body:
+        body += f"    %z = arith.truncf %r : {acc} to {out}\n    frag.yield %z : {out}\n  }}"
     promised = {dim: size for dims in shapes.values() for dim, size in dims}
     divisors = ", ".join(
         f"{dim} = {next(d for d in (16, 8, 4, 2, 1) if size % d == 0)}"
@@ -130,10 +142,15 @@ def check(config: Config) -> list[str] | None:
     left, right = config.turned
     a, x = numbers(rng, config.element, (k, m) if left else (m, k))
     b, y = numbers(rng, config.element, (n, k) if right else (k, n))
-    type_ = ARRAYS[SUMS.get(config.element, "f32")]
-    old, bias = (rng.integers(-5, 6, shape).astype(type_) for shape in ((m, n), n))
+    acc = SUMS.get(config.element, "f32")
+    out = NAMES.get(config.out, config.out or acc)
+    bias = rng.integers(-5, 6, n).astype(ARRAYS[acc])
+    whole = rng.integers(-5, 6, (m, n))
+    old = encode(whole.astype(float), out) if config.out else whole.astype(ARRAYS[acc])
     expected = (x.T if left else x) @ (y.T if right else y)
-    expected = expected + {"none": 0, "old": old, "bias": bias}[config.epilogue]
+    expected = expected + {"none": 0, "old": whole, "bias": bias}[config.epilogue]
+    if config.out:  # sums are exact and rounded once
+        expected = decode(encode(expected, out), out)
     for asynchrony, schedule in (("late", None), ("early", None), ("random", 3)):
         c = old.copy()
         arguments = (a, b, c, bias) if config.epilogue == "bias" else (a, b, c)
@@ -147,7 +164,7 @@ def check(config: Config) -> list[str] | None:
             found.append(f"{asynchrony}: {error}")
             break
         found += [f"{asynchrony}: {finding}" for finding in report.findings]
-        wrong = int(np.sum(c != expected))
+        wrong = int(np.sum((decode(c, out) if config.out else c) != expected))
         if wrong:
             found.append(f"{asynchrony}: {wrong} elements are wrong")
     return [f"{one}: {config}" for one in found]

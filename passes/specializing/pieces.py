@@ -47,11 +47,13 @@ def cut(store: frag.StoreOp, count: int) -> list[frag.StoreOp]:
     at = InsertPoint.before(store)
     found: list[frag.StoreOp] = []
     for first in range(0, tile.shape[1], width):
-        piece = _Piece(store, at, first, width).of(store.tile, 1)
-        transposed = store.transposed is not None
-        indices = _moved(store.all_indices(), 1, transposed, first, at)
+        transposed, piece = store.transposed is not None, _Piece(store, at, first, width)
         made = frag.StoreOp(
-            piece, store.memory, indices, masked=store.masked is not None, transposed=transposed
+            piece.of(store.tile, 1),
+            store.memory,
+            piece.moved(store.all_indices(), 1, transposed),
+            masked=store.masked is not None,
+            transposed=transposed,
         )
         made.location = store.location
         Rewriter.insert_op(made, at)
@@ -67,6 +69,7 @@ class _Piece:
 
     def __init__(self, store: frag.StoreOp, at: InsertPoint, first: int, width: int):
         self._store, self._at, self._first, self._width = store, at, first, width
+        self._indices: dict[SSAValue, SSAValue] = {}
 
     def of(self, value: SSAValue, dim: int) -> SSAValue:
         """The piece of a tile along a dimension."""
@@ -100,9 +103,9 @@ class _Piece:
             place = dim - 2 + len(sizes)
             spread = place < 0 or sizes[place] == 1
             if not spread:
-                indices = _moved(indices, dim, False, self._first, self._at)
+                indices = self.moved(indices, dim, False)
         else:
-            indices = _moved(indices, dim, transposed, self._first, self._at)
+            indices = self.moved(indices, dim, transposed)
         return frag.LoadOp(
             op.memory,
             indices,
@@ -122,18 +125,19 @@ class _Piece:
         op.location = self._store.location
         return put(op, self._at, value.name_hint)
 
-
-def _moved(
-    indices: list[Index], dim: int, transposed: bool, by: int, at: InsertPoint
-) -> list[Index]:
-    """Indices of memory moved along a dimension of a tile of two."""
-    if by == 0:
-        return indices
-    place = len(indices) - 2 + (1 - dim if transposed else dim)
-    old = indices[place]
-    if isinstance(old, int):
-        new: Index = old + by
-    else:
-        step = put(arith.ConstantOp(IntegerAttr(by, IndexType())), at)
-        new = put(arith.AddiOp(old, step), at, old.name_hint)
-    return [new if number == place else index for number, index in enumerate(indices)]
+    def moved(self, indices: list[Index], dim: int, transposed: bool) -> list[Index]:
+        """Indices of memory moved to the piece along a dimension of a tile of two."""
+        if self._first == 0:
+            return indices
+        place = len(indices) - 2 + (1 - dim if transposed else dim)
+        old = indices[place]
+        if isinstance(old, int):
+            new: Index = old + self._first
+        else:
+            known = self._indices.get(old)
+            if known is None:
+                step = put(arith.ConstantOp(IntegerAttr(self._first, IndexType())), self._at)
+                known = put(arith.AddiOp(old, step), self._at, old.name_hint)
+                self._indices[old] = known
+            new = known
+        return [new if number == place else index for number, index in enumerate(indices)]
