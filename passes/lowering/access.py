@@ -61,7 +61,10 @@ class TileAccess(TilePlaces):
         """Elements that lie side by side in memory though not in the fragment, as where an
         instruction's dimension is counted in another order; none where that gains nothing."""
         placement, contiguous = self.tile.placement, self.memory.contiguous()
-        if not isinstance(placement, frag.MmaLayoutAttr) or not placement.data.orders:
+        if isinstance(placement, frag.MmaLayoutAttr):
+            if not placement.data.orders:
+                return []
+        elif self.memory.layout is None:  # or a part of such a tile, in shared memory
             return []
         if contiguous is None or self.layout.where or self.layout.exclusive:
             return []

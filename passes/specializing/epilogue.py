@@ -36,7 +36,7 @@ from fragir.ptx.machines import machine
 BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
-"""Of a piece: a copy for fewer is not worth its barriers."""
+"""Of a piece: a copy for fewer is not worth its barriers. Half of it of what is transposed."""
 CONVERSIONS = 16 << 10
 """Bytes that are left for conversions where there may be some."""
 
@@ -254,7 +254,8 @@ def _pieces(way: _Outgoing, room: int, columns: int) -> int | None:
 def _counts(store: frag.StoreOp, columns: int) -> Iterator[int]:
     yield 1
     width, pieces = frag.tile_of(store.tile).shape[1], 2
-    while columns == 1 and width % pieces == 0 and width // pieces >= FEWEST_COLUMNS:
+    fewest = FEWEST_COLUMNS if store.transposed is None else FEWEST_COLUMNS // 2
+    while columns == 1 and width % pieces == 0 and width // pieces >= fewest:
         yield pieces
         pieces *= 2
 

@@ -113,3 +113,11 @@ func.func @f(%c: memref<64x64xf32>) {
 """
     with pytest.raises(FragirError, match="another role copies this memory"):
         fragir.compile(text, target="sm_90a")
+
+
+def test_pieces_of_a_turned_tile_keep_pairs_of_columns_together() -> None:
+    """Rows are counted two by two, also in a part of the tile, whose layout says so no more."""
+    ptx = compiled(Config("sm_90a", "roles", "tf32", (False, False), "old", LARGE, True)).ptx
+    assert ptx.count("st.shared.v2.b32") == 64
+    assert "st.shared.b32" not in ptx
+    assert "ld.global" not in ptx
