@@ -140,8 +140,9 @@ class MemoryPlace:
         self.moves: KnownMoves = {}
 
     def coordinate(self, ar: Arithmetic, dim: int, constant: int) -> Value:
-        """The whole coordinate."""
-        return ar.total([self.lanes[dim].value, self.at[dim], constant])
+        """The whole coordinate. The constant comes last: where a loop gives tiles, sums of lanes
+        and constants would be kept in registers around it."""
+        return ar.add(ar.total([self.lanes[dim].value, self.at[dim]]), constant)
 
 
 def address(

@@ -37,6 +37,8 @@ BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
 """Of a piece: a copy for fewer is not worth its barriers. Half of it of what is transposed."""
+MOST_LOADED = 128
+"""Columns for which threads load at once what they store with a tile."""
 CONVERSIONS = 16 << 10
 """Bytes that are left for conversions where there may be some."""
 
@@ -63,24 +65,39 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
     if not any(op.tma is not None for op in copies):
         return
     known = _Multiples(function, copies)
-    found: list[_Outgoing] = []
-    for op in function.walk():
-        if isinstance(op, frag.StoreOp) and _may_leave(op, known):
-            loads = [o for o in chain_of(op) if isinstance(o, frag.LoadOp) and _is_old(o, op)]
-            found.append(_Outgoing(op, loads[0] if len(loads) == 1 else None))
-    if not found:
-        return
-    room = (machine(target).shared - _taken(function)) // (len(found) * roles)
+    stores = [op for op in function.walk() if isinstance(op, frag.StoreOp)]
+    found = [_Outgoing(op, _old(op)) for op in stores if _may_leave(op, known)]
+    room = (machine(target).shared - _taken(function)) // (max(1, len(found)) * roles)
     columns = warps_of(function, WARPGROUPS if WARPGROUPS in function.attributes else WARPS)[1]
     for one in found:
         for way in (one, one._replace(old=None)):
             pieces = _pieces(way, room, columns)
             if pieces is not None:
-                _mark(function, way, pieces)
+                _mark(way, pieces)
+                stores.remove(one.store)
                 break
+    if columns == 1:
+        for store in stores:
+            _cut_wide(store)
 
 
-def _mark(function: func.FuncOp, way: _Outgoing, pieces: int) -> None:
+def _old(store: frag.StoreOp) -> frag.LoadOp | None:
+    """The one load of what a store writes that it takes alone."""
+    loads = [op for op in chain_of(store) if isinstance(op, frag.LoadOp) and _is_old(op, store)]
+    return loads[0] if len(loads) == 1 else None
+
+
+def _cut_wide(store: frag.StoreOp) -> None:
+    """Cuts what threads store from registers, if they load something for it: not all at once."""
+    tile = frag.tile_of(store.tile)
+    if len(tile.shape) != 2 or not any(isinstance(op, frag.LoadOp) for op in chain_of(store)):
+        return
+    pieces, rest = divmod(tile.shape[1], MOST_LOADED)
+    if pieces > 1 and not rest:
+        cut(store, pieces)
+
+
+def _mark(way: _Outgoing, pieces: int) -> None:
     """Marks a store, cut to pieces, and fetches what it takes from the same place."""
     apart = _is_own_tile(way.store)
     stores = cut(way.store, pieces) if pieces > 1 else [way.store]

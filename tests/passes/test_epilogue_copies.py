@@ -121,3 +121,12 @@ def test_pieces_of_a_turned_tile_keep_pairs_of_columns_together() -> None:
     assert ptx.count("st.shared.v2.b32") == 64
     assert "st.shared.b32" not in ptx
     assert "ld.global" not in ptx
+
+
+def test_rows_at_any_address_do_not_spill() -> None:
+    """What is loaded for a wide tile is loaded for half of it at once."""
+    kernel = compiled(
+        Config("sm_90a", "roles", "f16", (False, True), "bias", (4096, 4095, 4096), True)
+    )
+    assert "st.global.b32" in kernel.ptx
+    assert not kernel.assembled.verdicts
