@@ -170,7 +170,8 @@ def _width(steps: list[tuple[int, tuple[int, ...]]], chunk: int, memory: TileMem
         if size != 2 or step != ahead or 2 * width > most:
             break
         width *= 2
-    return width if width * memory.bits >= 32 else 1
+    least = 32 if memory.swizzle is None else 16
+    return width if width * memory.bits >= least else 1
 
 
 def _sectors(layout: Layout, width: int, memory: TileMemory) -> int:

@@ -13,7 +13,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.narrow import is_vector
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate
 from fragir.passes.lowering.matrix import MatrixAccess, has_stmatrix
-from fragir.passes.lowering.memory import ACCESS_BITS, address, alignment, inside
+from fragir.passes.lowering.memory import ACCESS_BITS, alignment, inside
 from fragir.passes.lowering.places import TilePlaces
 
 
@@ -28,33 +28,11 @@ class TileAccess(TilePlaces):
     @cached_property
     def width(self) -> int:
         """Elements of one access: neighbours in the fragment that are neighbours in memory."""
-        memory, bits = self.memory, self.memory.bits
-        contiguous = memory.contiguous()
-        # the order of a set of numbers does not show in their greatest divisor
-        known = gcd(
-            *(alignment(self.ar, memory, p, self.masked) for p in dict.fromkeys(self.places))
-        )
+        bits = self.memory.bits
         width = min(ACCESS_BITS // bits, self.chunk)
-        while width > 1 and (width * bits < 32 or not self._runs(width, contiguous, known)):
+        while width > 1 and (width * bits < 32 or not self.lie_together(width)):
             width //= 2
         return width if self.chunk % max(width, 1) == 0 else 1
-
-    def _runs(self, width: int, contiguous: int | None, known: int) -> bool:
-        if contiguous is None or known % width or self.chunk % width:
-            return False
-        for first in range(0, self.count, width):
-            start, place = self.constants[first], self.places[first]
-            if start[contiguous] % width:
-                return False
-            for i in range(1, width):
-                wanted = tuple(x + i * (d == contiguous) for d, x in enumerate(start))
-                if self.constants[first + i] != wanted or self.places[first + i] is not place:
-                    return False
-            if self.layout.where:
-                held = self.holds(first)
-                if any(self.holds(first + i) is not held for i in range(1, width)):
-                    return False
-        return True
 
     @cached_property
     def _beside(self) -> list[list[int]]:
@@ -81,9 +59,6 @@ class TileAccess(TilePlaces):
         within = inside(self.ar, self.memory, self.places[first], self.constants[first])
         return self.ar.both(held, within)
 
-    def _address(self, element: int) -> tuple[SSAValue, int]:
-        return address(self.ar, self.memory, self.places[element], self.constants[element])
-
     def load(self) -> list[SSAValue]:
         """The tile as one vector a chunk."""
         loaded = MatrixAccess(self).load()
@@ -91,6 +66,11 @@ class TileAccess(TilePlaces):
             from fragir.passes.lowering.byte_matrices import ByteMatrices  # few programs need it
 
             loaded = ByteMatrices(self).load()
+            if loaded is None:
+                from fragir.passes.lowering.byte_pairs import BytePairs
+
+                pairs = BytePairs(self)
+                loaded = pairs.load() if pairs.fit else None
         if loaded is not None:
             return loaded
         return [self.load_chunk(i) for i in range(self.count // self.chunk)]
@@ -106,7 +86,7 @@ class TileAccess(TilePlaces):
         parts: list[SSAValue] = []
         for e in range(first, first + self.chunk, width):
             predicate = self.ar.predicate(self._predicate(e))
-            pointer, offset = self._address(e)
+            pointer, offset = self.address(e)
             known = self._loaded.get((pointer, offset, predicate))
             if known is None:
                 otherwise = None if predicate is None else self._otherwise(type_, width)
@@ -125,7 +105,7 @@ class TileAccess(TilePlaces):
             type_ = ptx.vector_type(self.memory.element, len(group))
             predicate = self.ar.predicate(self._predicate(group[0]))
             otherwise = None if predicate is None else self._otherwise(type_, len(group))
-            op = ptx.LoadOp(*self._address(group[0]), type_, predicate, otherwise)
+            op = ptx.LoadOp(*self.address(group[0]), type_, predicate, otherwise)
             scalars = split(self.ar, self.ar.insert(op).value, 1)
             self._known.update(zip(group, scalars, strict=True))
         return self.ar.insert(ptx.PackOp([self._known[e] for e in wanted])).result
@@ -149,6 +129,13 @@ class TileAccess(TilePlaces):
         """Writes the tile, one vector a chunk."""
         if has_stmatrix(self.target) and MatrixAccess(self).store(fragments):
             return
+        if self.memory.bits == 8 and self.memory.layout is not None:
+            from fragir.passes.lowering.byte_pairs import BytePairs  # few programs need it
+
+            pairs = BytePairs(self)
+            if pairs.fit:
+                pairs.store(fragments)
+                return
         self.store_parts(fragments)
 
     def store_parts(self, fragments: Sequence[SSAValue]) -> None:
@@ -165,7 +152,7 @@ class TileAccess(TilePlaces):
                 if held is False:
                     continue
                 predicate = self.ar.predicate(held)
-                pointer, offset = self._address(e)
+                pointer, offset = self.address(e)
                 self.ar.insert(ptx.StoreOp(part, pointer, offset, predicate))
 
     def _store_beside(self, fragments: Sequence[SSAValue]) -> None:
@@ -177,7 +164,7 @@ class TileAccess(TilePlaces):
             parts = [scalars[e // self.chunk][e % self.chunk] for e in group]
             value = self.ar.insert(ptx.PackOp(parts)).result
             predicate = self.ar.predicate(self._predicate(group[0]))
-            self.ar.insert(ptx.StoreOp(value, *self._address(group[0]), predicate))
+            self.ar.insert(ptx.StoreOp(value, *self.address(group[0]), predicate))
 
 
 def join(ar: Arithmetic, parts: Sequence[SSAValue]) -> SSAValue:

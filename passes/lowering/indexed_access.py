@@ -144,4 +144,4 @@ class IndexedAccess(TileAccess):
 
     def pointer(self, element: int) -> tuple[SSAValue, int]:
         """Where it lies: a pointer, and bytes from there."""
-        return self._address(element)
+        return self.address(element)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import gcd
 
 from xdsl.ir import SSAValue
 
@@ -12,7 +13,7 @@ from fragir.dialects import frag
 from fragir.layout import Layout
 from fragir.passes.lowering.arithmetic import Arithmetic, Predicate, Value
 from fragir.passes.lowering.lanes import Hardware
-from fragir.passes.lowering.memory import LaneMemory, MemoryPlace
+from fragir.passes.lowering.memory import LaneMemory, MemoryPlace, address, alignment
 from fragir.passes.lowering.positions import NOWHERE, LaneOffset
 
 
@@ -102,3 +103,31 @@ class TilePlaces:
             for d in self.mapped
         )
         return MemoryPlace(lanes, self.indices)
+
+    def address(self, element: int) -> tuple[SSAValue, int]:
+        """Where an element lies."""
+        return address(self.ar, self.memory, self.places[element], self.constants[element])
+
+    @cached_property
+    def _alignment(self) -> int:
+        places = dict.fromkeys(self.places)  # any order: it does not show in a divisor
+        return gcd(*(alignment(self.ar, self.memory, p, self.masked) for p in places))
+
+    def lie_together(self, width: int) -> bool:
+        """Whether so many neighbours in the fragment are aligned neighbours in memory."""
+        contiguous = self.memory.contiguous()
+        if contiguous is None or self._alignment % width or self.chunk % width:
+            return False
+        for first in range(0, self.count, width):
+            start, place = self.constants[first], self.places[first]
+            if start[contiguous] % width:
+                return False
+            for i in range(1, width):
+                wanted = tuple(x + i * (d == contiguous) for d, x in enumerate(start))
+                if self.constants[first + i] != wanted or self.places[first + i] is not place:
+                    return False
+            if self.layout.where:
+                held = self.holds(first)
+                if any(self.holds(first + i) is not held for i in range(1, width)):
+                    return False
+        return True

@@ -130,3 +130,12 @@ def test_rows_at_any_address_do_not_spill() -> None:
     )
     assert "st.global.b32" in kernel.ptx
     assert not kernel.assembled.verdicts
+
+
+def test_bytes_are_stored_in_pairs() -> None:
+    """A lane has two columns side by side: a register is stored at two places."""
+    ptx = compiled(
+        Config("sm_90a", "roles", "f8E4M3FN", (False, True), "none", LARGE, True, "f8E4M3FN")
+    ).ptx
+    assert ptx.count("st.shared.b16") == 64
+    assert "st.shared.b8" not in ptx
