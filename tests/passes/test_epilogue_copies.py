@@ -10,10 +10,11 @@ from benchmarks.sweeps.pipelines import Config, check, text_of
 from fragir.errors import FragirError
 
 CLUSTER = "roles, cluster = 2 : i64"
+WIDE = "roles, tile = array<i64: 128, 256, 64>"
 CASES = [
     Config("sm_90a", "roles", "f16", (False, False), "old", (136, 136, 80), False, "f16"),
     Config("sm_90a", CLUSTER, "f8E4M3FN", (True, False), "old", (208, 144, 80), False, "bf16"),
-    Config("sm_90a", "roles", "tf32", (True, False), "old", (208, 144, 48), True),
+    Config("sm_90a", WIDE, "f16", (False, False), "old", (136, 264, 48), True),
 ]
 LARGE = (4096, 4096, 4096)
 
