@@ -52,7 +52,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
     override what the compiler chooses. On sm_90a `roles` lets a warp fetch by TMA what warpgroups
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
-    they fetch of B; A and B have rows of multiples of 16 bytes then.
+    they fetch of B; A and B have rows of multiples of 16 bytes then. With `consumers = 2` beside
+    `roles` two roles of `warps` each take tiles by turns: one stores while the other multiplies.
     """
 
     name = "frag.matmul"
@@ -68,6 +69,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     stages = opt_attr_def(IntegerAttr.constr(i64))
     cluster = opt_attr_def(IntegerAttr.constr(i64))
     roles = opt_attr_def(UnitAttr)
+    consumers = opt_attr_def(IntegerAttr.constr(i64))
     epilogue = opt_region_def("single_block")
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (

@@ -58,7 +58,9 @@ class ForTilesOp(IRDLOperation):
     `persistent`: a grid of as many blocks as run at once, each visits tile after tile. Else there
     is a block for every tile. `cluster N`: N neighbouring blocks get tiles below each other, and
     visit as many; where N does not divide the rows of tiles, the last ones lie outside of the
-    matrix, and the body masks what it loads and stores.
+    matrix, and the body masks what it loads and stores. `share I of N`, of a persistent loop: of
+    the tiles that the block visits only every N-th one, from the I-th (counted from 0) on. So N
+    roles deal them out among themselves.
     """
 
     name = "frag.for_tiles"
@@ -69,6 +71,7 @@ class ForTilesOp(IRDLOperation):
     group = opt_prop_def(IntegerAttr.constr(i64))
     persistent = opt_prop_def(UnitAttr)
     cluster = opt_prop_def(IntegerAttr.constr(i64))
+    share = opt_prop_def(DenseArrayBase.constr(i64))
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
@@ -82,6 +85,7 @@ class ForTilesOp(IRDLOperation):
         group: int | None = None,
         persistent: bool = False,
         cluster: int | None = None,
+        share: tuple[int, int] | None = None,
     ):
         dynamic, static = split_indices(extents)
         if body is None:
@@ -95,6 +99,7 @@ class ForTilesOp(IRDLOperation):
                 "group": None if group is None else IntegerAttr(group, i64),
                 "persistent": UnitAttr() if persistent else None,
                 "cluster": None if cluster is None else IntegerAttr(cluster, i64),
+                "share": None if share is None else DenseArrayBase.from_list(i64, share),
             },
             regions=[body],
         )
@@ -112,6 +117,14 @@ class ForTilesOp(IRDLOperation):
     def blocks(self) -> int:
         """The blocks of a cluster; 1 without one."""
         return 1 if self.cluster is None else self.cluster.value.data
+
+    @property
+    def shared_out(self) -> tuple[int, int]:
+        """Which of how many shares of the block's tiles it visits: (0, 1) is all of them."""
+        if self.share is None:
+            return 0, 1
+        at, count = integers(self.share)
+        return at, count
 
     @classmethod
     def parse(cls, parser: Parser) -> ForTilesOp:
@@ -131,12 +144,17 @@ class ForTilesOp(IRDLOperation):
         group = None if order is None else parser.parse_optional_integer()
         persistent = parser.parse_optional_keyword("persistent") is not None
         cluster = parser.parse_integer() if parser.parse_optional_keyword("cluster") else None
+        share = None
+        if parser.parse_optional_keyword("share"):
+            at = parser.parse_integer(allow_boolean=False)
+            parser.parse_keyword("of")
+            share = at, parser.parse_integer(allow_boolean=False)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         here = parser.pos
         if (word := parser.parse_optional_identifier()) is not None:
             parser.raise_error(
                 f"{word} is no word of frag.for_tiles: write an order ({', '.join(ORDERS)}), "
-                "persistent, cluster N, in this order",
+                "persistent, cluster N, share I of N, in this order",
                 here,
             )
         body = parser.parse_region([place.resolve(IndexType()) for place in places])
@@ -149,6 +167,7 @@ class ForTilesOp(IRDLOperation):
                 **({} if group is None else {"group": IntegerAttr(group, i64)}),
                 **({"persistent": UnitAttr()} if persistent else {}),
                 **({} if cluster is None else {"cluster": IntegerAttr(cluster, i64)}),
+                **({} if share is None else {"share": DenseArrayBase.from_list(i64, share)}),
             },
             regions=[body],
         )
@@ -173,6 +192,9 @@ class ForTilesOp(IRDLOperation):
             printer.print_string(" persistent")
         if self.cluster is not None:
             printer.print_string(f" cluster {self.cluster.value.data}")
+        if self.share is not None:
+            at, count = self.shared_out
+            printer.print_string(f" share {at} of {count}")
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
@@ -216,6 +238,13 @@ class ForTilesOp(IRDLOperation):
             raise VerifyException(
                 f"frag.for_tiles: a cluster has 1 to {MOST_BLOCKS} blocks, not {self.blocks}"
             )
+        if self.share is not None:
+            given = integers(self.share)
+            if len(given) != 2 or not 0 <= given[0] < given[1] or self.persistent is None:
+                raise VerifyException(
+                    "frag.for_tiles: a share is one of those of a persistent loop, counted from 0; "
+                    "write persistent share 0 of 2"
+                )
 
 
 @op_definition

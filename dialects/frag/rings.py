@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -10,6 +10,7 @@ from xdsl.irdl import (
     ParamAttrConstraint,
     VarConstraint,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -38,16 +39,27 @@ class RingOp(IRDLOperation):
 
     It owns the memory, and what those who fill and who read it wait for each other with. A ring
     is made once, outside of loops, branches and roles.
+
+    Each role that awaits slots gets all of them. `frag.ring 4 turns "products" : ...` shares them
+    out instead: roles await them in their turns (`frag.take_turn "products"`), and a slot goes to
+    the one that awaits next.
     """
 
     name = "frag.ring"
     slots = prop_def(IntegerAttr.constr(i64))
+    turns = opt_prop_def(StringAttr)
     ring = result_def(RingType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = "$slots attr-dict `:` type($ring)"
+    assembly_format = "$slots (`turns` $turns^)? attr-dict `:` type($ring)"
 
-    def __init__(self, slots: int, type_: RingType):
-        super().__init__(properties={"slots": IntegerAttr(slots, i64)}, result_types=[type_])
+    def __init__(self, slots: int, type_: RingType, turns: str | None = None):
+        super().__init__(
+            properties={
+                "slots": IntegerAttr(slots, i64),
+                "turns": None if turns is None else StringAttr(turns),
+            },
+            result_types=[type_],
+        )
 
     @property
     def count(self) -> int:
@@ -63,6 +75,20 @@ class RingOp(IRDLOperation):
                 f"frag.ring stands inside of {parent.name}; make the ring at the beginning of the "
                 "function"
             )
+        if self.turns is not None:
+            self._check_turns(self.turns.data)
+
+    def _check_turns(self, turn: str) -> None:
+        from fragir.dialects.frag.turns import is_in_turn  # few rings have them
+
+        for use in self.ring.uses:
+            op = use.operation
+            if op.name == "frag.await" and op.parent is not None and not is_in_turn(op, turn):
+                raise VerifyException(
+                    f"frag.ring shares its slots out by turns at {turn!r}, but one is awaited "
+                    f'outside of them; write frag.take_turn "{turn}" before frag.await, and '
+                    f'frag.pass_turn "{turn}" behind it'
+                )
 
 
 @op_definition

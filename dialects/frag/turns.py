@@ -101,6 +101,19 @@ def turns_of(region: Region) -> list[str]:
     )
 
 
+def is_in_turn(op: Operation, turn: str) -> bool:
+    """Whether an operation stands between taking a turn at something and passing it on."""
+    around: Operation | None = op
+    while around is not None and around.name != "frag.roles":
+        before = around.prev_op
+        while before is not None and not _is_of_turn(before, turn):
+            before = before.prev_op
+        if before is not None:
+            return before.name == TAKE
+        around = around.parent_op()
+    return False
+
+
 def _operations(region: Region) -> Iterator[Operation]:
     for block in region.blocks:
         for op in block.ops:

@@ -62,6 +62,7 @@ class GridOperations(TileOperations):
         group: int | None = None,
         persistent: bool = False,
         cluster: int | None = None,
+        share: tuple[int, int] | None = None,
     ) -> TileLoop:
         """A block's share of the tiles that cover a matrix; Python runs through the body once.
 
@@ -71,7 +72,8 @@ class GridOperations(TileOperations):
         `sizes` and `tile` have rows and columns, or matrices of a batch, rows and columns. `order`
         is "rows", "columns", "grouped" (`group` rows of tiles at a time) or "hilbert"; with
         `persistent` as many blocks as run at once visit tile after tile; `cluster` neighbouring
-        blocks get tiles below each other. The launch's grid follows from it.
+        blocks get tiles below each other; `share=(0, 2)`: of a block's tiles every other one, from
+        the first on, while another role has `share=(1, 2)`. The launch's grid follows from it.
         """
         from fragir.dialects.frag.raster import ORDERS
 
@@ -93,11 +95,23 @@ class GridOperations(TileOperations):
             group=None if group is None else whole(group, "group", 1),
             persistent=persistent,
             cluster=None if cluster is None else whole(cluster, "cluster", 1),
+            share=None if share is None else _share(share, persistent),
         )
         names = ("matrix", "row", "col")[-len(shape) :]
         for argument, name in zip(op.body.block.args, names, strict=True):
             argument.name_hint = name
         return TileLoop(self.trace, op)
+
+
+def _share(share: Sequence[int], persistent: bool) -> tuple[int, int]:
+    found = items(share) or []
+    if len(found) != 2 or not persistent:
+        fail(f"share is {share!r}", "write persistent=True, share=(0, 2)")
+    count = whole(found[1], "shares", 1)
+    at = whole(found[0], "a share's number", 0)
+    if at >= count:
+        fail(f"there is no share {at} of {count}", "shares are counted from 0")
+    return at, count
 
 
 def _dimension(dimension: str) -> frag.Dimension:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from fragir.builder.checks import items, whole
+from fragir.builder.checks import items, whole, word
 from fragir.builder.clusters import ClusterOperations
 from fragir.builder.places import fail
 from fragir.builder.shared_types import shared_type
@@ -58,14 +58,22 @@ class RingOperations(ClusterOperations):
         """What a slot of a ring holds: memory as of `shared`, which `ring` makes."""
         return shared_type(shape, element, swizzle, layout)
 
-    def ring(self, slots: int, parts: Sequence[MemRefType[Attribute]]) -> Ring:
+    def ring(
+        self, slots: int, parts: Sequence[MemRefType[Attribute]], *, turns: str | None = None
+    ) -> Ring:
         """A ring of so many slots, each of these parts: `k.ring(3, [k.part((128, 64), f16)])`.
 
         `acquire` takes the next free slot to fill it and `publish` gives it on; `wait` takes the
-        next full one, `release` gives it back. How long each waits is computed.
+        next full one, `release` gives it back. How long each waits is computed. Every role that
+        waits gets all slots; with `turns="products"` roles wait in their turns of that name
+        (`k.turn`), and share the slots out.
         """
         given = items(parts)
         if not given or any(not isinstance(part, MemRefType) for part in given):
             fail(f"a ring's parts are {parts!r}", "write [k.part((128, 64), fragir.f16), ...]")
-        op = frag.RingOp(whole(slots, "slots", 1), frag.RingType(list(parts)))
+        op = frag.RingOp(
+            whole(slots, "slots", 1),
+            frag.RingType(list(parts)),
+            None if turns is None else word(turns, "turns"),
+        )
         return Ring(self.trace, self.trace.insert(op).ring)

@@ -46,5 +46,6 @@ def _share(run: Run, op: frag.ForTilesOp) -> Iterator[list[int]]:
         for matrix in ([(i,) for i in range(outer[0])] if outer else [()])
         for row, column in tile_order(-(-rows // cluster), columns, order, group)
     ]
-    for place in places[number // cluster :: blocks // cluster]:
+    share, shares = op.shared_out
+    for place in places[number // cluster :: blocks // cluster][share::shares]:
         yield [i * size for i, size in zip(place, tile, strict=True)]

@@ -38,6 +38,9 @@ class RingQueue(Token):
     """Slots awaited so far, by the number of the role."""
     taken: list[set[int]] = field(default_factory=list[set[int]])
     """The roles that have awaited what each slot holds now."""
+    shared_out: bool = False
+    """Whether a slot goes to one role, whichever awaits next; the roles take turns. All are counted
+    as role 0 then."""
 
 
 @dataclass(eq=False)
@@ -58,10 +61,11 @@ def ring(run: Run, op: frag.RingOp) -> None:
     }
     run.values[op.ring] = RingQueue(
         slots,
-        len(readers),
+        len(readers) if op.turns is None else 1,
         [0] * op.count,
         [False] * op.count,
         taken=[set() for _ in slots],
+        shared_out=op.turns is not None,
     )
 
 
@@ -104,7 +108,8 @@ def publish(run: Run, op: frag.PublishOp) -> None:
 
 def await_slot(run: Run, op: frag.AwaitOp) -> None:
     """`frag.await` of a ring."""
-    known, role = _ring(run, op.source), _number_of_role(op)
+    known = _ring(run, op.source)
+    role = 0 if known.shared_out else _number_of_role(op)
     count = known.awaited.get(role, 0)
     number = count % len(known.slots)
     run.wait_for(

@@ -131,6 +131,14 @@ class Engine:
             block.insert_op_before(made, fence)
         return barriers.pointer, MBARRIER_BYTES * start
 
+    def words(self, count: int) -> SharedPlace:
+        """Shared memory beside the mbarriers for so many pairs of words, which nobody sets."""
+        barriers, start = self._barriers, self._count
+        assert barriers is not None, "a ring's mbarriers come first"
+        self._count += count
+        barriers.bytes = IntegerAttr(MBARRIER_BYTES * self._count, i64)
+        return barriers.pointer, MBARRIER_BYTES * start
+
     # --- tensor maps --------------------------------------------------------------------------
 
     def tensor_map(self, record: TensorMapRecord, name: str | None) -> SSAValue:

@@ -49,6 +49,11 @@ class RingBarriers:
         self.cluster = engine(lanes).blocks if self.use.multicast else 1
         self.full = engine(lanes).mbarriers(self._arrivals_at_full(), ring.slots)
         self.empty = engine(lanes).mbarriers(self._arrivals_at_empty(), ring.slots)
+        turns = self._turns()
+        if turns is not None:
+            from fragir.passes.lowering.ring_turns import share_out  # few rings are
+
+            share_out(lanes, turns, self._threads("frag.await"))
         hidden = lanes.state.hidden
         hidden[RingCursor(ring.value, FILL, phase=True)] = 1
         hidden[RingCursor(ring.value, READ, phase=True)] = 0
@@ -86,7 +91,14 @@ class RingBarriers:
 
     def _arrivals_at_empty(self) -> int:
         each = WARPGROUP if self.use.by_wgmma else WARP
-        return self.cluster * sum(max(1, n // each) for n in self._threads("frag.await"))
+        roles = [max(1, n // each) for n in self._threads("frag.await")]
+        shared_out = self._turns() is not None  # then a slot goes to one role
+        return self.cluster * (max(roles, default=0) if shared_out else sum(roles))
+
+    def _turns(self) -> frag.RingOp | None:
+        """The ring, if roles share its slots out by turns."""
+        made = self.ring.value.owner
+        return made if isinstance(made, frag.RingOp) and made.turns is not None else None
 
     # --- addresses ----------------------------------------------------------------------------
 

@@ -16,7 +16,9 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.frag.turns import roles_of_turn, turns_of
 from fragir.errors import FragirError
+from fragir.passes.lowering import ring_turns
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.ring_turns import SUBJECT
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.lowering.team import BARRIERS, BarrierNumbers, Team
 
@@ -38,6 +40,9 @@ class RoleTurn(NamedTuple):
     own: TurnBarrier
     following: TurnBarrier
     """That of the role to which the turn is passed."""
+    place: int
+    """Which of the roles that take these turns it is, counted from 0."""
+    following_place: int
     is_last: bool
 
 
@@ -64,9 +69,11 @@ def role_turns(op: frag.RolesOp, teams: Sequence[Team], numbers: BarrierNumbers)
             for at, role in enumerate(order)
         ]
         for at, role in enumerate(order):
-            following = barriers[(at + 1) % len(order)]
+            after = (at + 1) % len(order)
             is_last = at == len(order) - 1
-            found[op.bodies[role], turn] = RoleTurn(barriers[at], following, is_last)
+            found[op.bodies[role], turn] = RoleTurn(
+                barriers[at], barriers[after], at, after, is_last
+            )
     return RoleTurns(found)
 
 
@@ -75,18 +82,26 @@ def open_turns(lanes: Lanes, role: Region) -> None:
     for turn in turns_of(role):
         found = _known(lanes.state).of[role, turn]
         if found.is_last:
+            if SUBJECT in lanes.state.of_subject:
+                ring_turns.begin(lanes, turn)
             _arrive(lanes, found.following)
 
 
 def take_turn(lanes: Lanes, op: frag.TakeTurnOp) -> None:
     """Waits at the role's barrier."""
-    state, barrier = lanes.state, _of(lanes, op).own
+    state, found = lanes.state, _of(lanes, op)
+    barrier = found.own
     state.ar.insert(ptx.NamedBarrierOp(state.ar.value(barrier.number), barrier.threads))
+    if SUBJECT in state.of_subject:
+        ring_turns.take(lanes, op.turn.data, found.place)
 
 
 def pass_turn(lanes: Lanes, op: frag.PassTurnOp) -> None:
     """Arrives at the next role's barrier."""
-    _arrive(lanes, _of(lanes, op).following)
+    found = _of(lanes, op)
+    if SUBJECT in lanes.state.of_subject:
+        ring_turns.hand_on(lanes, op.turn.data, found.following_place)
+    _arrive(lanes, found.following)
 
 
 def _arrive(lanes: Lanes, barrier: TurnBarrier) -> None:

@@ -13,6 +13,7 @@ from fragir.diagnostics import fail
 from fragir.dialects import frag
 from fragir.dialects.frag.roles import Role
 from fragir.dialects.narrow import is_memref
+from fragir.passes.specializing.shares import check_shares, deal_out
 from fragir.passes.specializing.slices import Slice
 
 _STRUCTURE = ("scf.for", "scf.if", "frag.for_tiles")
@@ -20,8 +21,10 @@ _FOR_ALL = ("memref.alloc", "frag.ring")
 """Shared memory, which all roles see; other operations are for all if they are pure and scalar."""
 
 
-def divide(function: func.FuncOp) -> bool:
-    """Puts a function's operations into two roles; whether it has a ring to divide it by."""
+def divide(function: func.FuncOp, consumers: int = 1) -> bool:
+    """Puts a function's operations into roles, one that fetches and `consumers` that do all the
+    rest by turns; whether it has a ring to divide it by.
+    """
     filling = _filling(function)
     if not filling:
         return False
@@ -35,14 +38,24 @@ def divide(function: func.FuncOp) -> bool:
                 "what this copies, or where, depends on tiles, which warps that only fetch have "
                 "not: compute it from scalars and loops' counters",
             )
-    rest = Slice(_others(within, filling), within)
+    others = list(_others(within, filling))
+    if consumers > 1:
+        check_shares(function, others)
+    rest = Slice(others, within)
     after = InsertPoint.before(within[0])
     for op in for_all:
         op.detach()
         Rewriter.insert_op(op, after)
     load = Role("load", _region(feeding, within), warps=(_loaders(filling), 1))
-    multiply = _threads(function, Role("multiply", _region(rest, within), warps=(1, 1)))
-    roles = frag.RolesOp([load, multiply])
+    multiply = _threads(function, Role("multiply", Region(), warps=(1, 1)))
+    bodies = [_region(rest, within) for _ in range(consumers)]
+    names = ["multiply"] if consumers == 1 else [f"multiply {at}" for at in range(consumers)]
+    if consumers > 1:
+        deal_out(bodies)
+    multiplying = [
+        multiply._replace(name=name, body=body) for name, body in zip(names, bodies, strict=True)
+    ]
+    roles = frag.RolesOp([load, *multiplying])
     Rewriter.insert_op(roles, after)
     for op in reversed(within):
         Rewriter.erase_op(op, safe_erase=False)

@@ -90,6 +90,8 @@ class Gemm:
         function = self.function
         after = "frag.specialize" if schedule.roles else "frag.prefetch"
         function.attributes[after] = UnitAttr()
+        if schedule.consumers > 1:
+            function.attributes["frag.consumers"] = IntegerAttr(schedule.consumers, i64)
         if schedule.cluster > 1:
             blocks = [schedule.cluster, 1, 1]
             function.attributes["frag.cluster"] = DenseArrayBase.from_list(i64, blocks)

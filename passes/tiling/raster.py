@@ -116,6 +116,9 @@ def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
     of_matrix = at.mul(tiles.bands, tiles.columns, "tiles")
     total = at.mul(of_matrix, tiles.matrices, "tiles")
     first, step = at.div(number, cluster), at.div(blocks, cluster)
+    share, shares = loop.shared_out
+    if shares > 1:
+        first, step = at.add(first, at.mul(step, share)), at.mul(step, shares)
     lane = at.rem(number, cluster)
     body = Block(arg_types=[INDEX])
     body.args[0].name_hint = "tile"

@@ -38,6 +38,8 @@ class Schedule(NamedTuple):
     """Whether warps of their own fetch, by the tensor memory accelerator."""
     cluster: int = 1
     """Blocks that share what they fetch of B."""
+    consumers: int = 1
+    """Roles that multiply, each of `warps`, whole tiles by turns."""
 
     @property
     def threads(self) -> int:
@@ -80,10 +82,18 @@ def _schedule(
 ) -> Schedule:
     """The schedule with these instructions; FragirError where its attributes do not suit them."""
     a = product.memories()[0]
-    tile = _attribute(product.tile, 3, "tile") or _default_tile(element, wgmma, *product.sizes())
+    consumers = product.consumers.value.data if product.consumers is not None else 1
+    m, n, k = product.sizes()
+    tile = _attribute(product.tile, 3, "tile")
+    if tile is None:
+        # one warpgroup has registers for a square
+        sides = (m, None, k) if wgmma and consumers > 1 else (m, n, k)
+        tile = _default_tile(element, wgmma, *sides)
     sums = element_bits(product.accumulator())
     m, n, k = tile
     default = _default_warps([n, m, k] if turned else tile, element, sums, wgmma)
+    if wgmma and consumers > 1:
+        default = [1, 1]
     warps = _attribute(product.warps, 2, "warps") or (default[::-1] if turned else default)
     stages = product.stages.value.data if product.stages is not None else None
     schedule = Schedule(
@@ -96,6 +106,7 @@ def _schedule(
         transposes,
         "roles" in product.attributes,
         product.cluster.value.data if product.cluster is not None else 1,
+        consumers,
     )
     _check(schedule, element, a, target)
     return schedule
@@ -214,9 +225,12 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
                 f"{kind}: {name} must be a multiple of {unit}",
                 hint="change `tile` or `warps`",
             )
-    if schedule.threads > THREADS:
+    threads = schedule.threads * schedule.consumers
+    if threads > THREADS:
+        raise FragirError(f"{threads} threads a block; the machine takes {THREADS} at most")
+    if schedule.consumers < 1 or (schedule.consumers > 1 and not schedule.roles):
         raise FragirError(
-            f"{schedule.threads} threads a block; the machine takes {THREADS} at most"
+            "consumers is the number of roles that multiply", hint="write {roles, consumers = 2}"
         )
     if schedule.stages < 1:
         raise FragirError("stages is 1 or more")
