@@ -1,7 +1,8 @@
 """Products through every road of passes: types, orders of A and B, epilogues, clusters, odd sizes.
 
 A grid of `frag.matmul` with its schedule said: one role with copies by threads, or a role that
-fetches by TMA beside one that multiplies, alone or in clusters of two blocks. Each is run on small
+fetches by TMA beside one that multiplies, or two that do by turns, alone or in clusters of two
+blocks. Each is run on small
 whole numbers, so that the answer is exact, under three schedules of the emulator with every check,
 and assembled: no spills, nothing that ptxas has to say of the schedule.
 """
@@ -28,7 +29,13 @@ ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "si8", "f64")
 ORDERS = ((False, False), (False, True), (True, False), (True, True))
 EPILOGUES = ("none", "old", "bias")
 SIZES = ((128, 128, 128), (200, 136, 80), (64, 272, 48), (16, 16, 16), (130, 250, 0))
-ROLES = ("", "roles", "roles, cluster = 2 : i64")
+ROLES = (
+    "",
+    "roles",
+    "roles, cluster = 2 : i64",
+    "roles, consumers = 2 : i64",
+    "roles, consumers = 2 : i64, cluster = 2 : i64",
+)
 TARGETS = ("sm_90a", "sm_80", "sm_120a")
 
 

@@ -29,3 +29,11 @@ func.func @persistent()
 func.func @one() attributes {frag.grid = #frag.grid<m by 256 at most resident>} {
   func.return
 }
+
+// Of the tiles of a block the second one of every three.
+func.func @dealt_out(%m: index, %c: memref<?xi32>) attributes {frag.grid = #frag.grid<m by 64 at most resident>} {
+  frag.for_tiles (%row, %col) of (%m, 64) by (64, 64) rows persistent share 1 of 3 {
+    %x = arith.addi %row, %col : index
+  }
+  func.return
+}

@@ -110,3 +110,17 @@ func.func @f() attributes {frag.grid = #frag.grid<m at most resident, n>} {
 func.func @f() attributes {frag.grid = #frag.grid<m at most>} {
   func.return
 }
+// -----
+// A share that is none of them.
+func.func @f(%m: index) {
+  frag.for_tiles (%row, %col) of (%m, 64) by (64, 64) persistent share 2 of 2 {
+  }
+  func.return
+}
+// -----
+// Shares of a loop that has one tile a block.
+func.func @f(%m: index) {
+  frag.for_tiles (%row, %col) of (%m, 64) by (64, 64) share 0 of 2 {
+  }
+  func.return
+}

@@ -19,3 +19,28 @@ func.func @f(%n: index) {
   frag.release %last : !slot
   func.return
 }
+
+// Slots shared out among two roles, in their turns.
+func.func @shared_out(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %ring = frag.ring 2 turns "products" : !frag.ring<memref<16x16xf16, #frag.shared>>
+  frag.roles "even" warps [1, 1] {
+    scf.for %i = %c0 to %n step %c1 {
+      frag.take_turn "products"
+      scf.for %j = %c0 to %n step %c1 {
+        %s = frag.await %ring : !frag.ring<memref<16x16xf16, #frag.shared>>
+        frag.release %s : !frag.slot<memref<16x16xf16, #frag.shared>>
+      }
+      frag.pass_turn "products"
+    }
+  }, "odd" warps [1, 1] {
+    scf.for %i = %c0 to %n step %c1 {
+      frag.take_turn "products"
+      %s = frag.await %ring : !frag.ring<memref<16x16xf16, #frag.shared>>
+      frag.release %s : !frag.slot<memref<16x16xf16, #frag.shared>>
+      frag.pass_turn "products"
+    }
+  }
+  func.return
+}

@@ -51,3 +51,41 @@ func.func @f(%n: index, %c: i1) {
   %ring = frag.ring 2 : !frag.ring<>
   func.return
 }
+// -----
+// A slot that is awaited when the turn is over.
+func.func @f() {
+  %ring = frag.ring 2 turns "products" : !frag.ring<memref<16x16xf16, #frag.shared>>
+  frag.roles "even" warps [1, 1] {
+    frag.take_turn "products"
+    frag.pass_turn "products"
+    %s = frag.await %ring : !frag.ring<memref<16x16xf16, #frag.shared>>
+    frag.release %s : !frag.slot<memref<16x16xf16, #frag.shared>>
+  }, "odd" warps [1, 1] {
+    frag.take_turn "products"
+    frag.pass_turn "products"
+  }
+  func.return
+}
+// -----
+// A slot that is awaited in another turn.
+func.func @f() {
+  %ring = frag.ring 2 turns "sums" : !frag.ring<memref<16x16xf16, #frag.shared>>
+  frag.roles "even" warps [1, 1] {
+    frag.take_turn "products"
+    %s = frag.await %ring : !frag.ring<memref<16x16xf16, #frag.shared>>
+    frag.release %s : !frag.slot<memref<16x16xf16, #frag.shared>>
+    frag.pass_turn "products"
+  }, "odd" warps [1, 1] {
+    frag.take_turn "products"
+    frag.pass_turn "products"
+  }
+  func.return
+}
+// -----
+// A slot that is awaited outside of roles.
+func.func @f() {
+  %ring = frag.ring 2 turns "products" : !frag.ring<memref<16x16xf16, #frag.shared>>
+  %s = frag.await %ring : !frag.ring<memref<16x16xf16, #frag.shared>>
+  frag.release %s : !frag.slot<memref<16x16xf16, #frag.shared>>
+  func.return
+}
