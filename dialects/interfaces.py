@@ -132,6 +132,11 @@ class LayoutDemand(NamedTuple):
     role: str
 
 
+IN_LANE = "neighbours in a lane"
+"""The role of a layout that is proposed with the same elements in every lane: no conversion to it
+takes memory."""
+
+
 class Layouts:
     """Relations between the layouts of an operation's tiles; what is not overridden says nothing.
 

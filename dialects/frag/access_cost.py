@@ -80,6 +80,16 @@ def beside(layout: Layout, along: int) -> Layout:
 
 
 @lru_cache(maxsize=1024)
+def neighbours_first(layout: Layout, memory: TileMemory) -> Layout | None:
+    """`beside`, where a lane's elements of one or two bytes are accessed together only so."""
+    if memory.bits >= 32 or layout.exclusive or "element" not in layout.names:
+        return None
+    digits = list(_digits(layout, "element"))
+    ahead = [step[memory.along] == 1 and sum(map(bool, step)) == 1 for _, step in digits]
+    return beside(layout, memory.along) if any(ahead[1:]) else None
+
+
+@lru_cache(maxsize=1024)
 def rows_beside(layout: Layout, memory: TileMemory) -> Layout | None:
     """The same elements in each warp, with as many bytes a lane as memory takes at once.
 

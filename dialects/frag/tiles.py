@@ -48,6 +48,7 @@ from fragir.dialects.frag.in_bounds import check_inside
 from fragir.dialects.frag.memory_layout import check_memory
 from fragir.dialects.frag.types import TileType, is_shared, tile_of
 from fragir.dialects.interfaces import (
+    IN_LANE,
     DimensionsInterface,
     FragmentwiseInterface,
     LayoutDemand,
@@ -386,11 +387,16 @@ def _wide(
     op: LoadOp | StoreOp, tile: SSAValue, layout: Attribute, threads: Threads
 ) -> Iterator[LayoutDemand]:
     """The layouts beside a layout in which accesses are wide."""
-    from fragir.dialects.frag.access_cost import rows_beside, rows_of_block
+    from fragir.dialects.frag.access_cost import neighbours_first, rows_beside, rows_of_block
 
     memory = _memory(op, tile, threads)
     if memory is not None and isinstance(layout, LayoutAttr):
         places = layout.layout(*tile_of(tile).shape)
+        if memory.swizzle is not None:
+            found = neighbours_first(places, memory)
+            if found is not None:
+                yield LayoutDemand(tile, ExplicitLayoutAttr(found), IN_LANE)
+            return
         found = rows_beside(places, memory)
         if found is not None:
             yield LayoutDemand(tile, ExplicitLayoutAttr(found), "wide accesses")

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import LayoutDemand, Layouts, Threads, Tile, value_of
+from fragir.dialects.interfaces import IN_LANE, LayoutDemand, Layouts, Threads, Tile, value_of
 from fragir.isa.registry import per_table
 from fragir.layout import Layout
 from fragir.passes.placing.memory_room import Room
@@ -161,6 +161,10 @@ class Candidates:
             if not any([self._follow(asked) for asked in following]):
                 break
             following.reverse()  # down a chain of operations in one round, and up in the next
+        if following:
+            for asked in self._component.asked:
+                if type(asked.model).proposals is not Layouts.proposals:
+                    self._propose(asked, followed=True)
         for site in self._component.sites:
             self._component.domains[site] = self.of(site)
 
@@ -291,15 +295,20 @@ class Candidates:
             known[layout] = Candidate(layout, places, rank, demand)
         return old is None
 
-    def _propose(self, asked: Asked) -> None:
+    def _propose(self, asked: Asked, *, followed: bool = False) -> None:
+        """What an operation proposes where a tile may be had in layouts that are demanded, or in
+        those that `followed`: of these, what takes no memory.
+        """
         for value, site in asked.tiles.items():
-            if not self._room.fits(value, asked.op):
-                continue  # what is not needed must not take memory that others may
-            for known in [c for c in self.of(site) if c.rank not in (Rank.FOLLOWING, Rank.MEMORY)]:
+            # what is not needed must not take memory that others may
+            room = not followed and self._room.fits(value, asked.op)
+            for known in self.of(site):
+                if known.rank == Rank.MEMORY or (known.rank == Rank.FOLLOWING) != followed:
+                    continue
                 with asking(asked.op):
                     said = list(asked.model.proposals(known.layout, self._threads))
-                for tile, layout, _ in said:
-                    if value_of(tile) is value:
+                for tile, layout, role in said:
+                    if value_of(tile) is value and (room or role == IN_LANE):
                         fitting = checked(asked.op, value, layout)
                         domain = self._shapes.setdefault(site.shape, {})
                         self._add(domain, site, fitting, Rank.MEMORY, None)

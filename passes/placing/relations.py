@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.interfaces import LAYOUTS, Layouts, Threads, value_of
+from fragir.dialects.interfaces import IN_LANE, LAYOUTS, Layouts, Threads, value_of
 from fragir.errors import FragirError
 from fragir.passes.placing.classes import Classes
 from fragir.passes.placing.placement import owner_of
@@ -178,7 +178,7 @@ class Relations:
                 if demand is None or demand.role in (WRITTEN, IN_ORDER):
                     continue
                 with asking(op):
-                    if _gains(model, value, demand, self._threads) and self._has_room(value, op):
+                    if self._gains(op, model, value, demand):
                         self._open.add(self._classes.find(value))
 
     def _look_for_orders(self) -> None:
@@ -195,6 +195,22 @@ class Relations:
                 continue
             if not same(have.layout, want.layout, op.source, False):
                 self._open.update(roots)
+
+    def _gains(self, op: Operation, model: Layouts, value: SSAValue, demand: Demand) -> bool:
+        """Whether an operation saves more in a layout it proposes than a conversion takes at least,
+        and there is room for that."""
+        now = model.cost({value: demand.layout}, self._threads)
+        if not now:
+            return False
+        for _, layout, role in model.proposals(demand.layout, self._threads):
+            if not isinstance(layout, frag.LayoutAttr):
+                continue
+            gain = now - model.cost({value: layout}, self._threads)
+            if gain <= _least_between_lanes(value, demand.layout, layout):
+                continue
+            if gain > _least_price(value, demand.layout, layout):
+                return role == IN_LANE or self._has_room(value, op)
+        return False
 
     def _has_room(self, value: SSAValue, op: Operation) -> bool:
         """Whether there is room left for converting a tile for an operation."""
@@ -311,22 +327,6 @@ def _models(ops: Iterable[Operation]) -> Iterable[tuple[Operation, Layouts]]:
         model = LAYOUTS.of(type(op))
         if model is not None:
             yield op, model(op)
-
-
-def _gains(model: Layouts, value: SSAValue, demand: Demand, threads: Threads) -> bool:
-    """Whether an operation saves more in a layout it proposes than a conversion takes at least."""
-    now = model.cost({value: demand.layout}, threads)
-    if not now:
-        return False
-    for _, layout, _ in model.proposals(demand.layout, threads):
-        if not isinstance(layout, frag.LayoutAttr):
-            continue
-        gain = now - model.cost({value: layout}, threads)
-        if gain <= _least_between_lanes(value, demand.layout, layout):
-            continue
-        if gain > _least_price(value, demand.layout, layout):
-            return True
-    return False
 
 
 def _least_between_lanes(value: SSAValue, have: frag.LayoutAttr, want: frag.LayoutAttr) -> float:

@@ -140,3 +140,16 @@ def test_bytes_are_stored_in_pairs() -> None:
     ).ptx
     assert ptx.count("st.shared.b16") == 64
     assert "st.shared.b8" not in ptx
+
+
+@pytest.mark.parametrize("out", ["bf16", "f8E4M3FN"])
+@pytest.mark.parametrize("epilogue", ["none", "old"])
+def test_narrow_elements_of_turned_tiles_are_converted_in_order(out: str, epilogue: str) -> None:
+    """Registers of sums are taken in the order of C's columns, so that nothing is taken apart
+    behind the conversion: neither halves nor bytes."""
+    config = Config("sm_90a", "roles", "f8E4M3FN", (False, False), epilogue, LARGE, True, out)
+    text = compiled(config).ptx
+    assert text.count("bfe") <= 2
+    assert text.count("st.shared") == 64
+    stored = text[text.index("cp.async.bulk.wait_group.read") :]
+    assert out != "bf16" or epilogue != "none" or "{%h" not in stored
