@@ -46,8 +46,8 @@ class GemmProblem(NamedTuple):
 
     @property
     def wgmma(self) -> bool:
-        """Whether warpgroups multiply: they read one of A and B by columns of K at most."""
-        return has_wgmma(self.element, self.target) and not all(self._crossed)
+        """Whether warpgroups multiply, what lies across K from registers or transposed."""
+        return has_wgmma(self.element, self.target)
 
     @property
     def turned(self) -> bool:
@@ -58,6 +58,12 @@ class GemmProblem(NamedTuple):
     def from_registers(self) -> bool:
         """Whether wgmma reads an operand from registers: other than 16-bit by columns of K."""
         return self.wgmma and any(self._crossed)
+
+    @property
+    def transposes(self) -> bool:
+        """Whether an operand is transposed in shared memory, as both lie across K: A, the other is
+        read from registers."""
+        return self.wgmma and all(self._crossed)
 
     @property
     def _crossed(self) -> tuple[bool, bool]:
@@ -112,7 +118,8 @@ class Configuration(NamedTuple):
         m, n, k = self.tile
         staging = m * n * BITS[problem.result] // 8 if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
-        return self.stages * (m + n) * k * problem.bits // 8 + staging + barriers
+        slots = self.stages * (m + n) + (m if problem.transposes else 0)
+        return slots * k * problem.bits // 8 + staging + barriers
 
     def problem(self, problem: GemmProblem) -> str | None:
         """Why it cannot be; None where it fits."""

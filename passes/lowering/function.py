@@ -84,8 +84,10 @@ class FunctionLowering:
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
         lowered.attributes["ptx.ntid"] = IntegerAttr(self._threads, i64)
         lowered.attributes.update(self.state.attributes)
-        if self.state.remarks:
-            lowered.attributes["ptx.remarks"] = ArrayAttr(map(StringAttr, self.state.remarks))
+        remarks = [*frag.sizes_of(self.function.attributes.get("frag.remarks"))]
+        remarks += self.state.remarks
+        if remarks:
+            lowered.attributes["ptx.remarks"] = ArrayAttr(map(StringAttr, remarks))
         return lowered
 
     def lower_block(self, block: Block) -> None:

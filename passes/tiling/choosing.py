@@ -32,9 +32,19 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     if given or usual.transposes or not (m and n and k):
         # that an operand is transposed on the way is nothing that the model knows
         return ScheduleChoice(usual, usual, given)
+    from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
 
-    found = choose(problem_of(product, (m, n, k), target), configuration_of(usual))
+    space = FRAG_TILE
+    if usual.roles:
+        from fragir.passes.tiling.role_schedule import space_of
+
+        known = space_of(usual)
+        if known is None:
+            return ScheduleChoice(usual, usual, given)
+        space = known
+    problem = problem_of(product, (m, n, k), target)
+    found = choose(problem, configuration_of(usual), space=space)
     best = usual._replace(tile=found.tile, warps=found.warps, stages=found.stages)
     return ScheduleChoice(best, usual, given)
 
@@ -43,7 +53,13 @@ def configuration_of(schedule: Schedule) -> Configuration:
     """A schedule as the cost model takes it."""
     from fragir.scheduling.candidates import Configuration
 
-    return Configuration(schedule.tile, schedule.warps, schedule.stages, schedule.wgmma)
+    found = Configuration(schedule.tile, schedule.warps, schedule.stages, schedule.wgmma)
+    if schedule.roles:
+        kind = "cooperative" if schedule.consumers == 1 else "ping-pong"
+        found = found._replace(
+            roles=kind, cluster=schedule.cluster, persistent=True, order="grouped", group=8
+        )
+    return found
 
 
 def problem_of(product: frag.MatmulOp, sizes: tuple[int, int, int], target: str) -> GemmProblem:

@@ -29,6 +29,8 @@ from fragir.passes.tiling.schedule import Schedule
 
 Size = int | SSAValue
 INDEX = IndexType()
+REMARKS = "frag.remarks"
+"""The attribute of a function with what its compilation tells the program's author."""
 
 
 def tile_matmul(function: func.FuncOp, product: frag.MatmulOp, schedule: Schedule) -> None:
@@ -90,6 +92,8 @@ class Gemm:
         function = self.function
         after = "frag.specialize" if schedule.roles else "frag.prefetch"
         function.attributes[after] = UnitAttr()
+        if schedule.remark is not None:
+            function.attributes[REMARKS] = ArrayAttr([StringAttr(schedule.remark)])
         if schedule.consumers > 1:
             function.attributes["frag.consumers"] = IntegerAttr(schedule.consumers, i64)
         if schedule.cluster > 1:
@@ -115,6 +119,7 @@ class Gemm:
                 Region(body),
                 persistent=schedule.roles,
                 cluster=schedule.cluster if schedule.cluster > 1 else None,
+                order=schedule.order,
             )
         )
         product.detach()

@@ -40,6 +40,10 @@ class Schedule(NamedTuple):
     """Blocks that share what they fetch of B."""
     consumers: int = 1
     """Roles that multiply, each of `warps`, whole tiles by turns."""
+    order: str | None = None
+    """Of the tiles, as `frag.for_tiles` says it."""
+    remark: str | None = None
+    """What the program's author is to know of it."""
 
     @property
     def threads(self) -> int:
@@ -82,7 +86,15 @@ def _schedule(
 ) -> Schedule:
     """The schedule with these instructions; FragirError where its attributes do not suit them."""
     a = product.memories()[0]
-    consumers = product.consumers.value.data if product.consumers is not None else 1
+    roles, consumers, cluster, remark = "roles" in product.attributes, 1, 1, None
+    if roles:
+        from fragir.passes.tiling.role_schedule import unmapped  # few products have roles
+
+        remark = unmapped(product)
+        roles = remark is None
+    if remark is None:
+        consumers = product.consumers.value.data if product.consumers is not None else 1
+        cluster = product.cluster.value.data if product.cluster is not None else 1
     m, n, k = product.sizes()
     tile = _attribute(product.tile, 3, "tile")
     if tile is None:
@@ -104,9 +116,11 @@ def _schedule(
         target,
         turned,
         transposes,
-        "roles" in product.attributes,
-        product.cluster.value.data if product.cluster is not None else 1,
+        roles,
+        cluster,
         consumers,
+        "grouped" if roles else None,
+        remark,
     )
     _check(schedule, element, a, target)
     return schedule

@@ -46,10 +46,15 @@ def test_the_target_kernel() -> None:
     assert entry.registers <= 168
 
 
-def test_rows_that_no_tensor_map_can_say() -> None:
-    config = Config("sm_90a", "roles", "f16", (False, False), "none", (64, 64, 20), True)
-    with pytest.raises(FragirError, match=r"a stride of 40 bytes.* by TMA"):
-        fragir.compile(text_of(config), target="sm_90a")
+@pytest.mark.parametrize("words", ["roles", CLUSTER, "roles, consumers = 2 : i64"])
+def test_rows_that_no_tensor_map_can_say(words: str) -> None:
+    """One role copies and multiplies then, and a note says why."""
+    config = Config("sm_90a", words, "f16", (False, False), "none", (64, 64, 20), True)
+    kernel = fragir.compile(text_of(config), target="sm_90a")
+    assert any("without roles: " in note and "40 bytes" in note for note in kernel.notes)
+    assert "setmaxnreg" not in kernel.ptx
+    assert kernel.cluster == (1, 1, 1)
+    assert check(config) == []
 
 
 def test_a_loop_without_products() -> None:

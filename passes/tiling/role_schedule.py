@@ -1,0 +1,51 @@
+"""Schedules with roles: which products can have them, and how the cost model knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fragir.dialects import frag
+from fragir.dialects.frag.tensor_copies import check_strides, contiguous
+from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.passes.tiling.schedule import Schedule
+    from fragir.scheduling.candidates import Configuration, SearchSpace
+
+KINDS = {1: "cooperative", 2: "ping-pong"}
+"""What the cost model calls so many roles that multiply."""
+
+
+def unmapped(product: frag.MatmulOp) -> str | None:
+    """Why no tensor map says A or B, as far as sizes are known; None where one may."""
+    for name, memory in (("A", product.a), ("B", product.b)):
+        try:
+            check_strides(memref_type(memory.type), contiguous(memory))
+        except FragirError as error:
+            return (
+                f"{name} is not copied by TMA, so that all threads copy and multiply, without "
+                f"roles: {error.message}"
+            )
+    return None
+
+
+def with_roles(found: Configuration, schedule: Schedule) -> Schedule:
+    """A schedule with the roles of one that the cost model found."""
+    consumers = next((count for count, kind in KINDS.items() if kind == found.roles), 0)
+    return schedule._replace(
+        roles=consumers > 0,
+        consumers=max(1, consumers),
+        cluster=found.cluster,
+        order=found.order if found.persistent else None,
+    )
+
+
+def space_of(schedule: Schedule) -> SearchSpace | None:
+    """What is left to choose of a schedule whose roles and cluster are said; None: nothing."""
+    from fragir.scheduling.candidates import SPECIALISED
+
+    kind = KINDS.get(schedule.consumers)
+    if kind is None:
+        return None
+    return SPECIALISED._replace(roles=(kind,), clusters=(schedule.cluster,))
