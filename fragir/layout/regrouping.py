@@ -330,14 +330,15 @@ def alike(first: Layout, second: Layout) -> bool:
     return mine == others and next(points) == next(points)
 
 
-def element_points(layout: Layout) -> list[Point]:
+@lru_cache(maxsize=256)
+def element_points(layout: Layout) -> tuple[Point, ...]:
     """Where the elements of the first lane of the first warp stand, in their order."""
     if ELEMENT not in layout.names:
-        return [layout.origin]
+        return (layout.origin,)
     whole = Layout(layout.axes, layout.dims, layout.offset)
     zeros = {axis.name: 0 for axis in whole.axes}
     found = (whole(**{**zeros, ELEMENT: number}) for number in range(whole.size(ELEMENT)))
-    return [point for point in found if point is not None]
+    return tuple(point for point in found if point is not None)
 
 
 def _names(count: int) -> tuple[str, ...]:

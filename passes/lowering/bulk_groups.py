@@ -106,7 +106,8 @@ def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | Non
     if accesses is None or not ages:
         return None
     if isinstance(op, frag.CopyOp) and op.tma is not None:  # those of a run wait together
-        run = [one for one in run_of(op) if op is run_of(op)[0]]
+        run = run_of(op)
+        run = run if op is run[0] else []
         writes = {root_of(one.target) for one in run}
         if is_store(op):  # two may read the same
             writes = touched = {target for target in writes if target in ordered}

@@ -259,17 +259,20 @@ def _map(lanes: Lanes, found: MatrixCopy, boxes: BoxCopies) -> SSAValue:
 
 def run_of(op: frag.CopyOp) -> list[frag.CopyOp]:
     """The copies that go the same way and follow each other, nothing between them."""
-    block, way = op.parent, _way(op)
-    assert block is not None
-    run: list[frag.CopyOp] = []
-    for other in block.ops:
+    before, behind = _beside(op, back=True), _beside(op, back=False)
+    return [*reversed(list(before)), op, *behind]
+
+
+def _beside(op: frag.CopyOp, *, back: bool) -> Iterator[frag.CopyOp]:
+    """The others of a run on one side of a copy, the nearest first."""
+    way = _way(op)
+    other = op.prev_op if back else op.next_op
+    while other is not None:
         if isinstance(other, frag.CopyOp) and _way(other) == way:
-            run.append(other)
+            yield other
         elif not (isinstance(other, memref.AllocOp) or is_side_effect_free(other)):
-            if op in run:
-                break
-            run = []
-    return run
+            return
+        other = other.prev_op if back else other.next_op
 
 
 def _way(op: frag.CopyOp) -> str:
