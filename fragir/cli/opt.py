@@ -105,6 +105,11 @@ class FragirOptMain(xDSLOptMain):
 
         self.available_frontends["mlir"] = parse_mlir
 
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        """As in xdsl-opt, but a file whose name ends in nothing known is MLIR, as to mlir-opt."""
+        stream, extension = super().get_input_stream()
+        return stream, extension if extension in self.available_frontends else "mlir"
+
 
 def _run(argv: Sequence[str]) -> None:
     """xdsl-opt on these arguments; whatever it raises for bad input becomes a FragirError."""

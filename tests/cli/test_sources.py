@@ -114,6 +114,14 @@ def test_pass_that_fails_leaves_the_output_alone(in_folder: Path) -> None:
     assert (in_folder / "old.mlir").read_text() == "kept"
 
 
+def test_opt_reads_mlir_of_any_name(in_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (in_folder / "program.txt").write_text("module {}", "utf-8")
+    assert run_opt("program.txt") == 0
+    (in_folder / "program.txt").write_text("modle {}", "utf-8")
+    assert run_opt("program.txt") == 1
+    assert "program.txt:1:1: there is no operation modle" in capsys.readouterr().err
+
+
 def test_opt_writes_files_and_stdout(in_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (in_folder / "source.mlir").write_text(PROGRAM)
     (in_folder / "old.mlir").write_text("old")
