@@ -51,10 +51,11 @@ class FragirOptMain(xDSLOptMain):
         return sys.stdout if self.args.output_file is None else self._output
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
-        """The whole input and its file's ending; stdin is MLIR."""
+        """The whole input and its file's ending; what ends in nothing known is MLIR, as stdin."""
         name: str = self.args.input_file or "-"
-        ending = ".mlir" if name == "-" else os.path.splitext(name)[1]
-        return io.BytesIO(read_bytes(name)), ending.removeprefix(".")
+        ending = os.path.splitext(name)[1].removeprefix(".")
+        known = name != "-" and ending in self.available_frontends
+        return io.BytesIO(read_bytes(name)), ending if known else "mlir"
 
     def register_all_dialects(self) -> None:
         self.ctx = plugins.FragirContext()
@@ -104,11 +105,6 @@ class FragirOptMain(xDSLOptMain):
             return module
 
         self.available_frontends["mlir"] = parse_mlir
-
-    def get_input_stream(self) -> tuple[IO[bytes], str]:
-        """As in xdsl-opt, but a file whose name ends in nothing known is MLIR, as to mlir-opt."""
-        stream, extension = super().get_input_stream()
-        return stream, extension if extension in self.available_frontends else "mlir"
 
 
 def _run(argv: Sequence[str]) -> None:

@@ -45,9 +45,11 @@ class Subject:
     text: str
     arguments: Callable[[], Arguments]
     block: int
-    grid: int = 1
+    grid: int | tuple[int, ...] = 1
     cluster: int = 1
     shared: int = 0
+    result: tuple[int, npt.NDArray[Any]] | None = None
+    """Which of the arguments must hold what in the end, where that is known."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def verdict(subject: Subject, text: str | None = None) -> list[str]:
         try:
             report = run(
                 subject.text if text is None else text,
-                grid=(subject.grid,),
+                grid=(subject.grid,) if isinstance(subject.grid, int) else subject.grid,
                 block=(subject.block,),
                 cluster=(subject.cluster,),
                 arguments=arguments,
@@ -188,6 +190,10 @@ def verdict(subject: Subject, text: str | None = None) -> list[str]:
             return [*found, error.kind]
         if report.findings:
             return [f.kind for f in report.findings]
+        if subject.result is not None:
+            number, expected = subject.result
+            if not np.array_equal(arguments[number], expected):
+                return ["wrong result"]
         results = [a.tobytes() for a in arguments if isinstance(a, np.ndarray)]
         if first is None:
             first = results

@@ -1,0 +1,119 @@
+"""Kernels that the passes write, with what they must compute: subjects of mutation.
+
+Sizes are small, but every ring is gone through more than once, tiles go beyond the edges, and a
+kernel with clusters has two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+import fragir
+import fragir.emulator
+from benchmarks.sweeps.pipelines import Config, data, text_of
+
+from .mutation import Subject
+
+SIZES = (208, 144, 176)
+"""M, N and K: two tiles or more along each, none whole."""
+
+
+def product(
+    target: str,
+    schedule: str,
+    element: str,
+    turned: tuple[bool, bool] = (False, False),
+    epilogue: str = "none",
+    narrow: bool = False,
+    sizes: tuple[int, int, int] = SIZES,
+) -> Config:
+    """A `frag.matmul` of any size."""
+    return Config(target, schedule, element, turned, epilogue, sizes, False, narrow)
+
+
+SMALL = "tile = array<i64: 128, 64, 32>, stages = 3 : i64"
+BYTES = "tile = array<i64: 128, 64, 64>, stages = 2 : i64"
+WARPS = "tile = array<i64: 64, 64, 32>, stages = 3 : i64"
+
+PRODUCTS = {
+    "wgmma f16": product("sm_90a", SMALL, "f16"),
+    "wgmma f16 to f16": product("sm_90a", SMALL, "f16", narrow=True),
+    "wgmma tf32 turned": product("sm_90a", SMALL, "tf32", (True, False)),
+    "wgmma e4m3 C^T": product("sm_90a", BYTES, "f8E4M3FN", epilogue="old"),
+    "roles f16": product("sm_90a", f"roles, {SMALL}", "f16"),
+    "roles bf16 both turned": product("sm_90a", f"roles, {SMALL}", "bf16", (True, True), "bias"),
+    "roles e4m3": product("sm_90a", f"roles, {BYTES}", "f8E4M3FN", (False, True)),
+    "roles s8 copied": product("sm_90a", f"roles, {BYTES}", "si8", (True, False)),
+    "cluster f16": product("sm_90a", f"roles, cluster = 2 : i64, {SMALL}", "f16"),
+    "cluster f16 to f16": product(
+        "sm_90a", f"roles, cluster = 2 : i64, {SMALL}", "f16", (False, True), narrow=True
+    ),
+    "mma f16": product("sm_80", WARPS, "f16"),
+    "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
+    "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
+    "mma f16, turned": product("sm_120a", WARPS, "f16", (True, True), narrow=True),
+}
+
+
+class Made(NamedTuple):
+    """A kernel, values for its arguments, and what the third must be in the end."""
+
+    kernel: fragir.Kernel
+    values: Sequence[Any]
+    expected: Any
+
+
+def multiplied(config: Config) -> Made:
+    """A matrix product on small whole numbers, which is exact."""
+    kernel = fragir.compile(text_of(config), target=config.target)
+    return Made(kernel, *data(config))
+
+
+def subject(name: str, made: Made) -> Subject:
+    """What launching the kernel runs on the emulator."""
+    first, values = _launched(made)
+    arguments = first["arguments"]
+    result = next(
+        number
+        for number, argument in enumerate(arguments)
+        if isinstance(argument, np.ndarray) and np.shares_memory(argument, values[2])
+    )
+    return Subject(
+        name,
+        made.kernel.ptx,
+        lambda: list(_launched(made)[0]["arguments"]),
+        first["block"][0],
+        tuple(first["grid"]),
+        (first["cluster"] or (1,))[0],
+        first["shared"],
+        (result, made.expected),
+    )
+
+
+def _launched(made: Made) -> tuple[dict[str, Any], list[Any]]:
+    """What the emulator is asked to run for copies of the kernel's values, and the copies."""
+    calls: list[dict[str, Any]] = []
+
+    def record(*_: Any, **named: Any) -> fragir.emulator.Report:
+        calls.append(named)
+        return fragir.emulator.Report()
+
+    values = [_copied(value) for value in made.values]
+    with mock.patch.object(fragir.emulator, "run", record):
+        made.kernel(*values, on="emulator")
+    return calls[0], values
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+@cache
+def generated(name: str) -> Subject:
+    """A subject by its name."""
+    return subject(name, multiplied(PRODUCTS[name]))
