@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -19,7 +20,8 @@ from benchmarks.sweeps.pipelines import Config, data, text_of
 
 from .mutation import Subject
 
-SIZES = (208, 144, 176)
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SIZES = (208, 144, 304)
 """M, N and K: two tiles or more along each, none whole."""
 
 
@@ -29,11 +31,11 @@ def product(
     element: str,
     turned: tuple[bool, bool] = (False, False),
     epilogue: str = "none",
-    narrow: bool = False,
+    out: str = "",
     sizes: tuple[int, int, int] = SIZES,
 ) -> Config:
     """A `frag.matmul` of any size."""
-    return Config(target, schedule, element, turned, epilogue, sizes, False, narrow)
+    return Config(target, schedule, element, turned, epilogue, sizes, False, out)
 
 
 SMALL = "tile = array<i64: 128, 64, 32>, stages = 3 : i64"
@@ -42,7 +44,7 @@ WARPS = "tile = array<i64: 64, 64, 32>, stages = 3 : i64"
 
 PRODUCTS = {
     "wgmma f16": product("sm_90a", SMALL, "f16"),
-    "wgmma f16 to f16": product("sm_90a", SMALL, "f16", narrow=True),
+    "wgmma f16 to f16": product("sm_90a", SMALL, "f16", out="f16"),
     "wgmma tf32 turned": product("sm_90a", SMALL, "tf32", (True, False)),
     "wgmma e4m3 C^T": product("sm_90a", BYTES, "f8E4M3FN", epilogue="old"),
     "roles f16": product("sm_90a", f"roles, {SMALL}", "f16"),
@@ -51,27 +53,56 @@ PRODUCTS = {
     "roles s8 copied": product("sm_90a", f"roles, {BYTES}", "si8", (True, False)),
     "cluster f16": product("sm_90a", f"roles, cluster = 2 : i64, {SMALL}", "f16"),
     "cluster f16 to f16": product(
-        "sm_90a", f"roles, cluster = 2 : i64, {SMALL}", "f16", (False, True), narrow=True
+        "sm_90a", f"roles, cluster = 2 : i64, {SMALL}", "f16", (False, True), out="f16"
     ),
     "mma f16": product("sm_80", WARPS, "f16"),
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
-    "mma f16, turned": product("sm_120a", WARPS, "f16", (True, True), narrow=True),
+    "mma f16, turned": product("sm_120a", WARPS, "f16", (True, True), out="f16"),
 }
 
 
 class Made(NamedTuple):
-    """A kernel, values for its arguments, and what the third must be in the end."""
+    """A kernel, values for its arguments, and what one of them must be in the end."""
 
     kernel: fragir.Kernel
     values: Sequence[Any]
     expected: Any
+    which: int = 2
 
 
 def multiplied(config: Config) -> Made:
     """A matrix product on small whole numbers, which is exact."""
     kernel = fragir.compile(text_of(config), target=config.target)
     return Made(kernel, *data(config))
+
+
+def attention() -> Made:
+    """Two warpgroups, six blocks of keys: what the kernel itself makes of them."""
+    text = (EXAMPLES / "attention/forward_overlapped.mlir").read_text("utf-8")
+    kernel = fragir.compile(text, target="sm_90a")
+    rng = np.random.default_rng(3)
+    q, k, v = (
+        rng.standard_normal(shape).astype(np.float16)
+        for shape in ((1, 70, 64), (1, 330, 64), (1, 330, 64))
+    )
+    values = [q, k, v, np.zeros_like(q), np.zeros((1, 70), np.float32), 1]
+    kernel(*values, on="emulator")
+    return Made(kernel, values, values[3].copy(), 3)
+
+
+def ring_by_hand() -> Made:
+    """A ring of four slots, five turns."""
+    text = (EXAMPLES / "wgmma_ring.mlir").read_text("utf-8")
+    kernel = fragir.compile(text, target="sm_90a")
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((128, 320), (320, 128)))
+    c = np.zeros((128, 128), np.float32)
+    return Made(kernel, [a, b, c], a.astype(np.float32) @ b.astype(np.float32))
+
+
+OTHERS = {"attention": attention, "ring by hand": ring_by_hand}
+NAMES = (*PRODUCTS, *OTHERS)
 
 
 def subject(name: str, made: Made) -> Subject:
@@ -81,7 +112,7 @@ def subject(name: str, made: Made) -> Subject:
     result = next(
         number
         for number, argument in enumerate(arguments)
-        if isinstance(argument, np.ndarray) and np.shares_memory(argument, values[2])
+        if isinstance(argument, np.ndarray) and np.shares_memory(argument, values[made.which])
     )
     return Subject(
         name,
@@ -116,4 +147,6 @@ def _copied(value: Any) -> Any:
 @cache
 def generated(name: str) -> Subject:
     """A subject by its name."""
+    if name in OTHERS:
+        return subject(name, OTHERS[name]())
     return subject(name, multiplied(PRODUCTS[name]))

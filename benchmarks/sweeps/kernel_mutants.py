@@ -1,0 +1,55 @@
+"""Kernels that the passes write with one arrival, wait, fence, count, phase or mask changed.
+
+A task is one mutant of a kernel of `tests/emulator/generated.py`, run as `fragir check` does, and
+its result compared with the product. Those of `tests/emulator/equivalent.py` must stay silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from fragir.sweeps import Plan, Result, Sweep, Task, sample
+from tests.emulator.equivalent import rule_for
+from tests.emulator.generated import NAMES, generated
+from tests.emulator.mutation import Mutant, mutants, verdict
+from tests.emulator.ring_mutation import ring_mutants
+
+
+@cache
+def mutants_of(name: str) -> tuple[Mutant, ...]:
+    """Every mutant of a kernel."""
+    text = generated(name).text
+    return (*mutants(text), *ring_mutants(text))
+
+
+def tasks(plan: Plan) -> Sequence[Any]:
+    """[kernel, number of the mutant, what it is]; number -1 is the kernel itself."""
+    every: list[list[Any]] = []
+    for name in NAMES:
+        every.append([name, -1, "as it is"])
+        every += [
+            [name, number, f"line {mutant.line}: {mutant.name}"]
+            for number, mutant in enumerate(mutants_of(name))
+        ]
+    return sample(every, plan)
+
+
+def run(task: Task) -> Result:
+    name, number, what = task.what
+    mutant = mutants_of(name)[number] if number >= 0 else None
+    kinds = verdict(generated(name), None if mutant is None else mutant.text)
+    rule = None if mutant is None else rule_for(name, mutant)
+    findings: list[str] = []
+    if mutant is None and kinds:
+        findings = [f"{name}: is right, and {kinds} is reported"]
+    elif rule is not None and kinds:
+        findings = [f"{name}, {what}: said to be right ({rule.why}), and {kinds} is reported"]
+    elif mutant is not None and rule is None and not kinds:
+        findings = [f"{name}, {what}: nothing is reported"]
+    told = "" if rule is None else rule.sentence
+    return {"kinds": kinds, "right": told, "reported": int(bool(kinds)), "findings": findings}
+
+
+SWEEP = Sweep(tasks, run, seconds=120.0)
