@@ -45,7 +45,7 @@ KINDS: dict[str, str] = {
     "pending-copy": "bytes that an asynchronous copy has yet to write are used (stops the run)",
     "mbarrier": "an mbarrier is used before its initialisation, initialised twice, miscounted",
     "divergent": "a collective instruction is not executed by the lanes that it needs, together",
-    "wgmma-fence": "registers of a wgmma were written without a wgmma.fence before it",
+    "wgmma-fence": "registers of a wgmma were written, or read, without a wgmma.fence before it",
     "wgmma-registers": "registers of a pending wgmma are touched (stops the run)",
     "cluster-barrier": "barrier.cluster.arrive and .wait of a thread do not take turns",
     "registers": "setmaxnreg asks for more than the block's pool has, or in the wrong direction",

@@ -7,6 +7,7 @@ alone: of others the same change is an error, and found.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .mutation import Mutant
@@ -15,7 +16,8 @@ from .mutation import Mutant
 class Rule(NamedTuple):
     """Which mutants are meant: kernels and statements as regular expressions, changes by name.
 
-    `which`: of such statements of a kernel these, counted from 0; all where it is empty.
+    `which`: of the kernel's statements these, counted from 0, backwards from -1; all where it is
+    empty.
     """
 
     kernel: str
@@ -26,13 +28,14 @@ class Rule(NamedTuple):
     section: str
     sentence: str
 
-    def covers(self, kernel: str, mutant: Mutant) -> bool:
-        return bool(
-            re.fullmatch(self.kernel, kernel)
-            and re.fullmatch(self.statement, mutant.what)
-            and mutant.how in self.changes
-            and (not self.which or mutant.which in self.which)
-        )
+    def covered(self, kernel: str, mutants: Sequence[Mutant]) -> Iterator[Mutant]:
+        """Those of a kernel's mutants."""
+        if not re.fullmatch(self.kernel, kernel):
+            return
+        for change in self.changes:
+            found = [m for m in mutants if m.how == change and re.fullmatch(self.statement, m.what)]
+            chosen = range(-len(found), len(found)) if not self.which else self.which
+            yield from (found[at] for at in chosen if -len(found) <= at < len(found))
 
 
 _GROUP_WAIT = (
@@ -51,6 +54,11 @@ _BARRIER = (
     "that when the barrier completes, prior memory accesses requested by this thread are performed "
     "relative to all threads participating in the barrier.",
 )
+_PHASE = (
+    "mbarrier.try_wait",
+    "When used with .parity modifier, the phaseParity operand indicates the integer parity of "
+    "either the current phase or the immediately preceding phase of the mbarrier object.",
+)
 _EMPTY = (
     "cp.async.commit_group",
     "If there are no uncommitted cp.async instructions then cp.async.commit_group results in an "
@@ -68,8 +76,8 @@ RULES = (
         *_EMPTY,
     ),
     Rule(
-        "roles .*|cluster .*",
-        r"@%p0 fence\.mbarrier_init\.release\.cluster;",
+        ".*",
+        r"@%p\d+ fence\.mbarrier_init\.release\.cluster;",
         ("without its guard",),
         (),
         "threads that have initialised no mbarrier order nothing by it",
@@ -99,7 +107,7 @@ RULES = (
         "Accessing the same memory location across multiple proxies needs a cross-proxy fence.",
     ),
     Rule(
-        "wgmma e4m3 C^T",
+        r"wgmma e4m3 C\^T",
         r"bar\.sync 0;",
         ("deleted",),
         (1,),
@@ -108,7 +116,7 @@ RULES = (
         *_BARRIER,
     ),
     Rule(
-        "wgmma e4m3 C^T",
+        r"wgmma e4m3 C\^T",
         r"wgmma\.wait_group\.sync\.aligned 0;",
         _DRAINED,
         (1,),
@@ -120,8 +128,8 @@ RULES = (
         r"bar\.sync 0;",
         ("deleted",),
         (1,),
-        "the block is one warpgroup, and nothing but its products reads the slot: each of its warps "
-        "has waited for all of a product",
+        "the block is one warpgroup, and nothing but its products reads the slot: each of its "
+        "warps has waited for all of a product",
         *_WARPGROUP,
     ),
     Rule(
@@ -129,8 +137,8 @@ RULES = (
         r"fence\.proxy\.async\.shared::cta;|bar\.sync 2, 128;",
         ("deleted",),
         (0,),
-        "the role is one warpgroup, and nothing but its products reads the transposed copy: each of "
-        "its warps has waited for all of a product before it writes the next copy",
+        "the role is one warpgroup, and nothing but its products reads the transposed copy: each "
+        "of its warps has waited for all of a product before it writes the next copy",
         *_WARPGROUP,
     ),
     Rule(
@@ -141,9 +149,55 @@ RULES = (
         "the role has met since its warps have read the slot, ahead of the products",
         *_BARRIER,
     ),
+    Rule(
+        "attention.*",
+        r"@%p1 mbarrier\.init.* \[%mbarriers0\+8\], 2;|.*try_wait.* \[%mbarriers0\+8\], 1;",
+        ("one arrival more", "one arrival less", "not waited for"),
+        (),
+        "the queries' only slot is filled once, for which the phase before the first is waited "
+        "for: nobody looks at what arrives there",
+        *_PHASE,
+    ),
+    Rule(
+        "attention.*",
+        r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%mbarriers0\+8\];",
+        ("deleted", "without its guard"),
+        (),
+        "the queries' only slot is not filled again",
+        *_PHASE,
+    ),
+    Rule(
+        "attention.*",
+        r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%r\d+\+64\];",
+        ("deleted", "without its guard"),
+        (-1,),
+        "the last slot of the values is not filled again: nobody waits for this phase",
+        *_PHASE,
+    ),
+    Rule(
+        "attention.*",
+        r"wgmma\.fence\.sync\.aligned;",
+        ("deleted",),
+        (2,),
+        "the fence ahead of the first of two products stands behind all accesses to the second's "
+        "registers",
+        "wgmma.fence",
+        "The wgmma.fence instruction must be issued by all warps of the warpgroup ... between a "
+        "register access by a thread in the warpgroup and any wgmma.mma_async instruction that "
+        "accesses the same registers.",
+    ),
+    Rule(
+        "attention.*",
+        r"wgmma\.wait_group\.sync\.aligned 0;",
+        _DRAINED,
+        (1,),
+        "it stands in a branch that is never taken: no launch gives 2^32 - 1 bytes",
+        "%dynamic_smem_size",
+        "Size of the shared memory allocated dynamically at kernel launch.",
+    ),
 )
 
 
-def rule_for(kernel: str, mutant: Mutant) -> Rule | None:
-    """The rule by which a mutant is right; None where it is wrong."""
-    return next((rule for rule in RULES if rule.covers(kernel, mutant)), None)
+def rules_of(kernel: str, mutants: Sequence[Mutant]) -> dict[Mutant, Rule]:
+    """The rules by which some of a kernel's mutants are right; the others are wrong."""
+    return {mutant: rule for rule in RULES for mutant in rule.covered(kernel, mutants)}

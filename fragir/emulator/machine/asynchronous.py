@@ -194,14 +194,28 @@ class AsyncEngine:
                 for hook in self.machine.hooks:
                     hook.on_mbarrier("arrive", int(position), np.array([lane]))
                 update(self.machine, int(position), 1, 0)
-        waiting = [t for t in self.transfers if t.group >= 0]
-        moving = [t for t in self.transfers if t.group < 0]
+        moving = self._take_next()
         changed = bool(self.arrivals or moving)
         self.arrivals = []
-        self.transfers = waiting
         for item in moving:
             self._complete(item)
         return changed
+
+    def _take_next(self) -> list[Transfer]:
+        """The copies of each block that signal the same mbarrier as its oldest one.
+
+        Who waits for one copy and forgets the next must not find that complete, too.
+        """
+        stride = max(self.machine.memory.shared_stride, 1)
+        oldest: dict[int, int] = {}
+        taken: list[Transfer] = []
+        kept: list[Transfer] = []
+        for item in self.transfers:
+            block = item.signal // stride
+            moves = item.group < 0 and oldest.setdefault(block, item.signal) == item.signal
+            (taken if moves else kept).append(item)
+        self.transfers = kept
+        return taken
 
     def finish(self) -> None:
         """The blocks have ended: whatever is pending happens now."""

@@ -2,8 +2,8 @@
 
 A wgmma executes when a wait names its group: it reads its operands then. From issue to that moment
 its accumulator and its A registers may not be touched by anything but wgmma with the same
-accumulator. Registers that other instructions wrote must pass a `wgmma.fence` before a wgmma uses
-them.
+accumulator. Registers that other instructions used must pass a `wgmma.fence` before a wgmma uses
+them; where they were only read, no machine known does otherwise.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.state import State
 
 
+FENCE = (
+    '; PTX ISA, wgmma.fence: "wgmma.fence must be used to order register accesses between '
+    'wgmma.mma_async and other operations."'
+)
+"""What an instruction breaks that only reads registers: no machine known does otherwise."""
+
+
 class Warpgroups:
     """Pending wgmma of the resident warps, and which registers they hold."""
 
@@ -30,7 +37,8 @@ class Warpgroups:
         self.file = machine.files[32]
         shape = (len(self.file), machine.warps)
         self.held: npt.NDArray[np.int32] = np.zeros(shape, np.int32)
-        self.dirty: npt.NDArray[np.bool_] = np.ones(shape, np.bool_)
+        self.dirty: npt.NDArray[np.bool_] = np.ones(shape, np.bool_)  # written since a fence
+        self.used: npt.NDArray[np.bool_] = np.zeros(shape, np.bool_)  # or read
         self.committed: npt.NDArray[np.int64] = np.zeros(machine.warps, np.int64)
         self.pending: list[Issue] = []
         machine.on_wave.append(self.reset)
@@ -38,6 +46,7 @@ class Warpgroups:
     def reset(self) -> None:
         self.held[...] = 0
         self.dirty[...] = True
+        self.used[...] = False
         self.committed[...] = 0
         self.pending = []
 
@@ -45,6 +54,7 @@ class Warpgroups:
 
     def fence(self, warps: Any) -> None:
         self.dirty[:, warps] = False
+        self.used[:, warps] = False
 
     def issue(self, item: Issue) -> None:
         form = item.form
@@ -55,7 +65,9 @@ class Warpgroups:
             self._check_order(form, every)
         used = form.d if form.a is None else np.concatenate([form.d, form.a])
         if self.dirty[used][:, every].any():
-            self._report_fence(form, used, every)
+            self._report_fence(form, used, every, self.dirty, "written")
+        elif self.used[used][:, every].any():
+            self._report_fence(form, used, every, self.used, "read", FENCE)
         if self.machine.retires_now():
             self.wait(every, -1)  # in order: everything issued before comes first
             self._execute(item)
@@ -92,9 +104,17 @@ class Warpgroups:
         error.warp, error.lane = int(every[np.isin(every, expand(other.warps))][0]), 0
         return error
 
-    def _report_fence(self, form: WgmmaStatement, used: Any, every: Any) -> None:
+    def _report_fence(
+        self,
+        form: WgmmaStatement,
+        used: Any,
+        every: Any,
+        since: npt.NDArray[np.bool_],
+        how: str,
+        letter: str = "",
+    ) -> None:
         report = self.machine.report
-        dirty = self.dirty[used][:, every]
+        dirty = since[used][:, every]
         warp = int(every[dirty.any(axis=0)][0])
         names = [form.name(int(row)) for row in used[dirty.any(axis=1)]]
         some = ", ".join(names[:4]) + (" ..." if len(names) > 4 else "")
@@ -102,15 +122,17 @@ class Warpgroups:
         report.findings.append(
             Finding(
                 "wgmma-fence",
-                f"registers of this wgmma were written without a wgmma.fence in between: {some} "
-                f"(block {block} warp {local} lane 0)",
+                f"registers of this wgmma were {how} without a wgmma.fence in between: {some} "
+                f"(block {block} warp {local} lane 0){letter}",
                 *form.place,
                 warp=local,
                 lane=0,
+                severity="letter" if letter else "error",
                 subject=names[0],
             )
         )
-        self.dirty[used[:, None], every] = False  # say it once
+        for noted in (self.dirty, self.used):
+            noted[used[:, None], every] = False  # say it once
 
     def commit(self, warps: Any) -> None:
         self.committed[warps] += 1
@@ -235,11 +257,13 @@ class Warpgroups:
                 if mask is None or some.any():
                     raise self._touches(text, touched, where[:, 0], sel, mask)
             step(sel, mask)
+            self._note(self.used, touched, sel, mask)
             if len(written):
-                if mask is None:
-                    self.dirty[written[:, None], np.arange(self.machine.warps)[sel]] = True
-                else:
-                    warps = np.arange(self.machine.warps)[sel][mask.any(axis=1)]
-                    self.dirty[written[:, None], warps] = True
+                self._note(self.dirty, written, sel, mask)
 
         return run
+
+    def _note(self, where: npt.NDArray[np.bool_], registers: Any, sel: Any, mask: Mask) -> None:
+        """Notes registers of the warps that execute an instruction."""
+        warps = np.arange(self.machine.warps)[sel]
+        where[registers[:, None], warps if mask is None else warps[mask.any(axis=1)]] = True
