@@ -60,6 +60,7 @@ class Neighbour:
 
 TRITON = Neighbour("Triton", ("triton==3.6.0",), "triton_worker.py")
 TRITON_CONVERSIONS = Neighbour("Triton", TRITON.requirements, "triton_conversions.py")
+TRITON_LOOPS = Neighbour("Triton", TRITON.requirements, "triton_loops.py")
 PYPTX = Neighbour("pyptx", ("pyptx==0.1.1", "numpy"), "pyptx_worker.py")
 
 # Those that only write PTX for the corpus (corpus.py), each with a script of its own.

@@ -152,7 +152,9 @@ def command(options: argparse.Namespace) -> str:
     for name, value in vars(options).items():
         given = f"--{name}" in sys.argv or any(w.startswith(f"--{name}=") for w in sys.argv)
         if given and name not in ("json", "markdown", "update"):
-            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+            each: list[Any] = value if isinstance(value, list) else [value]
+            words += [f"--{name}"] * (value is True)
+            words += [w for one in each if value is not True for w in (f"--{name}", str(one))]
     return " ".join(words)
 
 

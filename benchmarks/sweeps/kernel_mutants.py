@@ -12,7 +12,7 @@ from typing import Any
 
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
 from tests.emulator.equivalent import Rule, rules_of
-from tests.emulator.generated import NAMES, generated
+from tests.emulator.generated import NAMES, launches
 from tests.emulator.mutation import Mutant, mutants, verdict
 from tests.emulator.ring_mutation import ring_mutants
 
@@ -20,7 +20,7 @@ from tests.emulator.ring_mutation import ring_mutants
 @cache
 def mutants_of(name: str) -> tuple[Mutant, ...]:
     """Every mutant of a kernel."""
-    text = generated(name).text
+    text = launches(name)[0].text
     return (*mutants(text), *ring_mutants(text))
 
 
@@ -45,7 +45,9 @@ def tasks(plan: Plan) -> Sequence[Any]:
 def run(task: Task) -> Result:
     name, number, what = task.what
     mutant = mutants_of(name)[number] if number >= 0 else None
-    kinds = verdict(generated(name), None if mutant is None else mutant.text)
+    text = None if mutant is None else mutant.text
+    every = (verdict(launch, text) for launch in launches(name))
+    kinds = next(filter(None, every), list[str]())
     rule = None if mutant is None else right_ones(name).get(mutant)
     findings: list[str] = []
     if mutant is None and kinds:

@@ -71,7 +71,7 @@ RULES = (
         ".*",
         r"cp\.async\.wait_group 0;",
         _DRAINED,
-        (),
+        (-1,),
         "behind the loop only the groups of its last turns are left, which copy nothing",
         *_EMPTY,
     ),
@@ -136,7 +136,7 @@ RULES = (
         "roles s8 copied",
         r"fence\.proxy\.async\.shared::cta;|bar\.sync 2, 128;",
         ("deleted",),
-        (0,),
+        (0, 1),
         "the role is one warpgroup, and nothing but its products reads the transposed copy: each "
         "of its warps has waited for all of a product before it writes the next copy",
         *_WARPGROUP,
@@ -150,7 +150,7 @@ RULES = (
         *_BARRIER,
     ),
     Rule(
-        "attention.*",
+        "attention",
         r"@%p1 mbarrier\.init.* \[%mbarriers0\+8\], 2;|.*try_wait.* \[%mbarriers0\+8\], 1;",
         ("one arrival more", "one arrival less", "not waited for"),
         (),
@@ -159,7 +159,7 @@ RULES = (
         *_PHASE,
     ),
     Rule(
-        "attention.*",
+        "attention",
         r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%mbarriers0\+8\];",
         ("deleted", "without its guard"),
         (),
@@ -167,7 +167,7 @@ RULES = (
         *_PHASE,
     ),
     Rule(
-        "attention.*",
+        "attention",
         r"@%p\d+ mbarrier\.arrive\.shared::cta\.b64 _, \[%r\d+\+64\];",
         ("deleted", "without its guard"),
         (-1,),
@@ -175,7 +175,7 @@ RULES = (
         *_PHASE,
     ),
     Rule(
-        "attention.*",
+        "attention",
         r"wgmma\.fence\.sync\.aligned;",
         ("deleted",),
         (2,),
@@ -187,7 +187,7 @@ RULES = (
         "accesses the same registers.",
     ),
     Rule(
-        "attention.*",
+        "attention",
         r"wgmma\.wait_group\.sync\.aligned 0;",
         _DRAINED,
         (1,),
