@@ -43,7 +43,8 @@ def tasks(plan: Plan) -> Sequence[Any]:
 
 
 def run(task: Task) -> Result:
-    name, number, what = task.what
+    name, what = str(task.what[0]), task.what[2]
+    number = int(task.what[1])
     mutant = mutants_of(name)[number] if number >= 0 else None
     text = None if mutant is None else mutant.text
     every = (verdict(launch, text) for launch in launches(name))

@@ -66,13 +66,16 @@ _EMPTY = (
 )
 _DRAINED = ("deleted", "one more group stays")
 
+_LEFT = "behind the loop only the groups of its last turns are left, which copy nothing"
+
 RULES = (
-    Rule(
-        ".*",
+    Rule(".*", r"cp\.async\.wait_group 0;", _DRAINED, (-1,), _LEFT, *_EMPTY),
+    Rule(  # ahead of an epilogue that takes over the ring's memory
+        "wgmma f16 to f16|mma f16, turned",
         r"cp\.async\.wait_group 0;",
         _DRAINED,
-        (-1,),
-        "behind the loop only the groups of its last turns are left, which copy nothing",
+        (0,),
+        _LEFT,
         *_EMPTY,
     ),
     Rule(

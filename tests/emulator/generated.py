@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 
 import fragir
 import fragir.emulator
@@ -86,9 +87,10 @@ def attention(keys: int) -> Made:
         rng.standard_normal(shape).astype(np.float16)
         for shape in ((1, 70, 64), (1, keys, 64), (1, keys, 64))
     )
-    values = [q, k, v, np.zeros_like(q), np.zeros((1, 70), np.float32), 1]
+    o = np.zeros_like(q)
+    values: list[Any] = [q, k, v, o, np.zeros((1, 70), np.float32), 1]
     kernel(*values, on="emulator")
-    return Made(kernel, values, values[3].copy(), 3)
+    return Made(kernel, values, o.copy(), 3)
 
 
 def ring_by_hand() -> Made:
@@ -116,7 +118,7 @@ def subject(name: str, made: Made) -> Subject:
     result = next(
         number
         for number, argument in enumerate(arguments)
-        if isinstance(argument, np.ndarray) and np.shares_memory(argument, values[made.which])
+        if _is_array(argument) and np.shares_memory(argument, values[made.which])
     )
     return Subject(
         name,
@@ -144,8 +146,12 @@ def _launched(made: Made) -> tuple[dict[str, Any], list[Any]]:
     return calls[0], values
 
 
-def _copied(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
+def _is_array(value: object) -> TypeGuard[npt.NDArray[Any]]:
+    return isinstance(value, np.ndarray)
+
+
+def _copied(value: object) -> object:
+    return value.copy() if _is_array(value) else value
 
 
 @cache
