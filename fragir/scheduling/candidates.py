@@ -19,6 +19,7 @@ REGISTERS = 255
 """Of a thread at most."""
 _FILE = 65536  # registers of an SM (CUDA C++ Programming Guide, technical specifications)
 _RESERVED = KIB  # bytes of shared memory that a block takes besides its own, from sm_80 on
+_STAGED = 64 * KIB  # of C that is on its way through shared memory; more leaves in pieces
 _PRODUCER = 32  # threads of a role that only copies
 
 
@@ -116,7 +117,8 @@ class Configuration(NamedTuple):
     def shared(self, problem: GemmProblem) -> int:
         """Bytes of shared memory of a block."""
         m, n, k = self.tile
-        staging = m * n * BITS[problem.result] // 8 if self.staged else 0
+        staging = self.multiplying // self._of_a_tile * m * n * BITS[problem.result] // 8
+        staging = min(staging, _STAGED) if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
         slots = self.stages * (m + n) + (m if problem.transposes else 0)
         return slots * k * problem.bits // 8 + staging + barriers
@@ -160,7 +162,7 @@ class SearchSpace(NamedTuple):
 
 
 FRAG_TILE = SearchSpace()
-"""What `frag-tile` writes: one loop of all threads over K, a block a tile."""
+"""Without roles: one loop of all threads over K, a block a tile."""
 SPECIALISED = SearchSpace(
     ("cooperative", "ping-pong"), (1, 2), (True,), (("grouped", 0),), (True,), 6
 )

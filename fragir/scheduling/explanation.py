@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fragir.scheduling.candidates import FRAG_TILE, Configuration, GemmProblem, SearchSpace
+from fragir.scheduling.candidates import (
+    FRAG_TILE,
+    Configuration,
+    GemmProblem,
+    SearchSpace,
+    configurations,
+)
 from fragir.scheduling.choice import BETTER, Ranked, rank
 from fragir.scheduling.cost import estimate
 
@@ -67,10 +73,11 @@ def explained(
     *,
     given: Sequence[str] = (),
     assumed: Sequence[str] = (),
-    space: SearchSpace = FRAG_TILE,
+    spaces: Sequence[SearchSpace] = (FRAG_TILE,),
 ) -> ScheduleExplanation:
     """The ranking around a choice. `given`: the attributes that said the schedule."""
-    ranking = tuple(rank(problem, space=space))
+    every = [one for space in spaces for one in configurations(problem, space)]
+    ranking = tuple(rank(problem, every))
     misfit = chosen.problem(problem)
     if given:
         why = f"{', '.join(given)} of the product {'says' if len(given) == 1 else 'say'} so"

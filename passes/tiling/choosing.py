@@ -24,7 +24,7 @@ class ScheduleChoice(NamedTuple):
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     """The schedule of a product. Where no attribute says it and all sizes are known, a cost model
-    may find a better one than the usual. FragirError where there is none."""
+    may find a better one than the usual, also one with roles. FragirError where there is none."""
     usual = schedule_for(product, target)
     attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
     given = tuple(name for name, value in attributes.items() if value is not None)
@@ -45,7 +45,15 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
         space = known
     problem = problem_of(product, (m, n, k), target)
     found = choose(problem, configuration_of(usual), space=space)
-    best = usual._replace(tile=found.tile, warps=found.warps, stages=found.stages)
+    best = usual
+    if usual.wgmma and not usual.roles:
+        from fragir.passes.tiling.role_schedule import may_have_roles, with_roles
+        from fragir.scheduling.candidates import SPECIALISED
+
+        if may_have_roles(product, problem, found):
+            found = choose(problem, found, space=SPECIALISED)
+            best = with_roles(found, usual)
+    best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
     return ScheduleChoice(best, usual, given)
 
 
@@ -55,10 +63,9 @@ def configuration_of(schedule: Schedule) -> Configuration:
 
     found = Configuration(schedule.tile, schedule.warps, schedule.stages, schedule.wgmma)
     if schedule.roles:
-        kind = "cooperative" if schedule.consumers == 1 else "ping-pong"
-        found = found._replace(
-            roles=kind, cluster=schedule.cluster, persistent=True, order="grouped", group=8
-        )
+        from fragir.passes.tiling.role_schedule import configuration_with_roles
+
+        found = configuration_with_roles(found, schedule)
     return found
 
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from fragir.dialects import frag
 from fragir.passes.tiling.choosing import choice_for, configuration_of, problem_of
+from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED
 from fragir.scheduling.explanation import ScheduleExplanation, explained
 
 ASSUMED = 4096
@@ -30,6 +31,7 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 if size is None
             ]
             choice = choice_for(product, target)
+            roles = choice.schedule.roles
             yield explained(
                 f"{product.name} in {function.sym_name.data}",
                 problem_of(product, (m, n, k), target),
@@ -37,4 +39,5 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 configuration_of(choice.usual),
                 given=choice.given,
                 assumed=unknown,
+                spaces=(FRAG_TILE, SPECIALISED) if roles else (FRAG_TILE,),
             )

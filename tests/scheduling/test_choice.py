@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fragir
+from fragir.compiled import Kernel
 from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.errors import FragirError
@@ -280,3 +281,48 @@ def test_the_sweep() -> None:
     assert found["failed"] is None
     assert found["result"] is not None
     assert found["result"]["findings"] == []
+
+
+def chosen(m: int, n: int, k: int, element: str, out: str, words: str = "") -> Kernel:
+    a, b, c = f"memref<{m}x{k}x{element}>", f"memref<{k}x{n}x{element}>", f"memref<{m}x{n}x{out}>"
+    text = f"""func.func @gemm(%a: {a}, %b: {b}, %c: {c}) {{
+      frag.matmul %a, %b into %c {words} : {a}, {b} into {c}
+      func.return
+    }}"""
+    return fragir.compile(text, target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "types", "words", "roles", "cluster"),
+    [
+        ((8192, 8192, 8192), ("f16", "f16"), "", 2, 2),
+        ((4096, 4096, 256), ("f8E4M3FN", "f32"), "", 3, 2),
+        ((8192, 8190, 8192), ("f16", "f16"), "", 0, 1),
+        ((1024, 1024, 4096), ("f16", "f16"), "", 0, 1),
+        ((8192, 8192, 8192), ("f16", "f16"), "{stages = 3 : i64}", 0, 1),
+    ],
+    ids=["large", "short K", "rows of no tensor map", "fewer tiles than blocks", "said"],
+)
+def test_roles_are_chosen_where_they_are_cheaper(
+    sizes: tuple[int, int, int], types: tuple[str, str], words: str, roles: int, cluster: int
+) -> None:
+    """One role that fetches, and one that multiplies, or two by turns where K is short and C is
+    much; no spills, nothing that ptxas says."""
+    kernel = chosen(*sizes, *types, words)
+    assert kernel.ptx.count("setmaxnreg") == roles
+    assert kernel.cluster == (cluster, 1, 1)
+    assert kernel.assembled.warnings == []
+    assert kernel.notes == []
+
+
+def test_roles_are_explained() -> None:
+    from fragir.passes.tiling.explained import explain_schedules
+
+    text = """func.func @gemm(%a: memref<8192x8192xf16>, %b: memref<8192x8192xf16>,
+                    %c: memref<8192x8192xf16>) {
+      frag.matmul %a, %b into %c
+          : memref<8192x8192xf16>, memref<8192x8192xf16> into memref<8192x8192xf16>
+      func.return
+    }"""
+    (explanation,) = explain_schedules(fragir.parse(text), "sm_90a")
+    assert "cooperative, clusters of 2, persistent, grouped" in str(explanation)
