@@ -222,10 +222,12 @@ class Gemm:
     def masked(self, size: int, tile: int) -> bool:
         """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.
 
-        Of a size known at run time only, the program may promise what divides it.
+        Of a size known at run time only, the program may promise what divides it. The blocks of a
+        cluster have tiles below each other: the last ones may have none within M.
         """
         known = self.static[size]
-        return (self.promises.get(self.names[size], 1) if known is None else known) % tile != 0
+        covered = tile * self.schedule.cluster if size == 0 else tile
+        return (self.promises.get(self.names[size], 1) if known is None else known) % covered != 0
 
     # --- what the launch needs ----------------------------------------------------------------
 

@@ -14,6 +14,7 @@ CASES = [
     Config("sm_90a", CLUSTER, "bf16", (True, True), "old", (136, 272, 80), False),
     Config("sm_90a", "roles", "si8", (False, True), "bias", (64, 272, 48), True),
     Config("sm_90a", "roles", "tf32", (True, False), "none", (128, 128, 128), False),
+    Config("sm_90a", CLUSTER, "tf32", (True, False), "old", (128, 128, 128), True),
     Config("sm_90a", "", "f8E4M3FN", (False, True), "old", (200, 136, 80), False),
     Config("sm_80", "", "tf32", (True, False), "bias", (64, 272, 48), True),
     Config("sm_120a", "", "f16", (False, True), "old", (130, 250, 0), False),
