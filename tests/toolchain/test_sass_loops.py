@@ -76,7 +76,7 @@ def test_a_trap_there_makes_products_serial() -> None:
 
 
 SQUARE = """func.func @f(%a: memref<4096x4096xf16>, %b: memref<4096x4096xf16>, %c: memref<4096x4096xf32>) {
-  frag.matmul %a, %b into %c
+  frag.matmul %a, %b into %c {stages = 3 : i64}
     : memref<4096x4096xf16>, memref<4096x4096xf16> into memref<4096x4096xf32>
   func.return
 }"""  # noqa: E501
