@@ -6,7 +6,10 @@ import pytest
 
 import fragir
 from benchmarks.sweeps.pipelines import Config, check, grid, text_of
+from fragir.dialects import frag
 from fragir.errors import FragirError
+from fragir.pipeline import parse, run
+from fragir.program import parse as parse_program
 
 CLUSTER = "roles, cluster = 2 : i64"
 CASES = [
@@ -14,7 +17,6 @@ CASES = [
     Config("sm_90a", CLUSTER, "bf16", (True, True), "old", (136, 272, 80), False),
     Config("sm_90a", "roles", "si8", (False, True), "bias", (64, 272, 48), True),
     Config("sm_90a", "roles", "tf32", (True, False), "none", (128, 128, 128), False),
-    Config("sm_90a", CLUSTER, "tf32", (True, False), "old", (128, 128, 128), True),
     Config("sm_90a", "", "f8E4M3FN", (False, True), "old", (200, 136, 80), False),
     Config("sm_80", "", "tf32", (True, False), "bias", (64, 272, 48), True),
     Config("sm_120a", "", "f16", (False, True), "old", (130, 250, 0), False),
@@ -48,6 +50,17 @@ def test_the_target_kernel() -> None:
 
 
 @pytest.mark.parametrize("words", ["roles", CLUSTER, "roles, consumers = 2 : i64"])
+@pytest.mark.parametrize(("rows", "masked"), [(128, True), (256, False), (384, True)])
+def test_blocks_of_a_cluster_beyond_the_last_row(rows: int, masked: bool) -> None:
+    config = Config("sm_90a", CLUSTER, "f16", (False, False), "none", (rows, 256, 64), True)
+    text = text_of(config).replace("{roles", "{tile = array<i64: 128, 256, 64>, roles")
+    passes = parse("frag-tile{target=sm_90a}")
+    module = parse_program(text)
+    run(passes, module)
+    (store,) = [op for op in module.walk() if isinstance(op, frag.StoreOp)]
+    assert (store.masked is not None) == masked
+
+
 def test_rows_that_no_tensor_map_can_say(words: str) -> None:
     """One role copies and multiplies then, and a note says why."""
     config = Config("sm_90a", words, "f16", (False, False), "none", (64, 64, 20), True)
