@@ -49,7 +49,6 @@ def test_the_target_kernel() -> None:
     assert entry.registers <= 168
 
 
-@pytest.mark.parametrize("words", ["roles", CLUSTER, "roles, consumers = 2 : i64"])
 @pytest.mark.parametrize(("rows", "masked"), [(128, True), (256, False), (384, True)])
 def test_blocks_of_a_cluster_beyond_the_last_row(rows: int, masked: bool) -> None:
     config = Config("sm_90a", CLUSTER, "f16", (False, False), "none", (rows, 256, 64), True)
@@ -61,6 +60,7 @@ def test_blocks_of_a_cluster_beyond_the_last_row(rows: int, masked: bool) -> Non
     assert (store.masked is not None) == masked
 
 
+@pytest.mark.parametrize("words", ["roles", CLUSTER, "roles, consumers = 2 : i64"])
 def test_rows_that_no_tensor_map_can_say(words: str) -> None:
     """One role copies and multiplies then, and a note says why."""
     config = Config("sm_90a", words, "f16", (False, False), "none", (64, 64, 20), True)
