@@ -153,3 +153,46 @@ def test_narrow_elements_of_turned_tiles_are_converted_in_order(out: str, epilog
     assert text.count("st.shared") == 64
     stored = text[text.index("cp.async.bulk.wait_group.read") :]
     assert out != "bf16" or epilogue != "none" or "{%h" not in stored
+
+
+THREE = """
+func.func @three(%a: memref<128x64xf16>, %b: memref<64x256xf16>, %c: memref<128x256xf16>,
+                 %d: memref<128x256xf32>, %e: memref<256x128xf16>)
+    attributes {frag.warpgroups = array<i64: 2, 1>, frag.specialize} {
+  frag.for_tiles (%row, %col) of (128, 256) by (128, 128) persistent {
+    %zero = arith.constant 0.0 : f32
+    %start = frag.fill %zero : !frag.tile<128x128xf32>
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %sum = scf.for %k = %c0 to %c64 step %c64
+        iter_args(%acc = %start) -> (!frag.tile<128x128xf32>) {
+      %ta = frag.load %a[%row, %k] : memref<128x64xf16> -> !frag.tile<128x64xf16>
+      %tb = frag.load %b[%k, %col] : memref<64x256xf16> -> !frag.tile<64x128xf16>
+      %next = frag.mma %ta, %tb, %acc
+          : !frag.tile<128x64xf16>, !frag.tile<64x128xf16>, !frag.tile<128x128xf32>
+          -> !frag.tile<128x128xf32>
+      scf.yield %next : !frag.tile<128x128xf32>
+    } {frag.stages = 4 : i64, frag.tma}
+    %half = frag.cast %sum : !frag.tile<128x128xf32> -> !frag.tile<128x128xf16>
+    frag.store %half, %c[%row, %col] : !frag.tile<128x128xf16>, memref<128x256xf16>
+    frag.store %sum, %d[%row, %col] : !frag.tile<128x128xf32>, memref<128x256xf32>
+    frag.store %half, %e[%col, %row] transposed : !frag.tile<128x128xf16>, memref<256x128xf16>
+  }
+  func.return
+}
+"""
+
+
+def test_several_results_share_what_memory_is_left() -> None:
+    """In rows and in columns, of two types, one tile after the other by the same block."""
+    kernel = fragir.compile(THREE, target="sm_90a")
+    assert "st.global" not in kernel.ptx
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((128, 64), (64, 256)))
+    c, d = (np.zeros((128, 256), type_) for type_ in (np.float16, np.float32))
+    e = np.zeros((256, 128), np.float16)
+    report = kernel(a, b, c, d, e, on="emulator", check=True, resident=1)
+    assert report.findings == []
+    expected = a.astype(np.float32) @ b.astype(np.float32)
+    for result in (c, d, e.T):
+        np.testing.assert_array_equal(result, expected)
