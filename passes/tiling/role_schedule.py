@@ -8,6 +8,7 @@ from fragir.dialects import frag
 from fragir.dialects.frag.tensor_copies import check_strides, contiguous
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
+from fragir.isa.versions import has
 
 if TYPE_CHECKING:
     from fragir.passes.tiling.schedule import Schedule
@@ -17,8 +18,17 @@ KINDS = {1: "cooperative", 2: "ping-pong"}
 """What the cost model calls so many roles that multiply."""
 
 
-def unmapped(product: frag.MatmulOp) -> str | None:
-    """Why no tensor map says A or B, as far as sizes are known; None where one may."""
+def unmapped(product: frag.MatmulOp, target: str) -> str | None:
+    """Why A or B is not copied by TMA, as far as sizes are known; None where it may be."""
+    from fragir.passes.lowering.engine import LOAD
+
+    if not has(LOAD.format(2), target):
+        return f"{target} has no tensor memory accelerator, so the product has no roles"
+    return _unmapped_rows(product)
+
+
+def _unmapped_rows(product: frag.MatmulOp) -> str | None:
+    """Why no tensor map says A or B."""
     for name, memory in (("A", product.a), ("B", product.b)):
         try:
             check_strides(memref_type(memory.type), contiguous(memory))
@@ -42,8 +52,8 @@ def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configur
     return (
         product.cluster is None
         and product.consumers is None
-        and unmapped(product) is None
         and at_least(problem, alone).waves >= 1
+        and _unmapped_rows(product) is None
     )
 
 

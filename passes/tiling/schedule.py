@@ -90,7 +90,7 @@ def _schedule(
     if roles:
         from fragir.passes.tiling.role_schedule import unmapped  # few products have roles
 
-        remark = unmapped(product)
+        remark = unmapped(product, target)
         roles = remark is None
     if remark is None:
         consumers = product.consumers.value.data if product.consumers is not None else 1
@@ -101,6 +101,8 @@ def _schedule(
         # one warpgroup has registers for a square
         sides = (m, None, k) if wgmma and consumers > 1 else (m, n, k)
         tile = _default_tile(element, wgmma, *sides)
+        if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
+            tile[1] = max(32, tile[1] // 2)
     sums = element_bits(product.accumulator())
     m, n, k = tile
     default = _default_warps([n, m, k] if turned else tile, element, sums, wgmma)

@@ -71,6 +71,15 @@ def test_rows_that_no_tensor_map_can_say(words: str) -> None:
     assert check(config) == []
 
 
+def test_a_machine_without_tensor_maps() -> None:
+    config = Config(
+        "sm_80", "roles, consumers = 2 : i64", "f16", (False, False), "none", (64, 64, 32), True
+    )
+    kernel = fragir.compile(text_of(config), target="sm_80")
+    assert kernel.notes == ["sm_80 has no tensor memory accelerator, so the product has no roles"]
+    assert check(config) == []
+
+
 def test_a_loop_without_products() -> None:
     text = """
 func.func @copy(%a: memref<64x64xf32>, %c: memref<64x64xf32>) {
