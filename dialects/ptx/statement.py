@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from fragir.errors import FragirError
-from fragir.ptx import tree
-from fragir.ptx.reader import PtxSyntaxError, parse
-from fragir.ptx.visit import walk
-from fragir.ptx.writer import write_node
+
+if TYPE_CHECKING:
+    from fragir.ptx import tree
 
 PLACE = re.compile(r"\$(\d+)(?![\w$])")
 _MODULE = ".version 9.2\n.target sm_90a\n.entry k() {{\n{};\n}}"
@@ -91,6 +91,9 @@ def spelled(text: str) -> tuple[str, tuple[str, ...]]:
 @lru_cache(maxsize=1 << 14)
 def read(text: str) -> Statement:
     """The statement in a text; FragirError where it is none, or more than one."""
+    from fragir.ptx import tree  # few programs need the reader
+    from fragir.ptx.reader import PtxSyntaxError, parse
+
     try:
         module = parse(_MODULE.format(text))
     except PtxSyntaxError as error:
@@ -106,6 +109,10 @@ def read(text: str) -> Statement:
 
 def of(instruction: tree.Instruction) -> Statement:
     """A statement of an instruction whose values are places."""
+    from fragir.ptx import tree
+    from fragir.ptx.visit import walk
+    from fragir.ptx.writer import write_node
+
     written: list[int] = []
     read: list[int] = []
     symbols: dict[str, None] = {}
@@ -133,6 +140,7 @@ def of(instruction: tree.Instruction) -> Statement:
 def writes(instruction: tree.Instruction) -> bool:
     """Whether the first operand of an instruction is its result."""
     from fragir.emulator.launch.legality import found
+    from fragir.ptx import tree
 
     if not instruction.operands or isinstance(instruction.operands[0], tree.Address):
         return False

@@ -22,12 +22,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from fragir.errors import FragirError
+from fragir.isa.alignments import TENSOR_BOX
 from fragir.isa.canonical import SWIZZLES
 from fragir.layout import Axis, Layout, LayoutError, quotient
 from fragir.layout.swizzled import CHUNK, swizzled_elements
 
 LARGEST_SIDE = 256
-ALIGNMENT = 128  # bytes, of the place in shared memory that a box is copied to
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BoxCopies(NamedTuple):
     @property
     def alignment(self) -> int:
         """Bytes: the matrix, and every box in it, begins at a multiple of it."""
-        return max(8 * self.swizzle, ALIGNMENT)
+        return max(8 * self.swizzle, TENSOR_BOX)
 
 
 @lru_cache(maxsize=256)
@@ -160,7 +160,7 @@ def _panels(
         rest = quotient(layout, box)
     except LayoutError:
         return None
-    whole = (max(8 * swizzle, ALIGNMENT)) * 8 // bits
+    whole = (max(8 * swizzle, TENSOR_BOX)) * 8 // bits
     steps = [mode for axis in rest.axes for mode in axis.modes]
     if (rest.size("row") > 1 and not cut_rows) or any(
         mode.xor or mode.stride[0] % whole for mode in steps

@@ -17,7 +17,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.frag.linear import carried
 from fragir.dialects.frag.slots import PART
 from fragir.dialects.narrow import memref_type
-from fragir.isa.tensor_boxes import ALIGNMENT as BOX_ALIGNMENT
+from fragir.isa.alignments import TENSOR_BOX
 from fragir.passes.limits import allocate
 from fragir.passes.lowering.arithmetic import Arithmetic, Value
 from fragir.passes.lowering.memory import LaneMemory, shared_bytes, shared_memory
@@ -66,7 +66,7 @@ def make_ring(state: LoweringState, op: frag.RingOp) -> LaneRing:
     for number, attribute in enumerate(op.ring.type.parts):
         type_ = memref_type(attribute)
         layout, element = frag.memory_layout(type_), type_.element_type
-        step = -(-shared_bytes(layout, ptx.bits(element)) // BOX_ALIGNMENT) * BOX_ALIGNMENT
+        step = -(-shared_bytes(layout, ptx.bits(element)) // TENSOR_BOX) * TENSOR_BOX
         name = f"{op.ring.name_hint}_{number}" if op.ring.name_hint else None
         lowered = state.ar.insert(ptx.SharedOp(step * op.count), name)
         allocate(lowered, 0, state.target)  # what no block has is not unrolled first

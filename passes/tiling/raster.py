@@ -12,10 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
 from fragir.errors import FragirError
-from fragir.passes.tiling.curve import place_on_curve
 from fragir.passes.tiling.indices import INDEX, Indices, Number
-from fragir.scheduling.devices import device_for
-from fragir.scheduling.l2 import best_group
 
 PLAIN = ("rows", "columns")
 
@@ -37,6 +34,9 @@ class Raster(NamedTuple):
             order = loop.order.data
             group = 0 if loop.group is None else loop.group.value.data
         if order == "grouped" and not group:
+            from fragir.scheduling.devices import device_for  # few programs need it
+            from fragir.scheduling.l2 import best_group
+
             rows, columns = loop.tile_shape[-2:]
             device = device_for(target)
             group = best_group(rows * loop.blocks, columns, device.sms // loop.blocks)
@@ -166,6 +166,8 @@ class Tiles:
             return at.sub(number, at.mul(column, self.bands)), column
         if raster.order == "grouped":
             return self._grouped(number, raster.group)
+        from fragir.passes.tiling.curve import place_on_curve  # few programs need it
+
         return place_on_curve(at, number, self.bands, self.columns)
 
     def _grouped(self, number: Number, group: int) -> tuple[Number, Number]:
