@@ -20,6 +20,7 @@ REGISTERS = 255
 _FILE = 65536  # registers of an SM (CUDA C++ Programming Guide, technical specifications)
 _RESERVED = KIB  # bytes of shared memory that a block takes besides its own, from sm_80 on
 _STAGED = 64 * KIB  # of C that is on its way through shared memory; more leaves in pieces
+_TRANSPOSED = 16  # rows, times a number, that a warp transposes in shared memory
 _PRODUCER = 32  # threads of a role that only copies
 
 
@@ -120,7 +121,9 @@ class Configuration(NamedTuple):
         staging = self.multiplying // self._of_a_tile * m * n * BITS[problem.result] // 8
         staging = min(staging, _STAGED) if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
-        slots = self.stages * (m + n) + (m if problem.transposes else 0)
+        slots = self.stages * (m + n)
+        if problem.transposes:  # each role that multiplies, for itself
+            slots += self.multiplying // self._of_a_tile * m
         return slots * k * problem.bits // 8 + staging + barriers
 
     def problem(self, problem: GemmProblem) -> str | None:
@@ -130,6 +133,8 @@ class Configuration(NamedTuple):
             return f"{registers} registers a thread would spill"
         if shared > machine(problem.target).shared:
             return f"{shared} bytes of shared memory are too many"
+        if problem.transposes and self.tile[0] % (_TRANSPOSED * self._of_a_tile // 32):
+            return f"{self.tile[0]} rows are not handed out to {self._of_a_tile // 32} warps"
         if not self.resident(problem):
             return "no SM has room for a block"
         if self.cluster > machine(problem.target).cluster:

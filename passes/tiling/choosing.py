@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
-from fragir.passes.tiling.schedule import Schedule, schedule_for
+from fragir.errors import FragirError
+from fragir.passes.tiling.schedule import Schedule, check, schedule_for
 
 if TYPE_CHECKING:
     from fragir.scheduling.candidates import Configuration, GemmProblem
@@ -29,8 +30,7 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
-    if given or usual.transposes or not (m and n and k):
-        # that an operand is transposed on the way is nothing that the model knows
+    if given or not (m and n and k):
         return ScheduleChoice(usual, usual, given)
     from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
@@ -54,6 +54,11 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
             found = choose(problem, found, space=SPECIALISED)
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
+    if best.transposes:
+        try:
+            check(best, problem.element, product.memories()[0], target)
+        except FragirError:  # rather the usual one than one of which the model knows too little
+            best = usual
     return ScheduleChoice(best, usual, given)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fragir.dialects import frag
-from fragir.dialects.frag.tensor_copies import check_strides, contiguous
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa.versions import has
@@ -29,6 +28,8 @@ def unmapped(product: frag.MatmulOp, target: str) -> str | None:
 
 def _unmapped_rows(product: frag.MatmulOp) -> str | None:
     """Why no tensor map says A or B."""
+    from fragir.dialects.frag.tensor_copies import check_strides, contiguous
+
     for name, memory in (("A", product.a), ("B", product.b)):
         try:
             check_strides(memref_type(memory.type), contiguous(memory))

@@ -124,7 +124,7 @@ def _schedule(
         "grouped" if roles else None,
         remark,
     )
-    _check(schedule, element, a, target)
+    check(schedule, element, a, target)
     return schedule
 
 
@@ -218,7 +218,8 @@ def _stage_bytes(tile: list[int] | tuple[int, ...], a: Attribute) -> int:
     return (tile[0] + tile[1]) * tile[2] * _bits(a) // 8
 
 
-def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
+def check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
+    """FragirError where instructions, threads or shared memory do not suit a schedule."""
     m, n, k = schedule.tile
     groups_m, groups_n = schedule.warps
     if schedule.wgmma:
@@ -255,7 +256,7 @@ def _check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
         rows = m if schedule.turned else n
         if not fits(rows, schedule.threads // 32):
             raise FragirError(f"{rows} rows are not handed out to {schedule.threads // 32} warps")
-        needed += rows * k * _bits(a) // 8
+        needed += schedule.consumers * rows * k * _bits(a) // 8
     most = machine(target).shared
     if needed > most:
         raise FragirError(

@@ -315,6 +315,29 @@ def test_roles_are_chosen_where_they_are_cheaper(
     assert kernel.notes == []
 
 
+def test_the_model_knows_operands_that_are_transposed() -> None:
+    """Of bytes that lie across K in A and B a small product gets smaller tiles, too."""
+    text = """func.func @gemm(%a: memref<512x512xsi8>, %b: memref<512x512xsi8>,
+                    %c: memref<512x512xi32>) {
+      frag.matmul %a transposed, %b into %c
+          : memref<512x512xsi8>, memref<512x512xsi8> into memref<512x512xi32>
+      func.return
+    }"""
+    product = next(op for op in parse(text).walk() if isinstance(op, frag.MatmulOp))
+    schedule = choice_for(product, "sm_90a").schedule
+    assert schedule.transposes
+    assert schedule.tile[0] * schedule.tile[1] < 128 * 128
+    problem = problem_of(product, (512, 512, 512), "sm_90a")
+    assert problem.wgmma
+    assert problem.transposes
+    plain = problem._replace(a_transposed=False)
+    found = configuration_of(schedule)
+    assert found.shared(problem) == found.shared(plain) + schedule.tile[0] * schedule.tile[2]
+    narrow = found._replace(tile=(32, 64, 128))
+    assert narrow.problem(problem) == "32 rows are not handed out to 4 warps"
+    assert narrow.problem(plain) is None
+
+
 def test_roles_are_explained() -> None:
     from fragir.passes.tiling.explained import explain_schedules
 
