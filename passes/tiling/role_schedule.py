@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fragir.dialects import frag
-from fragir.dialects.narrow import memref_type
-from fragir.errors import FragirError
-from fragir.isa.versions import has
+from fragir.passes.tiling.mapped import unmapped_rows
 
 if TYPE_CHECKING:
     from fragir.passes.tiling.schedule import Schedule
@@ -15,30 +13,6 @@ if TYPE_CHECKING:
 
 KINDS = {1: "cooperative", 2: "ping-pong"}
 """What the cost model calls so many roles that multiply."""
-
-
-def unmapped(product: frag.MatmulOp, target: str) -> str | None:
-    """Why A or B is not copied by TMA, as far as sizes are known; None where it may be."""
-    from fragir.passes.lowering.engine import LOAD
-
-    if not has(LOAD.format(2), target):
-        return f"{target} has no tensor memory accelerator, so the product has no roles"
-    return _unmapped_rows(product)
-
-
-def _unmapped_rows(product: frag.MatmulOp) -> str | None:
-    """Why no tensor map says A or B."""
-    from fragir.dialects.frag.tensor_copies import check_strides, contiguous
-
-    for name, memory in (("A", product.a), ("B", product.b)):
-        try:
-            check_strides(memref_type(memory.type), contiguous(memory))
-        except FragirError as error:
-            return (
-                f"{name} is not copied by TMA, so that all threads copy and multiply, without "
-                f"roles: {error.message}"
-            )
-    return None
 
 
 def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configuration) -> bool:
@@ -54,7 +28,7 @@ def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configur
         product.cluster is None
         and product.consumers is None
         and at_least(problem, alone).waves >= 1
-        and _unmapped_rows(product) is None
+        and unmapped_rows(product) is None
     )
 
 

@@ -88,7 +88,7 @@ def _schedule(
     a = product.memories()[0]
     roles, consumers, cluster, remark = "roles" in product.attributes, 1, 1, None
     if roles:
-        from fragir.passes.tiling.role_schedule import unmapped  # few products have roles
+        from fragir.passes.tiling.mapped import unmapped  # few products have roles
 
         remark = unmapped(product, target)
         roles = remark is None
