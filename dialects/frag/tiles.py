@@ -397,12 +397,10 @@ def _wide(
             if found is not None:
                 yield LayoutDemand(tile, ExplicitLayoutAttr(found), IN_LANE)
             return
-        found = rows_beside(places, memory)
-        if found is not None:
-            yield LayoutDemand(tile, ExplicitLayoutAttr(found), "wide accesses")
-        found = rows_of_block(places, layout.chunk, memory) if isinstance(op, StoreOp) else None
-        if found is not None:
-            yield LayoutDemand(tile, ExplicitLayoutAttr(found), "whole rows")
+        rows = rows_of_block(places, layout.chunk, memory) if isinstance(op, StoreOp) else None
+        for found, role in ((rows_beside(places, memory), "wide accesses"), (rows, "whole rows")):
+            if found is not None:
+                yield LayoutDemand(tile, ExplicitLayoutAttr(found), role)
 
 
 def _memory(op: LoadOp | StoreOp, tile: SSAValue, threads: Threads) -> TileMemory | None:

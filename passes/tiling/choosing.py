@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.errors import FragirError
-from fragir.passes.tiling.schedule import Schedule, check, schedule_for
+from fragir.passes.tiling.gemm_schedule import Schedule
+from fragir.passes.tiling.schedule import check, schedule_for
 
 if TYPE_CHECKING:
     from fragir.scheduling.candidates import Configuration, GemmProblem

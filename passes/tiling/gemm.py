@@ -25,7 +25,7 @@ from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
-from fragir.passes.tiling.schedule import Schedule
+from fragir.passes.tiling.gemm_schedule import Schedule
 
 Size = int | SSAValue
 INDEX = IndexType()

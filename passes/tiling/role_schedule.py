@@ -8,7 +8,7 @@ from fragir.dialects import frag
 from fragir.passes.tiling.mapped import unmapped_rows
 
 if TYPE_CHECKING:
-    from fragir.passes.tiling.schedule import Schedule
+    from fragir.passes.tiling.gemm_schedule import Schedule
     from fragir.scheduling.candidates import Configuration, GemmProblem, SearchSpace
 
 KINDS = {1: "cooperative", 2: "ping-pong"}
