@@ -22,6 +22,7 @@ from fragir.ptx.machines import THREADS, machine
 from fragir.scheduling.candidates import (
     EVERY,
     FRAG_TILE,
+    SPECIALISED,
     Configuration,
     GemmProblem,
     configurations,
@@ -112,14 +113,15 @@ def test_the_choice_is_the_cheapest_unless_the_usual_one_is_nearly_so(
     text = product(sizes, b_t)
     choice = choice_for(matmul(text), target)
     given = problem_of(matmul(text), sizes, target)
-    best = rank(given)[0].estimate.cycles
+    spaces = (FRAG_TILE, SPECIALISED) if choice.schedule.roles else (FRAG_TILE,)
+    best = min(rank(given, space=space)[0].estimate.cycles for space in spaces)
     found, usual = (
         estimate(given, configuration_of(one)).cycles for one in (choice.schedule, choice.usual)
     )
     if choice.schedule == choice.usual:
         assert usual <= 1.1001 * best
     else:
-        assert found == pytest.approx(best)
+        assert found == pytest.approx(best, abs=1)  # whole cycles are compared
         assert usual > 1.1 * found
 
 
