@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.instructions import largest_n
+from fragir.dialects.limits import BLOCK_REGISTERS
 from fragir.dialects.narrow import integers, memref_type
 from fragir.errors import FragirError
 from fragir.isa.elements import BITS
@@ -95,7 +96,7 @@ def _schedule(
         cluster,
         consumers,
         "grouped" if roles else None,
-        remark,
+        remark or _overfull((m, n, k), consumers, sums),
     )
     check(schedule, element, a, target)
     return schedule
@@ -165,6 +166,19 @@ def _default_warps(tile: list[int], element: str, sum_bits: int, wgmma: bool) ->
             break
         warps = fitting[0]
     return warps
+
+
+def _overfull(tile: tuple[int, int, int], tiles: int, sum_bits: int) -> str | None:
+    """What to say of tiles whose sums alone fill the registers of a multiprocessor."""
+    needed = tiles * tile[0] * tile[1] * sum_bits // 32
+    if needed < BLOCK_REGISTERS:
+        return None
+    shape = "x".join(map(str, tile))
+    what = f"a tile of {shape}" if tiles == 1 else f"{tiles} tiles of {shape}"
+    return (
+        f"the sums of {what} take {needed} registers, and a multiprocessor has "
+        f"{BLOCK_REGISTERS}: they spill with any `warps`, a smaller `tile` does not"
+    )
 
 
 def _divides(element: str, tile: list[int], warps: list[int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import fragir
-from fragir.lowering_notes import spill_notes
+from fragir.lowering_notes import remarks_of, spill_notes
 from fragir.toolchain.ptxas import EntryInfo
 
 
@@ -52,6 +52,30 @@ def test_spills_are_in_the_notes() -> None:
     (words,) = kernel.notes
     assert f"f spills: its values do not fit into {info.registers} registers" in words
     assert f"stores {info.spill_stores} and loads {info.spill_loads} bytes" in words
+
+
+@pytest.mark.parametrize(
+    ("element", "result", "tile", "more", "target", "overfull"),
+    [
+        ("f64", "f64", (128, 256, 16), "", "sm_80", "a tile of 128x256x16 take 65536 registers"),
+        ("f64", "f64", (128, 128, 16), "", "sm_80", None),
+        ("f16", "f32", (256, 256, 32), "", "sm_80", "a tile of 256x256x32 take 65536 registers"),
+        ("f16", "f32", (128, 256, 64), ", roles, consumers = 2, stages = 2", "sm_90a", "2 tiles"),
+        ("f16", "f32", (128, 128, 64), ", roles, consumers = 2", "sm_90a", None),
+    ],
+)
+def test_sums_that_no_warps_hold(
+    element: str,
+    result: str,
+    tile: tuple[int, int, int],
+    more: str,
+    target: str,
+    overfull: str | None,
+) -> None:
+    module = fragir.parse(program(element, result, tile, more))
+    notes = remarks_of(fragir.lower(module, target=target))
+    said = [words for words in notes if "spill with any `warps`" in words]
+    assert [overfull in words for words in said] == [True] if overfull else said == []
 
 
 def test_one_sentence_for_each_kernel_that_spills() -> None:
