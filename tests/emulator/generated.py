@@ -56,6 +56,13 @@ PRODUCTS = {
     "cluster f16 to f16": product(
         "sm_90a", f"roles, cluster = 2 : i64, {SMALL}", "f16", (False, True), out="f16"
     ),
+    "ping-pong f16": product(
+        "sm_90a",
+        "roles, consumers = 2 : i64, tile = array<i64: 64, 64, 32>, stages = 3 : i64",
+        "f16",
+        out="f16",
+        sizes=(208, 272, 112),  # each role has two tiles of a block
+    ),
     "mma f16": product("sm_80", WARPS, "f16"),
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
