@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -152,7 +152,7 @@ def command(options: argparse.Namespace) -> str:
     for name, value in vars(options).items():
         given = f"--{name}" in sys.argv or any(w.startswith(f"--{name}=") for w in sys.argv)
         if given and name not in ("json", "markdown", "update"):
-            each: list[Any] = value if isinstance(value, list) else [value]
+            each = cast("list[object]", value if isinstance(value, list) else [value])
             words += [f"--{name}"] * (value is True)
             words += [w for one in each if value is not True for w in (f"--{name}", str(one))]
     return " ".join(words)

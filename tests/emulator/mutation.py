@@ -51,6 +51,11 @@ class Subject:
     result: tuple[int, npt.NDArray[Any]] | None = None
     """Which of the arguments must hold what in the end, where that is known."""
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The grid."""
+        return (self.grid,) if isinstance(self.grid, int) else self.grid
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -176,7 +181,7 @@ def verdict(subject: Subject, text: str | None = None) -> list[str]:
         try:
             report = run(
                 subject.text if text is None else text,
-                grid=(subject.grid,) if isinstance(subject.grid, int) else subject.grid,
+                grid=subject.blocks,
                 block=(subject.block,),
                 cluster=(subject.cluster,),
                 arguments=arguments,

@@ -35,7 +35,7 @@ def test_silent_and_right(
     arguments = subject.arguments()
     report = run(
         subject.text,
-        grid=(subject.grid,),
+        grid=subject.blocks,
         block=(subject.block,),
         cluster=(subject.cluster,),
         arguments=arguments,
