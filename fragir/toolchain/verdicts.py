@@ -180,6 +180,6 @@ def _spill(name: str, info: EntryInfo) -> ScheduleVerdict:
         "",
         f"{name} spills: its values do not fit into {info.registers} registers, and every thread "
         f"stores {info.spill_stores} and loads {info.spill_loads} bytes of them in local memory",
-        "more `warps` or a smaller `tile` need fewer",
+        "a smaller `tile` needs fewer, and more `warps` do unless its sums alone fill the registers",
         name,
     )
