@@ -332,6 +332,17 @@ def accesses_of(op: Operation) -> Accesses | None:
     return None if model is None else model(op)
 
 
+def root_of(memory: SSAValue) -> SSAValue:
+    """The memory that a memref is a view of."""
+    while isinstance(memory.owner, Operation):
+        accesses = accesses_of(memory.owner)
+        below = None if accesses is None else accesses.view_of()
+        if below is None:
+            break
+        memory = below
+    return memory
+
+
 # --- dimensions -----------------------------------------------------------------------------------
 
 

@@ -11,21 +11,14 @@ from typing import Any
 
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
 from tests.emulator import subjects
-from tests.emulator.mutation import verdict
+from tests.emulator.mutation import tasks_of, verdict
 
 NAMES = (*(s.name for s in subjects.SUBJECTS), subjects.GEMM_BY_HAND.name, *subjects.COMPILED)
 
 
 def tasks(plan: Plan) -> Sequence[Any]:
-    """[kernel, number of the mutant, what it is]; number -1 is the kernel itself."""
-    every: list[list[Any]] = []
-    for name in NAMES:
-        every.append([name, -1, "as it is"])
-        every += [
-            [name, number, f"line {mutant.line}: {mutant.name}"]
-            for number, mutant in enumerate(subjects.mutants_of(name))
-        ]
-    return sample(every, plan)
+    """Those of `tasks_of`."""
+    return sample(tasks_of(NAMES, subjects.mutants_of), plan)
 
 
 def run(task: Task) -> Result:

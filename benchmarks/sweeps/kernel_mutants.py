@@ -13,7 +13,7 @@ from typing import Any
 from fragir.sweeps import Plan, Result, Sweep, Task, sample
 from tests.emulator.equivalent import Rule, rules_of
 from tests.emulator.generated import NAMES, launches
-from tests.emulator.mutation import Mutant, mutants, verdict
+from tests.emulator.mutation import Mutant, mutants, tasks_of, verdict
 from tests.emulator.ring_mutation import ring_mutants
 
 
@@ -31,15 +31,8 @@ def right_ones(name: str) -> dict[Mutant, Rule]:
 
 
 def tasks(plan: Plan) -> Sequence[Any]:
-    """[kernel, number of the mutant, what it is]; number -1 is the kernel itself."""
-    every: list[list[Any]] = []
-    for name in NAMES:
-        every.append([name, -1, "as it is"])
-        every += [
-            [name, number, f"line {mutant.line}: {mutant.name}"]
-            for number, mutant in enumerate(mutants_of(name))
-        ]
-    return sample(every, plan)
+    """Those of `tasks_of`."""
+    return sample(tasks_of(NAMES, mutants_of), plan)
 
 
 def run(task: Task) -> Result:

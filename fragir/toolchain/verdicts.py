@@ -180,6 +180,6 @@ def _spill(name: str, info: EntryInfo) -> ScheduleVerdict:
         "",
         f"{name} spills: its values do not fit into {info.registers} registers, and every thread "
         f"stores {info.spill_stores} and loads {info.spill_loads} bytes of them in local memory",
-        "a smaller `tile` needs fewer, and more `warps` do unless its sums alone fill the registers",
+        "a smaller `tile` needs fewer; so do more `warps`, unless its sums fill all registers",
         name,
     )

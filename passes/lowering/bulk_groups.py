@@ -19,10 +19,10 @@ from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.enclosing import role_of
 from fragir.dialects.frag.tensor_copies import APART
-from fragir.dialects.interfaces import accesses_of
+from fragir.dialects.interfaces import accesses_of, root_of
 from fragir.passes.lowering.forward import Forward
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.tensor_copies import is_of_ring, root_of, run_of
+from fragir.passes.lowering.tensor_copies import is_of_ring, run_of
 
 OLDEST = 7
 """Groups that are told apart; those before are one with the last of them."""

@@ -19,7 +19,7 @@ from xdsl.traits import is_side_effect_free
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.tensor_copies import MatrixCopy, tensor_copy
-from fragir.dialects.interfaces import LOWERINGS, accesses_of
+from fragir.dialects.interfaces import LOWERINGS, root_of
 from fragir.dialects.narrow import memref_type
 from fragir.dialects.ptx.tensor_maps import TensorMapRecord
 from fragir.errors import FragirError
@@ -287,14 +287,3 @@ def is_of_ring(memory: SSAValue) -> bool:
     """Whether shared memory is, or is a view of, a part of a slot."""
     owner = root_of(memory).owner
     return isinstance(owner, Operation) and owner.name == "frag.part"
-
-
-def root_of(memory: SSAValue) -> SSAValue:
-    """The memory that a memref is a view of."""
-    while isinstance(memory.owner, Operation):
-        accesses = accesses_of(memory.owner)
-        below = None if accesses is None else accesses.view_of()
-        if below is None:
-            break
-        memory = below
-    return memory

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.interfaces import accesses_of
+from fragir.dialects.interfaces import accesses_of, root_of
 from fragir.dialects.narrow import is_memref, memref_type
 
 
@@ -61,25 +61,14 @@ def _written(body: Block) -> Iterator[SSAValue]:
     for op in body.walk():
         model = accesses_of(op)
         if model is not None:
-            yield from map(_whole, model.writes())
+            yield from map(root_of, model.writes())
         elif op.name == "memref.store":
-            yield _whole(op.operands[1])
+            yield root_of(op.operands[1])
         elif not is_side_effect_free(op) and op.name not in _READ:
-            yield from (_whole(value) for value in op.operands if is_memref(value.type))
+            yield from (root_of(value) for value in op.operands if is_memref(value.type))
 
 
 _READ = ("memref.load", "memref.dim")
-
-
-def _whole(memory: SSAValue) -> SSAValue:
-    """The memory that views of it are of."""
-    while isinstance(memory.owner, Operation):
-        model = accesses_of(memory.owner)
-        below = None if model is None else model.view_of()
-        if below is None:
-            break
-        memory = below
-    return memory
 
 
 def _streams(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
@@ -87,7 +76,7 @@ def _streams(load: frag.LoadOp, body: Block, written: list[SSAValue]) -> bool:
     memory = memref_type(load.memory.type)
     return (
         not frag.is_shared(memory)
-        and _whole(load.memory) not in written
+        and root_of(load.memory) not in written
         and _is_outside(load.memory, body)
         and load.other is None
         and load.broadcast is None

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr
 from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import frag
-from fragir.dialects.interfaces import accesses_of
+from fragir.dialects.interfaces import accesses_of, root_of
 from fragir.dialects.narrow import is_memref, memref_type
 
 
@@ -47,13 +47,7 @@ def shared_matrix(
     None where it has no rows of a known number. `tiles` are those whose layouts are still to be
     chosen, all unless given.
     """
-    root = memory
-    while isinstance(root.owner, Operation):
-        model = accesses_of(root.owner)
-        below = None if model is None else model.view_of()
-        if below is None:
-            break
-        root = below
+    root = root_of(memory)
     if not is_memref(root.type):
         return None
     shape = memref_type(root.type).get_shape()

@@ -125,4 +125,4 @@ def test_the_place_of_spills_is_told(fragir: Fragir) -> None:
     result = fragir("compile", "few.mlir", "-o", "few.cubin")
     assert result.code == 0
     assert result.err.startswith("warning: f spills: its values do not fit into 255 registers")
-    assert result.err.endswith("`tile` need fewer; most of it at few.mlir:2:3\n")
+    assert result.err.endswith("fill all registers; most of it at few.mlir:2:3\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,6 +149,15 @@ def _mutants(text: str) -> Iterator[Mutant]:
                 value = int(last[0], 0) + shift
                 if value >= 0:
                     yield changed(how, str(value), (last.start(), last.end()))
+
+
+def tasks_of(names: Iterable[str], of: Callable[[str], Sequence[Mutant]]) -> list[list[Any]]:
+    """[kernel, number of the mutant, what it is] of kernels' mutants; -1 is the kernel itself."""
+    every: list[list[Any]] = []
+    for name in names:
+        every.append([name, -1, "as it is"])
+        every += [[name, at, f"line {one.line}: {one.name}"] for at, one in enumerate(of(name))]
+    return every
 
 
 def _loop_of(code: Sequence[tree.Instruction], number: int) -> tree.Instruction | None:
