@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseArrayBase,
+    Float32Type,
     IntegerAttr,
     MemRefType,
     UnitAttr,
@@ -16,9 +17,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    AttrSizedOperandSegments,
+    BaseAttr,
     IRDLOperation,
     operand_def,
     opt_attr_def,
+    opt_operand_def,
     opt_prop_def,
     opt_region_def,
     traits_def,
@@ -32,9 +36,13 @@ from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.frag.pointwise import YieldOp, check_elementwise
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 
+if TYPE_CHECKING:
+    from fragir.dialects.frag.scaled_sums import Scaling
+
+SCALES = BaseAttr(Float32Type) | BaseAttr(MemRefType)
 Matrix: TypeAlias = MemRefType[Attribute]
 
 
@@ -49,6 +57,14 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     numpy: a memref<N> is one value a column, a memref<Mx1> one a row. Without an epilogue the sum
     is rounded to C's type.
 
+    `scaled %s` behind an operand: its elements count times scales, which are f32. A number, or a
+    memref<1>, is for all, memref<M> one a row of A, memref<N> one a column of B. With `by [m, k]`,
+    for B `by [k, n]`, one is for a block of so many elements: memref<M/m x K/k>, memref<K/k x N/n>,
+    rounded up, or `transposed`. The sum is multiplied in f32 by the product of both scales. Where
+    they change along K, a partial sum begins at zero every `promote` of K (as many as share a
+    scale) and is added to the whole one by a fused multiply-add. `promote = 128` alone adds partial
+    sums too: 8-bit floats lose less so, of whose sums tensor cores keep 14 bits.
+
     `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
     override what the compiler chooses. On sm_90a `roles` lets a warp fetch by TMA what warpgroups
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
@@ -60,10 +76,17 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
+    a_scale = opt_operand_def(SCALES)
+    b_scale = opt_operand_def(SCALES)
     extra = var_operand_def(MemRefType)
     a_transposed = opt_prop_def(UnitAttr)
     b_transposed = opt_prop_def(UnitAttr)
+    a_scale_transposed = opt_prop_def(UnitAttr)
+    b_scale_transposed = opt_prop_def(UnitAttr)
+    a_block = opt_prop_def(DenseArrayBase.constr(i64))
+    b_block = opt_prop_def(DenseArrayBase.constr(i64))
     accumulate = opt_prop_def(AnyAttr())
+    promote = opt_attr_def(IntegerAttr.constr(i64))
     tile = opt_attr_def(DenseArrayBase.constr(i64))
     warps = opt_attr_def(DenseArrayBase.constr(i64))
     stages = opt_attr_def(IntegerAttr.constr(i64))
@@ -71,11 +94,16 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     roles = opt_attr_def(UnitAttr)
     consumers = opt_attr_def(IntegerAttr.constr(i64))
     epilogue = opt_region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$a (`transposed` $a_transposed^)? `,` $b (`transposed` $b_transposed^)? `into` $c"
-        " (`accumulate` $accumulate^)? (`with` $extra^)? attr-dict"
-        " `:` type($a) `,` type($b) `into` type($c) (`with` type($extra)^)?"
+        "$a (`transposed` $a_transposed^)? (`scaled` $a_scale^)?"
+        " (`transposed` $a_scale_transposed^)? (`by` $a_block^)?"
+        " `,` $b (`transposed` $b_transposed^)? (`scaled` $b_scale^)?"
+        " (`transposed` $b_scale_transposed^)? (`by` $b_block^)?"
+        " `into` $c (`accumulate` $accumulate^)? (`with` $extra^)? attr-dict"
+        " `:` type($a) (`scaled` type($a_scale)^)? `,` type($b) (`scaled` type($b_scale)^)?"
+        " `into` type($c) (`with` type($extra)^)?"
         " (`epilogue` $epilogue^)?"
     )
 
@@ -90,9 +118,11 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         b_transposed: bool = False,
         accumulate: Attribute | None = None,
         epilogue: Region | None = None,
+        a_scale: SSAValue | Operation | None = None,
+        b_scale: SSAValue | Operation | None = None,
     ):
         super().__init__(
-            operands=[a, b, c, extra],
+            operands=[a, b, c, a_scale, b_scale, extra],
             properties={
                 "a_transposed": UnitAttr() if a_transposed else None,
                 "b_transposed": UnitAttr() if b_transposed else None,
@@ -102,8 +132,10 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         )
 
     def reads(self) -> Sequence[SSAValue]:
-        """A, B and what the epilogue takes besides; C is written, and read by an epilogue."""
-        return self.a, self.b, *self.extra
+        """A, B, their scales, what the epilogue takes besides; C is written, and read by it."""
+        scales = (self.a_scale, self.b_scale)
+        in_memory = [x for x in scales if x is not None and is_memref(x.type)]
+        return self.a, self.b, *in_memory, *self.extra
 
     def writes(self) -> Sequence[SSAValue]:
         """C."""
@@ -114,11 +146,36 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         yield self.a, ("m", "k") if self.a_transposed is None else ("k", "m")
         yield self.b, ("k", "n") if self.b_transposed is None else ("n", "k")
         yield self.c, ("m", "n")
+        for each in self.scalings():
+            if is_memref(each.scale.type):
+                yield each.scale, each.dimensions()
         for extra in self.extra:
             shape = memref_type(extra.type).get_shape()
             names = zip(("m", "n")[2 - len(shape) :], shape, strict=True)
             # a dimension of size 1 is not the product's: the operand broadcasts
             yield extra, tuple(None if size == 1 else name for name, size in names)
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether an operand has scales, or the sum is promoted."""
+        scales = (self.a_scale, self.b_scale, self.promote)
+        return any(each is not None for each in scales)
+
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The scales of A and B, of those that have some."""
+        if not self.is_scaled:
+            return ()
+        from fragir.dialects.frag.scaled_sums import scalings_of  # few products have scales
+
+        return scalings_of(self)
+
+    def promotion(self) -> int | None:
+        """After how many of K a partial sum is added in f32; None where the sum is one."""
+        if not self.is_scaled:
+            return None
+        from fragir.dialects.frag.scaled_sums import promotion_of  # few products have scales
+
+        return promotion_of(self)
 
     def memories(self) -> tuple[Matrix, Matrix, Matrix]:
         """The types of A, B and C in memory."""
@@ -146,7 +203,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         return _same("M", m, m2), _same("N", n, n2), _same("K", k, k2)
 
     def verify_(self) -> None:
-        m, n, _ = self.sizes()
+        sizes = m, n, _ = self.sizes()
         for memory in self.memories():
             if not is_element(memory.element_type):
                 raise VerifyException(f"frag.matmul: no instruction takes {memory.element_type}")
@@ -158,6 +215,11 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise VerifyException(
                 f"frag.matmul: nothing accumulates in {self.accumulate}; write f16, f32, f64 or i32"
             ) from error
+        words = (self.a_block, self.b_block, self.a_scale_transposed, self.b_scale_transposed)
+        if self.is_scaled or any(word is not None for word in words):
+            from fragir.dialects.frag.scaled_sums import check_scales  # few products have scales
+
+            check_scales(self, accumulator, sizes)
         c = self.memories()[2]
         for memory in self.extra.types:
             _check_broadcast(memref_type(memory), m, n)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -227,13 +227,16 @@ class LoopPipeline:
         a, a_transposed = self._left(product, parts, at)
         b, b_transposed = self._right(product, parts, at)
         chain = next((c for c in self._chains if product in c.products), None)
-        counts = None
-        if chain is not None and product is chain.products[0] and self._is_set(chain):
+        counts, addend = None, product.c
+        if chain is None and _is_zero(addend):  # set, instead of added to zeros
+            addend = put(frag.UndefinedOp(frag.tile_of(addend)), at, "none")
+            counts = put(arith.ConstantOp(IntegerAttr(0, i1)), at)
+        elif chain is not None and product is chain.products[0] and self._is_set(chain):
             counts = self._later(body)
         wgmma = frag.WgmmaOp(
             a,
             b,
-            product.c,
+            addend,
             a_transposed=a_transposed,
             b_transposed=b_transposed,
             asynchronous=not lies_across(product),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref, scf
 from xdsl.dialects.builtin import (
@@ -26,6 +28,9 @@ from xdsl.rewriter import InsertPoint
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 from fragir.passes.tiling.gemm_schedule import Schedule
+
+if TYPE_CHECKING:
+    from fragir.passes.tiling.scaled_sum import ScaledSum
 
 Size = int | SSAValue
 INDEX = IndexType()
@@ -54,6 +59,11 @@ class Gemm:
         self.static = product.sizes()
         self.promises = frag.promises_of(function)
         self.names = "m", "n", "k"
+        self.scaled: ScaledSum | None = None
+        if product.is_scaled:
+            from fragir.passes.tiling.scaled_sum import ScaledSum  # few products have scales
+
+            self.scaled = ScaledSum(self)
 
     def _inserted(self, op: Operation) -> None:
         op.location = self.product.location
@@ -110,6 +120,8 @@ class Gemm:
         zero = self.insert(zero_constant(accumulator.element_type))
         start = self.insert(frag.FillOp(zero, accumulator), "acc")
         total = self._sum(start, row, column, k)
+        if self.scaled is not None:
+            total = self.scaled.scale(total, row, column)
         self._epilogue(total, row, column)
         self.builder = outer
         self.builder.insert(
@@ -135,16 +147,24 @@ class Gemm:
         """The loop over K."""
         first, end = self.constant(0), self.value(k)
         step = self.constant(self.schedule.tile[2])
-        body = Block(arg_types=[INDEX, start.type])
-        at, sums = body.args
+        promoted = self.scaled if self.scaled is not None and self.scaled.promoted else None
+        starts = [start]
+        if promoted is not None:
+            starts += promoted.first(row, column, first)
+        body = Block(arg_types=[INDEX, *(value.type for value in starts)])
+        at, sums, *loaded = body.args
         at.name_hint, sums.name_hint = "k0", "acc"
         outer = self._into(body)
+        ahead = [] if promoted is None else promoted.turn(loaded, row, column, at)
         a, b = self._operand(True, row, at), self._operand(False, column, at)
         left, right = (b, a) if self.schedule.turned else (a, b)
-        result = self.insert(frag.MmaOp(left, right, sums), "acc")
-        self.builder.insert(scf.YieldOp(result))
+        if promoted is None:
+            result = self.insert(frag.MmaOp(left, right, sums), "acc")
+        else:  # `start` is zero
+            result = promoted.add(self.insert(frag.MmaOp(left, right, start), "partial"), sums)
+        self.builder.insert(scf.YieldOp(result, *ahead))
         self.builder = outer
-        loop = scf.ForOp(first, end, step, [start], body)
+        loop = scf.ForOp(first, end, step, starts, body)
         loop.attributes["frag.stages"] = IntegerAttr(self.schedule.stages, i64)
         if self.schedule.roles:
             loop.attributes["frag.tma"] = UnitAttr()
@@ -266,6 +286,11 @@ class Gemm:
         for value, dims in sides:
             if value in arguments and not self._given(arguments.index(value)):
                 self._give(arguments.index(value), [names[dim] for dim in dims])
+        for each in product.scalings():
+            known, value = dict(zip("mnk", names, strict=True)), each.scale
+            if each.outer and value in arguments and not self._given(arguments.index(value)):
+                dimensions = [known.get(name, name) for name in each.dimensions()]
+                self._give(arguments.index(value), dimensions)
         return names[0], names[1], names[2]
 
     def _given(self, index: int) -> tuple[str, ...]:

@@ -1,0 +1,249 @@
+"""The scales of a `frag.matmul` in its program of tiles, and partial sums that are promoted.
+
+What changes along K is loaded a turn ahead and carried round the loop, so that no turn waits for
+it; the turn's product begins at zero, is multiplied and added in f32. The other scales are
+multiplied into the whole sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
+from fragir.dialects.frag.scaled_sums import Scaling
+from fragir.dialects.narrow import is_memref, memref_type
+from fragir.errors import FragirError
+
+if TYPE_CHECKING:
+    from fragir.passes.tiling.gemm import Gemm
+
+F32 = Float32Type()
+Scales = list[tuple[int | None, SSAValue]]
+"""Scales of a tile: the dimension of the sums that they change along, and a tile of one dimension;
+or None and a number, which is a scalar or a tile of one element."""
+Factors = dict[int | None, SSAValue]
+"""What sums are multiplied by: a tile of one dimension for each dimension of the sums that it
+changes along, and under None a number."""
+Combine = Callable[[Sequence[SSAValue]], Sequence[Operation]]
+"""Scalar operations on some values; the last one gives the result."""
+
+
+def check_tile(product: frag.MatmulOp, tile: tuple[int, int, int]) -> None:
+    """FragirError where a tile does not suit the scales and partial sums of a product."""
+    promote, k = product.promotion(), product.sizes()[2]
+    if promote is not None and tile[2] != promote and (k is None or k > tile[2]):
+        raise FragirError(
+            f"partial sums of {promote} of K are formed by tiles of {promote} along K, not "
+            f"{tile[2]}",
+            hint=f"write {promote} for the third number of `tile`",
+        )
+    for each in product.scalings():
+        extent = tile[0] if each.name == "A" else tile[1]
+        if each.outer is not None and extent % each.outer and each.outer % extent:
+            raise FragirError(
+                f"a tile has {extent} {'rows of A' if each.name == 'A' else 'columns of B'}, and "
+                f"{each.outer} share a scale: one must be a multiple of the other",
+                hint=f"take a power of two for {each.side.upper()} in `tile`",
+            )
+
+
+class ScaledSum:
+    """What the scales of a product add to its program of tiles."""
+
+    def __init__(self, gemm: Gemm):
+        self._gemm = gemm
+        product, self._tile = gemm.product, gemm.schedule.tile
+        check_tile(product, self._tile)
+        self.promoted = product.promotion() is not None
+        scalings = product.scalings()
+        self._within = [each for each in scalings if each.depth is not None]
+        self._behind = [each for each in scalings if each.depth is None]
+        self._of_turn: Factors = {}
+
+    # --- what the program is told -------------------------------------------------------------
+
+    def first(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
+        """Loads what the first turn's partial sum is multiplied by."""
+        return [self._loaded(each, self._start(each, row, column), k) for each in self._within]
+
+    def turn(
+        self, loaded: Sequence[SSAValue], row: SSAValue, column: SSAValue, k: SSAValue
+    ) -> list[SSAValue]:
+        """Takes what was loaded for this turn, and loads for the next one."""
+        gemm = self._gemm
+        pairs = zip(self._within, loaded, strict=True)
+        self._of_turn = self._factors([self._spread(each, value) for each, value in pairs])
+        if not loaded:
+            return []
+        step = gemm.constant(self._tile[2])
+        return self.first(row, column, gemm.insert(arith.AddiOp(k, step), "ahead"))
+
+    def add(self, partial: SSAValue, total: SSAValue) -> SSAValue:
+        """The whole sum with a turn's partial sum."""
+
+        def combine(values: Sequence[SSAValue]) -> Sequence[Operation]:
+            first, *factors, old = values
+            if not factors:
+                return [arith.AddfOp(first, old)]
+            ops = _multiplied(factors)
+            factor = ops[-1].results[0] if ops else factors[0]
+            return [*ops, math.FmaOp(first, factor, old)]
+
+        return self._combined(partial, self._of_turn, [total], combine, "acc")
+
+    def scale(self, total: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
+        """The whole sum times the scales that do not change along K."""
+        if not self._behind:
+            return total
+
+        def combine(values: Sequence[SSAValue]) -> Sequence[Operation]:
+            first, *factors = values
+            ops = _multiplied(factors)
+            factor = ops[-1].results[0] if ops else factors[0]
+            return [*ops, arith.MulfOp(first, factor)]
+
+        scales: Scales = []
+        for each in self._behind:
+            if each.outer is None:
+                scales.append((None, self._number(each.scale)))
+            else:
+                loaded = self._loaded(each, self._start(each, row, column), None)
+                scales.append(self._spread(each, loaded))
+        return self._combined(total, self._factors(scales), [], combine, "scaled")
+
+    # --- scales -------------------------------------------------------------------------------
+
+    def _start(self, each: Scaling, row: SSAValue, column: SSAValue) -> SSAValue:
+        return row if each.name == "A" else column
+
+    def _extent(self, each: Scaling) -> int:
+        return self._tile[0 if each.name == "A" else 1]
+
+    def _number(self, scale: SSAValue) -> SSAValue:
+        """The scale of a whole operand."""
+        if not is_memref(scale.type):
+            return scale
+        gemm = self._gemm
+        return gemm.insert(memref.LoadOp.get(scale, [gemm.constant(0)]), scale.name_hint)
+
+    def _loaded(self, each: Scaling, start: SSAValue, k: SSAValue | None) -> SSAValue:
+        """The scales of a tile's rows or columns, as many as there are."""
+        extent, outer = self._extent(each), each.outer
+        assert outer is not None
+        count = max(1, extent // outer)
+        first = self._block(start, outer)
+        places, shape = [first], (count,)
+        if each.depth is not None and k is not None:
+            group = self._block(k, each.depth)
+            places = [group, first] if each.k_first else [first, group]
+            shape = (count,) if each.k_first or count == 1 else (count, 1)
+        # what is loaded ahead may lie beyond the last of K
+        masked = k is not None or self._gemm.masked(0 if each.name == "A" else 1, extent)
+        load = frag.LoadOp(each.scale, places, frag.TileType(shape, F32), masked=masked)
+        return self._gemm.insert(load, each.scale.name_hint)
+
+    def _spread(self, each: Scaling, loaded: SSAValue) -> tuple[int | None, SSAValue]:
+        """A tile's scales, one for each of its rows or columns, and which dimension of the sums
+        these are; one number and None where all have the same.
+        """
+        extent, outer = self._extent(each), each.outer
+        assert outer is not None
+        count = max(1, extent // outer)
+        if count == 1:
+            return None, loaded
+        value = loaded
+        if frag.tile_of(value).shape != (count,):
+            value = self._reshaped(value, count)
+        if outer > 1:
+            value = self._reshaped(self._gemm.insert(frag.BroadcastOp(value, 1, outer)), extent)
+        return (0 if (each.name == "A") != self._gemm.schedule.turned else 1), value
+
+    def _reshaped(self, value: SSAValue, size: int) -> SSAValue:
+        tile = frag.TileType((size,), F32)
+        return self._gemm.insert(frag.ReshapeOp(value, tile), value.name_hint)
+
+    def _block(self, start: SSAValue, extent: int) -> SSAValue:
+        """The number of the block that an element is in."""
+        known = constant_of(start)
+        if known is not None:
+            return self._gemm.constant(known // extent)
+        if extent == 1:
+            return start
+        return self._gemm.insert(arith.DivUIOp(start, self._gemm.constant(extent)))
+
+    def _factors(self, scales: Scales) -> Factors:
+        """What sums are multiplied by: one number for all of them is a factor of the others."""
+        found: Factors = {}
+        for axis, value in scales:
+            found[axis] = self._times(found[axis], value) if axis in found else value
+        if len(found) == 2 and None in found:
+            number = found.pop(None)
+            ((axis, vector),) = found.items()
+            found[axis] = self._times(vector, number)
+        return found
+
+    def _times(self, first: SSAValue, second: SSAValue) -> SSAValue:
+        """The product of a vector or number, and of a number; these are scalars or tiles of one
+        element.
+        """
+        if not isinstance(first.type, frag.TileType):
+            if not isinstance(second.type, frag.TileType):
+                return self._gemm.insert(arith.MulfOp(first, second))
+            first, second = second, first
+        if not isinstance(second.type, frag.TileType):
+            number = second
+            return self._map([first], lambda x: [arith.MulfOp(x[0], number)], first.name_hint)
+        (size,) = frag.tile_of(first).shape
+        pair = [first, self._repeated(second, size)]
+        return self._map(pair, _multiplied, first.name_hint)
+
+    def _repeated(self, number: SSAValue, size: int) -> SSAValue:
+        """A tile of one element as one of more."""
+        if size == 1:
+            return number
+        return self._reshaped(self._gemm.insert(frag.BroadcastOp(number, 1, size)), size)
+
+    # --- elementwise --------------------------------------------------------------------------
+
+    def _combined(
+        self,
+        sums: SSAValue,
+        factors: Factors,
+        more: Sequence[SSAValue],
+        combine: Combine,
+        name: str,
+    ) -> SSAValue:
+        """Sums, their factors and other tiles, element by element."""
+        shape = frag.tile_of(sums).shape
+        tiles, number = [sums], factors.get(None)
+        if number is not None and isinstance(number.type, frag.TileType):
+            factors, number = {0: self._repeated(number, shape[0])}, None
+        for axis, factor in factors.items():
+            if axis is not None:
+                wide = frag.BroadcastOp(factor, 1 - axis, shape[1 - axis])
+                tiles.append(self._gemm.insert(wide, factor.name_hint))
+
+        def with_number(values: Sequence[SSAValue]) -> Sequence[Operation]:
+            return combine(values if number is None else [values[0], number, *values[1:]])
+
+        return self._map([*tiles, *more], with_number, name)
+
+    def _map(self, tiles: Sequence[SSAValue], combine: Combine, name: str | None) -> SSAValue:
+        block = Block(arg_types=[F32] * len(tiles))
+        ops = list(combine(block.args))
+        for op in (*ops, frag.YieldOp(ops[-1].results[0])):
+            op.location = self._gemm.product.location
+            block.add_op(op)
+        result = frag.TileType(frag.tile_of(tiles[0]).shape, F32)
+        return self._gemm.insert(frag.MapOp(tiles, Region(block), result), name)
+
+
+def _multiplied(values: Sequence[SSAValue]) -> list[Operation]:
+    """The product of two values; nothing for one."""
+    return [arith.MulfOp(values[0], values[1])] if len(values) > 1 else []
