@@ -110,7 +110,12 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
     accumulator = element_name(op.accumulator())
     types = type_name(op.a.type), type_name(op.b.type), accumulator
     ways = () if accumulator in INTEGERS else chains(run.target, types[0], accumulator)
-    total = dot(a, b, None, types, ways)
+    if op.is_scaled:
+        from fragir.reference.scaled_sums import scaled_sum  # few products have scales
+
+        total = scaled_sum(run, op, a, b, lambda x, y: dot(x, y, None, types, ways))
+    else:
+        total = dot(a, b, None, types, ways)
     if op.epilogue is None:
         result = cast(total, accumulator, type_name(op.c.type))
     else:

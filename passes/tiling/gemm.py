@@ -155,13 +155,17 @@ class Gemm:
         at, sums, *loaded = body.args
         at.name_hint, sums.name_hint = "k0", "acc"
         outer = self._into(body)
-        ahead = [] if promoted is None else promoted.turn(loaded, row, column, at)
+        ahead: list[SSAValue] = []
+        if promoted is not None:
+            promoted.take(loaded)
         a, b = self._operand(True, row, at), self._operand(False, column, at)
         left, right = (b, a) if self.schedule.turned else (a, b)
         if promoted is None:
             result = self.insert(frag.MmaOp(left, right, sums), "acc")
         else:  # `start` is zero
-            result = promoted.add(self.insert(frag.MmaOp(left, right, start), "partial"), sums)
+            partial = self.insert(frag.MmaOp(left, right, start), "partial")
+            ahead = promoted.ahead(row, column, at)
+            result = promoted.add(partial, sums)
         self.builder.insert(scf.YieldOp(result, *ahead))
         self.builder = outer
         loop = scf.ForOp(first, end, step, starts, body)

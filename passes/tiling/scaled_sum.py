@@ -1,8 +1,8 @@
 """The scales of a `frag.matmul` in its program of tiles, and partial sums that are promoted.
 
-What changes along K is loaded a turn ahead and carried round the loop, so that no turn waits for
-it; the turn's product begins at zero, is multiplied and added in f32. The other scales are
-multiplied into the whole sum.
+What changes along K is loaded a turn ahead and carried round the loop. The loads are written behind
+the turn's product, which ptxas would else let wait for them. The product begins at zero, is
+multiplied and added in f32. The other scales are multiplied into the whole sum.
 """
 
 from __future__ import annotations
@@ -72,17 +72,17 @@ class ScaledSum:
         """Loads what the first turn's partial sum is multiplied by."""
         return [self._loaded(each, self._start(each, row, column), k) for each in self._within]
 
-    def turn(
-        self, loaded: Sequence[SSAValue], row: SSAValue, column: SSAValue, k: SSAValue
-    ) -> list[SSAValue]:
-        """Takes what was loaded for this turn, and loads for the next one."""
-        gemm = self._gemm
+    def take(self, loaded: Sequence[SSAValue]) -> None:
+        """Takes what was loaded for a turn."""
         pairs = zip(self._within, loaded, strict=True)
         self._of_turn = self._factors([self._spread(each, value) for each, value in pairs])
-        if not loaded:
+
+    def ahead(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
+        """Loads what the next turn's partial sum is multiplied by."""
+        if not self._within:
             return []
-        step = gemm.constant(self._tile[2])
-        return self.first(row, column, gemm.insert(arith.AddiOp(k, step), "ahead"))
+        step = self._gemm.constant(self._tile[2])
+        return self.first(row, column, self._gemm.insert(arith.AddiOp(k, step), "ahead"))
 
     def add(self, partial: SSAValue, total: SSAValue) -> SSAValue:
         """The whole sum with a turn's partial sum."""
