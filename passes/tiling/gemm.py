@@ -164,7 +164,7 @@ class Gemm:
             result = self.insert(frag.MmaOp(left, right, sums), "acc")
         else:  # `start` is zero
             partial = self.insert(frag.MmaOp(left, right, start), "partial")
-            ahead = promoted.ahead(row, column, at)
+            ahead = promoted.load(row, column, at)
             result = promoted.add(partial, sums)
         self.builder.insert(scf.YieldOp(result, *ahead))
         self.builder = outer

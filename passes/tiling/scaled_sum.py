@@ -1,7 +1,8 @@
 """The scales of a `frag.matmul` in its program of tiles, and partial sums that are promoted.
 
 What changes along K is loaded a turn ahead and carried round the loop. The loads are written behind
-the turn's product, which ptxas would else let wait for them. The product begins at zero, is
+the turn's product, which ptxas would else let wait for them. Many scales of columns are loaded
+there for the turn itself: they would take too many registers. The product begins at zero, is
 multiplied and added in f32. The other scales are multiplied into the whole sum.
 """
 
@@ -17,7 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.scaled_sums import Scaling
-from fragir.dialects.narrow import is_memref, memref_type
+from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ F32 = Float32Type()
 Scales = list[tuple[int | None, SSAValue]]
 """Scales of a tile: the dimension of the sums that they change along, and a tile of one dimension;
 or None and a number, which is a scalar or a tile of one element."""
+_FEW = 4
+"""Scales of columns that a lane may hold twice."""
 Factors = dict[int | None, SSAValue]
 """What sums are multiplied by: a tile of one dimension for each dimension of the sums that it
 changes along, and under None a number."""
@@ -53,6 +56,25 @@ def check_tile(product: frag.MatmulOp, tile: tuple[int, int, int]) -> None:
             )
 
 
+def promoted_tile(
+    tile: Sequence[int], promote: int, k: int | None, crowded: bool, single: bool
+) -> list[int]:
+    """The tile of a product with partial sums, of which a turn forms one, from that of a product
+    without: partial sums take registers, too.
+
+    `crowded`: something else does, as operands or scales of many columns. `single`: one warpgroup
+    multiplies.
+    """
+    m, n, depth = tile
+    if single:
+        m = min(m, 64)
+    if crowded and m < n:
+        n = min(n, 64)
+    elif crowded:
+        m = min(m, 64)
+    return [m, min(n, 128), promote if k is None or k > depth else min(depth, promote)]
+
+
 class ScaledSum:
     """What the scales of a product add to its program of tiles."""
 
@@ -62,27 +84,39 @@ class ScaledSum:
         check_tile(product, self._tile)
         self.promoted = product.promotion() is not None
         scalings = product.scalings()
-        self._within = [each for each in scalings if each.depth is not None]
         self._behind = [each for each in scalings if each.depth is None]
+        within = [each for each in scalings if each.depth is not None]
+        self._now = [each for each in within if self._is_crowded(each)]
+        self._early = [each for each in within if each not in self._now]
         self._of_turn: Factors = {}
 
     # --- what the program is told -------------------------------------------------------------
 
     def first(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
-        """Loads what the first turn's partial sum is multiplied by."""
-        return [self._loaded(each, self._start(each, row, column), k) for each in self._within]
+        """Loads, of what the first turn's partial sum is multiplied by, what is loaded early."""
+        return [self._loaded(each, self._start(each, row, column), k, True) for each in self._early]
 
     def take(self, loaded: Sequence[SSAValue]) -> None:
         """Takes what was loaded for a turn."""
-        pairs = zip(self._within, loaded, strict=True)
+        pairs = zip(self._early, loaded, strict=True)
         self._of_turn = self._factors([self._spread(each, value) for each, value in pairs])
 
-    def ahead(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
-        """Loads what the next turn's partial sum is multiplied by."""
-        if not self._within:
-            return []
-        step = self._gemm.constant(self._tile[2])
-        return self.first(row, column, self._gemm.insert(arith.AddiOp(k, step), "ahead"))
+    def load(self, row: SSAValue, column: SSAValue, k: SSAValue) -> list[SSAValue]:
+        """Loads what the next turn's partial sum is multiplied by, and what is left of this one's;
+        the first of them are given back.
+        """
+        ahead: list[SSAValue] = []
+        if self._early:
+            step = self._gemm.constant(self._tile[2])
+            following = self._gemm.insert(arith.AddiOp(k, step), "ahead")
+            ahead = self.first(row, column, following)
+        if self._now:
+            scales: Scales = list(self._of_turn.items())
+            for each in self._now:
+                loaded = self._loaded(each, self._start(each, row, column), k)
+                scales.append(self._spread(each, loaded))
+            self._of_turn = self._factors(scales)
+        return ahead
 
     def add(self, partial: SSAValue, total: SSAValue) -> SSAValue:
         """The whole sum with a turn's partial sum."""
@@ -132,7 +166,16 @@ class ScaledSum:
         gemm = self._gemm
         return gemm.insert(memref.LoadOp.get(scale, [gemm.constant(0)]), scale.name_hint)
 
-    def _loaded(self, each: Scaling, start: SSAValue, k: SSAValue | None) -> SSAValue:
+    def _is_crowded(self, each: Scaling) -> bool:
+        """Whether a lane has so many of a tile's scales that it cannot hold the next ones, too: it
+        has few of the rows of sums and many of their columns.
+        """
+        along_columns = (each.name == "B") != self._gemm.schedule.turned
+        return along_columns and self._extent(each) // (each.outer or 1) > _FEW
+
+    def _loaded(
+        self, each: Scaling, start: SSAValue, k: SSAValue | None, early: bool = False
+    ) -> SSAValue:
         """The scales of a tile's rows or columns, as many as there are."""
         extent, outer = self._extent(each), each.outer
         assert outer is not None
@@ -143,8 +186,8 @@ class ScaledSum:
             group = self._block(k, each.depth)
             places = [group, first] if each.k_first else [first, group]
             shape = (count,) if each.k_first or count == 1 else (count, 1)
-        # what is loaded ahead may lie beyond the last of K
-        masked = k is not None or self._gemm.masked(0 if each.name == "A" else 1, extent)
+        # what is loaded early may lie beyond the last of K
+        masked = early or self._gemm.masked(0 if each.name == "A" else 1, extent)
         load = frag.LoadOp(each.scale, places, frag.TileType(shape, F32), masked=masked)
         return self._gemm.insert(load, each.scale.name_hint)
 

@@ -70,21 +70,24 @@ def _schedule(
         consumers = product.consumers.value.data if product.consumers is not None else 1
         cluster = product.cluster.value.data if product.cluster is not None else 1
     m, n, k = product.sizes()
-    tile = _attribute(product.tile, 3, "tile")
+    tile, promote, crowded = _attribute(product.tile, 3, "tile"), product.promotion(), False
     if tile is None:
         # one warpgroup has registers for a square
         sides = (m, None, k) if wgmma and consumers > 1 else (m, n, k)
         tile = _default_tile(element, wgmma, *sides)
-        promote = product.promotion()
         if promote is not None:
-            tile = _promoted_tile(tile, promote, k)
+            from fragir.passes.tiling.scaled_sum import promoted_tile  # few products are promoted
+
+            crowded = turned if wgmma else roles or BITS[element] * promote > 8 * 128
+            tile = promoted_tile(tile, promote, k, crowded, wgmma and consumers > 1)
         if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
             tile[1] = max(32, tile[1] // 2)
     sums = element_bits(product.accumulator())
-    if product.promotion() is not None:  # partial and whole ones
+    if promote is not None:  # partial and whole ones
         sums *= 2
     m, n, k = tile
-    default = _default_warps([n, m, k] if turned else tile, element, sums, wgmma)
+    held = 2 * sums if crowded else sums
+    default = _default_warps([n, m, k] if turned else tile, element, held, wgmma)
     if wgmma and consumers > 1:
         default = [1, 1]
     warps = _attribute(product.warps, 2, "warps") or (default[::-1] if turned else default)
@@ -140,15 +143,6 @@ def _default_tile(
     return [
         _fit(extent, whole, low) for extent, whole, low in zip(tile, (m, n, k), least, strict=True)
     ]
-
-
-def _promoted_tile(tile: list[int], promote: int, k: int | None) -> list[int]:
-    """A tile of a product with partial sums, of which a turn forms one; they take registers, too.
-
-    `k` is what the promotion may be beyond, where all of K is one turn.
-    """
-    m, n, depth = tile
-    return [m, min(n, 128), promote if k is None or k > depth else min(depth, promote)]
 
 
 def _fit(tile: int, size: int | None, least: int) -> int:
