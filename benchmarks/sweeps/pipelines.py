@@ -2,8 +2,7 @@
 
 A grid of `frag.matmul` with its schedule said: one role with copies by threads, or a role that
 fetches by TMA beside one that multiplies, or two that do by turns, alone or in clusters of two
-blocks. Each is run on small
-whole numbers, so that the answer is exact, under three schedules of the emulator with every check,
+blocks; sums of floats also with scales. Each is run on small whole numbers, so that the answer is exact, under three schedules of the emulator with every check,
 and assembled: no spills, nothing that ptxas has to say of the schedule.
 """
 
@@ -16,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fragir
+from benchmarks.sweeps.pipeline_scales import SCALES, WORDS, written
+from benchmarks.sweeps.pipeline_scales import numbers as scale_numbers
 from fragir.errors import FragirError
 from fragir.reference.formats import decode, encode
 from fragir.sweeps import Plan, Result, Sweep, Task
@@ -51,6 +52,8 @@ class Config(NamedTuple):
     static: bool
     out: str = ""
     """The type of C; that of sums unless given."""
+    scales: str = ""
+    """Those of A and B, as `pipeline_scales.SCALES` names them."""
 
 
 def grid() -> Iterator[Config]:
@@ -58,6 +61,9 @@ def grid() -> Iterator[Config]:
     every = product(TARGETS, ROLES, ELEMENTS, ORDERS, EPILOGUES, SIZES, (True, False))
     sums = [Config(*each) for each in every]
     configs = [c._replace(out=out) for c in sums for out in ("", *OUTS.get(c.element, ()))]
+    plain = [c for c in sums if c.element not in SUMS and c.epilogue == "none"]
+    scales = list(SCALES)
+    configs += [c._replace(scales=scales[at // 2 % len(scales)]) for at, c in enumerate(plain)]
     # roles take TMA, of which there is no f64
     configs = [c for c in configs if not c.schedule or (c.target != "sm_80" and c.element != "f64")]
     configs = [c for c in configs if c.target != "sm_80" or c.element != "f8E4M3FN"]
@@ -107,6 +113,14 @@ def text_of(config: Config) -> str:
         body += f"    frag.yield %r : {out}\n  }}"
     elif body:
         body += f"    %z = arith.truncf %r : {acc} to {out}\n    frag.yield %z : {out}\n  }}"
+    scales = SCALES.get(config.scales, (None, None))
+    scaled = [
+        written(scale, operand, size, k, config.static)
+        for operand, scale, size in zip("ab", scales, (m, n), strict=True)
+    ]
+    schedule = ", ".join(x for x in (config.schedule, WORDS.get(config.scales, "")) if x)
+    for scale in scaled:
+        arguments += scale.arguments
     promised = {dim: size for dims in shapes.values() for dim, size in dims}
     divisors = ", ".join(
         f"{dim} = {next(d for d in (16, 8, 4, 2, 1) if size % d == 0)}"
@@ -114,10 +128,12 @@ def text_of(config: Config) -> str:
     )
     promise = "" if config.static else f" attributes {{frag.divisible = {{{divisors}}}}}"
     head = f"func.func @gemm({', '.join(arguments)}){promise}"
-    operands = f"%a{' transposed' * left}, %b{' transposed' * right} into %c{extra}"
+    operands = (
+        f"%a{' transposed' * left}{scaled[0].words}, %b{' transposed' * right}{scaled[1].words}"
+    )
     return f"""{head} {{
-  frag.matmul {operands} {{{config.schedule}}}
-      : {a}, {b} into {c}{words}{body}
+  frag.matmul {operands} into %c{extra} {{{schedule}}}
+      : {a}{scaled[0].type_}, {b}{scaled[1].type_} into {c}{words}{body}
   func.return
 }}
 """
@@ -140,7 +156,9 @@ def data(config: Config) -> tuple[list[Any], Any]:
     acc = SUMS.get(config.element, "f32")
     bias = rng.integers(-5, 6, n).astype(ARRAYS[acc])
     whole = rng.integers(-5, 6, (m, n))
-    expected = (x.T if left else x) @ (y.T if right else y)
+    scales = SCALES.get(config.scales, (None, None))
+    given, factors = scale_numbers(scales, config.sizes, rng)
+    expected = ((x.T if left else x) * factors[0]) @ ((y.T if right else y) * factors[1])
     expected = expected + {"none": 0, "old": whole, "bias": bias}[config.epilogue]
 
     def stored(values: Any) -> Any:
@@ -148,7 +166,7 @@ def data(config: Config) -> tuple[list[Any], Any]:
             return values.astype(ARRAYS[acc])
         return encode(values.astype(float), NAMES.get(config.out, config.out))
 
-    extra = [bias] if config.epilogue == "bias" else []
+    extra = [bias, *given] if config.epilogue == "bias" else given
     return [a, b, stored(whole), *extra], stored(expected)
 
 
@@ -166,7 +184,7 @@ def check(config: Config) -> list[str] | None:
     found = [f"{verdict}" for verdict in kernel.assembled.verdicts]
     values, expected = data(config)
     for asynchrony, schedule, resident in (("late", None, 4), ("early", None, 1), ("random", 3, 2)):
-        arguments = [value.copy() for value in values]
+        arguments = [np.array(x) if isinstance(x, np.ndarray) else x for x in values]
         try:
             report = kernel(
                 *arguments,

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from fragir.dialects import frag, ptx
@@ -196,7 +196,7 @@ def _keep_behind(lanes: Lanes, op: Operation) -> None:
 
 
 def _dynamic_size() -> Operation:
-    return ptx.InstructionOp("mov.u32 $0, %dynamic_smem_size", (), (i32,))
+    return ptx.InstructionOp("mov.u32 $0, %dynamic_smem_size", (), (IndexType(),))
 
 
 def _computes_before(op: Operation) -> bool:

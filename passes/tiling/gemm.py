@@ -157,6 +157,8 @@ class Gemm:
         outer = self._into(body)
         ahead: list[SSAValue] = []
         if promoted is not None:
+            for argument, value in zip(loaded, starts[1:], strict=True):
+                argument.name_hint = value.name_hint
             promoted.take(loaded)
         a, b = self._operand(True, row, at), self._operand(False, column, at)
         left, right = (b, a) if self.schedule.turned else (a, b)

@@ -204,7 +204,7 @@ class ScaledSum:
         if frag.tile_of(value).shape != (count,):
             value = self._reshaped(value, count)
         if outer > 1:
-            value = self._reshaped(self._gemm.insert(frag.BroadcastOp(value, 1, outer)), extent)
+            value = self._repeated(value, outer)
         return (0 if (each.name == "A") != self._gemm.schedule.turned else 1), value
 
     def _reshaped(self, value: SSAValue, size: int) -> SSAValue:
@@ -246,11 +246,13 @@ class ScaledSum:
         pair = [first, self._repeated(second, size)]
         return self._map(pair, _multiplied, first.name_hint)
 
-    def _repeated(self, number: SSAValue, size: int) -> SSAValue:
-        """A tile of one element as one of more."""
-        if size == 1:
-            return number
-        return self._reshaped(self._gemm.insert(frag.BroadcastOp(number, 1, size)), size)
+    def _repeated(self, value: SSAValue, times: int) -> SSAValue:
+        """Each element of a tile of one dimension so many times in a row."""
+        if times == 1:
+            return value
+        (size,) = frag.tile_of(value).shape
+        wide = self._gemm.insert(frag.BroadcastOp(value, 1, times), value.name_hint)
+        return self._reshaped(wide, size * times)
 
     # --- elementwise --------------------------------------------------------------------------
 
