@@ -68,7 +68,8 @@ def written(scale: Scale | None, operand: str, outer: int, k: int, static: bool)
 def _shape(scale: Scale, operand: str, outer: int, k: int) -> tuple[int, int]:
     """How memory holds a scale of blocks."""
     blocks = -(-outer // scale.outer), -(-k // scale.depth)
-    return blocks[::-1] if (operand == "b") != scale.transposed else blocks
+    first, second = blocks
+    return (second, first) if (operand == "b") != scale.transposed else (first, second)
 
 
 def numbers(

@@ -2,13 +2,15 @@
 
 A grid of `frag.matmul` with its schedule said: one role with copies by threads, or a role that
 fetches by TMA beside one that multiplies, or two that do by turns, alone or in clusters of two
-blocks; sums of floats also with scales. Each is run on small whole numbers, so that the answer is exact, under three schedules of the emulator with every check,
-and assembled: no spills, nothing that ptxas has to say of the schedule.
+blocks; sums of floats also with scales. Each is run on small whole numbers, so that the answer is
+exact, under three schedules of the emulator with every check, and assembled: no spills, nothing
+that ptxas has to say of the schedule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -184,7 +186,7 @@ def check(config: Config) -> list[str] | None:
     found = [f"{verdict}" for verdict in kernel.assembled.verdicts]
     values, expected = data(config)
     for asynchrony, schedule, resident in (("late", None, 4), ("early", None, 1), ("random", 3, 2)):
-        arguments = [np.array(x) if isinstance(x, np.ndarray) else x for x in values]
+        arguments = deepcopy(values)
         try:
             report = kernel(
                 *arguments,

@@ -50,6 +50,7 @@ from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
 from fragir.builder.roles import RoleOperations
+from fragir.builder.scales import Scale, say_blocks, say_promotion, scale_value
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -341,11 +342,22 @@ class KernelBuilder(
         tile: tuple[int, int, int] | None = None,
         warps: tuple[int, int] | None = None,
         stages: int | None = None,
+        scale_a: Scale | None = None,
+        scale_b: Scale | None = None,
+        block_a: tuple[int, int] | None = None,
+        block_b: tuple[int, int] | None = None,
+        transposed_scale_a: bool = False,
+        transposed_scale_b: bool = False,
+        promote: int | None = None,
     ) -> None:
         """`into = epilogue(a b)` for whole matrices; the compiler chooses tiles and stages.
 
         `epilogue` gets, for one element, the sum, the old value of `into` and one value of each
         array in `extra` (broadcast as in numpy: (n,) is one value a column, ("m", 1) one a row).
+
+        `scale_a` and `scale_b` multiply A and B: an f32 all of it, an array of one dimension its
+        rows (of A) or columns (of B), one of two dimensions blocks of it, of `block_a` rows and K,
+        `block_b` K and columns. `promote` is after how many of K a partial sum is added in f32.
         """
         if self._warps or self._warpgroups:
             fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")
@@ -361,7 +373,11 @@ class KernelBuilder(
             a_transposed=transposed_a,
             b_transposed=transposed_b,
             accumulate=accumulate,
+            a_scale=scale_value(self.trace, scale_a, "scale_a"),
+            b_scale=scale_value(self.trace, scale_b, "scale_b"),
         )
+        say_blocks(op, (block_a, block_b), (transposed_scale_a, transposed_scale_b))
+        say_promotion(op, promote)
         for name, values, count in (("tile", tile, 3), ("warps", warps, 2)):
             if values is not None:
                 numbers = positive(values, count, name)

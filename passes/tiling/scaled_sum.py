@@ -267,12 +267,12 @@ class ScaledSum:
         """Sums, their factors and other tiles, element by element."""
         shape = frag.tile_of(sums).shape
         tiles, number = [sums], factors.get(None)
+        vectors = [(axis, factor) for axis, factor in factors.items() if axis is not None]
         if number is not None and isinstance(number.type, frag.TileType):
-            factors, number = {0: self._repeated(number, shape[0])}, None
-        for axis, factor in factors.items():
-            if axis is not None:
-                wide = frag.BroadcastOp(factor, 1 - axis, shape[1 - axis])
-                tiles.append(self._gemm.insert(wide, factor.name_hint))
+            vectors, number = [(0, self._repeated(number, shape[0]))], None
+        for axis, factor in vectors:
+            wide = frag.BroadcastOp(factor, 1 - axis, shape[1 - axis])
+            tiles.append(self._gemm.insert(wide, factor.name_hint))
 
         def with_number(values: Sequence[SSAValue]) -> Sequence[Operation]:
             return combine(values if number is None else [values[0], number, *values[1:]])

@@ -266,6 +266,36 @@ func.func @whole(%a: memref<?x?xf16> {frag.sizes = ["m", "k"]},
 }"""
 
 
+def scaled() -> KernelBuilder:
+    with fragir.kernel("scaled", target="sm_90a") as k:
+        a = k.memory("a", f16, (64, 256))
+        b = k.memory("b", f16, (256, 32))
+        x = k.memory("x", f32, (2, 64))
+        c = k.memory("c", f32, (64, 32))
+        k.matmul(
+            a,
+            b,
+            into=c,
+            scale_a=x,
+            block_a=(1, 128),
+            transposed_scale_a=True,
+            scale_b=0.5,
+            promote=64,
+        )
+    return k
+
+
+SCALED = """
+func.func @scaled(%a: memref<64x256xf16>, %b: memref<256x32xf16>, %x: memref<2x64xf32>,
+                  %c: memref<64x32xf32>) {
+  %0 = arith.constant 0.5 : f32
+  frag.matmul %a scaled %x transposed by [1, 128], %b scaled %0 into %c {promote = 64 : i64}
+    : memref<64x256xf16> scaled memref<2x64xf32>, memref<256x32xf16> scaled f32
+    into memref<64x32xf32>
+  func.return
+}"""
+
+
 def by_warpgroups() -> KernelBuilder:
     with fragir.kernel("group", warpgroups=(1, 1), target="sm_90a") as k:
         a = k.memory("a", f16, (64, 64))
@@ -474,6 +504,7 @@ PAIRS = [
     (mapped, MAPPED),
     (branched, BRANCHED),
     (whole, WHOLE),
+    (scaled, SCALED),
     (by_warpgroups, BY_WARPGROUPS),
     (placed, PLACED),
 ]
