@@ -42,6 +42,8 @@ from fragir.errors import FragirError
 if TYPE_CHECKING:
     from fragir.dialects.frag.scaled_sums import Scaling
 
+_WORDS = {"a_block", "b_block", "a_scale_transposed", "b_scale_transposed"}
+"""Properties that say something of scales."""
 SCALES = BaseAttr(Float32Type) | BaseAttr(MemRefType)
 Matrix: TypeAlias = MemRefType[Attribute]
 
@@ -158,8 +160,9 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     @property
     def is_scaled(self) -> bool:
         """Whether an operand has scales, or the sum is promoted."""
-        scales = (self.a_scale, self.b_scale, self.promote)
-        return any(each is not None for each in scales)
+        if len(self.operands) > 3 and (self.a_scale is not None or self.b_scale is not None):
+            return True
+        return self.promote is not None
 
     def scalings(self) -> tuple[Scaling, ...]:
         """The scales of A and B, of those that have some."""
@@ -179,7 +182,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
     def memories(self) -> tuple[Matrix, Matrix, Matrix]:
         """The types of A, B and C in memory."""
-        return memref_type(self.a.type), memref_type(self.b.type), memref_type(self.c.type)
+        a, b, c = self.operands[:3]  # which are always there, and asked for often
+        return memref_type(a.type), memref_type(b.type), memref_type(c.type)
 
     def accumulator(self) -> Attribute:
         """The type the sum is formed in; FragirError where no instruction multiplies these."""
@@ -215,8 +219,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise VerifyException(
                 f"frag.matmul: nothing accumulates in {self.accumulate}; write f16, f32, f64 or i32"
             ) from error
-        words = (self.a_block, self.b_block, self.a_scale_transposed, self.b_scale_transposed)
-        if self.is_scaled or any(word is not None for word in words):
+        if self.is_scaled or not _WORDS.isdisjoint(self.properties):
             from fragir.dialects.frag.scaled_sums import check_scales  # few products have scales
 
             check_scales(self, accumulator, sizes)

@@ -24,7 +24,7 @@ PING_PONG = "roles, consumers = 2 : i64"
 NT, NN, TN = (False, True), (False, False), (True, False)
 CASES = [
     Config("sm_90a", CLUSTER, "f8E4M3FN", NT, "none", (200, 136, 80), False, "bf16", "blocks"),
-    Config("sm_90a", PING_PONG, "f8E4M3FN", NT, "none", (200, 136, 80), True, "", "blocks across"),
+    Config("sm_90a", PING_PONG, "f8E4M3FN", NT, "none", (64, 272, 48), True, "", "blocks across"),
     Config("sm_90a", "", "f8E4M3FN", TN, "none", (64, 272, 48), False, "", "lines"),
     Config("sm_90a", "", "bf16", NN, "old", (130, 250, 0), False, "", "blocks, columns"),
     Config("sm_89", "", "f8E4M3FN", NT, "bias", (200, 136, 80), False, "", "blocks"),
