@@ -40,6 +40,8 @@ class GemmProblem(NamedTuple):
     b_transposed: bool
     target: str
     device: Device
+    promote: int = 0
+    """After how many of K a partial sum is added to the whole one; 0 where there is one sum."""
 
     @property
     def bits(self) -> int:
@@ -110,6 +112,8 @@ class Configuration(NamedTuple):
         of two steps for mma.sync (wgmma reads them from memory), addresses."""
         m, n, _ = self.tile
         sums = m * n * BITS[problem.sums] // (32 * self._of_a_tile)
+        if problem.promote:  # partial and whole ones
+            sums *= 2
         if self.wgmma:
             return sums + (88 if problem.from_registers else 40)
         rows, columns = m // self.warps[0], n // self.warps[1]
@@ -201,7 +205,7 @@ class WarpTile(NamedTuple):
 def shapes_of(problem: GemmProblem) -> Iterator[WarpTile]:
     """Tiles that instructions divide, none more than twice as large as the matrix."""
     if problem.wgmma:
-        k = max(1024 // problem.bits, wgmma_k(problem.element))
+        k = problem.promote or max(1024 // problem.bits, wgmma_k(problem.element))
         sides = problem.m, problem.n
         down, across = sides[::-1] if problem.turned else sides
         for m in _sizes((64, 128, 256), down):
@@ -216,7 +220,7 @@ def shapes_of(problem: GemmProblem) -> Iterator[WarpTile]:
         return
     step_m, step_n, step_k = mnk(shapes(DENSE, problem.element, False)[0])
     deep = 1024 // problem.bits if BITS[problem.element] < 64 else 16
-    for k in (deep // 2, deep):
+    for k in (problem.promote,) if problem.promote else (deep // 2, deep):
         if k % step_k:
             continue
         for m in _sizes((32, 64, 128, 256), problem.m):

@@ -26,13 +26,12 @@ class ScheduleChoice(NamedTuple):
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     """The schedule of a product. Where no attribute says it and all sizes are known, a cost model
-    may find a better one than the usual, also one with roles; it knows nothing of partial sums.
-    FragirError where there is none."""
+    may find a better one than the usual, also one with roles. FragirError where there is none."""
     usual = schedule_for(product, target)
     attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
-    if given or not (m and n and k) or product.promotion() is not None:
+    if given or not (m and n and k):
         return ScheduleChoice(usual, usual, given)
     from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
@@ -91,4 +90,5 @@ def problem_of(product: frag.MatmulOp, sizes: tuple[int, int, int], target: str)
         product.b_transposed is not None,
         target,
         device_for(target),
+        product.promotion() or 0,
     )

@@ -13,6 +13,7 @@ from benchmarks.sweeps.pipelines import Config, check
 from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.errors import FragirError
+from fragir.passes.tiling.choosing import choice_for
 from fragir.pipeline import parse as parse_passes
 from fragir.pipeline import run
 from fragir.reference import evaluate
@@ -124,12 +125,20 @@ def test_a_turn_sets_its_sums_and_loads_scales_ahead(words: str) -> None:
 
 def test_tiles_of_partial_sums() -> None:
     """A turn forms one partial sum, of a tile that leaves registers for it."""
-    for words, shape in (("", (128, 128)), (PING_PONG, (64, 128))):
+    for words, shape in (("stages = 2 : i64", (128, 128)), (PING_PONG, (64, 128))):
         module = parse(blocks(1024, 1024, 1024, words))
         run(parse_passes("frag-tile{target=sm_90a}"), module)
         (product,) = [op for op in module.walk() if isinstance(op, frag.MmaOp)]
         assert frag.tile_of(product.d).shape == shape
         assert frag.tile_of(product.a).shape[1] == 128
+
+
+def test_the_choice_knows_partial_sums() -> None:
+    """128x256 would be cheaper, of one sum; roles and clusters are chosen as for other products."""
+    module = parse(blocks(8192, 8192, 8192))
+    (product,) = [op for op in module.walk() if isinstance(op, frag.MatmulOp)]
+    schedule = choice_for(product, "sm_90a").schedule
+    assert (schedule.tile, schedule.roles, schedule.cluster) == ((128, 128, 128), True, 2)
 
 
 def test_names_of_blocks() -> None:
