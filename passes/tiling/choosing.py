@@ -55,9 +55,13 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
             found = choose(problem, found, space=SPECIALISED)
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
-    if best.transposes:
+    if best.transposes or product.is_scaled:
         try:
             check(best, problem.element, product.memories()[0], target)
+            if product.is_scaled:
+                from fragir.passes.tiling.scaled_sum import check_tile  # few products have scales
+
+                check_tile(product, best.tile)
         except FragirError:  # rather the usual one than one of which the model knows too little
             best = usual
     return ScheduleChoice(best, usual, given)

@@ -110,7 +110,7 @@ func.func @f(%a: memref<64x256xf8E4M3FN>, %b: memref<256x96xf8E4M3FN>, %c: memre
 // -----
 // Rows of a tile that share scales with those of another.
 func.func @f(%a: memref<64x256xf8E4M3FN>, %b: memref<256x96xf8E4M3FN>, %c: memref<64x96xf32>, %x: memref<1x2xf32>) {
-  frag.matmul %a scaled %x by [96, 128], %b into %c : memref<64x256xf8E4M3FN> scaled memref<1x2xf32>, memref<256x96xf8E4M3FN> into memref<64x96xf32>
+  frag.matmul %a scaled %x by [96, 128], %b into %c {stages = 2 : i64} : memref<64x256xf8E4M3FN> scaled memref<1x2xf32>, memref<256x96xf8E4M3FN> into memref<64x96xf32>
   func.return
 }
 // -----
