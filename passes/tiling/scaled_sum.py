@@ -52,7 +52,7 @@ def check_tile(product: frag.MatmulOp, tile: tuple[int, int, int]) -> None:
             raise FragirError(
                 f"a tile has {extent} {'rows of A' if each.name == 'A' else 'columns of B'}, and "
                 f"{each.outer} share a scale: one must be a multiple of the other",
-                hint=f"take a power of two for {each.side.upper()} in `tile`",
+                hint=f"write such a number for {each.side.upper()} in `tile`",
             )
 
 
