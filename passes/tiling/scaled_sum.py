@@ -57,13 +57,14 @@ def check_tile(product: frag.MatmulOp, tile: tuple[int, int, int]) -> None:
 
 
 def promoted_tile(
-    tile: Sequence[int], promote: int, k: int | None, crowded: bool, single: bool
+    tile: Sequence[int], promote: int, k: int | None, lines: int, crowded: bool, single: bool
 ) -> list[int]:
     """The tile of a product with partial sums, of which a turn forms one, from that of a product
     without: partial sums take registers, too.
 
-    `crowded`: something else does, as operands or scales of many columns. `single`: one warpgroup
-    multiplies.
+    `lines`: of so many rows of A and columns of B two stages have room, of `promote` each.
+    `crowded`: something else takes registers, as operands or scales of many columns. `single`: one
+    warpgroup multiplies.
     """
     m, n, depth = tile
     if single:
@@ -72,7 +73,10 @@ def promoted_tile(
         n = min(n, 64)
     elif crowded:
         m = min(m, 64)
-    return [m, min(n, 128), promote if k is None or k > depth else min(depth, promote)]
+    n = min(n, 128)
+    while m + n > lines and max(m, n) > 64:
+        m, n = (m // 2, n) if m > n else (m, n // 2)
+    return [m, n, promote if k is None or k > depth else min(depth, promote)]
 
 
 class ScaledSum:

@@ -78,8 +78,10 @@ def _schedule(
         if promote is not None:
             from fragir.passes.tiling.scaled_sum import promoted_tile  # few products are promoted
 
-            crowded = turned if wgmma else roles or BITS[element] * promote > 8 * 128
-            tile = promoted_tile(tile, promote, k, crowded, wgmma and consumers > 1)
+            depth = promote * _bits(a) // 8
+            crowded = turned if wgmma else roles or depth > 128
+            lines = machine(target).shared // (2 * depth)
+            tile = promoted_tile(tile, promote, k, lines, crowded, wgmma and consumers > 1)
         if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
             tile[1] = max(32, tile[1] // 2)
     sums = element_bits(product.accumulator())

@@ -14,6 +14,7 @@ from fragir.compiler import parse
 from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.passes.tiling.choosing import choice_for
+from fragir.passes.tiling.scaled_sum import promoted_tile
 from fragir.pipeline import parse as parse_passes
 from fragir.pipeline import run
 from fragir.reference import evaluate
@@ -131,6 +132,20 @@ def test_tiles_of_partial_sums() -> None:
         (product,) = [op for op in module.walk() if isinstance(op, frag.MmaOp)]
         assert frag.tile_of(product.d).shape == shape
         assert frag.tile_of(product.a).shape[1] == 128
+
+
+@pytest.mark.parametrize(
+    ("lines", "crowded", "single", "tile"),
+    [
+        (999, False, False, [128, 128, 128]),
+        (999, False, True, [64, 128, 128]),
+        (999, True, False, [128, 64, 128]),
+        (192, False, False, [128, 64, 128]),
+        (96, False, False, [64, 64, 128]),
+    ],
+)
+def test_room_for_partial_sums(lines: int, crowded: bool, single: bool, tile: list[int]) -> None:
+    assert promoted_tile([128, 256, 64], 128, None, lines, crowded, single) == tile
 
 
 def test_the_choice_knows_partial_sums() -> None:
