@@ -66,14 +66,13 @@ def promoted_tile(
     `crowded`: something else takes registers, as operands or scales of many columns. `single`: one
     warpgroup multiplies.
     """
-    m, n, depth = tile
+    m, n, depth = tile[0], min(tile[1], 128), tile[2]
     if single:
         m = min(m, 64)
     if crowded and m < n:
         n = min(n, 64)
     elif crowded:
         m = min(m, 64)
-    n = min(n, 128)
     while m + n > lines and max(m, n) > 64:
         m, n = (m // 2, n) if m > n else (m, n // 2)
     return [m, n, promote if k is None or k > depth else min(depth, promote)]

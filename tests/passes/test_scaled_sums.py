@@ -139,7 +139,7 @@ def test_tiles_of_partial_sums() -> None:
     [
         (999, False, False, [128, 128, 128]),
         (999, False, True, [64, 128, 128]),
-        (999, True, False, [128, 64, 128]),
+        (999, True, False, [64, 128, 128]),
         (192, False, False, [128, 64, 128]),
         (96, False, False, [64, 64, 128]),
     ],
