@@ -13,6 +13,8 @@ per compute capability")."""
 LANE_REGISTERS = 1024
 """32-bit registers that one value may take of a lane: four times what a lane has (255). What does
 not fit is spilled, which a tile that is read and written piece by piece need not be."""
+MAPPED_DIMENSIONS = 5
+"""Of memory that a tensor map says (PTX ISA 9.2, section 5.5.1)."""
 LARGEST_INDEX = 2**31 - 1
 """Sizes, strides and indices have 32 bits on the device."""
 

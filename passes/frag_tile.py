@@ -31,7 +31,7 @@ class FragTilePass(TargetPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.tiling.choosing import choice_for
-        from fragir.passes.tiling.gemm import tile_matmul
+        from fragir.passes.tiling.gemm import Gemm
 
         known(self.target)
         for function in op.ops:
@@ -55,6 +55,11 @@ class FragTilePass(TargetPass):
                         "put it into the epilogue or into a function of its own",
                     )
             try:
-                tile_matmul(function, product, choice_for(product, self.target).schedule)
+                kind = Gemm
+                if product.parts() is not None:
+                    from fragir.passes.tiling.sum_parts import GemmInParts  # few products have them
+
+                    kind = GemmInParts
+                kind(function, product, choice_for(product, self.target).schedule).run()
             except FragirError as error:
                 fail(product, str(error))

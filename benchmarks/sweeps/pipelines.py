@@ -1,4 +1,5 @@
-"""Products through every road of passes: types, orders of A and B, epilogues, clusters, odd sizes.
+"""Products through every road of passes: types, orders of A and B, epilogues, clusters, odd sizes,
+sums in parts, batches.
 
 A grid of `frag.matmul` with its schedule said: one role with copies by threads, or a role that
 fetches by TMA beside one that multiplies, or two that do by turns, alone or in clusters of two
@@ -39,6 +40,12 @@ ROLES = (
     "roles, consumers = 2 : i64",
     "roles, consumers = 2 : i64, cluster = 2 : i64",
 )
+PARTS = ("", "split_k = 2 : i64", "stream_k = 3 : i64", "split_k = 3 : i64", "stream_k = 2 : i64")
+BATCHES = ("", "abc", "bc", "ac")
+"""Which of A, B and C are of several matrices."""
+BATCH = (2, 2)
+TILE = 16
+"""At least so many rows and columns has a tile of C."""
 TARGETS = ("sm_90a", "sm_80", "sm_120a")
 
 
@@ -56,6 +63,10 @@ class Config(NamedTuple):
     """The type of C; that of sums unless given."""
     scales: str = ""
     """Those of A and B, as `pipeline_scales.SCALES` names them."""
+    parts: str = ""
+    through: bool = True
+    """Whether parts of sums go through memory, else they are added to C."""
+    batch: str = ""
 
 
 def grid() -> Iterator[Config]:
@@ -66,11 +77,27 @@ def grid() -> Iterator[Config]:
     plain = [c for c in sums if c.element not in SUMS and c.epilogue == "none"]
     scales = list(SCALES)
     configs += [c._replace(scales=scales[at // 2 % len(scales)]) for at, c in enumerate(plain)]
+    configs += [one for at, c in enumerate(configs) if (one := _in_parts(c, at)) is not None]
+    configs = list(dict.fromkeys(configs))
     # roles take TMA, of which there is no f64
     configs = [c for c in configs if not c.schedule or (c.target != "sm_80" and c.element != "f64")]
     configs = [c for c in configs if c.target != "sm_80" or c.element != "f8E4M3FN"]
     step = 389  # a prime that shares no factor with the number of products
     return (configs[at * step % len(configs)] for at in range(len(configs)))
+
+
+def _in_parts(config: Config, at: int) -> Config | None:
+    """The same product in parts or in a batch or both; which, a number says."""
+    at, parts = divmod(at, len(PARTS))
+    at, batch = divmod(at, len(BATCHES))
+    found = config._replace(parts=PARTS[parts], batch=BATCHES[batch])
+    if not (found.parts or found.batch) or (
+        "stream" in found.parts and "consumers" in found.schedule
+    ):
+        return None
+    if found.parts and at % 2:  # by atomics
+        found = found._replace(through=False, epilogue="old", out="")
+    return found
 
 
 def text_of(config: Config) -> str:
@@ -79,15 +106,18 @@ def text_of(config: Config) -> str:
     left, right = config.turned
     acc = SUMS.get(config.element, "f32")
     out = config.out or acc
-    shapes = {
+    shapes: dict[str, tuple[tuple[str, int], ...]] = {
         "a": (("k", k), ("m", m)) if left else (("m", m), ("k", k)),
         "b": (("n", n), ("k", k)) if right else (("k", k), ("n", n)),
         "c": (("m", m), ("n", n)),
     }
 
-    def memory(name: str, element: str) -> str:
+    for name in config.batch:
+        shapes[name] = (*zip(("b0", "b1"), BATCH, strict=True), *shapes[name])
+
+    def memory(name: str, element: str, *more: int) -> str:
         extents = [str(size) if config.static else "?" for _, size in shapes[name]]
-        return f"memref<{'x'.join(extents)}x{element}>"
+        return f"memref<{'x'.join([*map(str, more), *extents])}x{element}>"
 
     def argument(name: str, element: str) -> str:
         names = ", ".join(f'"{dim}"' for dim, _ in shapes[name])
@@ -96,7 +126,7 @@ def text_of(config: Config) -> str:
     a, b, c = memory("a", config.element), memory("b", config.element), memory("c", out)
     arguments = [argument("a", config.element), argument("b", config.element), argument("c", out)]
     add = "arith.addi" if acc == "i32" else "arith.addf"
-    extra = words = body = ""
+    extra = words = body = through = through_words = ""
     if config.epilogue == "old":
         wide = "%old" if out == acc else "%wide"
         body = f" epilogue {{\n  ^bb0(%s: {acc}, %old: {out}):\n"
@@ -123,6 +153,11 @@ def text_of(config: Config) -> str:
     schedule = ", ".join(x for x in (config.schedule, WORDS.get(config.scales, "")) if x)
     for scale in scaled:
         arguments += scale.arguments
+    if config.parts and config.through:
+        count = int(config.parts.split()[2])
+        memories = memory("c", acc, count), f"memref<{'?x' * len(shapes['c'])}i32>"
+        arguments += [f"%p: {memories[0]}", f"%n: {memories[1]}"]
+        through, through_words = " through %p, %n", f" through {', '.join(memories)}"
     promised = {dim: size for dims in shapes.values() for dim, size in dims}
     divisors = ", ".join(
         f"{dim} = {next(d for d in (16, 8, 4, 2, 1) if size % d == 0)}"
@@ -133,15 +168,16 @@ def text_of(config: Config) -> str:
     operands = (
         f"%a{' transposed' * left}{scaled[0].words}, %b{' transposed' * right}{scaled[1].words}"
     )
+    given = ", ".join(word for word in (schedule, config.parts) if word)
     return f"""{head} {{
-  frag.matmul {operands} into %c{extra} {{{schedule}}}
-      : {a}{scaled[0].type_}, {b}{scaled[1].type_} into {c}{words}{body}
+  frag.matmul {operands} into %c{through}{extra} {{{given}}}
+      : {a}{scaled[0].type_}, {b}{scaled[1].type_} into {c}{through_words}{words}{body}
   func.return
 }}
 """
 
 
-def numbers(rng: np.random.Generator, element: str, shape: tuple[int, int]) -> tuple[Any, Any]:
+def numbers(rng: np.random.Generator, element: str, shape: Sequence[int]) -> tuple[Any, Any]:
     """Small whole numbers, as stored and as they mean."""
     name = NAMES.get(element, element)
     stored = encode(rng.integers(-3, 4, shape).astype(float), name)
@@ -153,14 +189,15 @@ def data(config: Config) -> tuple[list[Any], Any]:
     m, n, k = config.sizes
     left, right = config.turned
     rng = np.random.default_rng(m + n + k)
-    a, x = numbers(rng, config.element, (k, m) if left else (m, k))
-    b, y = numbers(rng, config.element, (n, k) if right else (k, n))
+    a, x = numbers(rng, config.element, (*_batch(config, "a"), *((k, m) if left else (m, k))))
+    b, y = numbers(rng, config.element, (*_batch(config, "b"), *((n, k) if right else (k, n))))
     acc = SUMS.get(config.element, "f32")
     bias = rng.integers(-5, 6, n).astype(ARRAYS[acc])
-    whole = rng.integers(-5, 6, (m, n))
+    whole = rng.integers(-5, 6, (*_batch(config, "c"), m, n))
     scales = SCALES.get(config.scales, (None, None))
     given, factors = scale_numbers(scales, config.sizes, rng)
-    expected = ((x.T if left else x) * factors[0]) @ ((y.T if right else y) * factors[1])
+    x, y = x.swapaxes(-1, -2) if left else x, y.swapaxes(-1, -2) if right else y
+    expected = (x * factors[0]) @ (y * factors[1])
     expected = expected + {"none": 0, "old": whole, "bias": bias}[config.epilogue]
 
     def stored(values: Any) -> Any:
@@ -169,7 +206,15 @@ def data(config: Config) -> tuple[list[Any], Any]:
         return encode(values.astype(float), NAMES.get(config.out, config.out))
 
     extra = [bias, *given] if config.epilogue == "bias" else given
+    if config.parts and config.through:
+        partial = np.zeros((int(config.parts.split()[2]), *whole.shape), ARRAYS[acc])
+        counts = (*_batch(config, "c"), -(-m // TILE), -(-n // TILE))
+        extra += [partial, np.zeros(counts, np.int32)]
     return [a, b, stored(whole), *extra], stored(expected)
+
+
+def _batch(config: Config, name: str) -> tuple[int, ...]:
+    return BATCH if name in config.batch else ()
 
 
 def check(config: Config) -> list[str] | None:
@@ -202,6 +247,8 @@ def check(config: Config) -> list[str] | None:
             found.append(f"{asynchrony}: {error}")
             break
         found += [f"{asynchrony}: {finding}" for finding in report.findings]
+        if config.parts and config.through and arguments[-1].any():
+            found.append(f"{asynchrony}: counts are not zero again")
         wrong = int(np.sum(arguments[2] != expected))
         if wrong:
             found.append(f"{asynchrony}: {wrong} elements are wrong")

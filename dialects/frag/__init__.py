@@ -50,6 +50,7 @@ from fragir.dialects.frag.types import (
 from fragir.late_dialect import LateDialect
 
 if TYPE_CHECKING:
+    from fragir.dialects.frag.arrival import ArriveOp
     from fragir.dialects.frag.atomics import AtomicOp
     from fragir.dialects.frag.awaiting import AwaitOp
     from fragir.dialects.frag.batches import MmaBatchedOp
@@ -95,6 +96,7 @@ LATE = {
     "frag.atomic": ("fragir.dialects.frag.atomics", "AtomicOp"),
     "frag.await": ("fragir.dialects.frag.awaiting", "AwaitOp"),
     "frag.broadcast": ("fragir.dialects.frag.reduction", "BroadcastOp"),
+    "frag.arrive": ("fragir.dialects.frag.arrival", "ArriveOp"),
     "frag.cluster_rank": ("fragir.dialects.frag.clusters", "ClusterRankOp"),
     "frag.concat": ("fragir.dialects.frag.shapes", "ConcatenateOp"),
     "frag.coordinates": ("fragir.dialects.frag.lanes", "CoordinatesOp"),
@@ -174,6 +176,7 @@ __all__ = [
     "DIVISIBLE",
     "MOST_DIMENSIONS",
     "AcquireOp",
+    "ArriveOp",
     "AssertOp",
     "AtomicOp",
     "AwaitOp",

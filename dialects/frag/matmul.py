@@ -36,6 +36,7 @@ from fragir.dialects.elements import element_name, element_type, is_element
 from fragir.dialects.frag.instructions import accumulator_of
 from fragir.dialects.frag.pointwise import YieldOp, check_elementwise
 from fragir.dialects.interfaces import DimensionsInterface, MemoryInterface, Names
+from fragir.dialects.limits import MAPPED_DIMENSIONS
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
 
@@ -52,12 +53,15 @@ Matrix: TypeAlias = MemRefType[Attribute]
 class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     """`C = epilogue(A B)` on memory, of any size, also dynamic.
 
+    Of more dimensions than two, those before the last two count the matrices of a batch: C has all
+    of them; A and B have the same, 1 in place of some, or none, where all products share a matrix.
+
     `transposed` after A or B: memory holds the transposed matrix (K x M, or N x K). The sum is
     formed in `accumulate` (f32 for f16, bf16, tf32 and 8-bit floats; i32 for 8-bit integers; f64
     for f64; f16 may be asked for with f16). The epilogue's region gets, for one element: the sum,
     the old value of C, and one value of each operand after `with`, which is broadcast like in
-    numpy: a memref<N> is one value a column, a memref<Mx1> one a row. Without an epilogue the sum
-    is rounded to C's type.
+    numpy: a memref<N> is one value a column, a memref<Mx1> one a row of every matrix. Without an
+    epilogue the sum is rounded to C's type.
 
     `scaled %s` behind an operand: its elements count times scales, which are f32. A number, or a
     memref<1>, is for all, memref<M> one a row of A, memref<N> one a column of B. With `by [m, k]`,
@@ -68,7 +72,17 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     sums too: 8-bit floats lose less so, of whose sums tensor cores keep 14 bits.
 
     `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
-    override what the compiler chooses. On sm_90a `roles` lets a warp fetch by TMA what warpgroups
+    override what the compiler chooses.
+
+    `split_k = N` lets N blocks add up a tile, each a part of K; `stream_k = N` lets the blocks that
+    run at once share all steps of all tiles evenly, at most N of them a tile. The parts go through
+    memory: `through %partial, %counts` gives N matrices like C in the type of the sum, which may
+    hold anything, and an i32 for each tile of C, zeros, which are zeros again afterwards. The last
+    of a tile's blocks adds the parts in their order, so that each launch of a grid has the same
+    result, and applies the epilogue. Without `through` the parts are added to C by atomics, in any
+    order, for the epilogue `sum + old` and a C of the sum's type.
+
+    On sm_90a `roles` lets a warp fetch by TMA what warpgroups
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
     they fetch of B; A and B have rows of multiples of 16 bytes then. With `consumers = 2` beside
     `roles` two roles of `warps` each take tiles by turns: one stores while the other multiplies.
@@ -80,6 +94,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     c = operand_def(MemRefType)
     a_scale = opt_operand_def(SCALES)
     b_scale = opt_operand_def(SCALES)
+    partial = opt_operand_def(MemRefType)
+    counts = opt_operand_def(MemRefType)
     extra = var_operand_def(MemRefType)
     a_transposed = opt_prop_def(UnitAttr)
     b_transposed = opt_prop_def(UnitAttr)
@@ -95,6 +111,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     cluster = opt_attr_def(IntegerAttr.constr(i64))
     roles = opt_attr_def(UnitAttr)
     consumers = opt_attr_def(IntegerAttr.constr(i64))
+    split_k = opt_attr_def(IntegerAttr.constr(i64))
+    stream_k = opt_attr_def(IntegerAttr.constr(i64))
     epilogue = opt_region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -103,9 +121,11 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         " (`transposed` $a_scale_transposed^)? (`by` $a_block^)?"
         " `,` $b (`transposed` $b_transposed^)? (`scaled` $b_scale^)?"
         " (`transposed` $b_scale_transposed^)? (`by` $b_block^)?"
-        " `into` $c (`accumulate` $accumulate^)? (`with` $extra^)? attr-dict"
+        " `into` $c (`through` $partial^ `,` $counts)? (`accumulate` $accumulate^)?"
+        " (`with` $extra^)? attr-dict"
         " `:` type($a) (`scaled` type($a_scale)^)? `,` type($b) (`scaled` type($b_scale)^)?"
-        " `into` type($c) (`with` type($extra)^)?"
+        " `into` type($c) (`through` type($partial)^ `,` type($counts))?"
+        " (`with` type($extra)^)?"
         " (`epilogue` $epilogue^)?"
     )
 
@@ -116,6 +136,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         c: SSAValue | Operation,
         *,
         extra: Sequence[SSAValue | Operation] = (),
+        through: tuple[SSAValue | Operation, SSAValue | Operation] | None = None,
         a_transposed: bool = False,
         b_transposed: bool = False,
         accumulate: Attribute | None = None,
@@ -124,7 +145,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         b_scale: SSAValue | Operation | None = None,
     ):
         super().__init__(
-            operands=[a, b, c, a_scale, b_scale, extra],
+            operands=[a, b, c, a_scale, b_scale, *(through or (None, None)), extra],
             properties={
                 "a_transposed": UnitAttr() if a_transposed else None,
                 "b_transposed": UnitAttr() if b_transposed else None,
@@ -140,22 +161,40 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         return self.a, self.b, *in_memory, *self.extra
 
     def writes(self) -> Sequence[SSAValue]:
-        """C."""
-        return (self.c,)
+        """C, and what its parts go through."""
+        return (self.c, *self.through())
+
+    def through(self) -> tuple[SSAValue, SSAValue] | tuple[()]:
+        """The memory for parts of sums, and the counts of those that are there, if given."""
+        if self.partial is None or self.counts is None:
+            return ()
+        return self.partial, self.counts
+
+    def parts(self) -> tuple[int, bool] | None:
+        """How many parts a sum has, and whether that is at most so many (`stream_k`), if it has."""
+        if self.stream_k is not None:
+            return self.stream_k.value.data, True
+        return None if self.split_k is None else (self.split_k.value.data, False)
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """Those of the product, and what operands of the epilogue share with C."""
-        yield self.a, ("m", "k") if self.a_transposed is None else ("k", "m")
-        yield self.b, ("k", "n") if self.b_transposed is None else ("n", "k")
-        yield self.c, ("m", "n")
+        batch = self.batch_names()
+        for value, last in (
+            (self.a, ("m", "k") if self.a_transposed is None else ("k", "m")),
+            (self.b, ("k", "n") if self.b_transposed is None else ("n", "k")),
+        ):
+            shape = memref_type(value.type).get_shape()[:-2]
+            yield value, (*_unless_one(batch[len(batch) - len(shape) :], shape), *last)
+        yield self.c, (*batch, "m", "n")
         for each in self.scalings():
             if is_memref(each.scale.type):
                 yield each.scale, each.dimensions()
         for extra in self.extra:
             shape = memref_type(extra.type).get_shape()
-            names = zip(("m", "n")[2 - len(shape) :], shape, strict=True)
-            # a dimension of size 1 is not the product's: the operand broadcasts
-            yield extra, tuple(None if size == 1 else name for name, size in names)
+            names = (*batch, "m", "n")[len(batch) + 2 - len(shape) :]
+            yield extra, _unless_one(names, shape)
+        if self.partial is not None:
+            yield self.partial, (None, *batch, "m", "n")
 
     @property
     def is_scaled(self) -> bool:
@@ -195,10 +234,13 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
 
     def sizes(self) -> tuple[int | None, int | None, int | None]:
         """M, N and K as far as they are static; VerifyException where operands disagree."""
-        shapes = [memory.get_shape() for memory in self.memories()]
-        for name, memory, shape in zip("ABC", self.memories(), shapes, strict=True):
-            if len(shape) != 2:
-                raise VerifyException(f"frag.matmul: {name} is {memory}, it must be a matrix")
+        for name, memory in zip("ABC", self.memories(), strict=True):
+            if not 2 <= len(memory.get_shape()) <= MAPPED_DIMENSIONS:
+                raise VerifyException(
+                    f"frag.matmul: {name} is {memory}, it must be a matrix, or matrices in up to "
+                    f"{MAPPED_DIMENSIONS - 2} dimensions of a batch"
+                )
+        shapes = [memory.get_shape()[-2:] for memory in self.memories()]
         (m, k), (k2, n), (m2, n2) = (
             shapes[0][::-1] if self.a_transposed else shapes[0],
             shapes[1][::-1] if self.b_transposed else shapes[1],
@@ -206,8 +248,21 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         )
         return _same("M", m, m2), _same("N", n, n2), _same("K", k, k2)
 
+    def batch(self) -> tuple[int | None, ...]:
+        """The dimensions of a batch of products as far as they are static; none for one product."""
+        sizes = self.memories()[2].get_shape()[:-2]
+        return tuple(None if size == DYNAMIC_INDEX else size for size in sizes)
+
+    def batch_names(self) -> tuple[str, ...]:
+        """What the dimensions of a batch are called where a program does not name them."""
+        count = len(self.batch())
+        return ("b",) if count == 1 else tuple(f"b{dim}" for dim in range(count))
+
     def verify_(self) -> None:
         sizes = m, n, _ = self.sizes()
+        whole = (*self.batch(), m, n)
+        for name, memory in zip("AB", self.memories(), strict=False):
+            _check_batch(name, memory, self.memories()[2])
         for memory in self.memories():
             if not is_element(memory.element_type):
                 raise VerifyException(f"frag.matmul: no instruction takes {memory.element_type}")
@@ -223,9 +278,18 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             from fragir.dialects.frag.scaled_sums import check_scales  # few products have scales
 
             check_scales(self, accumulator, sizes)
+            if self.is_scaled and (self.batch() or self.parts() is not None):
+                raise VerifyException(
+                    "frag.matmul: scales and promotion are those of one product, whose sum is not "
+                    "in parts; scale in the epilogue, or write a program of tiles"
+                )
         c = self.memories()[2]
         for memory in self.extra.types:
-            _check_broadcast(memref_type(memory), m, n)
+            _check_broadcast(memref_type(memory), whole)
+        if self.parts() is not None or self.through():
+            from fragir.dialects.frag.sum_parts import check_parts  # few products have them
+
+            check_parts(self)
         if self.epilogue is None:
             if self.extra:
                 raise VerifyException("frag.matmul: `with` needs an epilogue that uses the operand")
@@ -252,14 +316,34 @@ def _same(name: str, first: int, second: int) -> int | None:
     return first
 
 
-def _check_broadcast(memory: MemRefType[Attribute], m: int | None, n: int | None) -> None:
-    shape = memory.get_shape()
-    fits = len(shape) in (1, 2) and all(
-        size in (1, DYNAMIC_INDEX) or whole in (None, size)
-        for size, whole in zip(reversed(shape), (n, m), strict=False)
+def _unless_one(names: Sequence[str], shape: Sequence[int]) -> Names:
+    """Names of dimensions; one of size 1 is not the product's: the operand broadcasts."""
+    return tuple(None if size == 1 else name for name, size in zip(names, shape, strict=True))
+
+
+def _check_batch(name: str, memory: Matrix, c: Matrix) -> None:
+    """Whether the matrices of A or B are those of a batch, or shared by its products."""
+    given, batch = memory.get_shape()[:-2], c.get_shape()[:-2]
+    fits = len(given) in (0, len(batch)) and all(
+        size in (1, DYNAMIC_INDEX) or whole in (size, DYNAMIC_INDEX)
+        for size, whole in zip(given, batch, strict=False)
     )
     if not fits:
         raise VerifyException(
-            f"frag.matmul: {memory} cannot be broadcast to {m or '?'}x{n or '?'}; write memref<N>, "
+            f"frag.matmul: {name} is {memory}, C {c}; before its last two dimensions {name} has "
+            "those of C, 1 in place of some, or none"
+        )
+
+
+def _check_broadcast(memory: Matrix, whole: Sequence[int | None]) -> None:
+    shape = memory.get_shape()
+    fits = 1 <= len(shape) <= len(whole) and all(
+        size in (1, DYNAMIC_INDEX) or extent in (None, size)
+        for size, extent in zip(reversed(shape), reversed(whole), strict=False)
+    )
+    if not fits:
+        shown = "x".join("?" if size is None else str(size) for size in whole)
+        raise VerifyException(
+            f"frag.matmul: {memory} cannot be broadcast to {shown}; write memref<N>, "
             "memref<1xN>, memref<Mx1> or memref<MxN>"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -35,10 +36,24 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.memory import Dimension, DimensionAttr
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
+from fragir.dialects.limits import MAPPED_DIMENSIONS
 from fragir.dialects.narrow import integers
 
 ORDERS = ("rows", "columns", "grouped", "hilbert")
+SHARES = ("%from", "%to", "%part", "%parts")
+CUTS = ("split", "even")
 MOST_BLOCKS = 16  # of a cluster (CUDA C++ Programming Guide, cudaLimits of clusters)
+
+
+class Along(NamedTuple):
+    """How a sum is cut into parts."""
+
+    extent: Index
+    step: int
+    """A part is a number of these, but for the end of the sum."""
+    parts: int
+    """Of a tile: so many, or with `even` so many at most."""
+    even: bool
 
 
 @op_definition
@@ -47,8 +62,8 @@ class ForTilesOp(IRDLOperation):
 
     `frag.for_tiles (%row, %col) of (%m, %n) by (128, 256) grouped 8 persistent {...}`: the body is
     run for tiles of 128 x 256 that cover m x n; %row and %col are the tile's first row and column.
-    Extents are numbers or values of index. A third dimension, before the others, counts matrices.
-    The blocks of the grid together visit every tile once.
+    Extents are numbers or values of index. Dimensions before the last two count the matrices of a
+    batch. The blocks of the grid together visit every tile once.
 
     The order says which tiles are computed side by side, and so what stays in the L2 cache: `rows`
     and `columns`, one after the other; `grouped G`, G rows of tiles at a time, column by column;
@@ -61,6 +76,14 @@ class ForTilesOp(IRDLOperation):
     matrix, and the body masks what it loads and stores. `share I of N`, of a persistent loop: of
     the tiles that the block visits only every N-th one, from the I-th (counted from 0) on. So N
     roles deal them out among themselves.
+
+    `(%row, %col) along (%from, %to, %part, %parts) of (%m, %n, %k) by (128, 256, 64)` also cuts
+    the sum over k: the body adds up what lies from %from to %to, part %part of %parts of its tile
+    (where it begins behind the end of k there is nothing).
+    `split N`: each tile has N parts, of equal numbers of steps of 64, later ones perhaps none.
+    `even N`, of a persistent loop: the blocks share all steps of all tiles evenly (stream-K), so
+    that a part begins and ends anywhere in a tile, of which there are N parts at most. A tile has a
+    part at least, if k is 0 an empty one; its parts together are the sum, each step once.
     """
 
     name = "frag.for_tiles"
@@ -72,6 +95,9 @@ class ForTilesOp(IRDLOperation):
     persistent = opt_prop_def(UnitAttr)
     cluster = opt_prop_def(IntegerAttr.constr(i64))
     share = opt_prop_def(DenseArrayBase.constr(i64))
+    step = opt_prop_def(IntegerAttr.constr(i64))
+    parts = opt_prop_def(IntegerAttr.constr(i64))
+    even = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
@@ -86,10 +112,13 @@ class ForTilesOp(IRDLOperation):
         persistent: bool = False,
         cluster: int | None = None,
         share: tuple[int, int] | None = None,
+        along: Along | None = None,
     ):
+        extents = [*extents, *(() if along is None else (along.extent,))]
         dynamic, static = split_indices(extents)
         if body is None:
-            body = Region(Block(arg_types=[IndexType()] * len(extents)))
+            count = len(extents) if along is None else len(extents) + 3
+            body = Region(Block(arg_types=[IndexType()] * count))
         super().__init__(
             operands=[dynamic],
             properties={
@@ -100,13 +129,35 @@ class ForTilesOp(IRDLOperation):
                 "persistent": UnitAttr() if persistent else None,
                 "cluster": None if cluster is None else IntegerAttr(cluster, i64),
                 "share": None if share is None else DenseArrayBase.from_list(i64, share),
+                "step": None if along is None else IntegerAttr(along.step, i64),
+                "parts": None if along is None else IntegerAttr(along.parts, i64),
+                "even": UnitAttr() if along is not None and along.even else None,
             },
             regions=[body],
         )
 
     def all_extents(self) -> list[int | SSAValue]:
-        """The size of every dimension, constants as numbers."""
-        return join_indices(self.extents, self.static_extents)
+        """The size of every dimension that tiles have, constants as numbers."""
+        found = join_indices(self.extents, self.static_extents)
+        return found if self.step is None else found[:-1]
+
+    def along(self) -> Along | None:
+        """How the sum is cut, if it is."""
+        if self.step is None or self.parts is None:
+            return None
+        extent = join_indices(self.extents, self.static_extents)[-1]
+        even = self.even is not None
+        return Along(extent, self.step.value.data, self.parts.value.data, even)
+
+    @property
+    def places(self) -> list[SSAValue]:
+        """The first elements of the tile, as the body gets them."""
+        return list(self.body.block.args[: len(self.tile)])
+
+    @property
+    def part(self) -> list[SSAValue]:
+        """What the body gets of the sum's parts: from, to, part, parts; nothing if it is whole."""
+        return list(self.body.block.args[len(self.tile) :])
 
     @property
     def tile_shape(self) -> list[int]:
@@ -131,6 +182,15 @@ class ForTilesOp(IRDLOperation):
         places = parser.parse_comma_separated_list(
             parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
         )
+        shares = None
+        if parser.parse_optional_keyword("along"):
+            along_at = parser.pos
+            shares = parser.parse_comma_separated_list(
+                parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+            )
+            if len(shares) != len(SHARES):
+                parser.raise_error(f"write along ({', '.join(SHARES)})", along_at)
+            places += shares
         parser.parse_keyword("of")
         position = parser.pos
         dynamic, static = parse_dynamic_index_list_without_types(
@@ -149,12 +209,19 @@ class ForTilesOp(IRDLOperation):
             at = parser.parse_integer(allow_boolean=False)
             parser.parse_keyword("of")
             share = at, parser.parse_integer(allow_boolean=False)
+        cut = next((word for word in CUTS if parser.parse_optional_keyword(word)), None)
+        if (cut is None) != (shares is None):
+            parser.raise_error(
+                f"a sum in parts is written along ({', '.join(SHARES)}), with split N or even N"
+            )
+        parts = None if cut is None else parser.parse_integer(allow_boolean=False)
+        step = None if cut is None else tile.pop()
         attributes = parser.parse_optional_attr_dict_with_keyword()
         here = parser.pos
         if (word := parser.parse_optional_identifier()) is not None:
             parser.raise_error(
                 f"{word} is no word of frag.for_tiles: write an order ({', '.join(ORDERS)}), "
-                "persistent, cluster N, share I of N, in this order",
+                "persistent, cluster N, share I of N, split N or even N, in this order",
                 here,
             )
         body = parser.parse_region([place.resolve(IndexType()) for place in places])
@@ -168,6 +235,9 @@ class ForTilesOp(IRDLOperation):
                 **({"persistent": UnitAttr()} if persistent else {}),
                 **({} if cluster is None else {"cluster": IntegerAttr(cluster, i64)}),
                 **({} if share is None else {"share": DenseArrayBase.from_list(i64, share)}),
+                **({} if step is None else {"step": IntegerAttr(step, i64)}),
+                **({} if parts is None else {"parts": IntegerAttr(parts, i64)}),
+                **({"even": UnitAttr()} if cut == "even" else {}),
             },
             regions=[body],
         )
@@ -177,13 +247,17 @@ class ForTilesOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" (")
-        printer.print_list(self.body.block.args, printer.print_ssa_value)
+        printer.print_list(self.places, printer.print_ssa_value)
+        if self.step is not None:
+            printer.print_string(") along (")
+            printer.print_list(self.part, printer.print_ssa_value)
         printer.print_string(") of ")
         static = integers(self.static_extents)
         print_dynamic_index_list(
             printer, DYNAMIC_INDEX, self.extents, static, delimiter=Parser.Delimiter.PAREN
         )
-        printer.print_string(f" by ({', '.join(map(str, self.tile_shape))})")
+        sizes = self.tile_shape if self.step is None else [*self.tile_shape, self.step.value.data]
+        printer.print_string(f" by ({', '.join(map(str, sizes))})")
         if self.order is not None:
             printer.print_string(f" {self.order.data}")
         if self.group is not None:
@@ -195,19 +269,26 @@ class ForTilesOp(IRDLOperation):
         if self.share is not None:
             at, count = self.shared_out
             printer.print_string(f" share {at} of {count}")
+        if (along := self.along()) is not None:
+            printer.print_string(f" {'even' if along.even else 'split'} {along.parts}")
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
-        count = len(self.static_extents)
+        count = len(self.static_extents) - (self.step is not None)
         places = self.body.block.args
-        if not 2 <= count <= 3:
+        self._verify_along()
+        if not 2 <= count <= MAPPED_DIMENSIONS:
             raise VerifyException(
-                f"frag.for_tiles: {count} dimensions; it takes rows and columns, or matrices, rows "
-                "and columns"
+                f"frag.for_tiles: {count} dimensions; it takes rows and columns, and up to "
+                f"{MAPPED_DIMENSIONS - 2} dimensions of a batch before them"
             )
-        for found, what in ((len(places), "values"), (len(self.tile_shape), "sizes of the tile")):
+        cut = 0 if self.step is None else len(SHARES)
+        for found, what in (
+            (len(places) - cut, "values"),
+            (len(self.tile_shape), "sizes of the tile"),
+        ):
             if found != count:
                 raise VerifyException(f"frag.for_tiles: {found} {what} for {count} dimensions")
         if any(not isinstance(place.type, IndexType) for place in places):
@@ -225,6 +306,28 @@ class ForTilesOp(IRDLOperation):
                     "give one loop three dimensions, or write scf.for"
                 )
             parent = parent.parent_op()
+
+    def _verify_along(self) -> None:
+        if (self.step is None) != (self.parts is None):
+            raise VerifyException(
+                "frag.for_tiles: a sum is cut in steps, into parts; write along "
+                f"({', '.join(SHARES)}) with split N or even N"
+            )
+        along = self.along()
+        if along is None:
+            if self.even is not None:
+                raise VerifyException("frag.for_tiles: even is said of parts; write even N")
+            return
+        if along.step < 1 or along.parts < (2 if along.even else 1):
+            raise VerifyException(
+                f"frag.for_tiles: {along.parts} parts of steps of {along.step}; a step is 1 or "
+                "more, split 1 or more, even 2 or more"
+            )
+        if along.even and (self.persistent is None or self.share is not None):
+            raise VerifyException(
+                "frag.for_tiles: even shares are those of a persistent loop of which a role has "
+                "all tiles; write persistent, and no share"
+            )
 
     def _verify_words(self) -> None:
         order = None if self.order is None else self.order.data

@@ -8,17 +8,40 @@ others are multiplied into the whole sum.
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, MemRefType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    DenseArrayBase,
+    Float32Type,
+    IntegerAttr,
+    MemRefType,
+)
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_name
 from fragir.dialects.narrow import integers, is_memref, memref_type
 
-if TYPE_CHECKING:
-    from fragir.dialects.frag.matmul import MatmulOp
+
+class ScaledProduct(Protocol):
+    """What is asked of a `frag.matmul` here."""
+
+    @property
+    def a_scale(self) -> SSAValue | None: ...
+    @property
+    def b_scale(self) -> SSAValue | None: ...
+    @property
+    def a_block(self) -> DenseArrayBase[Any] | None: ...
+    @property
+    def b_block(self) -> DenseArrayBase[Any] | None: ...
+    @property
+    def a_scale_transposed(self) -> Attribute | None: ...
+    @property
+    def b_scale_transposed(self) -> Attribute | None: ...
+    @property
+    def promote(self) -> IntegerAttr | None: ...
+
 
 _FORMS = {
     "A": "an f32, memref<1xf32>, memref<Mxf32>, or with `by [m, k]` memref<M/m x K/k x f32>",
@@ -57,7 +80,7 @@ class Scaling(NamedTuple):
         return (depth, side) if self.k_first else (side, depth)
 
 
-def scalings_of(product: MatmulOp) -> tuple[Scaling, ...]:
+def scalings_of(product: ScaledProduct) -> tuple[Scaling, ...]:
     """The scales of A and B, of those that have some; VerifyException where their form is none."""
     found: list[Scaling] = []
     for name, scale, block, transposed in (
@@ -104,7 +127,7 @@ def _scaling(name: str, scale: SSAValue, extents: list[int] | None, transposed: 
     return Scaling(name, scale, outer, depth, (name == "B") != transposed)
 
 
-def promotion_of(product: MatmulOp) -> int | None:
+def promotion_of(product: ScaledProduct) -> int | None:
     """After how many of K a partial sum is added in f32; None where the sum is one."""
     depths = [each.depth for each in scalings_of(product) if each.depth is not None]
     if product.promote is not None:
@@ -113,7 +136,7 @@ def promotion_of(product: MatmulOp) -> int | None:
 
 
 def check_scales(
-    product: MatmulOp, accumulator: Attribute, sizes: tuple[int | None, int | None, int | None]
+    product: ScaledProduct, accumulator: Attribute, sizes: tuple[int | None, int | None, int | None]
 ) -> None:
     """VerifyException where scales or `promote` do not suit a product of these sizes."""
     scalings = scalings_of(product)

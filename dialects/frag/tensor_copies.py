@@ -35,12 +35,12 @@ from fragir.dialects.frag.memory_layout import (
     strides_of,
 )
 from fragir.dialects.frag.types import is_shared
+from fragir.dialects.limits import MAPPED_DIMENSIONS
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.isa.tensor_boxes import BoxCopies, box_copies
 from fragir.layout import Axis, Layout
 
-MOST_DIMENSIONS = 5
 ADDED = ("f16", "bf16", "f32", "s32")
 """What `add` takes (PTX ISA 9.2, section 9.7.9.27.1.3)."""
 APART = "frag.apart"
@@ -182,9 +182,9 @@ def _check(op: CopyRequest) -> None:
         )
     shared, memory = (target, source) if is_shared(target) else (source, target)
     rank = len(memory.get_shape())
-    if len(shared.get_shape()) < 2 or not 2 <= rank <= MOST_DIMENSIONS:
+    if len(shared.get_shape()) < 2 or not 2 <= rank <= MAPPED_DIMENSIONS:
         raise FragirError(
-            f"it copies matrices, from or to global memory of two to {MOST_DIMENSIONS} dimensions"
+            f"it copies matrices, from or to global memory of two to {MAPPED_DIMENSIONS} dimensions"
         )
     given = len(op.all_source_indices()), len(op.all_target_indices())
     at, slot = given if is_shared(target) else given[::-1]

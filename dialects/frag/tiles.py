@@ -116,7 +116,7 @@ def check_access(
     extents = tile.shape[::-1] if transposed else tile.shape
     sizes = memory.get_shape()
     if broadcast:
-        along = zip(sizes, extents[wanted - rank :], strict=True)
+        along = zip(sizes[-wanted:], extents[max(0, wanted - rank) :], strict=True)
         extents = tuple(1 if size == 1 else extent for size, extent in along)
     check_inside(op.name, sizes, indices, (*[1] * (rank - len(extents)), *extents))
 
@@ -130,8 +130,8 @@ class LoadOp(
     The tile covers the last dimensions of the memory. `transposed`: memory holds the transposed
     matrix, so that the tile's element (r, c) stands at [i + c, j + r]. `masked`: elements outside
     the memory's shape, on whichever side, read as `other`, a scalar, or as zero; without it they
-    must not exist. `broadcast`: a memref of one dimension is one value a column, and a dimension of
-    size 1 stands for every row or column.
+    must not exist. `broadcast`: a memref of one dimension is one value a column, and one of size 1
+    of the last two dimensions stands for every row or column.
     """
 
     name = "frag.load"
@@ -225,8 +225,8 @@ class LoadOp(
                 raise VerifyException(
                     "frag.load: `broadcast` reads global memory into a tile of two dimensions"
                 )
-            if len(memory.get_shape()) not in (1, 2):
-                raise VerifyException("frag.load: `broadcast` reads one or two dimensions")
+            if not memory.get_shape():
+                raise VerifyException("frag.load: `broadcast` reads one dimension or more")
         if self.other is not None:
             _check_other(self, tile)
         check_access(

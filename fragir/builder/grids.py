@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
+from xdsl.dialects.builtin import IndexType
+
 from fragir.builder.checks import items, shape_of, whole, word
 from fragir.builder.places import fail, place
 from fragir.builder.tiles import TileOperations
 from fragir.builder.trace import Trace
-from fragir.builder.values import IndexOperand, Scalar
+from fragir.builder.values import IndexOperand, Memory, Scalar
 from fragir.dialects import frag
+from fragir.dialects.frag.raster import Along
+from fragir.dialects.limits import MAPPED_DIMENSIONS
 
 
 class TileLoop:
@@ -63,26 +67,33 @@ class GridOperations(TileOperations):
         persistent: bool = False,
         cluster: int | None = None,
         share: tuple[int, int] | None = None,
+        along: tuple[IndexOperand, int] | None = None,
+        split: int | None = None,
+        even: int | None = None,
     ) -> TileLoop:
         """A block's share of the tiles that cover a matrix; Python runs through the body once.
 
             with k.for_tiles((k.size("m"), k.size("n")), (128, 256), order="grouped") as (row, col):
                 ...
 
-        `sizes` and `tile` have rows and columns, or matrices of a batch, rows and columns. `order`
+        `sizes` and `tile` have rows and columns, and before them those of a batch. `order`
         is "rows", "columns", "grouped" (`group` rows of tiles at a time) or "hilbert"; with
         `persistent` as many blocks as run at once visit tile after tile; `cluster` neighbouring
         blocks get tiles below each other; `share=(0, 2)`: of a block's tiles every other one, from
         the first on, while another role has `share=(1, 2)`. The launch's grid follows from it.
+
+        `along=(k.size("k"), 64)` cuts the sum over k in steps of 64 as well: the loop also gives
+        from, to, part and parts. `split=4`: so many parts a tile; `even=4`, persistent: blocks
+        share all steps evenly, a tile has so many parts at most.
         """
         from fragir.dialects.frag.raster import ORDERS
 
         extents = [self.trace.index(size, "a size") for size in items(sizes) or [sizes]]
         shape = shape_of(tile)
-        if not 2 <= len(extents) <= 3 or len(shape) != len(extents):
+        if not 2 <= len(extents) <= MAPPED_DIMENSIONS or len(shape) != len(extents):
             fail(
                 f"tiles of {len(shape)} dimensions for a matrix of {len(extents)}",
-                "write rows and columns of both, or matrices, rows and columns",
+                "write rows and columns of both, and before them those of a batch",
             )
         if order is not None and word(order, "order") not in ORDERS:
             fail(f"order is {order!r}", f"write one of {', '.join(ORDERS)}")
@@ -96,11 +107,39 @@ class GridOperations(TileOperations):
             persistent=persistent,
             cluster=None if cluster is None else whole(cluster, "cluster", 1),
             share=None if share is None else _share(share, persistent),
+            along=self._along(along, split, even),
         )
-        names = ("matrix", "row", "col")[-len(shape) :]
-        for argument, name in zip(op.body.block.args, names, strict=True):
+        names = [*("matrix" for _ in shape[2:]), "row", "col", "from", "to", "part", "parts"]
+        for argument, name in zip(op.body.block.args, names, strict=False):
             argument.name_hint = name
         return TileLoop(self.trace, op)
+
+    def _along(
+        self, along: tuple[IndexOperand, int] | None, split: int | None, even: int | None
+    ) -> Along | None:
+        counts = [n for n in (split, even) if n is not None]
+        if along is None and not counts:
+            return None
+        given = items(along) or []
+        if len(given) != 2 or len(counts) != 1:
+            fail(
+                "a sum is cut along a size, in steps, into parts",
+                'write along=(k.size("k"), 64), split=4, or even=4 in a persistent loop',
+            )
+        step = whole(given[1], "a step", 1)
+        parts = whole(counts[0], "the number of parts", 1 if even is None else 2)
+        extent = self.trace.index(given[0], "a size")
+        return Along(extent, step, parts, even is not None)
+
+    def arrive(self, counts: Memory, at: Sequence[IndexOperand], parts: IndexOperand) -> Scalar:
+        """Counts the blocks that come here, in a number of global memory that is zero at first;
+        whether this is the last of so many parts. It is zero again then, and the last block sees
+        what the others wrote before.
+        """
+        places = [self.trace.index(index, "an index") for index in items(at) or [at]]
+        number = self.trace.scalar(parts, IndexType(), "the number of parts")
+        op = frag.ArriveOp(self._memory(counts), places, number)
+        return Scalar(self.trace, self.trace.insert(op, "last").is_last)
 
 
 def _share(share: Sequence[int], persistent: bool) -> tuple[int, int]:

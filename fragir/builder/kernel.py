@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from io import StringIO
 from math import lcm
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -34,10 +34,8 @@ from fragir.builder.checks import (
     items,
     named,
     pair,
-    positive,
     size_of,
     strides_of,
-    whole,
     word,
 )
 from fragir.builder.control import Branch, Carried, Loop, While
@@ -46,11 +44,11 @@ from fragir.builder.in_flight import FlightOperations
 from fragir.builder.indexed import IndexedOperations
 from fragir.builder.joining import JoiningOperations
 from fragir.builder.lanes import LaneOperations
+from fragir.builder.matrices import MatrixOperations
 from fragir.builder.places import describe, error_at, fail, place
 from fragir.builder.random import RandomOperations
 from fragir.builder.reporting import ReportingOperations
 from fragir.builder.roles import RoleOperations
-from fragir.builder.scales import Scale, say_blocks, say_promotion, scale_value
 from fragir.builder.trace import Trace
 from fragir.builder.types import scalar_type, tile_element
 from fragir.builder.values import IndexOperand, Memory, Scalar
@@ -63,19 +61,12 @@ if TYPE_CHECKING:
     from fragir.pipeline import Given
 
 
-Epilogue: TypeAlias = (
-    Callable[[Scalar, Scalar], Scalar]
-    | Callable[[Scalar, Scalar, Scalar], Scalar]
-    | Callable[[Scalar, Scalar, Scalar, Scalar], Scalar]
-    | Callable[..., Scalar]
-)
-
-
 class KernelBuilder(
     GridOperations,
     IndexedOperations,
     JoiningOperations,
     LaneOperations,
+    MatrixOperations,
     RandomOperations,
     ReportingOperations,
     FlightOperations,
@@ -325,81 +316,6 @@ class KernelBuilder(
         one in `with branch.else_():`.
         """
         return Branch(self.trace, condition, carried)
-
-    # --- the matrix level ---------------------------------------------------------------------
-
-    def matmul(
-        self,
-        a: Memory,
-        b: Memory,
-        *,
-        into: Memory,
-        transposed_a: bool = False,
-        transposed_b: bool = False,
-        extra: Sequence[Memory] = (),
-        epilogue: Epilogue | None = None,
-        accumulate: Attribute | None = None,
-        tile: tuple[int, int, int] | None = None,
-        warps: tuple[int, int] | None = None,
-        stages: int | None = None,
-        scale_a: Scale | None = None,
-        scale_b: Scale | None = None,
-        block_a: tuple[int, int] | None = None,
-        block_b: tuple[int, int] | None = None,
-        transposed_scale_a: bool = False,
-        transposed_scale_b: bool = False,
-        promote: int | None = None,
-    ) -> None:
-        """`into = epilogue(a b)` for whole matrices; the compiler chooses tiles and stages.
-
-        `epilogue` gets, for one element, the sum, the old value of `into` and one value of each
-        array in `extra` (broadcast as in numpy: (n,) is one value a column, ("m", 1) one a row).
-
-        `scale_a` and `scale_b` multiply A and B: an f32 all of it, an array of one dimension its
-        rows (of A) or columns (of B), one of two dimensions blocks of it, of `block_a` rows and K,
-        `block_b` K and columns. `promote` is after how many of K a partial sum is added in f32.
-        """
-        if self._warps or self._warpgroups:
-            fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")
-        more = items(extra)
-        if more is None:
-            fail(f"extra is {extra!r}, it must be a tuple of memory")
-        operands = [self._memory(memory) for memory in (a, b, into, *more)]
-        if accumulate is not None:
-            accumulate = tile_element(accumulate, "the sum")
-        op = frag.MatmulOp(
-            *operands[:3],
-            extra=operands[3:],
-            a_transposed=transposed_a,
-            b_transposed=transposed_b,
-            accumulate=accumulate,
-            a_scale=scale_value(self.trace, scale_a, "scale_a"),
-            b_scale=scale_value(self.trace, scale_b, "scale_b"),
-        )
-        say_blocks(op, (block_a, block_b), (transposed_scale_a, transposed_scale_b))
-        say_promotion(op, promote)
-        for name, values, count in (("tile", tile, 3), ("warps", warps, 2)):
-            if values is not None:
-                numbers = positive(values, count, name)
-                op.attributes[name] = DenseArrayBase.from_list(i64, numbers)
-        if stages is not None:
-            op.attributes["stages"] = IntegerAttr(whole(stages, "stages", 1), i64)
-        if epilogue is not None:
-            op = self._with_epilogue(op, epilogue)
-        self.trace.insert(op)
-
-    def _with_epilogue(self, op: frag.MatmulOp, epilogue: Epilogue) -> frag.MatmulOp:
-        try:
-            accumulator = op.accumulator()
-        except (FragirError, KeyError):
-            return op  # which the operation's verifier explains
-        elements = [Memory(self.trace, value, ()).element for value in (op.c, *op.extra)]
-        region = self._elementwise(epilogue, [accumulator, *elements])
-        names = ["sum", "old", *(f"{value.name_hint or 'extra'}" for value in op.extra)]
-        for argument, name in zip(region.block.args, names, strict=True):
-            argument.name_hint = name
-        op.add_region(region)
-        return op
 
 
 def kernel(

@@ -18,6 +18,7 @@ from fragir.reference import tiles as tiles
 
 MEANINGS.attached_in("fragir.reference.lanes.region", "frag.lanes")
 MEANINGS.attached_in("fragir.reference.raster", "frag.for_tiles", "frag.grid_size")
+MEANINGS.attached_in("fragir.reference.arrival", "frag.arrive")
 MEANINGS.attached_in("fragir.reference.awaiting", "frag.await")
 MEANINGS.attached_in("fragir.reference.clusters", "frag.cluster_rank")
 MEANINGS.attached_in(

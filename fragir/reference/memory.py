@@ -130,7 +130,7 @@ def load_broadcast(
     other: Bounded | None = None,
 ) -> Bounded:
     """A tile of which memory holds one row, one column, one value or all."""
-    sizes = memory.value.shape
+    sizes = memory.value.shape[-2:]
     wanted = tuple(
         1 if size == 1 else extent
         for size, extent in zip(sizes, shape[2 - len(sizes) :], strict=True)

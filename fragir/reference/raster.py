@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice, product
 from math import prod
+from typing import Any
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.frag.raster import Along
 from fragir.dialects.interfaces import MEANINGS
 from fragir.reference.bounded import exactly
 from fragir.reference.run import Run
@@ -43,9 +47,51 @@ def _share(run: Run, op: frag.ForTilesOp) -> Iterator[list[int]]:
     group = 8 if op.group is None else op.group.value.data
     places = [
         (*matrix, cluster * row + number % cluster, column)
-        for matrix in ([(i,) for i in range(outer[0])] if outer else [()])
+        for matrix in product(*(range(count) for count in outer))
         for row, column in tile_order(-(-rows // cluster), columns, order, group)
     ]
+    block, count = number // cluster, blocks // cluster
+    along = op.along()
+    if along is None:
+        turns: Iterable[tuple[int, tuple[int, ...]]]
+        turns = ((tile, ()) for tile in range(block, len(places), count))
+    else:
+        extent = (
+            along.extent
+            if isinstance(along.extent, int)
+            else run.number(SSAValue.get(along.extent))
+        )
+        turns = _parts(along, extent, len(places), block, count)
     share, shares = op.shared_out
-    for place in places[number // cluster :: blocks // cluster][share::shares]:
-        yield [i * size for i, size in zip(place, tile, strict=True)]
+    for at, part in islice(turns, share, None, shares):
+        yield [*(i * size for i, size in zip(places[at], tile, strict=True)), *part]
+
+
+def _parts(
+    along: Along, extent: int, tiles: int, block: int, blocks: int
+) -> Iterator[tuple[int, tuple[int, int, int, int]]]:
+    """The tiles of which a block adds up a part, each with from, to, part and parts."""
+    size, count = along.step, -(-extent // along.step)
+
+    def turn(tile: int, first: int, end: int, part: int, parts: int) -> Any:
+        return tile, (first * size, min(end * size, extent), part, parts)
+
+    if not along.even:
+        each = -(-count // along.parts)
+        for number in range(block, tiles * along.parts, blocks):
+            part, tile = divmod(number, tiles)
+            yield turn(tile, part * each, (part + 1) * each, part, along.parts)
+        return
+    count = max(count, 1)
+    share = max(-(-tiles * count // blocks), -(-count // (along.parts - 1)))
+    first, end = block * share, min((block + 1) * share, tiles * count)
+    for tile in range(first // count, -(-end // count)):
+        start, after = tile * count, (tile + 1) * count
+        before, last = start // share, (after - 1) // share
+        yield turn(
+            tile,
+            max(first, start) - start,
+            min(end, after) - start,
+            block - before,
+            last - before + 1,
+        )

@@ -167,12 +167,14 @@ def dot(
     ways: Sequence[Chain],
     addend: str | None = None,
     scales: tuple[Floats, Floats] | None = None,
+    parts: int = 1,
 ) -> Bounded:
     """`c + a b` as any of the `ways` sums it: arrays (..., M, K), (..., K, N) and (..., M, N).
 
     `types` are the PTX names of A, B and the accumulator, `addend` that of c where it is another
     (m8n8k4 adds f16 to f32). `scales` are what every element of A and of B is multiplied by first,
-    exactly. Integers are exact, modulo 2^32.
+    exactly. `parts`: so many sums, of any parts of K, are added up. Integers are exact, modulo
+    2^32.
     """
     if types[2] in INTEGERS:
         return _integer_dot(a, b, c, INTEGERS[types[2]])
@@ -200,6 +202,10 @@ def dot(
         fits = (total <= 2.0**digits * grain) & (total < way.rounding.limit)
         exact &= fits & ((grain >= finest) | (total == 0))
     propagated = _propagated(a, b, c)
+    if parts > 1:
+        sums = FLOATS[types[2]]
+        rounded = 2.0**-sums.precision * (1.01 * total + bound) + 2.0**sums.lowest
+        bound = bound + (parts - 1) * rounded
     bound = bound + (k + 8) * 1.01 * UNIT * total + propagated
     bound = np.where(exact, propagated, bound)
     if types[2] == "f16" and c is None:

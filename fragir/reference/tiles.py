@@ -92,7 +92,15 @@ def view(run: Run, op: frag.ViewOp) -> None:
 
 
 def _turned(x: Bounded) -> Bounded:
-    return Bounded(x.value.T, x.bound.T)
+    return Bounded(x.value.swapaxes(-1, -2), x.bound.swapaxes(-1, -2))
+
+
+def _is_batch(x: Bounded, whole: Bounded, matrix: tuple[int, int]) -> bool:
+    """Whether these are such matrices, one a matrix of the result or shared by several."""
+    *batch, rows, columns = x.value.shape
+    return (rows, columns) == matrix and all(
+        size in (1, wanted) for size, wanted in zip(batch, whole.value.shape, strict=False)
+    )
 
 
 @MEANINGS.attach(frag.MatmulOp)
@@ -103,8 +111,9 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
         a = _turned(a)
     if op.b_transposed is not None:
         b = _turned(b)
-    m, n = old.value.shape
-    if a.value.shape != (m, a.value.shape[1]) or b.value.shape != (a.value.shape[1], n):
+    m, n = old.value.shape[-2:]
+    k = a.value.shape[-1]
+    if not _is_batch(a, old, (m, k)) or not _is_batch(b, old, (k, n)):
         shapes = ", ".join("x".join(map(str, x.value.shape)) for x in (a, b, old))
         raise FragirError(f"A, B and C do not fit: {shapes}")
     accumulator = element_name(op.accumulator())
@@ -115,12 +124,16 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
 
         total = scaled_sum(run, op, a, b, lambda x, y: dot(x, y, None, types, ways))
     else:
-        total = dot(a, b, None, types, ways)
+        parts = 1 if (given := op.parts()) is None else given[0]
+        if given is not None and not op.through():  # each part is added to C by itself
+            run.memory(op.c).write(dot(a, b, old, types, ways, parts=parts + 1))
+            return
+        total = dot(a, b, None, types, ways, parts=parts)
     if op.epilogue is None:
         result = cast(total, accumulator, type_name(op.c.type))
     else:
         extra = [run[value] for value in op.extra]
-        result = run.region(op.epilogue.block, [total, old, *extra], (m, n))[0]
+        result = run.region(op.epilogue.block, [total, old, *extra], old.value.shape)[0]
     run.memory(op.c).write(result)
 
 

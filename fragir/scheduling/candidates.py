@@ -42,6 +42,8 @@ class GemmProblem(NamedTuple):
     device: Device
     promote: int = 0
     """After how many of K a partial sum is added to the whole one; 0 where there is one sum."""
+    batch: int = 1
+    """So many such products in one launch."""
 
     @property
     def bits(self) -> int:

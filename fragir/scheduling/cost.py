@@ -71,7 +71,7 @@ class Estimate(NamedTuple):
 
     def tflops(self, problem: GemmProblem) -> float:
         """10^12 operations a second, at the device's clock: an upper bound to compare with."""
-        flop = 2.0 * problem.m * problem.n * problem.k
+        flop = 2.0 * problem.m * problem.n * problem.k * problem.batch
         return flop / (self.cycles / (problem.device.clock * 1e9)) / 1e12
 
 
@@ -102,7 +102,7 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
     size = problem.bits / 8
     rows, columns = ceil(problem.m / m), ceil(problem.n / n)
     rows = ceil(rows / candidate.cluster) * candidate.cluster
-    steps, tiles = ceil(problem.k / k), rows * columns
+    steps, tiles = ceil(problem.k / k), rows * columns * problem.batch
     resident = candidate.resident(problem)
     tensor = 2.0 * m * n * k / rate(problem, candidate.wgmma)
     moved = _shared_bytes(candidate) + (2.0 * m * k if problem.transposes else 0.0)
@@ -132,7 +132,7 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
         words = candidate.order, candidate.group, candidate.cluster
         read = _traffic(rows, columns, slabs, device.sms * together, device, words)
         written = problem.m * problem.n * BITS[problem.result] / 8
-        dram = (read.dram + written) / (device.dram_bytes * device.sms)
+        dram = (read.dram + written) * problem.batch / (device.dram_bytes * device.sms)
     total = max(cycles, dram + START)
     return Estimate(
         total,

@@ -40,6 +40,8 @@ class ScheduleExplanation:
         """A head, a table in thousands of cycles, and what was chosen."""
         problem, device = self.problem, self.problem.device
         sizes = f"{problem.m} x {problem.n} x {problem.k}"
+        if problem.batch > 1:
+            sizes = f"{problem.batch} of {sizes}"
         if self.assumed:
             sizes += f" ({', '.join(self.assumed)} assumed)"
         lines = [

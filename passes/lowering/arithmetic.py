@@ -9,8 +9,7 @@ construction, which costs nothing, where the passes would walk thousands of oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from math import gcd
 from typing import TypeVar
@@ -20,15 +19,14 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    LocationAttr,
-    UnknownLoc,
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.limits import check_index
+from fragir.passes.lowering.placement import Placement
 
 Value = int | SSAValue
 Predicate = bool | SSAValue
@@ -39,104 +37,13 @@ INDEX = IndexType()
 _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 
-class Arithmetic:
+class Arithmetic(Placement):
     """Appends operations to the blocks of one function; numbers stay Python numbers."""
 
     def __init__(self, entry: Block):
-        self.blocks = [entry]
-        self.location: LocationAttr = UnknownLoc()
-        self._depth: dict[Block, int] = {entry: 0}
-        self._memo: dict[object, SSAValue] = {}
-        self._floor = entry  # the outermost block that operations are put into
+        super().__init__(entry)
         self._divisor: dict[SSAValue, int] = {}
         self._sum: dict[SSAValue, tuple[SSAValue, int]] = {}
-
-    # --- placing operations -------------------------------------------------------------------
-
-    @property
-    def block(self) -> Block:
-        """Where operations with effects go."""
-        return self.blocks[-1]
-
-    @contextmanager
-    def inside(self, block: Block) -> Generator[None]:
-        """Builds a nested block."""
-        self.blocks.append(block)
-        self._depth[block] = len(self.blocks) - 1
-        try:
-            yield
-        finally:
-            self.blocks.pop()
-
-    @contextmanager
-    def apart(self, block: Block) -> Generator[None]:
-        """Builds a nested block that is rarely entered: what is computed for it stands inside of
-        it, not further out, where it would be computed and kept in registers in any case.
-        """
-        memo, floor = self._memo.copy(), self._floor
-        with self.inside(block):
-            self._floor = block
-            try:
-                yield
-            finally:
-                self._memo, self._floor = memo, floor
-
-    @contextmanager
-    def at_top(self) -> Generator[None]:
-        """Builds at the end of what the function's first block has so far: ahead of the loop or
-        branch that is being built."""
-        blocks, memo, floor = self.blocks, self._memo, self._floor
-        self.blocks, self._floor = blocks[:1], blocks[0]
-        self._memo = {key: value for key, value in memo.items() if self.depth(value) == 0}
-        try:
-            yield
-        finally:
-            self.blocks, self._memo, self._floor = blocks, self._memo | memo, floor
-
-    def insert(self, op: OpT, name: str | None = None) -> OpT:
-        """Appends an operation to the current block."""
-        return self._place(op, self.block, name)
-
-    def _place(self, op: OpT, block: Block, name: str | None) -> OpT:
-        op.location = self.location
-        block.add_op(op)
-        if name is not None:
-            for result in op.results:
-                result.name_hint = name
-        return op
-
-    def pure(
-        self,
-        key: object,
-        operands: Sequence[SSAValue],
-        make: Callable[[], Operation],
-        name: str | None = None,
-    ) -> SSAValue:
-        """The first result of an operation without effects, made once, as far out as possible."""
-        found = self._memo.get(key)
-        if found is not None:
-            return found
-        block = max(
-            (self.owner(v) for v in operands), key=self._depth.__getitem__, default=self._floor
-        )
-        if self._depth[block] < self._depth[self._floor]:
-            block = self._floor
-        op = self._place(make(), block, name)
-        self._memo[key] = op.results[0]
-        return op.results[0]
-
-    def owner(self, value: SSAValue) -> Block:
-        """The block that defines a value."""
-        if type(value) is OpResult:
-            block = value.op.parent
-            assert block is not None
-            return block
-        assert isinstance(value, BlockArgument)
-        return value.block
-
-    def depth(self, value: Value) -> int:
-        """How many loops and branches deep a value is defined; 0 at the function's top."""
-        return 0 if isinstance(value, int) else self._depth[self.owner(value)]
 
     # --- facts --------------------------------------------------------------------------------
 

@@ -102,6 +102,8 @@ def is_store(op: Operation) -> TypeGuard[frag.CopyOp]:
 
 def _wait(op: Operation, ages: Ages, ordered: Container[SSAValue]) -> Wait | None:
     """What an operation waits for. `ordered`: memory that copies write and others add to."""
+    if op.name == "frag.arrive":
+        return Wait(0, True)  # others may read what this block has copied out
     accesses = accesses_of(op)
     if accesses is None or not ages:
         return None

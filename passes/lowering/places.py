@@ -47,7 +47,7 @@ class TilePlaces:
         if broadcast:
             # a memory of one dimension runs along the columns; a size of 1 does not run at all
             mapped = [
-                None if size == 1 else dim
+                None if size == 1 or dim < 0 else dim
                 for size, dim in zip(memory.shape, range(dims - rank, dims), strict=True)
             ]
         if transposed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Operation, SSAValue
 
 from fragir.dialects import ptx
 from fragir.dialects.constants import constant_of
@@ -50,6 +51,18 @@ class Team:
         if self.threads == 32:
             return ptx.SyncOp("bar.warp.sync", WARP_MASK)
         return ptx.NamedBarrierOp(self._ar.value(self._number), self.threads)
+
+    def any_of(self, predicate: SSAValue) -> SSAValue:
+        """All of them wait for each other, and learn whether a predicate holds for one of them."""
+        if self._number == 0:
+            words = "bar.red.or.pred $0, 0, $1"
+        elif self.threads == 32:
+            self._ar.insert(ptx.SyncOp("bar.warp.sync", WARP_MASK))
+            words = f"vote.sync.any.pred $0, $1, {WARP_MASK}"
+        else:
+            words = f"bar.red.or.pred $0, {self._number}, {self.threads}, $1"
+        (found,) = self._ar.insert(ptx.InstructionOp(words, (predicate,), (i1,))).results
+        return found
 
     def waits(self, op: Operation) -> bool:
         """Whether an operation is such a barrier."""

@@ -19,7 +19,7 @@ def shared_tiles(loop: scf.ForOp) -> frozenset[SSAValue]:
         around = around.parent_op()
     if around is None or around.blocks == 1:
         return frozenset()
-    row = around.body.block.args[-2]
+    row = around.places[-2]
     loads = [op for op in loop.body.block.ops if isinstance(op, frag.LoadOp)]
     dependent = {load.memory for load in loads if any(_needs(i, row) for i in load.indices)}
     return frozenset(load.memory for load in loads) - dependent

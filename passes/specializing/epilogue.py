@@ -29,10 +29,13 @@ from fragir.passes.dead_memory import bytes_of_type
 from fragir.passes.limits import ALIGNED, aligned
 from fragir.passes.pipelining.insertion import put
 from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
+from fragir.passes.specializing.additions import ADDS, as_atomics, as_stores
 from fragir.passes.specializing.pieces import chain_of, cut
 from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.ptx.machines import machine
 
+RARE = "frag.rare"
+"""The attribute of an scf.if that seldom holds."""
 BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
@@ -64,6 +67,7 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
     copies = [op for op in function.walk() if isinstance(op, frag.CopyOp)]
     if not any(op.tma is not None for op in copies):
         return
+    as_stores(function)
     known = _Multiples(function, copies)
     stores = [op for op in function.walk() if isinstance(op, frag.StoreOp)]
     found = [_Outgoing(op, _old(op)) for op in stores if _may_leave(op, known)]
@@ -76,6 +80,7 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
                 _mark(way, pieces)
                 stores.remove(one.store)
                 break
+    as_atomics(function, BY_TMA)
     if columns == 1:
         for store in stores:
             _cut_wide(store)
@@ -84,6 +89,9 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
 def _old(store: frag.StoreOp) -> frag.LoadOp | None:
     """The one load of what a store writes that it takes alone."""
     loads = [op for op in chain_of(store) if isinstance(op, frag.LoadOp) and _is_old(op, store)]
+    others = [use.operation for use in store.memory.uses]
+    if any(isinstance(op, frag.StoreOp) and op is not store for op in others):
+        return None  # the copy engine may not see what threads write
     return loads[0] if len(loads) == 1 else None
 
 
@@ -99,11 +107,14 @@ def _cut_wide(store: frag.StoreOp) -> None:
 
 def _mark(way: _Outgoing, pieces: int) -> None:
     """Marks a store, cut to pieces, and fetches what it takes from the same place."""
-    apart = _is_own_tile(way.store)
+    apart = _is_own_tile(way.store) or APART in way.store.attributes
+    adds = ADDS in way.store.attributes
     stores = cut(way.store, pieces) if pieces > 1 else [way.store]
     ring = None
     for store in stores:
         store.attributes[BY_TMA] = UnitAttr()
+        if adds:
+            store.attributes[ADDS] = UnitAttr()
         if not apart:
             continue
         store.attributes[APART] = UnitAttr()
@@ -161,7 +172,8 @@ def divert(function: func.FuncOp) -> None:
 def _divert(store: frag.StoreOp, memory: SSAValue) -> None:
     at = InsertPoint.before(store)
     transposed = store.transposed is not None
-    copy = frag.CopyOp(memory, [], store.memory, store.all_indices(), tma=True)
+    adds = ADDS in store.attributes
+    copy = frag.CopyOp(memory, [], store.memory, store.all_indices(), tma=True, add=adds)
     if APART in store.attributes:
         copy.attributes[APART] = UnitAttr()
     for op in (frag.StoreOp(store.tile, memory, [0, 0], transposed=transposed), copy):
@@ -199,10 +211,13 @@ class _Multiples:
 
 
 def _may_leave(store: frag.StoreOp, known: _Multiples) -> bool:
-    """Whether a store writes a matrix to rows that a tensor map takes."""
+    """Whether a store writes a matrix to rows that a tensor map takes. What is seldom stored is
+    not worth shared memory."""
     memory, tile = store.memory, frag.tile_of(store.tile)
     type_ = memref_type(memory.type)
     if not isinstance(memory, BlockArgument) or memory.block is not known.function.body.block:
+        return False
+    if _is_rare(store):
         return False
     if frag.is_shared(type_) or len(tile.shape) != 2 or element_bits(type_.element_type) < 8:
         return False
@@ -219,6 +234,15 @@ def _is_old(load: frag.LoadOp, store: frag.StoreOp) -> bool:
     return load.memory is store.memory and load.where() == store.where() and load.other is None
 
 
+def _is_rare(op: Operation) -> bool:
+    """Whether an operation stands where a condition seldom leads."""
+    while (parent := op.parent_op()) is not None:
+        if RARE in parent.attributes and op.parent is parent.regions[0].first_block:
+            return True
+        op = parent
+    return False
+
+
 def _is_own_tile(store: frag.StoreOp) -> bool:
     """Whether a store writes the tile that a loop over tiles gives it, which no other one does."""
     loop = store.parent_op()
@@ -229,8 +253,8 @@ def _is_own_tile(store: frag.StoreOp) -> bool:
     assert isinstance(loop, frag.ForTilesOp)
     shape = frag.tile_of(store.tile).shape
     shape = shape if store.transposed is None else shape[::-1]
-    at, given = store.all_indices(), list(loop.body.block.args)
-    return at == given and shape == tuple(loop.tile.get_values()[-2:])
+    at = store.all_indices()
+    return at == loop.places and shape == tuple(loop.tile.get_values()[-2:])
 
 
 def _memory_of(store: frag.StoreOp, pieces: int = 1) -> MemRefType[Attribute]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from fragir.dialects import frag
@@ -31,7 +32,7 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
-    if given or not (m and n and k):
+    if given or not (m and n and k and all(product.batch())):
         return ScheduleChoice(usual, usual, given)
     from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
@@ -95,4 +96,5 @@ def problem_of(product: frag.MatmulOp, sizes: tuple[int, int, int], target: str)
         target,
         device_for(target),
         product.promotion() or 0,
+        prod(size or 1 for size in product.batch()),
     )

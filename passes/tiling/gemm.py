@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.builder import Builder
-from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
@@ -15,35 +15,28 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     FloatAttr,
-    IndexType,
     IntegerAttr,
     IntegerType,
     StringAttr,
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.frag.raster import Along
 from fragir.dialects.narrow import memref_type
 from fragir.passes.tiling.gemm_schedule import Schedule
+from fragir.passes.tiling.tile_writer import INDEX, Size, TileWriter
 
 if TYPE_CHECKING:
     from fragir.passes.tiling.scaled_sum import ScaledSum
 
-Size = int | SSAValue
-INDEX = IndexType()
 REMARKS = "frag.remarks"
 """The attribute of a function with what its compilation tells the program's author."""
 
 
-def tile_matmul(function: func.FuncOp, product: frag.MatmulOp, schedule: Schedule) -> None:
-    """Replaces a `frag.matmul` by its program of tiles, and notes warps and stages in it."""
-    Gemm(function, product, schedule).run()
-
-
-class Gemm:
+class Gemm(TileWriter):
     """One product under one schedule: a loop over tiles of C, in it one over K.
 
     `frag.stages` and `frag.tma` at the loop over K are for frag-pipeline; `frag.specialize` or
@@ -51,47 +44,18 @@ class Gemm:
     """
 
     def __init__(self, function: func.FuncOp, product: frag.MatmulOp, schedule: Schedule):
-        self.function, self.product, self.schedule = function, product, schedule
-        self.builder = Builder(InsertPoint.before(product))
-        self.builder.operation_insertion_handler = [self._inserted]
+        super().__init__(function, product, schedule)
         self.a_transposed = product.a_transposed is not None
         self.b_transposed = product.b_transposed is not None
-        self.static = product.sizes()
-        self.promises = frag.promises_of(function)
-        self.names = "m", "n", "k"
+        self.batch = product.batch()
+        self.rows: Size = 0
+        self.matrix: Sequence[SSAValue] = ()
+        """Which matrices of a batch: the first of the block's, one index a dimension."""
         self.scaled: ScaledSum | None = None
         if product.is_scaled:
             from fragir.passes.tiling.scaled_sum import ScaledSum  # few products have scales
 
             self.scaled = ScaledSum(self)
-
-    def _inserted(self, op: Operation) -> None:
-        op.location = self.product.location
-
-    # --- small pieces -------------------------------------------------------------------------
-
-    def insert(self, op: Operation, name: str | None = None) -> SSAValue:
-        """Inserts an operation with one result."""
-        self.builder.insert(op)
-        if name is not None:
-            op.results[0].name_hint = name
-        return op.results[0]
-
-    def constant(self, number: int) -> SSAValue:
-        return self.insert(arith.ConstantOp(IntegerAttr(number, INDEX)))
-
-    def value(self, size: Size) -> SSAValue:
-        return self.constant(size) if isinstance(size, int) else size
-
-    def dim(self, memory: SSAValue, dim: int, static: int | None, name: str) -> Size:
-        """A size of the product."""
-        if static is not None:
-            return static
-        return self.insert(memref.DimOp(memory, self.constant(dim)), name)
-
-    def turned(self, pair: tuple[int, int]) -> tuple[int, int]:
-        """Sizes along M and N in the order of the accumulators' rows and columns."""
-        return (pair[1], pair[0]) if self.schedule.turned else pair
 
     # --- the kernel ---------------------------------------------------------------------------
 
@@ -109,43 +73,56 @@ class Gemm:
         if schedule.cluster > 1:
             blocks = [schedule.cluster, 1, 1]
             function.attributes["frag.cluster"] = DenseArrayBase.from_list(i64, blocks)
-        m = self.dim(product.c, 0, self.static[0], "m")
-        n = self.dim(product.c, 1, self.static[1], "n")
-        k = self.dim(product.a, 0 if self.a_transposed else 1, self.static[2], "k")
-        body = Block(arg_types=[INDEX, INDEX])
-        row, column = body.args
+        batch = [self.dim(product.c, dim, size, "b") for dim, size in enumerate(self.batch)]
+        self.rows = m = self.dim(product.c, -2, self.static[0], "m")
+        n = self.dim(product.c, -1, self.static[1], "n")
+        k = self.dim(product.a, -2 if self.a_transposed else -1, self.static[2], "k")
+        along = self._along(k)
+        body = Block(arg_types=[INDEX] * (len(batch) + (2 if along is None else 6)))
+        *self.matrix, row, column = body.args[: len(batch) + 2]
+        part = body.args[len(batch) + 2 :]
         row.name_hint, column.name_hint = "row", "col"
-        outer = self._into(body)
+        outer = self.into(body)
         accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
         zero = self.insert(zero_constant(accumulator.element_type))
         start = self.insert(frag.FillOp(zero, accumulator), "acc")
-        total = self._sum(start, row, column, k)
+        bounds = (0, k) if along is None else part[:2]
+        total = self._sum(start, row, column, *bounds)
         if self.scaled is not None:
             total = self.scaled.scale(total, row, column)
-        self._epilogue(total, row, column)
+        self.finish(total, row, column, part)
         self.builder = outer
         self.builder.insert(
             frag.ForTilesOp(
-                (m, n),
-                (tm, tn),
+                (*batch, m, n),
+                (*[1] * len(batch), tm, tn),
                 Region(body),
-                persistent=schedule.roles,
+                persistent=schedule.roles or (along is not None and along.even),
                 cluster=schedule.cluster if schedule.cluster > 1 else None,
                 order=schedule.order,
+                along=along,
             )
         )
         product.detach()
         product.erase()
 
-    def _into(self, block: Block) -> Builder:
-        """Builds in a block from here on; where it built before."""
-        outer, self.builder = self.builder, Builder(InsertPoint.at_end(block))
-        self.builder.operation_insertion_handler = [self._inserted]
-        return outer
+    def finish(
+        self, total: SSAValue, row: SSAValue, column: SSAValue, part: Sequence[SSAValue]
+    ) -> None:
+        """What a block does with its sum of a tile, or with its part of one."""
+        tm, tn, _ = self.schedule.tile
+        self.epilogue(total, row, column, (tm, tn), self.schedule.turned)
 
-    def _sum(self, start: SSAValue, row: SSAValue, column: SSAValue, k: int | SSAValue) -> SSAValue:
-        """The loop over K."""
-        first, end = self.constant(0), self.value(k)
+    def _along(self, k: Size) -> Along | None:
+        """How sums are cut into parts, if they are."""
+        parts = self.product.parts()
+        return None if parts is None else Along(k, self.schedule.tile[2], *parts)
+
+    def _sum(
+        self, start: SSAValue, row: SSAValue, column: SSAValue, first: Size, end: Size
+    ) -> SSAValue:
+        """The loop over K, from one place to another."""
+        first, end = self.value(first), self.value(end)
         step = self.constant(self.schedule.tile[2])
         promoted = self.scaled if self.scaled is not None and self.scaled.promoted else None
         starts = [start]
@@ -154,7 +131,7 @@ class Gemm:
         body = Block(arg_types=[INDEX, *(value.type for value in starts)])
         at, sums, *loaded = body.args
         at.name_hint, sums.name_hint = "k0", "acc"
-        outer = self._into(body)
+        outer = self.into(body)
         ahead: list[SSAValue] = []
         if promoted is not None:
             for argument, value in zip(loaded, starts[1:], strict=True):
@@ -189,20 +166,33 @@ class Gemm:
         shape = (extent, depth) if first else (depth, extent)
         tile = frag.TileType(shape, memref_type(memory.type).element_type)
         # memory's first dimension is K for B and for a transposed A
-        indices = [k, along] if is_a == turned_in_memory else [along, k]
+        last = [k, along] if is_a == turned_in_memory else [along, k]
+        indices = [*self._matrix_of(memory), *last]
         masked = self.masked(size, extent) or self.masked(2, depth)
         load = frag.LoadOp(memory, indices, tile, transposed=transposed, masked=masked)
         return self.insert(load, "a_tile" if is_a else "b_tile")
 
+    def _matrix_of(self, memory: SSAValue) -> list[int | SSAValue]:
+        """The indices of the matrix of A or B that a block multiplies; none of a lone one."""
+        shape = memref_type(memory.type).get_shape()[:-2]
+        return [0 if size == 1 else at for size, at in zip(shape, self.matrix, strict=False)]
+
     # --- epilogue -----------------------------------------------------------------------------
 
-    def _epilogue(self, total: SSAValue, row: SSAValue, column: SSAValue) -> None:
-        product, (tm, tn, _) = self.product, self.schedule.tile
+    def epilogue(
+        self,
+        total: SSAValue,
+        row: SSAValue,
+        column: SSAValue,
+        shape: tuple[int, int],
+        turned: bool,
+    ) -> None:
+        """What becomes of sums of C from a row and column on; `turned`: they lie transposed."""
+        product = self.product
         c_type = product.memories()[2]
-        tile = frag.TileType(self.turned((tm, tn)), c_type.element_type)
-        masked = self.masked(0, tm) or self.masked(1, tn)
-        turned = self.schedule.turned
-        at = [row, column]
+        tile = frag.TileType(shape[::-1] if turned else shape, c_type.element_type)
+        masked = self.c_masked()
+        at = [*self.matrix, row, column]
         if product.epilogue is None:
             result = total
             if c_type.element_type != product.accumulator():
@@ -211,7 +201,7 @@ class Gemm:
                 frag.StoreOp(result, product.c, at, masked=masked, transposed=turned)
             )
             return
-        region = product.detach_region(product.epilogue)
+        region = product.epilogue.clone()
         block = region.block
         inputs = [total]
         if any(True for _ in block.args[1].uses):
@@ -220,7 +210,7 @@ class Gemm:
         else:
             block.erase_arg(block.args[1])
         for extra in product.extra:
-            value = self._broadcast(extra, row, column)
+            value = self._broadcast(extra, row, column, shape)
             inputs.append(self._transposed(value) if turned else value)
         result = self.insert(frag.MapOp(inputs, region, tile), "result")
         self.builder.insert(frag.StoreOp(result, product.c, at, masked=masked, transposed=turned))
@@ -229,31 +219,23 @@ class Gemm:
         """A tile as the accumulators are turned."""
         return self.insert(frag.TransposeOp(value, (1, 0)))
 
-    def _broadcast(self, memory: SSAValue, row: SSAValue, column: SSAValue) -> SSAValue:
+    def _broadcast(
+        self, memory: SSAValue, row: SSAValue, column: SSAValue, shape: tuple[int, int]
+    ) -> SSAValue:
         type_ = memref_type(memory.type)
-        shape, (tm, tn, _) = type_.get_shape(), self.schedule.tile
-        starts: list[int | SSAValue] = [row, column]
+        sizes, (tm, tn, _) = type_.get_shape(), self.schedule.tile
+        starts: list[int | SSAValue] = [*self.matrix, row, column]
         indices = [
             0 if size == 1 else start
-            for size, start in zip(shape, starts[2 - len(shape) :], strict=True)
+            for size, start in zip(sizes, starts[len(starts) - len(sizes) :], strict=True)
         ]
         masked = any(
             size != 1 and self.masked(dim, tile)
-            for size, dim, tile in zip(reversed(shape), (1, 0), (tn, tm), strict=False)
+            for size, dim, tile in zip(reversed(sizes), (1, 0), (tn, tm), strict=False)
         )
-        tile = frag.TileType((tm, tn), type_.element_type)
+        tile = frag.TileType(shape, type_.element_type)
         load = frag.LoadOp(memory, indices, tile, masked=masked, broadcast=True)
         return self.insert(load, memory.name_hint)
-
-    def masked(self, size: int, tile: int) -> bool:
-        """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.
-
-        Of a size known at run time only, the program may promise what divides it. The blocks of a
-        cluster have tiles below each other: the last ones may have none within M.
-        """
-        known = self.static[size]
-        covered = tile * self.schedule.cluster if size == 0 else tile
-        return (self.promises.get(self.names[size], 1) if known is None else known) % covered != 0
 
     # --- what the launch needs ----------------------------------------------------------------
 
@@ -270,30 +252,36 @@ class Gemm:
 
         Arguments without names get them, so that a launch can tell the sizes from the arrays.
         """
-        m, n, k = "m", "n", "k"
         product = self.product
+        usual = ("m", "n", "k", *product.batch_names(), "parts")
+        batch = list(range(3, len(usual) - 1))
         sides = [
             (product.a, [0, 2] if not self.a_transposed else [2, 0]),
             (product.b, [2, 1] if not self.b_transposed else [1, 2]),
             (product.c, [0, 1]),
+            *((extra, [0, 1]) for extra in product.extra),
         ]
-        for extra in product.extra:
-            rank = len(memref_type(extra.type).get_shape())
-            sides.append((extra, [0, 1][2 - rank :]))
-        names = [m, n, k]
+        ranks = [len(memref_type(value.type).get_shape()) for value, _ in sides]
+        sides = [
+            (value, (batch + dims)[len(batch) + 2 - rank :])
+            for (value, dims), rank in zip(sides, ranks, strict=True)
+        ]
+        if product.partial is not None:
+            sides.append((product.partial, [len(usual) - 1, *batch, 0, 1]))
+        names = list(usual)
         arguments: list[SSAValue] = list(self.function.body.block.args)
         for value, dims in sides:
             if value in arguments:
                 given = self._given(arguments.index(value))
                 extents = memref_type(value.type).get_shape()
                 for dim, name, extent in zip(dims, given, extents, strict=False):
-                    if extent == DYNAMIC_INDEX and names[dim] == "mnk"[dim]:
+                    if extent == DYNAMIC_INDEX and names[dim] == usual[dim]:
                         names[dim] = name
         for value, dims in sides:
             if value in arguments and not self._given(arguments.index(value)):
                 self._give(arguments.index(value), [names[dim] for dim in dims])
         for each in product.scalings():
-            known, value = dict(zip("mnk", names, strict=True)), each.scale
+            known, value = dict(zip("mnk", names[:3], strict=True)), each.scale
             if each.outer and value in arguments and not self._given(arguments.index(value)):
                 dimensions = [known.get(name, name) for name in each.dimensions()]
                 self._give(arguments.index(value), dimensions)

@@ -98,9 +98,18 @@ class Indices:
         x, y = self.value(x), self.value(y)
         return self.select(self.below(x, y), x, y)
 
-    def starts(self, places: Sequence[Number], tile: Sequence[int]) -> list[SSAValue]:
-        """The first elements of a tile: matrix, row and column."""
-        names = ("matrix", "row", "col")[-len(places) :]
+    def most(self, x: Number, y: Number) -> Number:
+        """The larger one."""
+        if isinstance(x, int) and isinstance(y, int):
+            return max(x, y)
+        x, y = self.value(x), self.value(y)
+        return self.select(self.below(x, y), y, x)
+
+    def starts(
+        self, places: Sequence[Number], tile: Sequence[int], names: tuple[str, ...] = ("row", "col")
+    ) -> list[SSAValue]:
+        """The first elements of a tile: matrices, and what `names` says."""
+        names = ("matrix",) * (len(places) - len(names)) + names
         return [
             self.value(self.mul(place, size, name))
             for place, size, name in zip(places, tile, names, strict=True)

@@ -75,7 +75,7 @@ def lower_loop(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> 
 
 
 def _own_tile(at: Indices, loop: frag.ForTilesOp, raster: Raster) -> list[SSAValue]:
-    """The tile of a block where there is a block for each."""
+    """The tile of a block where there is a block for each, or for each part of its sum."""
     *outer, rows, columns = loop.tile_shape
     cluster = loop.blocks
     if raster.order in PLAIN:
@@ -86,36 +86,58 @@ def _own_tile(at: Indices, loop: frag.ForTilesOp, raster: Raster) -> list[SSAVal
             # the order of instructions of a kernel that was tiled without this operation
             start = at.value(at.mul(x, columns, "col"))
             row = at.mul(at.block(frag.Dimension.Y, "by"), rows, "row")
-            matrix = [at.block(frag.Dimension.Z, "bz")] if outer else []
-            return [
-                *(at.value(at.mul(z, outer[0], "matrix")) for z in matrix),
-                at.value(row),
-                start,
-            ]
+            matrix, part = _matrix(at, loop, frag.Dimension.Z)
+            return [*at.starts(matrix, outer, ()), at.value(row), start, *part]
         else:
             column = at.div(x, cluster)
             band = at.mul(at.block(frag.Dimension.Y, "by"), cluster)
             row = at.add(band, at.rem(x, cluster))
-        matrix = [at.block(frag.Dimension.Z, "bz")] if outer else []
-        return at.starts((*matrix, row, column), loop.tile_shape)
+        matrix, part = _matrix(at, loop, frag.Dimension.Z)
+        return [*at.starts((*matrix, row, column), loop.tile_shape), *part]
     number = at.block(frag.Dimension.X, "bx")
-    matrix = [at.block(frag.Dimension.Y, "by")] if outer else []
+    matrix, part = _matrix(at, loop, frag.Dimension.Y)
     tiles = Tiles(at, loop)
     band, column = tiles.place(at.div(number, cluster), raster)
     row = at.add(at.mul(band, cluster), at.rem(number, cluster))
-    return at.starts((*matrix, row, column), loop.tile_shape)
+    return [*at.starts((*matrix, row, column), loop.tile_shape), *part]
+
+
+def _matrix(
+    at: Indices, loop: frag.ForTilesOp, dimension: frag.Dimension
+) -> tuple[list[Number], list[SSAValue]]:
+    """Which matrix of a batch a block has, and its part of the sum, if that is cut: both are
+    counted along one dimension of the grid."""
+    along = loop.along()
+    if len(loop.tile_shape) == 2 and along is None:
+        return [], []
+    number: Number = at.block(dimension, f"b{dimension.value}")
+    if along is None:
+        return BatchMatrices(at, loop).place(number), []
+    from fragir.passes.tiling.sum_shares import split_share  # few programs need it
+
+    matrices = BatchMatrices(at, loop)
+    part = at.div(number, matrices.total)
+    shares = split_share(at, along, part)
+    return matrices.place(at.sub(number, at.mul(part, matrices.total))), shares
 
 
 def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
     """A loop over every n-th tile, n being the number of blocks, or of clusters."""
     at = Indices(InsertPoint.before(loop), loop.location)
-    cluster = loop.blocks
+    cluster, along = loop.blocks, loop.along()
     number = at.block(frag.Dimension.X, "bx")
     blocks = at.insert(frag.GridSizeOp(frag.Dimension.X), "blocks")
-    tiles = Tiles(at, loop)
+    tiles, matrices = Tiles(at, loop), BatchMatrices(at, loop)
     of_matrix = at.mul(tiles.bands, tiles.columns, "tiles")
-    total = at.mul(of_matrix, tiles.matrices, "tiles")
+    total = at.mul(of_matrix, matrices.total, "tiles")
     first, step = at.div(number, cluster), at.div(blocks, cluster)
+    end, cut = total, None
+    if along is not None:
+        from fragir.passes.tiling.sum_shares import EvenShares, SplitShares
+
+        kind = EvenShares if along.even else SplitShares
+        cut = kind(at, along, total, first, step)
+        first, end, step = cut.turns
     share, shares = loop.shared_out
     if shares > 1:
         first, step = at.add(first, at.mul(step, share)), at.mul(step, shares)
@@ -123,18 +145,23 @@ def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
     body = Block(arg_types=[INDEX])
     body.args[0].name_hint = "tile"
     inside = Indices(InsertPoint.at_end(body), loop.location)
-    tiles.at = inside
+    tiles.at = matrices.at = inside
     rest: Number = body.args[0]
+    if cut is not None:
+        rest = cut.tile(inside, rest)
     matrix: list[Number] = []
-    if len(loop.tile_shape) == 3:
-        matrix = [inside.div(rest, of_matrix)]
-        rest = inside.sub(rest, inside.mul(matrix[0], of_matrix))
+    if len(loop.tile_shape) > 2:
+        which = inside.div(rest, of_matrix)
+        rest = inside.sub(rest, inside.mul(which, of_matrix))
+        matrix = matrices.place(which)
     band, column = tiles.place(rest, raster)
     row = inside.add(inside.mul(band, cluster), lane)
     starts = inside.starts((*matrix, row, column), loop.tile_shape)
+    if cut is not None:
+        starts += cut.shares(inside, body.args[0])
     Rewriter.inline_block(loop.body.block, InsertPoint.at_end(body), starts)
     Indices(InsertPoint.at_end(body), loop.location).insert_op(scf.YieldOp())
-    at.insert_op(scf.ForOp(at.value(first), at.value(total), at.value(step), [], body))
+    at.insert_op(scf.ForOp(at.value(first), at.value(end), at.value(step), [], body))
     Rewriter.erase_op(loop)
 
 
@@ -148,12 +175,11 @@ class Tiles:
 
     def __init__(self, at: Indices, loop: frag.ForTilesOp):
         self.at = at
-        shape, rows, columns = loop.tile_shape, *loop.tile_shape[-2:]
-        extents = [_folded(extent) for extent in loop.all_extents()]
+        rows, columns = loop.tile_shape[-2:]
+        extents = [_folded(extent) for extent in loop.all_extents()[-2:]]
         # a band is as many rows of tiles as a cluster has blocks
         self.bands = at.ceil(extents[-2], rows * loop.blocks, "rows")
         self.columns = at.ceil(extents[-1], columns, "cols")
-        self.matrices: Number = at.ceil(extents[0], shape[0]) if len(shape) == 3 else 1
 
     def place(self, number: Number, raster: Raster) -> tuple[Number, Number]:
         """Band and column of the n-th tile of a matrix."""
@@ -183,6 +209,34 @@ class Tiles:
             height = at.least(at.sub(self.bands, first), group)
         column = at.div(rest, height)
         return at.add(first, at.sub(rest, at.mul(column, height))), column
+
+
+class BatchMatrices:
+    """How many matrices a batch has, or groups of them, and which is the n-th."""
+
+    def __init__(self, at: Indices, loop: frag.ForTilesOp):
+        self.at = at
+        sizes, extents = loop.tile_shape[:-2], loop.all_extents()[:-2]
+        self._counts = [
+            at.ceil(_folded(extent), size) for extent, size in zip(extents, sizes, strict=True)
+        ]
+
+    @property
+    def total(self) -> Number:
+        """How many there are."""
+        total: Number = 1
+        for count in self._counts:
+            total = self.at.mul(total, count)
+        return total
+
+    def place(self, number: Number) -> list[Number]:
+        """The n-th one's place in every dimension of the batch; the last one goes fastest."""
+        found: list[Number] = []
+        for count in self._counts[:0:-1]:
+            rest = self.at.div(number, count)
+            found.append(self.at.sub(number, self.at.mul(rest, count)))
+            number = rest
+        return [number, *reversed(found)] if self._counts else []
 
 
 # --- the grid -------------------------------------------------------------------------------------
@@ -217,17 +271,20 @@ def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> fra
         if size is not None
     ]
     *outer, rows, columns = extents
-    cluster = loop.blocks
+    cluster, along = loop.blocks, loop.along()
+    if along is not None and (not along.even) and along.parts > 1:
+        outer = [frag.Extent(along.parts), *outer]
+    matrices = [_product(tuple(outer))] if outer else []
     bands = frag.Extent(rows.size, rows.divisor * cluster)
     whole = () if cluster == 1 else (frag.Extent(cluster),)
     if raster.persistent:
         factors = (*outer, bands, columns, *whole)
         return frag.GridAttr((frag.BlockCount(factors, True, cluster),))
     if raster.order == "rows":
-        return frag.GridAttr((_product((columns, *whole)), bands, *outer))
+        return frag.GridAttr((_product((columns, *whole)), bands, *matrices))
     if raster.order == "columns":
-        return frag.GridAttr((_product((bands, *whole)), columns, *outer))
-    return frag.GridAttr((_product((bands, columns, *whole)), *outer))
+        return frag.GridAttr((_product((bands, *whole)), columns, *matrices))
+    return frag.GridAttr((_product((bands, columns, *whole)), *matrices))
 
 
 def _product(factors: tuple[frag.Extent, ...]) -> frag.Extent | frag.BlockCount:

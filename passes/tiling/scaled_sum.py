@@ -9,7 +9,6 @@ multiplied and added in f32. The other scales are multiplied into the whole sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, math, memref
 from xdsl.dialects.builtin import Float32Type
@@ -20,9 +19,7 @@ from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.scaled_sums import Scaling
 from fragir.dialects.narrow import is_memref
 from fragir.errors import FragirError
-
-if TYPE_CHECKING:
-    from fragir.passes.tiling.gemm import Gemm
+from fragir.passes.tiling.tile_writer import TileWriter
 
 F32 = Float32Type()
 Scales = list[tuple[int | None, SSAValue]]
@@ -81,9 +78,9 @@ def promoted_tile(
 class ScaledSum:
     """What the scales of a product add to its program of tiles."""
 
-    def __init__(self, gemm: Gemm):
-        self._gemm = gemm
-        product, self._tile = gemm.product, gemm.schedule.tile
+    def __init__(self, writer: TileWriter):
+        self._writer = writer
+        product, self._tile = writer.product, writer.schedule.tile
         check_tile(product, self._tile)
         self.promoted = product.promotion() is not None
         scalings = product.scalings()
@@ -110,8 +107,8 @@ class ScaledSum:
         """
         ahead: list[SSAValue] = []
         if self._early:
-            step = self._gemm.constant(self._tile[2])
-            following = self._gemm.insert(arith.AddiOp(k, step), "ahead")
+            step = self._writer.constant(self._tile[2])
+            following = self._writer.insert(arith.AddiOp(k, step), "ahead")
             ahead = self.first(row, column, following)
         if self._now:
             scales: Scales = list(self._of_turn.items())
@@ -166,14 +163,14 @@ class ScaledSum:
         """The scale of a whole operand."""
         if not is_memref(scale.type):
             return scale
-        gemm = self._gemm
+        gemm = self._writer
         return gemm.insert(memref.LoadOp.get(scale, [gemm.constant(0)]), scale.name_hint)
 
     def _is_crowded(self, each: Scaling) -> bool:
         """Whether a lane has so many of a tile's scales that it cannot hold the next ones, too: it
         has few of the rows of sums and many of their columns.
         """
-        along_columns = (each.name == "B") != self._gemm.schedule.turned
+        along_columns = (each.name == "B") != self._writer.schedule.turned
         return along_columns and self._extent(each) // (each.outer or 1) > _FEW
 
     def _loaded(
@@ -190,9 +187,9 @@ class ScaledSum:
             places = [group, first] if each.k_first else [first, group]
             shape = (count,) if each.k_first or count == 1 else (count, 1)
         # what is loaded early may lie beyond the last of K
-        masked = early or self._gemm.masked(0 if each.name == "A" else 1, extent)
+        masked = early or self._writer.masked(0 if each.name == "A" else 1, extent)
         load = frag.LoadOp(each.scale, places, frag.TileType(shape, F32), masked=masked)
-        return self._gemm.insert(load, each.scale.name_hint)
+        return self._writer.insert(load, each.scale.name_hint)
 
     def _spread(self, each: Scaling, loaded: SSAValue) -> tuple[int | None, SSAValue]:
         """A tile's scales, one for each of its rows or columns, and which dimension of the sums
@@ -208,20 +205,20 @@ class ScaledSum:
             value = self._reshaped(value, count)
         if outer > 1:
             value = self._repeated(value, outer)
-        return (0 if (each.name == "A") != self._gemm.schedule.turned else 1), value
+        return (0 if (each.name == "A") != self._writer.schedule.turned else 1), value
 
     def _reshaped(self, value: SSAValue, size: int) -> SSAValue:
         tile = frag.TileType((size,), F32)
-        return self._gemm.insert(frag.ReshapeOp(value, tile), value.name_hint)
+        return self._writer.insert(frag.ReshapeOp(value, tile), value.name_hint)
 
     def _block(self, start: SSAValue, extent: int) -> SSAValue:
         """The number of the block that an element is in."""
         known = constant_of(start)
         if known is not None:
-            return self._gemm.constant(known // extent)
+            return self._writer.constant(known // extent)
         if extent == 1:
             return start
-        return self._gemm.insert(arith.DivUIOp(start, self._gemm.constant(extent)))
+        return self._writer.insert(arith.DivUIOp(start, self._writer.constant(extent)))
 
     def _factors(self, scales: Scales) -> Factors:
         """What sums are multiplied by: one number for all of them is a factor of the others."""
@@ -240,7 +237,7 @@ class ScaledSum:
         """
         if not isinstance(first.type, frag.TileType):
             if not isinstance(second.type, frag.TileType):
-                return self._gemm.insert(arith.MulfOp(first, second))
+                return self._writer.insert(arith.MulfOp(first, second))
             first, second = second, first
         if not isinstance(second.type, frag.TileType):
             number = second
@@ -254,7 +251,7 @@ class ScaledSum:
         if times == 1:
             return value
         (size,) = frag.tile_of(value).shape
-        wide = self._gemm.insert(frag.BroadcastOp(value, 1, times), value.name_hint)
+        wide = self._writer.insert(frag.BroadcastOp(value, 1, times), value.name_hint)
         return self._reshaped(wide, size * times)
 
     # --- elementwise --------------------------------------------------------------------------
@@ -275,7 +272,7 @@ class ScaledSum:
             vectors, number = [(0, self._repeated(number, shape[0]))], None
         for axis, factor in vectors:
             wide = frag.BroadcastOp(factor, 1 - axis, shape[1 - axis])
-            tiles.append(self._gemm.insert(wide, factor.name_hint))
+            tiles.append(self._writer.insert(wide, factor.name_hint))
 
         def with_number(values: Sequence[SSAValue]) -> Sequence[Operation]:
             return combine(values if number is None else [values[0], number, *values[1:]])
@@ -286,10 +283,10 @@ class ScaledSum:
         block = Block(arg_types=[F32] * len(tiles))
         ops = list(combine(block.args))
         for op in (*ops, frag.YieldOp(ops[-1].results[0])):
-            op.location = self._gemm.product.location
+            op.location = self._writer.product.location
             block.add_op(op)
         result = frag.TileType(frag.tile_of(tiles[0]).shape, F32)
-        return self._gemm.insert(frag.MapOp(tiles, Region(block), result), name)
+        return self._writer.insert(frag.MapOp(tiles, Region(block), result), name)
 
 
 def _multiplied(values: Sequence[SSAValue]) -> list[Operation]:

@@ -37,3 +37,16 @@ func.func @dealt_out(%m: index, %c: memref<?xi32>) attributes {frag.grid = #frag
   }
   func.return
 }
+
+// Sums in parts: two of each tile; equal shares of all steps, in at most three parts; of a batch.
+func.func @in_parts(%m: index, %k: index, %c: memref<?x64xi32>) attributes {frag.grid = #frag.grid<m by 64 at most resident>} {
+  frag.for_tiles (%row, %col) along (%from, %to, %part, %parts) of (%m, 64, %k) by (64, 64, 32) split 2 {
+    %x = arith.addi %from, %part : index
+  }
+  frag.for_tiles (%row, %col) along (%from, %to, %part, %parts) of (%m, 64, 100) by (64, 64, 32) grouped 4 persistent cluster 2 even 3 {
+    %x = arith.addi %to, %parts : index
+  }
+  frag.for_tiles (%i, %j, %row, %col) along (%from, %to, %part, %parts) of (2, %m, %m, 64, %k) by (1, 1, 64, 64, 32) persistent share 0 of 2 split 4 {
+  }
+  func.return
+}

@@ -124,3 +124,53 @@ func.func @f(%m: index) {
   }
   func.return
 }
+// -----
+// A sum in parts has four values.
+func.func @f(%k: index) {
+  frag.for_tiles (%row, %col) along (%from, %to) of (128, 64, %k) by (64, 64, 32) split 2 {
+  }
+  func.return
+}
+// -----
+// Parts without saying how many.
+func.func @f(%k: index) {
+  frag.for_tiles (%row, %col) along (%from, %to, %part, %parts) of (128, 64, %k) by (64, 64, 32) {
+  }
+  func.return
+}
+// -----
+// Parts of no sum.
+func.func @f() {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) split 2 {
+  }
+  func.return
+}
+// -----
+// Even shares of a grid with a block for each tile.
+func.func @f(%k: index) {
+  frag.for_tiles (%row, %col) along (%from, %to, %part, %parts) of (128, 64, %k) by (64, 64, 32) even 2 {
+  }
+  func.return
+}
+// -----
+// One part at most, of even shares.
+func.func @f(%k: index) {
+  frag.for_tiles (%row, %col) along (%from, %to, %part, %parts) of (128, 64, %k) by (64, 64, 32) persistent even 1 {
+  }
+  func.return
+}
+// -----
+// The generic form: steps without parts.
+func.func @f() {
+  "frag.for_tiles"() <{static_extents = array<i64: 64, 64, 64>, tile = array<i64: 64, 64>, step = 32 : i64}> ({
+  ^bb0(%row: index, %col: index):
+  }) : () -> ()
+  func.return
+}
+// -----
+// Six dimensions.
+func.func @f() {
+  frag.for_tiles (%a, %b, %c, %d, %e, %f) of (1, 1, 1, 1, 64, 64) by (1, 1, 1, 1, 64, 64) {
+  }
+  func.return
+}

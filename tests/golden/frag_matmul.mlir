@@ -19,3 +19,25 @@ func.func @h(%a: memref<?x?xsi8>, %b: memref<?x?xui8>, %c: memref<?x?xi32>, %r: 
   }
   func.return
 }
+// A batch, of which all products share B, and one value for each matrix.
+func.func @batch(%a: memref<?x?x?x64xf16>, %b: memref<64x?xf16>, %c: memref<?x?x?x?xf32>, %x: memref<?x1x1x1xf32>) {
+  frag.matmul %a, %b into %c with %x : memref<?x?x?x64xf16>, memref<64x?xf16> into memref<?x?x?x?xf32> with memref<?x1x1x1xf32> epilogue {
+  ^bb0(%sum: f32, %old: f32, %y: f32):
+    %0 = arith.mulf %sum, %y : f32
+    frag.yield %0 : f32
+  }
+  func.return
+}
+// Sums in parts, which go through memory, or are added to C.
+func.func @parts(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n {split_k = 4 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
+  func.return
+}
+func.func @added(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
+  frag.matmul %a, %b into %c {stream_k = 2 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf32> epilogue {
+  ^bb0(%sum: f32, %old: f32):
+    %0 = arith.addf %sum, %old : f32
+    frag.yield %0 : f32
+  }
+  func.return
+}

@@ -111,3 +111,63 @@ func.func @f(%a: memref<16x16xf16>, %c: memref<16x16xf32>) {
   frag.barrier
   func.return
 }
+// -----
+// Another batch.
+func.func @f(%a: memref<3x?x?xf16>, %b: memref<?x?xf16>, %c: memref<2x?x?xf32>) {
+  frag.matmul %a, %b into %c : memref<3x?x?xf16>, memref<?x?xf16> into memref<2x?x?xf32>
+  func.return
+}
+// -----
+// Products of one matrix that A has several of.
+func.func @f(%a: memref<3x?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
+  frag.matmul %a, %b into %c : memref<3x?x?xf16>, memref<?x?xf16> into memref<?x?xf32>
+  func.return
+}
+// -----
+// Memory for parts that there are not.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
+  func.return
+}
+// -----
+// Cut twice.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n {split_k = 2 : i64, stream_k = 2 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
+  func.return
+}
+// -----
+// No part.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n {split_k = 0 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
+  func.return
+}
+// -----
+// Parts that are lost.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c {split_k = 2 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16>
+  func.return
+}
+// -----
+// Parts of f32 that f16 does not hold.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c {split_k = 2 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> epilogue {
+  ^bb0(%sum: f32, %old: f16):
+    %0 = arith.extf %old : f16 to f32
+    %1 = arith.addf %sum, %0 : f32
+    %2 = arith.truncf %1 : f32 to f16
+    frag.yield %2 : f16
+  }
+  func.return
+}
+// -----
+// Memory for too few parts.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n {split_k = 5 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
+  func.return
+}
+// -----
+// Counts of another type.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi64>) {
+  frag.matmul %a, %b into %c through %p, %n {split_k = 4 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi64>
+  func.return
+}

@@ -119,3 +119,15 @@ func.func @f(%a: memref<64x256xf8E4M3FN>, %b: memref<256x96xf8E4M3FN>, %c: memre
   frag.matmul %a, %b into %c {promote = 40 : i64} : memref<64x256xf8E4M3FN>, memref<256x96xf8E4M3FN> into memref<64x96xf32>
   func.return
 }
+// -----
+// Scales of a batch.
+func.func @f(%a: memref<2x64x64xf16>, %b: memref<64x64xf16>, %c: memref<2x64x64xf32>, %s: f32) {
+  frag.matmul %a scaled %s, %b into %c : memref<2x64x64xf16> scaled f32, memref<64x64xf16> into memref<2x64x64xf32>
+  func.return
+}
+// -----
+// Scales of sums in parts.
+func.func @f(%a: memref<64x64xf16>, %b: memref<64x64xf16>, %c: memref<64x64xf32>, %s: f32) {
+  frag.matmul %a scaled %s, %b into %c {split_k = 2 : i64} : memref<64x64xf16> scaled f32, memref<64x64xf16> into memref<64x64xf32>
+  func.return
+}

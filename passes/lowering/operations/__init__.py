@@ -12,6 +12,7 @@ from fragir.passes.lowering.operations import tiles as tiles
 
 #: The subjects of operations that many programs do without.
 LATE = {
+    "arrival": ("frag.arrive",),
     "atomics": ("frag.atomic",),
     "awaiting": ("frag.await",),
     "clusters": ("frag.cluster_rank",),

@@ -11,6 +11,9 @@ from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import INDEX
 from fragir.passes.lowering.lane_builder import Lanes
 
+RARE = "frag.rare"
+"""The attribute of an scf.if that seldom holds: its branches compute all they need themselves."""
+
 
 @LOWERINGS.attach(scf.ForOp)
 def loop(lanes: Lanes, op: scf.ForOp) -> None:
@@ -64,7 +67,7 @@ def branch(lanes: Lanes, op: scf.IfOp) -> None:
             regions.append(Region())
             continue
         block = Block()
-        with state.ar.inside(block):
+        with state.ar.apart(block) if RARE in op.attributes else state.ar.branch(block):
             if region.blocks:
                 state.lower_block(region.block)
             else:

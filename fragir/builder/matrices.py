@@ -1,0 +1,130 @@
+"""Whole matrices in Python: the method `matmul` of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+
+from fragir.builder.checks import items, positive, whole
+from fragir.builder.places import fail
+from fragir.builder.scales import Scale, say_blocks, say_promotion, scale_value
+from fragir.builder.tiles import TileOperations
+from fragir.builder.types import tile_element
+from fragir.builder.values import Memory, Scalar
+from fragir.dialects import frag
+from fragir.errors import FragirError
+
+Epilogue: TypeAlias = (
+    Callable[[Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar, Scalar], Scalar]
+    | Callable[..., Scalar]
+)
+
+
+class MatrixOperations(TileOperations):
+    """Products of whole matrices."""
+
+    _warps: tuple[int, int] | None
+    _warpgroups: tuple[int, int] | None
+
+    def matmul(
+        self,
+        a: Memory,
+        b: Memory,
+        *,
+        into: Memory,
+        transposed_a: bool = False,
+        transposed_b: bool = False,
+        extra: Sequence[Memory] = (),
+        epilogue: Epilogue | None = None,
+        accumulate: Attribute | None = None,
+        tile: tuple[int, int, int] | None = None,
+        warps: tuple[int, int] | None = None,
+        stages: int | None = None,
+        scale_a: Scale | None = None,
+        scale_b: Scale | None = None,
+        block_a: tuple[int, int] | None = None,
+        block_b: tuple[int, int] | None = None,
+        transposed_scale_a: bool = False,
+        transposed_scale_b: bool = False,
+        promote: int | None = None,
+        roles: bool = False,
+        consumers: int | None = None,
+        cluster: int | None = None,
+        split_k: int | None = None,
+        stream_k: int | None = None,
+        through: tuple[Memory, Memory] | None = None,
+    ) -> None:
+        """`into = epilogue(a b)` for whole matrices; the compiler chooses tiles and stages.
+
+        Dimensions before the last two count the matrices of a batch, which `a` or `b` may share.
+
+        `epilogue` gets, for one element, the sum, the old value of `into` and one value of each
+        array in `extra` (broadcast as in numpy: (n,) is one value a column, ("m", 1) one a row).
+
+        `scale_a` and `scale_b` multiply A and B: an f32 all of it, an array of one dimension its
+        rows (of A) or columns (of B), one of two dimensions blocks of it, of `block_a` rows and K,
+        `block_b` K and columns. `promote` is after how many of K a partial sum is added in f32.
+        `roles`, `consumers`, `cluster` and how sums are cut into parts, `split_k`, `stream_k` and
+        `through=(partial, counts)`, are those of `frag.matmul`.
+        """
+        if self._warps or self._warpgroups:
+            fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")
+        more = items(extra)
+        if more is None:
+            fail(f"extra is {extra!r}, it must be a tuple of memory")
+        parts = None if through is None else items(through) or []
+        if parts is not None and len(parts) != 2:
+            fail(f"through is {through!r}", "write through=(partial, counts)")
+        operands = [self._memory(memory) for memory in (a, b, into, *(parts or ()), *more)]
+        first = 3 + len(parts or ())
+        if accumulate is not None:
+            accumulate = tile_element(accumulate, "the sum")
+        op = frag.MatmulOp(
+            *operands[:3],
+            extra=operands[first:],
+            through=None if parts is None else (operands[3], operands[4]),
+            a_transposed=transposed_a,
+            b_transposed=transposed_b,
+            accumulate=accumulate,
+            a_scale=scale_value(self.trace, scale_a, "scale_a"),
+            b_scale=scale_value(self.trace, scale_b, "scale_b"),
+        )
+        say_blocks(op, (block_a, block_b), (transposed_scale_a, transposed_scale_b))
+        say_promotion(op, promote)
+        for name, values, count in (("tile", tile, 3), ("warps", warps, 2)):
+            if values is not None:
+                numbers = positive(values, count, name)
+                op.attributes[name] = DenseArrayBase.from_list(i64, numbers)
+        numbered = {
+            "stages": stages,
+            "consumers": consumers,
+            "cluster": cluster,
+            "split_k": split_k,
+            "stream_k": stream_k,
+        }
+        for name, number in numbered.items():
+            if number is not None:
+                op.attributes[name] = IntegerAttr(whole(number, name, 1), i64)
+        if roles:
+            op.attributes["roles"] = UnitAttr()
+        if epilogue is not None:
+            op = self._with_epilogue(op, epilogue)
+        self.trace.insert(op)
+
+    def _with_epilogue(self, op: frag.MatmulOp, epilogue: Epilogue) -> frag.MatmulOp:
+        try:
+            accumulator = op.accumulator()
+        except (FragirError, KeyError):
+            return op  # which the operation's verifier explains
+        elements = [Memory(self.trace, value, ()).element for value in (op.c, *op.extra)]
+        region = self._elementwise(epilogue, [accumulator, *elements])
+        names = ["sum", "old", *(f"{value.name_hint or 'extra'}" for value in op.extra)]
+        for argument, name in zip(region.block.args, names, strict=True):
+            argument.name_hint = name
+        op.add_region(region)
+        return op

@@ -1,0 +1,76 @@
+"""Writes operations of a program of tiles for a `frag.matmul`: what its parts have in common."""
+
+from __future__ import annotations
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
+from fragir.passes.tiling.gemm_schedule import Schedule
+
+Size = int | SSAValue
+INDEX = IndexType()
+
+
+class TileWriter:
+    """A place where the program of one product under one schedule is written."""
+
+    def __init__(self, function: func.FuncOp, product: frag.MatmulOp, schedule: Schedule):
+        self.function, self.product, self.schedule = function, product, schedule
+        self.builder = Builder(InsertPoint.before(product))
+        self.builder.operation_insertion_handler = [self._inserted]
+        self.static = product.sizes()
+        self.promises = frag.promises_of(function)
+        self.names = "m", "n", "k"
+
+    def _inserted(self, op: Operation) -> None:
+        op.location = self.product.location
+
+    def insert(self, op: Operation, name: str | None = None) -> SSAValue:
+        """Inserts an operation with one result."""
+        self.builder.insert(op)
+        if name is not None:
+            op.results[0].name_hint = name
+        return op.results[0]
+
+    def constant(self, number: int) -> SSAValue:
+        return self.insert(arith.ConstantOp(IntegerAttr(number, INDEX)))
+
+    def value(self, size: Size) -> SSAValue:
+        return self.constant(size) if isinstance(size, int) else size
+
+    def dim(self, memory: SSAValue, dim: int, static: int | None, name: str) -> Size:
+        """A size of the product."""
+        if static is not None:
+            return static
+        dim %= len(memref_type(memory.type).get_shape())
+        return self.insert(memref.DimOp(memory, self.constant(dim)), name)
+
+    def turned(self, pair: tuple[int, int]) -> tuple[int, int]:
+        """Sizes along M and N in the order of the accumulators' rows and columns."""
+        return (pair[1], pair[0]) if self.schedule.turned else pair
+
+    def into(self, block: Block) -> Builder:
+        """Builds in a block from here on; where it built before."""
+        outer, self.builder = self.builder, Builder(InsertPoint.at_end(block))
+        self.builder.operation_insertion_handler = [self._inserted]
+        return outer
+
+    def masked(self, size: int, tile: int) -> bool:
+        """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.
+
+        Of a size known at run time only, the program may promise what divides it. The blocks of a
+        cluster have tiles below each other: the last ones may have none within M.
+        """
+        known = self.static[size]
+        covered = tile * self.schedule.cluster if size == 0 else tile
+        return (self.promises.get(self.names[size], 1) if known is None else known) % covered != 0
+
+    def c_masked(self) -> bool:
+        """Whether tiles of C may go beyond it."""
+        tm, tn, _ = self.schedule.tile
+        return self.masked(0, tm) or self.masked(1, tn)
