@@ -41,8 +41,9 @@ def roles(lanes: Lanes, op: frag.RolesOp) -> None:
     """Branches on the number of the warp."""
     state, extents = lanes.state, op.extents()
     registers = planned_registers(op, state.target)
-    if registers is not None:
-        state.attributes["ptx.minnctapersm"] = IntegerAttr(1, i64)  # or ptxas ignores setmaxnreg
+    if registers is not None or not op.moves_registers:
+        # or ptxas ignores setmaxnreg, and rather spills than to have fewer blocks side by side
+        state.attributes["ptx.minnctapersm"] = IntegerAttr(1, i64)
     elif op.moves_registers:
         state.remarks.append(
             f"{state.target} cannot move registers between warps, so that roles have as many as "
