@@ -32,7 +32,10 @@ SHAPES = {"16816": (16, 8, 16), "1688": (16, 8, 8), "16832": (16, 8, 32), "884":
 
 @dataclass(frozen=True)
 class Case:
-    """A product and a schedule. `turned`: B is K-major; `warps` and `stages` are Triton's, too."""
+    """A product and a schedule. `turned`: B is K-major; `warps` and `stages` are Triton's, too.
+
+    `scaled`: an f32 multiplies each 1 x 128 of A and 128 x 128 of B.
+    """
 
     element: str
     target: str
@@ -42,12 +45,14 @@ class Case:
     out: str = "f32"
     turned: bool = False
     extra: str = ""
+    scaled: bool = False
 
     @property
     def product(self) -> str:
         order = "NT" if self.turned else "NN"
         tile = "x".join(map(str, self.tile))
-        return f"{self.element} {order}, C {self.out}, {tile}, {self.target}"
+        scaled = " scaled" * self.scaled
+        return f"{self.element} {order}{scaled}, C {self.out}, {tile}, {self.target}"
 
     def program(self) -> str:
         """The program of ours."""
@@ -56,8 +61,16 @@ class Case:
         tile = ", ".join(map(str, self.tile))
         schedule = f"tile = array<i64: {tile}>, stages = {self.stages} : i64{self.extra}"
         transposed = " transposed" if self.turned else ""
-        return f"""func.func @gemm(%a: {a}, %b: {a}, %c: {c}) {{
-  frag.matmul %a, %b{transposed} into %c {{{schedule}}} : {a}, {a} into {c}
+        x, y = f"memref<{SIZE // 128}x{SIZE}xf32>", f"memref<{SIZE // 128}x{SIZE // 128}xf32>"
+        arguments, operands = f"%a: {a}, %b: {a}, %c: {c}", f"%a, %b{transposed}"
+        types = f"{a}, {a}"
+        if self.scaled:
+            arguments += f", %x: {x}, %y: {y}"
+            by = "transposed by"
+            operands = f"%a scaled %x {by} [1, 128], %b{transposed} scaled %y {by} [128, 128]"
+            types = f"{a} scaled {x}, {a} scaled {y}"
+        return f"""func.func @gemm({arguments}) {{
+  frag.matmul {operands} into %c {{{schedule}}} : {types} into {c}
   func.return
 }}
 """
@@ -88,6 +101,8 @@ CASES = (
     Case("f16", "sm_90a", (128, 256, 64), 8, 3),
     Case("f8E4M3FN", "sm_90a", (128, 256, 128), 8, 3, "f16", True),
     Case("f8E4M3FN", "sm_90a", (128, 128, 128), 8, 3, "f16"),
+    Case("f8E4M3FN", "sm_90a", (128, 128, 128), 8, 3, "bf16", True, scaled=True),
+    Case("f8E4M3FN", "sm_89", (128, 128, 128), 8, 3, "bf16", True, scaled=True),
     Case("si8", "sm_90a", (128, 256, 128), 8, 3, "i32", True),
     Case("tf32", "sm_90a", (128, 256, 32), 8, 3, "f32", True),
     Case("tf32", "sm_90a", (128, 128, 32), 8, 3),
@@ -184,7 +199,7 @@ def rows_of(case: Case, triton: Worker | None, others: dict[str, Path]) -> list[
             rows.append(measured(f"fragir{words}", case, kernel.ptx, multiplying))
     if triton is not None:
         kinds = ("pointers", "descriptors") if case.target == "sm_90a" else ("pointers",)
-        for kind in kinds:
+        for kind in ("scaled",) if case.scaled else kinds:
             if kind == "descriptors" and case.turned:
                 continue
             answer = triton.ask(case.triton(kind))

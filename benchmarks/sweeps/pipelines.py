@@ -77,7 +77,9 @@ def grid() -> Iterator[Config]:
     plain = [c for c in sums if c.element not in SUMS and c.epilogue == "none"]
     scales = list(SCALES)
     configs += [c._replace(scales=scales[at // 2 % len(scales)]) for at, c in enumerate(plain)]
-    configs += [one for at, c in enumerate(configs) if (one := _in_parts(c, at)) is not None]
+    # scales are those of one product
+    alone = [c for c in configs if not c.scales]
+    configs += [one for at, c in enumerate(alone) if (one := _in_parts(c, at)) is not None]
     configs = list(dict.fromkeys(configs))
     # roles take TMA, of which there is no f64
     configs = [c for c in configs if not c.schedule or (c.target != "sm_80" and c.element != "f64")]

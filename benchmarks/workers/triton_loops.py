@@ -51,6 +51,29 @@ def descriptors(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TM: 
     c_desc.store([row, col], total.to(c.dtype.element_ty))
 
 
+@triton.jit
+def scaled(a, b, c, x, y, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TM: tl.constexpr,
+           TN: tl.constexpr, TK: tl.constexpr, BK: tl.constexpr, BN: tl.constexpr,
+           SUM: tl.constexpr):  # fmt: skip
+    """As `pointers`, each 128 of K times x[k / 128, row] and y[col / 128, k / 128]."""
+    rows = tl.program_id(1) * TM + tl.arange(0, TM)
+    cols = tl.program_id(0) * TN + tl.arange(0, TN)
+    depth = tl.arange(0, TK)
+    at_a = a + rows[:, None] * K + depth[None, :]
+    at_b = b + depth[:, None] * BK + cols[None, :] * BN
+    at_x = x + rows
+    at_y = y + (tl.program_id(0) * TN // 128) * (K // 128)
+    total = tl.zeros((TM, TN), SUM)
+    for _ in range(0, K, TK):
+        scale = tl.load(at_x) * tl.load(at_y)
+        total += tl.dot(tl.load(at_a), tl.load(at_b), out_dtype=SUM) * scale[:, None]
+        at_a += TK
+        at_b += TK * BK
+        at_x += M
+        at_y += 1
+    tl.store(c + rows[:, None] * N + cols[None, :], total.to(c.dtype.element_ty))
+
+
 def without_ptxas(backend: Any, stages: dict[str, Any], *_: Any) -> None:
     def nothing(*_: object) -> bytes:
         return b""
@@ -73,11 +96,14 @@ def main() -> None:
             "SUM": sums,
         }
         signature = {name: f"*{asked['element']}" for name in "ab"} | {"c": f"*{asked['out']}"}
+        function = {"descriptors": descriptors, "scaled": scaled}.get(asked["kernel"], pointers)
+        if function is scaled:
+            signature |= {name: "*fp32" for name in "xy"}
+        aligned = {(i,): DIVISIBLE for i in range(len(signature))}
         signature |= dict.fromkeys(constants, "constexpr")
-        function = descriptors if asked["kernel"] == "descriptors" else pointers
         try:
             kernel = triton.compile(
-                ASTSource(function, signature, constants, {(i,): DIVISIBLE for i in range(3)}),
+                ASTSource(function, signature, constants, aligned),
                 target=GPUTarget("cuda", asked["target"], 32),
                 options={"num_warps": asked["warps"], "num_stages": asked["stages"]},
             )
