@@ -8,6 +8,7 @@ branches pass on where something in them moves a cursor.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from math import gcd
 from typing import NamedTuple
 
 from xdsl.dialects import arith
@@ -45,7 +46,7 @@ class RingPart(NamedTuple):
     first: LaneMemory
     """That of slot 0."""
     step: int
-    """Bytes from one slot to the next."""
+    """Bytes from one slot to the next, divided by the ring's unit."""
 
     def of_slot(self, ar: Arithmetic, slot: Value) -> LaneMemory:
         """That of a slot."""
@@ -53,15 +54,23 @@ class RingPart(NamedTuple):
 
 
 class LaneRing(NamedTuple):
-    """A ring: its value in the program, how many slots it has, and their parts."""
+    """A ring: its value in the program, how many slots it has, and their parts.
+
+    The registers that hold a slot's number hold so many times it, `unit`.
+    """
 
     value: SSAValue
     slots: int
     parts: tuple[RingPart, ...]
+    unit: int
 
 
-def make_ring(state: LoweringState, op: frag.RingOp) -> LaneRing:
-    """Allocates a ring's memory, and sets its cursors to the first slot."""
+def make_ring(state: LoweringState, op: frag.RingOp, *, numbered: bool) -> LaneRing:
+    """Allocates a ring's memory, and sets its cursors to the first slot.
+
+    Unless slots are `numbered`, registers hold bytes: then what a turn adds to addresses is there
+    without a multiplication, of which SASS has one for each address.
+    """
     parts: list[RingPart] = []
     for number, attribute in enumerate(op.ring.type.parts):
         type_ = memref_type(attribute)
@@ -75,7 +84,9 @@ def make_ring(state: LoweringState, op: frag.RingOp) -> LaneRing:
     for which in (FILL, READ):
         state.hidden[RingCursor(op.ring, which)] = 0
     state.moves = moved_cursors
-    return LaneRing(op.ring, op.count, tuple(parts))
+    unit = 1 if numbered else gcd(*(part.step for part in parts))
+    parts = [part._replace(step=part.step // unit) for part in parts]
+    return LaneRing(op.ring, op.count, tuple(parts), unit)
 
 
 def moved_cursors(op: Operation) -> tuple[RingCursor, ...]:
@@ -94,7 +105,7 @@ def take(state: LoweringState, ring: LaneRing, which: str) -> Value:
     """The number of the slot at a cursor, which moves on."""
     cursor, phase = RingCursor(ring.value, which), RingCursor(ring.value, which, phase=True)
     slot = state.hidden[cursor]
-    state.hidden[cursor] = following(state.ar, slot, ring.slots)
+    state.hidden[cursor] = following(state.ar, slot, ring.slots, ring.unit)
     if phase in state.hidden:
         state.hidden[phase] = _turned(state.ar, state.hidden[phase], slot, ring.slots)
     return slot
@@ -110,19 +121,19 @@ def _turned(ar: Arithmetic, phase: Value, slot: Value, count: int) -> Value:
     return ar.pure(key, (at_end, other, same), lambda: arith.SelectOp(at_end, other, same))
 
 
-def following(ar: Arithmetic, slot: Value, count: int) -> Value:
-    """The slot after another: slot + 1, or 0 after the last."""
+def following(ar: Arithmetic, slot: Value, count: int, unit: int = 1) -> Value:
+    """The slot after another, in units: slot + 1, or 0 after the last."""
     if isinstance(slot, int):
-        return (slot + 1) % count
+        return (slot + unit) % (count * unit)
     if count == 1:
         return 0
-    more = ar.add(slot, 1)
-    if count & (count - 1) == 0:
-        return ar.and_(more, count - 1)
-    at_end = ar.compare("eq", slot, count - 1)
+    more = ar.add(slot, unit)
+    if (count * unit) & (count * unit - 1) == 0:
+        return ar.and_(more, count * unit - 1)
+    at_end = ar.compare("eq", slot, (count - 1) * unit)
     assert not isinstance(at_end, bool)
     zero, more = ar.value(0), ar.value(more)
-    key = ("following", slot, count)
+    key = ("following", slot, count, unit)
     return ar.pure(key, (at_end, more), lambda: arith.SelectOp(at_end, zero, more))
 
 

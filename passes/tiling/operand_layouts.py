@@ -45,7 +45,9 @@ def loaded_as(
     """The type in which a tile of A or B is loaded from shared memory; the same where any does."""
     is_a = operand == "a"
     extent, parts = (tile.rows, warps[0]) if is_a else (tile.cols, warps[1])
-    paired = extent % (PAIRED * parts) == 0 and ptx.bits(tile.element_type) in (8, 32)
+    # two of a row are registers side by side of A, but of two instructions' B
+    pairs = (8, 32) if is_a else (8,)
+    paired = extent % (PAIRED * parts) == 0 and ptx.bits(tile.element_type) in pairs
     if not paired or not across(is_a, transposed):
         return tile
     dimension = "m" if is_a else "n"

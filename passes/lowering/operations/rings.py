@@ -69,7 +69,9 @@ def rings(lanes: Lanes) -> Rings:
 @LOWERINGS.attach(frag.RingOp)
 def ring(lanes: Lanes, op: frag.RingOp) -> None:
     known = rings(lanes)
-    made = known.made[op.ring] = make_ring(lanes.state, op)
+    # wgmma's descriptors hold other bits of a place than its bytes
+    numbered = op.ring in known.waited or lanes.state.async_proxy
+    made = known.made[op.ring] = make_ring(lanes.state, op, numbered=numbered)
     if op.ring in known.waited:
         from fragir.passes.lowering.ring_barriers import RingBarriers  # few programs need it
 
