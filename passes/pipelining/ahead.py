@@ -168,8 +168,9 @@ class Prefetch:
     def _place(self) -> Operation:
         """Ahead of what it is filled: behind what this turn waits for and gives back.
 
-        A slot is free as soon as the turn before has been read: where products stay under way,
-        behind the release of its slot, else behind the await.
+        A slot is free as soon as the turn before has been read: where products stay under way into
+        the next turn, behind the release of its slot, else behind the await. Products of wgmma that
+        this turn waits for go first: they run while copies are issued.
         """
         body = self._loop.body.block
         found: Operation | None = None
@@ -180,9 +181,19 @@ class Prefetch:
                 if op.slot.type == self._filling.acquire.slot.type:
                     found = op
         assert found is not None
-        following = found.next_op
+        following = _behind_products(found).next_op
         assert following is not None
         return following
+
+
+def _behind_products(op: Operation) -> Operation:
+    """The last product that is under way before any is awaited; the operation if none is."""
+    last, at = op, op.next_op
+    while at is not None and at.name != "frag.await" and not at.regions:
+        if at.name == "frag.wgmma" and "asynchronous" in at.properties:
+            last = at
+        at = at.next_op
+    return last
 
 
 def _is_repeated(loop: scf.ForOp) -> bool:

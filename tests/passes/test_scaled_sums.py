@@ -118,6 +118,8 @@ def test_a_turn_sets_its_sums_and_loads_scales_ahead(words: str) -> None:
         )
     ]
     assert sum("ld.global" in line for line in turn) == 3
+    # where the same warps copy, they do it while products run
+    assert any("cp.async.cg" in line for line in turn) == (not words)
     assert "wgmma.wait_group.sync.aligned 0;" in turn[-1] or "mbarrier.arrive" in turn[-1]
     loop = lines[: products[0]][::-1]
     start = next(at for at, line in enumerate(loop) if line.startswith("$") and "loop" in line)
