@@ -39,6 +39,7 @@ from fragir.dialects.ptx.registers import (
 from fragir.dialects.ptx.tensor import DescriptorOp, MmaOp, Scales, WgmmaOp, WgmmaWaitOp
 from fragir.dialects.ptx.types import (
     GLOBAL,
+    NO_UNROLL,
     SHARED,
     PointerType,
     Space,
@@ -136,6 +137,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "GLOBAL",
+    "NO_UNROLL",
     "ORDERED_CASTS",
     "SHARED",
     "AssertFailOp",

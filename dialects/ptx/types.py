@@ -67,6 +67,9 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
             printer.print_string(self.space.data.value)
 
 
+NO_UNROLL = "ptx.nounroll"
+"""The attribute of an scf.for that ptxas leaves as it is (PTX ISA 9.2, section 11.5.2). Of a loop
+of few turns it would make so many copies, of a pipelined one tens of thousands of bytes."""
 _BITS = "ptx.bits"  # BitsType, without its import: few programs have it
 _TENSOR_MAP = "ptx.tensor_map"  # TensorMapType, likewise
 GLOBAL = PointerType(Space.GLOBAL)

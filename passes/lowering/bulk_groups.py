@@ -189,13 +189,14 @@ def plan(lanes: Lanes, function: Operation) -> None:
     if not stores:
         return
 
-    def wait_for(wait: Wait) -> None:
+    def wait_for(op: Operation, wait: Wait) -> None:
         read = "" if wait.written else ".read"
         state.ar.insert(ptx.SyncOp(f"cp.async.bulk.wait_group{read}", wait.pending))
-        state.wait_for_all()
+        if op.name != "frag.arrive":  # there all threads meet anyway
+            state.wait_for_all()
 
     for op, wait in GroupWaits(function).ahead.items():
-        state.ahead[op] = lambda wait=wait: wait_for(wait)
+        state.ahead[op] = lambda op=op, wait=wait: wait_for(op, wait)
 
     def wait_for_all(_end: Operation) -> None:
         """Shared memory lives as long as the block."""

@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from fragir.diagnostics import fail
 from fragir.dialects import frag, ptx
 from fragir.dialects.frag.linear import carried
+from fragir.dialects.frag.slots import PART
 from fragir.errors import FragirError
 from fragir.passes.lowering import copies
 from fragir.passes.lowering.forward import Forward
@@ -115,7 +116,7 @@ class WaitPlan:
             return self._published(self.ring_of[op.operands[0]], state)
         if name == "frag.await" and op.operands[0] in self.numbers:
             number = self.numbers[op.operands[0]]
-            return _awaited(number, state, number in self.counted)
+            return _awaited(number, state, number in self.counted and is_read(op))
         if name == "frag.release" and op.operands[0] in self.ring_of:
             return _with(state, self.ring_of[op.operands[0]], read=True)
         if name == "frag.barrier":
@@ -133,6 +134,11 @@ class WaitPlan:
         known = state[number]
         ages = (*known.ages, age) if known.all_known else known.ages
         return _with(state, number, ages=ages, held=max(0, known.held - 1))
+
+
+def is_read(op: Operation) -> bool:
+    """Whether anything looks at a slot that is awaited; else it is given back as it is."""
+    return any(use.operation.name == PART for value in carried(op.results[0]) for use in value.uses)
 
 
 def _awaited(number: int, state: State, meets: bool) -> State:
@@ -208,7 +214,8 @@ def await_(lanes: Lanes, plan: WaitPlan, op: Operation) -> None:
         return
     if age < COMPLETE and plan.asynchronous[plan.numbers[op.operands[0]]]:
         lanes.state.ar.insert(ptx.SyncOp("cp.async.wait_group", age))
-    meet(lanes)
+    if is_read(op):
+        meet(lanes)
 
 
 def meet(lanes: Lanes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, i1
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType, UnitAttr, i1
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -149,6 +149,7 @@ class LoopPipeline:
         loop, after = self._loop, InsertPoint.after
         made = scf.ForOp(loop.lb, loop.ub, loop.step, starts, region)
         made.attributes = {k: v for k, v in loop.attributes.items() if k not in (STAGES, TMA)}
+        made.attributes[ptx.NO_UNROLL] = UnitAttr()  # copies run ahead as it is
         made.location = loop.location
         Rewriter.insert_op(made, InsertPoint.before(loop))
         last: Operation = made

@@ -62,6 +62,10 @@ class KernelText(abc.ABC):
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
 
+    def pragma(self, word: str) -> None:
+        """A directive to ptxas for what stands here (PTX ISA 9.2, section 11.5)."""
+        self.lines.append(f'    .pragma "{word}";')
+
     def declare(self, declaration: str) -> None:
         """A declaration of what stands in no module, such as a function of the driver."""
         self.externs[declaration] = None

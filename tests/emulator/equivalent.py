@@ -64,6 +64,12 @@ _EMPTY = (
     "If there are no uncommitted cp.async instructions then cp.async.commit_group results in an "
     "empty cp.async-group.",
 )
+_BULK_WAIT = (
+    "cp.async.bulk.wait_group",
+    "cp.async.bulk.wait_group instruction will cause the executing thread to wait until only N or "
+    "fewer of the most recent bulk async-groups are pending and all of the prior bulk async-groups "
+    "committed by the executing threads are complete.",
+)
 _DRAINED = ("deleted", "one more group stays")
 
 _LEFT = "behind the loop only the groups of its last turns are left, which copy nothing"
@@ -80,7 +86,7 @@ RULES = (
     ),
     Rule(
         ".*",
-        r"@%p\d+ fence\.mbarrier_init\.release\.cluster;",
+        r"@%\w+ fence\.mbarrier_init\.release\.cluster;",
         ("without its guard",),
         (),
         "threads that have initialised no mbarrier order nothing by it",
@@ -197,6 +203,38 @@ RULES = (
         "it stands in a branch that is never taken: no launch gives 2^32 - 1 bytes",
         "%dynamic_smem_size",
         "Size of the shared memory allocated dynamically at kernel launch.",
+    ),
+    Rule(
+        "stream-K warps",
+        r"cp\.async\.wait_group 1;",
+        _DRAINED,
+        (-1,),
+        _LEFT,
+        *_EMPTY,
+    ),
+    Rule(
+        "stream-K warps",
+        r"bar\.warp\.sync -1;",
+        ("deleted",),
+        (0,),
+        "the block meets in the loop along K, between one tile's conversion and the next one's",
+        *_BARRIER,
+    ),
+    Rule(
+        "split-K roles",
+        r"bar\.sync 2, 256;",
+        ("deleted",),
+        (1,),
+        "the part was copied to memory by the thread that counts it, and has been waited for",
+        *_BULK_WAIT,
+    ),
+    Rule(
+        "split-K roles",
+        r"cp\.async\.bulk\.wait_group 0;",
+        _DRAINED,
+        (-1,),
+        "the only copies to memory have been waited for where the part was counted",
+        *_BULK_WAIT,
     ),
 )
 

@@ -67,6 +67,15 @@ PRODUCTS = {
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
     "mma f16, turned": product("sm_120a", WARPS, "f16", (True, True), out="f16"),
+    "split-K roles": product(
+        "sm_90a", f"roles, {SMALL}", "f16", out="f16", sizes=(144, 80, 304)
+    )._replace(parts="split_k = 2 : i64"),
+    "stream-K warps": product("sm_80", WARPS, "f16", out="f16", sizes=(80, 144, 208))._replace(
+        parts="stream_k = 3 : i64"
+    ),
+    "split-K added by roles": product(
+        "sm_90a", f"roles, {SMALL}", "f16", epilogue="old", sizes=(144, 80, 304)
+    )._replace(parts="split_k = 2 : i64", through=False),
 }
 
 

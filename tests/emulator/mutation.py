@@ -125,6 +125,11 @@ def _mutants(text: str) -> Iterator[Mutant]:
             if word in ins.opcode and "wait" not in ins.mnemonic and "fence" not in ins.mnemonic:
                 place = text.index(f".{word}", start)
                 yield changed("relaxed", ".relaxed", (place, place + len(word) + 1))
+        if "acq_rel" in ins.opcode and "fence" not in ins.mnemonic:
+            place = text.index(".acq_rel", start)
+            # not "release": to the emulator the next barrier acquires (docs/emulator.md)
+            for word in ("relaxed", "acquire"):
+                yield changed(f"{word} alone", f".{word}", (place, place + len(".acq_rel")))
         if not _SYNCHRONISING.match(ins.mnemonic):
             continue
         if waits:

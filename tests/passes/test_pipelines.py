@@ -10,6 +10,7 @@ from fragir.dialects import frag
 from fragir.errors import FragirError
 from fragir.pipeline import parse, run
 from fragir.program import parse as parse_program
+from fragir.toolchain.ptxas import assemble
 
 CLUSTER = "roles, cluster = 2 : i64"
 CASES = [
@@ -95,3 +96,20 @@ func.func @copy(%a: memref<64x64xf32>, %c: memref<64x64xf32>) {
 """
     with pytest.raises(FragirError, match="no product of this loop takes a tile from global"):
         fragir.compile(text)
+
+
+@pytest.mark.parametrize(("target", "tile"), [("sm_90a", "128, 256, 64"), ("sm_80", "64, 64, 32")])
+def test_a_loop_of_known_length_is_not_unrolled(target: str, tile: str) -> None:
+    """ptxas copies the bodies of such loops unless it is told not to."""
+    memory = "memref<512x512xf16>"
+    text = f"""
+func.func @gemm(%a: {memory}, %b: {memory}, %c: {memory}) {{
+  frag.matmul %a, %b into %c {{tile = array<i64: {tile}>}} : {memory}, {memory} into {memory}
+  func.return
+}}
+"""
+    kernel = fragir.compile(text, target=target)
+    again = kernel.ptx.replace('.pragma "nounroll";', "")
+    assert kernel.ptx.count('.pragma "nounroll";') == 1
+    sizes = [len(assemble(ptx, target).cubin) for ptx in (kernel.ptx, again)]
+    assert sizes[0] < 0.7 * sizes[1]

@@ -7,6 +7,7 @@ from math import gcd
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 
+from fragir.dialects import ptx
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import INDEX
 from fragir.passes.lowering.lane_builder import Lanes
@@ -38,6 +39,8 @@ def loop(lanes: Lanes, op: scf.ForOp) -> None:
         state.lower_block(old)
     first, last, by = (ar.value(v) for v in (lower, upper, step))
     lowered = ar.insert(scf.ForOp(first, last, by, starts, body))
+    if ptx.NO_UNROLL in op.attributes:
+        lowered.attributes[ptx.NO_UNROLL] = op.attributes[ptx.NO_UNROLL]
     results: list[SSAValue] = list(lowered.results)
     for result in op.results:
         state.bind_flat(result, results)

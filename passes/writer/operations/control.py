@@ -40,6 +40,8 @@ def loop(w: KernelText, op: scf.ForOp) -> None:
         w.emit(f"setp.ge.{kind}", skip, counter, upper)
         w.emit("bra", done, guard=skip)
     w.label(loop)
+    if ptx.NO_UNROLL in op.attributes:
+        w.pragma("nounroll")
     for value, variable in reusable(op).items():
         w.reserved[value] = w.names[variable]
     w.block(body)
