@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.awaiting import AwaitOp
     from fragir.dialects.frag.batches import MmaBatchedOp
     from fragir.dialects.frag.clusters import ClusterRankOp
+    from fragir.dialects.frag.heads import HeadOp
     from fragir.dialects.frag.in_flight import InFlightOp, InFlightType, UndefinedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
@@ -106,6 +107,7 @@ LATE = {
     "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightOp"),
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
+    "frag.head": ("fragir.dialects.frag.heads", "HeadOp"),
     "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_batched": ("fragir.dialects.frag.batches", "MmaBatchedOp"),
@@ -201,6 +203,7 @@ __all__ = [
     "GatherOp",
     "GridAttr",
     "GridSizeOp",
+    "HeadOp",
     "InFlightOp",
     "InFlightType",
     "IotaOp",

@@ -10,17 +10,21 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
+    MemRefType,
     StringAttr,
     UnitAttr,
+    i32,
     i64,
 )
 from xdsl.dialects.utils import (
     parse_dynamic_index_list_without_types,
     print_dynamic_index_list,
 )
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -36,12 +40,14 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.memory import Dimension, DimensionAttr
 from fragir.dialects.frag.tiles import Index, join_indices, split_indices
+from fragir.dialects.frag.types import is_shared
 from fragir.dialects.limits import MAPPED_DIMENSIONS
-from fragir.dialects.narrow import integers
+from fragir.dialects.narrow import integers, memref_type
 
 ORDERS = ("rows", "columns", "grouped", "hilbert")
 SHARES = ("%from", "%to", "%part", "%parts")
 CUTS = ("split", "even")
+WITHIN = ("%group", "%end")
 MOST_BLOCKS = 16  # of a cluster (CUDA C++ Programming Guide, cudaLimits of clusters)
 
 
@@ -84,10 +90,16 @@ class ForTilesOp(IRDLOperation):
     `even N`, of a persistent loop: the blocks share all steps of all tiles evenly (stream-K), so
     that a part begins and ends anywhere in a tile, of which there are N parts at most. A tile has a
     part at least, if k is 0 an empty one; its parts together are the sum, each step once.
+
+    `(%row, %col) within (%group, %end) of (%m, %n) ... persistent groups %ends : memref<?xi32>`:
+    the rows are in groups, of which the g-th ends before row %ends[g], where the next one begins,
+    as of a batch of matrices of different heights. Tiles begin with a group's first row, and are
+    visited where they have a row of it; what lies from %end on is another group's (`frag.head`).
     """
 
     name = "frag.for_tiles"
     extents = var_operand_def(IndexType)
+    ends = opt_operand_def(MemRefType)
     static_extents = prop_def(DenseArrayBase.constr(i64))
     tile = prop_def(DenseArrayBase.constr(i64))
     order = opt_prop_def(StringAttr)
@@ -99,6 +111,7 @@ class ForTilesOp(IRDLOperation):
     parts = opt_prop_def(IntegerAttr.constr(i64))
     even = opt_prop_def(UnitAttr)
     body = region_def("single_block")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(NoTerminator())
 
     def __init__(
@@ -113,14 +126,16 @@ class ForTilesOp(IRDLOperation):
         cluster: int | None = None,
         share: tuple[int, int] | None = None,
         along: Along | None = None,
+        groups: SSAValue | Operation | None = None,
     ):
         extents = [*extents, *(() if along is None else (along.extent,))]
         dynamic, static = split_indices(extents)
         if body is None:
             count = len(extents) if along is None else len(extents) + 3
+            count += 0 if groups is None else len(WITHIN)
             body = Region(Block(arg_types=[IndexType()] * count))
         super().__init__(
-            operands=[dynamic],
+            operands=[dynamic, groups],
             properties={
                 "static_extents": static,
                 "tile": DenseArrayBase.from_list(i64, list(tile)),
@@ -156,7 +171,8 @@ class ForTilesOp(IRDLOperation):
 
     @property
     def part(self) -> list[SSAValue]:
-        """What the body gets of the sum's parts: from, to, part, parts; nothing if it is whole."""
+        """What the body gets besides: of the sum's parts from, to, part, parts; of groups of rows
+        the group and its end."""
         return list(self.body.block.args[len(self.tile) :])
 
     @property
@@ -183,14 +199,17 @@ class ForTilesOp(IRDLOperation):
             parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
         )
         shares = None
-        if parser.parse_optional_keyword("along"):
-            along_at = parser.pos
-            shares = parser.parse_comma_separated_list(
-                parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
-            )
-            if len(shares) != len(SHARES):
-                parser.raise_error(f"write along ({', '.join(SHARES)})", along_at)
-            places += shares
+        within = None
+        for word, names in (("along", SHARES), ("within", WITHIN)):
+            if parser.parse_optional_keyword(word):
+                here = parser.pos
+                found = parser.parse_comma_separated_list(
+                    parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False)
+                )
+                if len(found) != len(names):
+                    parser.raise_error(f"write {word} ({', '.join(names)})", here)
+                places += found
+                shares, within = (found, within) if word == "along" else (shares, found)
         parser.parse_keyword("of")
         position = parser.pos
         dynamic, static = parse_dynamic_index_list_without_types(
@@ -216,18 +235,32 @@ class ForTilesOp(IRDLOperation):
             )
         parts = None if cut is None else parser.parse_integer(allow_boolean=False)
         step = None if cut is None else tile.pop()
+        ends: list[SSAValue] = []
+        if parser.parse_optional_keyword("groups"):
+            memory = parser.parse_unresolved_operand()
+            parser.parse_punctuation(":")
+            ends = [parser.resolve_operand(memory, parser.parse_type())]
+        if bool(ends) != (within is not None):
+            parser.raise_error(
+                f"groups of rows are written within ({', '.join(WITHIN)}), with groups %ends"
+            )
         attributes = parser.parse_optional_attr_dict_with_keyword()
         here = parser.pos
         if (word := parser.parse_optional_identifier()) is not None:
             parser.raise_error(
                 f"{word} is no word of frag.for_tiles: write an order ({', '.join(ORDERS)}), "
-                "persistent, cluster N, share I of N, split N or even N, in this order",
+                "persistent, cluster N, share I of N, split N or even N, groups %ends, in this "
+                "order",
                 here,
             )
         body = parser.parse_region([place.resolve(IndexType()) for place in places])
         op = cls.create(
-            operands=parser.resolve_operands(dynamic, [IndexType()] * len(dynamic), position),
+            operands=[
+                *parser.resolve_operands(dynamic, [IndexType()] * len(dynamic), position),
+                *ends,
+            ],
             properties={
+                "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(dynamic), len(ends)]),
                 "static_extents": DenseArrayBase.from_list(i64, static),
                 "tile": DenseArrayBase.from_list(i64, tile),
                 **({} if order is None else {"order": StringAttr(order)}),
@@ -248,8 +281,8 @@ class ForTilesOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" (")
         printer.print_list(self.places, printer.print_ssa_value)
-        if self.step is not None:
-            printer.print_string(") along (")
+        if self.step is not None or self.ends is not None:
+            printer.print_string(") within (" if self.step is None else ") along (")
             printer.print_list(self.part, printer.print_ssa_value)
         printer.print_string(") of ")
         static = integers(self.static_extents)
@@ -271,6 +304,11 @@ class ForTilesOp(IRDLOperation):
             printer.print_string(f" share {at} of {count}")
         if (along := self.along()) is not None:
             printer.print_string(f" {'even' if along.even else 'split'} {along.parts}")
+        if self.ends is not None:
+            printer.print_string(" groups ")
+            printer.print_ssa_value(self.ends)
+            printer.print_string(" : ")
+            printer.print_attribute(self.ends.type)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
@@ -279,12 +317,14 @@ class ForTilesOp(IRDLOperation):
         count = len(self.static_extents) - (self.step is not None)
         places = self.body.block.args
         self._verify_along()
+        self._verify_groups()
         if not 2 <= count <= MAPPED_DIMENSIONS:
             raise VerifyException(
                 f"frag.for_tiles: {count} dimensions; it takes rows and columns, and up to "
                 f"{MAPPED_DIMENSIONS - 2} dimensions of a batch before them"
             )
         cut = 0 if self.step is None else len(SHARES)
+        cut += 0 if self.ends is None else len(WITHIN)
         for found, what in (
             (len(places) - cut, "values"),
             (len(self.tile_shape), "sizes of the tile"),
@@ -327,6 +367,21 @@ class ForTilesOp(IRDLOperation):
             raise VerifyException(
                 "frag.for_tiles: even shares are those of a persistent loop of which a role has "
                 "all tiles; write persistent, and no share"
+            )
+
+    def _verify_groups(self) -> None:
+        if self.ends is None:
+            return
+        memory = memref_type(self.ends.type)
+        if is_shared(memory) or memory.element_type != i32 or len(memory.get_shape()) != 1:
+            raise VerifyException(
+                f"frag.for_tiles: groups of rows end where a memref<?xi32> says, not {memory}"
+            )
+        lone = self.step is None and len(self.tile) == 2 and self.blocks == 1
+        if not lone or self.persistent is None:
+            raise VerifyException(
+                "frag.for_tiles: groups are those of rows of one matrix, whose sums are whole, "
+                "without clusters; write persistent"
             )
 
     def _verify_words(self) -> None:

@@ -21,6 +21,7 @@ MEANINGS.attached_in("fragir.reference.raster", "frag.for_tiles", "frag.grid_siz
 MEANINGS.attached_in("fragir.reference.arrival", "frag.arrive")
 MEANINGS.attached_in("fragir.reference.awaiting", "frag.await")
 MEANINGS.attached_in("fragir.reference.clusters", "frag.cluster_rank")
+MEANINGS.attached_in("fragir.reference.heads", "frag.head")
 MEANINGS.attached_in(
     "fragir.reference.side_by_side", "frag.pass_turn", "frag.roles", "frag.take_turn"
 )

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 from fragir.dialects import frag
 from fragir.dialects.frag.raster import Along
 from fragir.dialects.interfaces import MEANINGS
+from fragir.errors import FragirError
 from fragir.reference.bounded import exactly
 from fragir.reference.run import Run
 from fragir.scheduling.orders import tile_order
@@ -50,6 +51,9 @@ def _share(run: Run, op: frag.ForTilesOp) -> Iterator[list[int]]:
         for matrix in product(*(range(count) for count in outer))
         for row, column in tile_order(-(-rows // cluster), columns, order, group)
     ]
+    if op.ends is not None:
+        yield from _of_groups(run, op, number, blocks)
+        return
     block, count = number // cluster, blocks // cluster
     along = op.along()
     if along is None:
@@ -65,6 +69,27 @@ def _share(run: Run, op: frag.ForTilesOp) -> Iterator[list[int]]:
     share, shares = op.shared_out
     for at, part in islice(turns, share, None, shares):
         yield [*(i * size for i, size in zip(places[at], tile, strict=True)), *part]
+
+
+def _of_groups(run: Run, op: frag.ForTilesOp, number: int, blocks: int) -> Iterator[list[int]]:
+    """The tiles of groups of rows: bands of one after the other, from column to column."""
+    assert op.ends is not None
+    ends = run.memory(op.ends)
+    if ends.bound.any():
+        raise FragirError("where groups of rows end is not known here")
+    rows, columns = op.tile_shape
+    _, across = run.numbers(op.all_extents())
+    places: list[list[int]] = []
+    start = 0
+    for group, end in enumerate(map(int, ends.value)):
+        places += [
+            [row, column, group, end]
+            for row in range(start, end, rows)
+            for column in range(0, across, columns)
+        ]
+        start = end
+    share, shares = op.shared_out
+    yield from places[number::blocks][share::shares]
 
 
 def _parts(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from fragir.dialects import frag
@@ -21,6 +21,11 @@ class Indices:
 
     def __init__(self, place: InsertPoint, location: LocationAttr):
         self.builder, self.location = Builder(place), location
+
+    @classmethod
+    def at_end(cls, block: Block, like: Indices) -> Indices:
+        """Builds at the end of a block, where `like` is from."""
+        return cls(InsertPoint.at_end(block), like.location)
 
     def insert_op(self, op: Operation) -> Operation:
         op.location = self.location

@@ -128,6 +128,12 @@ def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
     number = at.block(frag.Dimension.X, "bx")
     blocks = at.insert(frag.GridSizeOp(frag.Dimension.X), "blocks")
     tiles, matrices = Tiles(at, loop), BatchMatrices(at, loop)
+    groups = None
+    if loop.ends is not None:
+        from fragir.passes.tiling.row_groups import RowGroups  # few programs need it
+
+        groups = RowGroups(at, loop.ends, loop.tile_shape[0])
+        tiles.bands = groups.bands(at)
     of_matrix = at.mul(tiles.bands, tiles.columns, "tiles")
     total = at.mul(of_matrix, matrices.total, "tiles")
     first, step = at.div(number, cluster), at.div(blocks, cluster)
@@ -157,6 +163,9 @@ def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
     band, column = tiles.place(rest, raster)
     row = inside.add(inside.mul(band, cluster), lane)
     starts = inside.starts((*matrix, row, column), loop.tile_shape)
+    if groups is not None:
+        own_row, *within = groups.place(inside, row)
+        starts = [own_row, starts[1], *within]
     if cut is not None:
         starts += cut.shares(inside, body.args[0])
     Rewriter.inline_block(loop.body.block, InsertPoint.at_end(body), starts)
@@ -277,6 +286,11 @@ def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> fra
     matrices = [_product(tuple(outer))] if outer else []
     bands = frag.Extent(rows.size, rows.divisor * cluster)
     whole = () if cluster == 1 else (frag.Extent(cluster),)
+    if loop.ends is not None:
+        count = _named(function, loop.ends, 0)
+        if count is None:
+            return None
+        outer = [frag.Extent(count)]  # each group has a tile more than its rows fill, perhaps
     if raster.persistent:
         factors = (*outer, bands, columns, *whole)
         return frag.GridAttr((frag.BlockCount(factors, True, cluster),))
@@ -300,9 +314,13 @@ def _size(function: func.FuncOp, extent: int | SSAValue) -> int | str | None:
         return None
     if op.name == "arith.constant":
         return constant_of(extent)
-    memory, dim = op.operands[0], constant_of(op.operands[1])
-    arguments = function.body.block.args
-    if not isinstance(memory, BlockArgument) or memory not in arguments or dim is None:
+    dim = constant_of(op.operands[1])
+    return None if dim is None else _named(function, op.operands[0], dim)
+
+
+def _named(function: func.FuncOp, memory: SSAValue, dim: int) -> int | str | None:
+    """A size of memory, a number or its name; None of what is no argument."""
+    if not isinstance(memory, BlockArgument) or memory not in function.body.block.args:
         return None
     dims, _ = frag.size_names(function, memory.index)
     return dims[dim] if dim < len(dims) else None

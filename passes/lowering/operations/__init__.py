@@ -47,6 +47,7 @@ LATE = {
     ),
     "sparse": ("frag.mma_sparse",),
     "turns": ("frag.pass_turn", "frag.take_turn"),
+    "heads": ("frag.head",),
     "in_flight": ("frag.in_flight", "frag.undefined"),
     "warpgroup_products": ("frag.wgmma",),
     "vectors": ("vector.broadcast", "vector.extract", "vector.insert", "vector.shuffle"),
