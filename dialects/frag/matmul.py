@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     UnitAttr,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Operation, Region, SSAValue
@@ -71,6 +72,10 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     scale) and is added to the whole one by a fused multiply-add. `promote = 128` alone adds partial
     sums too: 8-bit floats lose less so, of whose sums tensor cores keep 14 bits.
 
+    `groups %ends`: the rows of A and C are in groups, one a matrix of B (G x K x N), as those of
+    experts in a mixture: group g has the rows up to, not with, ends[g], an i32 in memory, and
+    begins where the one before it ends. Rows behind the last group are not written.
+
     `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
     override what the compiler chooses.
 
@@ -94,6 +99,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     c = operand_def(MemRefType)
     a_scale = opt_operand_def(SCALES)
     b_scale = opt_operand_def(SCALES)
+    ends = opt_operand_def(MemRefType)
     partial = opt_operand_def(MemRefType)
     counts = opt_operand_def(MemRefType)
     extra = var_operand_def(MemRefType)
@@ -121,10 +127,10 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         " (`transposed` $a_scale_transposed^)? (`by` $a_block^)?"
         " `,` $b (`transposed` $b_transposed^)? (`scaled` $b_scale^)?"
         " (`transposed` $b_scale_transposed^)? (`by` $b_block^)?"
-        " `into` $c (`through` $partial^ `,` $counts)? (`accumulate` $accumulate^)?"
-        " (`with` $extra^)? attr-dict"
+        " `into` $c (`groups` $ends^)? (`through` $partial^ `,` $counts)?"
+        " (`accumulate` $accumulate^)? (`with` $extra^)? attr-dict"
         " `:` type($a) (`scaled` type($a_scale)^)? `,` type($b) (`scaled` type($b_scale)^)?"
-        " `into` type($c) (`through` type($partial)^ `,` type($counts))?"
+        " `into` type($c) (`groups` type($ends)^)? (`through` type($partial)^ `,` type($counts))?"
         " (`with` type($extra)^)?"
         " (`epilogue` $epilogue^)?"
     )
@@ -137,6 +143,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         *,
         extra: Sequence[SSAValue | Operation] = (),
         through: tuple[SSAValue | Operation, SSAValue | Operation] | None = None,
+        groups: SSAValue | Operation | None = None,
         a_transposed: bool = False,
         b_transposed: bool = False,
         accumulate: Attribute | None = None,
@@ -145,7 +152,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         b_scale: SSAValue | Operation | None = None,
     ):
         super().__init__(
-            operands=[a, b, c, a_scale, b_scale, *(through or (None, None)), extra],
+            operands=[a, b, c, a_scale, b_scale, groups, *(through or (None, None)), extra],
             properties={
                 "a_transposed": UnitAttr() if a_transposed else None,
                 "b_transposed": UnitAttr() if b_transposed else None,
@@ -158,7 +165,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         """A, B, their scales, what the epilogue takes besides; C is written, and read by it."""
         scales = (self.a_scale, self.b_scale)
         in_memory = [x for x in scales if x is not None and is_memref(x.type)]
-        return self.a, self.b, *in_memory, *self.extra
+        ends = () if self.ends is None else (self.ends,)
+        return self.a, self.b, *in_memory, *ends, *self.extra
 
     def writes(self) -> Sequence[SSAValue]:
         """C, and what its parts go through."""
@@ -184,6 +192,9 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             (self.b, ("k", "n") if self.b_transposed is None else ("n", "k")),
         ):
             shape = memref_type(value.type).get_shape()[:-2]
+            if self.ends is not None and value is self.b:
+                yield value, ("g", *last)
+                continue
             yield value, (*_unless_one(batch[len(batch) - len(shape) :], shape), *last)
         yield self.c, (*batch, "m", "n")
         for each in self.scalings():
@@ -193,6 +204,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             shape = memref_type(extra.type).get_shape()
             names = (*batch, "m", "n")[len(batch) + 2 - len(shape) :]
             yield extra, _unless_one(names, shape)
+        if self.ends is not None:
+            yield self.ends, ("g",)
         if self.partial is not None:
             yield self.partial, (None, *batch, "m", "n")
 
@@ -258,11 +271,29 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         count = len(self.batch())
         return ("b",) if count == 1 else tuple(f"b{dim}" for dim in range(count))
 
+    def _check_groups(self, ends: Matrix) -> None:
+        a, b, c = (memory.get_shape() for memory in self.memories())
+        if (len(a), len(b), len(c)) != (2, 3, 2) or ends.element_type != i32:
+            raise VerifyException(
+                "frag.matmul: groups are of the rows of two matrices A and C, with a matrix of B "
+                "(G x K x N) each, and end where a memref<?xi32> says"
+            )
+        if len(ends.get_shape()) != 1 or _same("G", b[0], ends.get_shape()[0]) == 0:
+            raise VerifyException(f"frag.matmul: {ends} does not say where groups of rows end")
+        if self.is_scaled or self.parts() is not None or self.cluster is not None:
+            raise VerifyException(
+                "frag.matmul: products of groups of rows have neither scales nor sums in parts, "
+                "and no clusters, whose blocks would share a matrix of B"
+            )
+
     def verify_(self) -> None:
         sizes = m, n, _ = self.sizes()
         whole = (*self.batch(), m, n)
         for name, memory in zip("AB", self.memories(), strict=False):
-            _check_batch(name, memory, self.memories()[2])
+            if self.ends is None:
+                _check_batch(name, memory, self.memories()[2])
+        if self.ends is not None:
+            self._check_groups(memref_type(self.ends.type))
         for memory in self.memories():
             if not is_element(memory.element_type):
                 raise VerifyException(f"frag.matmul: no instruction takes {memory.element_type}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from xdsl.ir import Operation
 
@@ -113,28 +115,39 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
         b = _turned(b)
     m, n = old.value.shape[-2:]
     k = a.value.shape[-1]
-    if not _is_batch(a, old, (m, k)) or not _is_batch(b, old, (k, n)):
+    grouped = op.ends is not None
+    fits = b.value.shape[-2:] == (k, n) if grouped else _is_batch(b, old, (k, n))
+    if not _is_batch(a, old, (m, k)) or not fits:
         shapes = ", ".join("x".join(map(str, x.value.shape)) for x in (a, b, old))
         raise FragirError(f"A, B and C do not fit: {shapes}")
     accumulator = element_name(op.accumulator())
     types = type_name(op.a.type), type_name(op.b.type), accumulator
     ways = () if accumulator in INTEGERS else chains(run.target, types[0], accumulator)
+
+    def multiply(x: Bounded, y: Bounded) -> Bounded:
+        return dot(x, y, None, types, ways)
+
+    def finish(total: Bounded, before: Bounded, extra: Sequence[Bounded]) -> Bounded:
+        if op.epilogue is None:
+            return cast(total, accumulator, type_name(op.c.type))
+        return run.region(op.epilogue.block, [total, before, *extra], before.value.shape)[0]
+
+    if grouped:
+        from fragir.reference.row_groups import grouped_product  # few products have groups
+
+        grouped_product(run, op, a, b, multiply, finish)
+        return
     if op.is_scaled:
         from fragir.reference.scaled_sums import scaled_sum  # few products have scales
 
-        total = scaled_sum(run, op, a, b, lambda x, y: dot(x, y, None, types, ways))
+        total = scaled_sum(run, op, a, b, multiply)
     else:
         parts = 1 if (given := op.parts()) is None else given[0]
         if given is not None and not op.through():  # each part is added to C by itself
             run.memory(op.c).write(dot(a, b, old, types, ways, parts=parts + 1))
             return
         total = dot(a, b, None, types, ways, parts=parts)
-    if op.epilogue is None:
-        result = cast(total, accumulator, type_name(op.c.type))
-    else:
-        extra = [run[value] for value in op.extra]
-        result = run.region(op.epilogue.block, [total, old, *extra], old.value.shape)[0]
-    run.memory(op.c).write(result)
+    run.memory(op.c).write(finish(total, old, [run[value] for value in op.extra]))
 
 
 @MEANINGS.attach(frag.MapOp)

@@ -40,8 +40,8 @@ BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
 """Of a piece: a copy for fewer is not worth its barriers. Half of it of what is transposed."""
-MOST_LOADED = 128
-"""Columns for which threads load at once what they store with a tile."""
+MOST_LOADED = 32
+"""Elements for which a thread loads at once what it stores with a tile."""
 CONVERSIONS = 16 << 10
 """Bytes that are left for conversions where there may be some."""
 
@@ -72,7 +72,8 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
     stores = [op for op in function.walk() if isinstance(op, frag.StoreOp)]
     found = [_Outgoing(op, _old(op)) for op in stores if _may_leave(op, known)]
     room = (machine(target).shared - _taken(function)) // (max(1, len(found)) * roles)
-    columns = warps_of(function, WARPGROUPS if WARPGROUPS in function.attributes else WARPS)[1]
+    kind, size = (WARPGROUPS, 128) if WARPGROUPS in function.attributes else (WARPS, 32)
+    rows, columns = warps_of(function, kind)
     for one in found:
         for way in (one, one._replace(old=None)):
             pieces = _pieces(way, room, columns)
@@ -83,7 +84,7 @@ def mark(function: func.FuncOp, target: str, roles: int = 1) -> None:
     as_atomics(function, BY_TMA)
     if columns == 1:
         for store in stores:
-            _cut_wide(store)
+            _cut_wide(store, size * rows)
 
 
 def _old(store: frag.StoreOp) -> frag.LoadOp | None:
@@ -95,13 +96,13 @@ def _old(store: frag.StoreOp) -> frag.LoadOp | None:
     return loads[0] if len(loads) == 1 else None
 
 
-def _cut_wide(store: frag.StoreOp) -> None:
+def _cut_wide(store: frag.StoreOp, threads: int) -> None:
     """Cuts what threads store from registers, if they load something for it: not all at once."""
     tile = frag.tile_of(store.tile)
     if len(tile.shape) != 2 or not any(isinstance(op, frag.LoadOp) for op in chain_of(store)):
         return
-    pieces, rest = divmod(tile.shape[1], MOST_LOADED)
-    if pieces > 1 and not rest:
+    pieces, rest = divmod(tile.shape[0] * tile.shape[1], MOST_LOADED * threads)
+    if pieces > 1 and not rest and tile.shape[1] % pieces == 0:
         cut(store, pieces)
 
 

@@ -49,6 +49,9 @@ class Gemm(TileWriter):
         self.b_transposed = product.b_transposed is not None
         self.batch = product.batch()
         self.rows: Size = 0
+        self.c: SSAValue = product.c
+        """What a block writes of C: of groups of rows those of its own and before."""
+        self.group: SSAValue | None = None
         self.matrix: Sequence[SSAValue] = ()
         """Which matrices of a batch: the first of the block's, one index a dimension."""
         self.scaled: ScaledSum | None = None
@@ -78,11 +81,16 @@ class Gemm(TileWriter):
         n = self.dim(product.c, -1, self.static[1], "n")
         k = self.dim(product.a, -2 if self.a_transposed else -1, self.static[2], "k")
         along = self._along(k)
-        body = Block(arg_types=[INDEX] * (len(batch) + (2 if along is None else 6)))
+        count = 2 + (0 if along is None else 4) + (0 if product.ends is None else 2)
+        body = Block(arg_types=[INDEX] * (len(batch) + count))
         *self.matrix, row, column = body.args[: len(batch) + 2]
         part = body.args[len(batch) + 2 :]
         row.name_hint, column.name_hint = "row", "col"
         outer = self.into(body)
+        if product.ends is not None:
+            self.group, end = part
+            self.group.name_hint, end.name_hint = "group", "end"
+            self.c = self.insert(frag.HeadOp(product.c, end), "own")
         accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
         zero = self.insert(zero_constant(accumulator.element_type))
         start = self.insert(frag.FillOp(zero, accumulator), "acc")
@@ -97,10 +105,13 @@ class Gemm(TileWriter):
                 (*batch, m, n),
                 (*[1] * len(batch), tm, tn),
                 Region(body),
-                persistent=schedule.roles or (along is not None and along.even),
+                persistent=schedule.roles
+                or product.ends is not None
+                or (along is not None and along.even),
                 cluster=schedule.cluster if schedule.cluster > 1 else None,
                 order=schedule.order,
                 along=along,
+                groups=product.ends,
             )
         )
         product.detach()
@@ -175,6 +186,8 @@ class Gemm(TileWriter):
     def _matrix_of(self, memory: SSAValue) -> list[int | SSAValue]:
         """The indices of the matrix of A or B that a block multiplies; none of a lone one."""
         shape = memref_type(memory.type).get_shape()[:-2]
+        if self.group is not None:
+            return [self.group] if shape else []
         return [0 if size == 1 else at for size, at in zip(shape, self.matrix, strict=False)]
 
     # --- epilogue -----------------------------------------------------------------------------
@@ -197,15 +210,13 @@ class Gemm(TileWriter):
             result = total
             if c_type.element_type != product.accumulator():
                 result = self.insert(frag.CastOp(total, tile))
-            self.builder.insert(
-                frag.StoreOp(result, product.c, at, masked=masked, transposed=turned)
-            )
+            self.builder.insert(frag.StoreOp(result, self.c, at, masked=masked, transposed=turned))
             return
         region = product.epilogue.clone()
         block = region.block
         inputs = [total]
         if any(True for _ in block.args[1].uses):
-            load = frag.LoadOp(product.c, at, tile, masked=masked, transposed=turned)
+            load = frag.LoadOp(self.c, at, tile, masked=masked, transposed=turned)
             inputs.append(self.insert(load, "old"))
         else:
             block.erase_arg(block.args[1])
@@ -213,7 +224,7 @@ class Gemm(TileWriter):
             value = self._broadcast(extra, row, column, shape)
             inputs.append(self._transposed(value) if turned else value)
         result = self.insert(frag.MapOp(inputs, region, tile), "result")
-        self.builder.insert(frag.StoreOp(result, product.c, at, masked=masked, transposed=turned))
+        self.builder.insert(frag.StoreOp(result, self.c, at, masked=masked, transposed=turned))
 
     def _transposed(self, value: SSAValue) -> SSAValue:
         """A tile as the accumulators are turned."""
@@ -266,6 +277,10 @@ class Gemm(TileWriter):
             (value, (batch + dims)[len(batch) + 2 - rank :])
             for (value, dims), rank in zip(sides, ranks, strict=True)
         ]
+        if product.ends is not None:
+            usual = (*usual, "g")
+            sides[1] = (product.b, [len(usual) - 1, *([1, 2] if self.b_transposed else [2, 1])])
+            sides.append((product.ends, [len(usual) - 1]))
         if product.partial is not None:
             sides.append((product.partial, [len(usual) - 1, *batch, 0, 1]))
         names = list(usual)

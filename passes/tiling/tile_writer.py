@@ -66,6 +66,8 @@ class TileWriter:
         Of a size known at run time only, the program may promise what divides it. The blocks of a
         cluster have tiles below each other: the last ones may have none within M.
         """
+        if size == 0 and self.product.ends is not None:
+            return True  # tiles begin where groups of rows do
         known = self.static[size]
         covered = tile * self.schedule.cluster if size == 0 else tile
         return (self.promises.get(self.names[size], 1) if known is None else known) % covered != 0
