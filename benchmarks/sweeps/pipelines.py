@@ -41,8 +41,10 @@ ROLES = (
     "roles, consumers = 2 : i64, cluster = 2 : i64",
 )
 PARTS = ("", "split_k = 2 : i64", "stream_k = 3 : i64", "split_k = 3 : i64", "stream_k = 2 : i64")
-BATCHES = ("", "abc", "bc", "ac")
-"""Which of A, B and C are of several matrices."""
+BATCHES = ("", "abc", "bc", "ac", "groups")
+"""Which of A, B and C are of several matrices; or A and C of groups of rows."""
+GROUPS = (0.3, 0.3, 0.31, 0.9)
+"""Where groups of rows end, of all rows."""
 BATCH = (2, 2)
 TILE = 16
 """At least so many rows and columns has a tile of C."""
@@ -67,6 +69,7 @@ class Config(NamedTuple):
     through: bool = True
     """Whether parts of sums go through memory, else they are added to C."""
     batch: str = ""
+    groups: bool = False
 
 
 def grid() -> Iterator[Config]:
@@ -92,6 +95,9 @@ def _in_parts(config: Config, at: int) -> Config | None:
     """The same product in parts or in a batch or both; which, a number says."""
     at, parts = divmod(at, len(PARTS))
     at, batch = divmod(at, len(BATCHES))
+    if BATCHES[batch] == "groups":
+        found = config._replace(groups=True)
+        return None if "cluster" in config.schedule else found
     found = config._replace(parts=PARTS[parts], batch=BATCHES[batch])
     if not (found.parts or found.batch) or (
         "stream" in found.parts and "consumers" in found.schedule
@@ -114,6 +120,8 @@ def text_of(config: Config) -> str:
         "c": (("m", m), ("n", n)),
     }
 
+    if config.groups:
+        shapes["b"] = (("g", len(GROUPS)), *shapes["b"])
     for name in config.batch:
         shapes[name] = (*zip(("b0", "b1"), BATCH, strict=True), *shapes[name])
 
@@ -160,6 +168,9 @@ def text_of(config: Config) -> str:
         memories = memory("c", acc, count), f"memref<{'?x' * len(shapes['c'])}i32>"
         arguments += [f"%p: {memories[0]}", f"%n: {memories[1]}"]
         through, through_words = " through %p, %n", f" through {', '.join(memories)}"
+    if config.groups:
+        arguments.append('%ends: memref<?xi32> {frag.sizes = ["g"]}')
+        through, through_words = " groups %ends", " groups memref<?xi32>"
     promised = {dim: size for dims in shapes.values() for dim, size in dims}
     divisors = ", ".join(
         f"{dim} = {next(d for d in (16, 8, 4, 2, 1) if size % d == 0)}"
@@ -192,7 +203,8 @@ def data(config: Config) -> tuple[list[Any], Any]:
     left, right = config.turned
     rng = np.random.default_rng(m + n + k)
     a, x = numbers(rng, config.element, (*_batch(config, "a"), *((k, m) if left else (m, k))))
-    b, y = numbers(rng, config.element, (*_batch(config, "b"), *((n, k) if right else (k, n))))
+    several = (len(GROUPS),) if config.groups else _batch(config, "b")
+    b, y = numbers(rng, config.element, (*several, *((n, k) if right else (k, n))))
     acc = SUMS.get(config.element, "f32")
     bias = rng.integers(-5, 6, n).astype(ARRAYS[acc])
     whole = rng.integers(-5, 6, (*_batch(config, "c"), m, n))
@@ -201,6 +213,12 @@ def data(config: Config) -> tuple[list[Any], Any]:
     x, y = x.swapaxes(-1, -2) if left else x, y.swapaxes(-1, -2) if right else y
     expected = (x * factors[0]) @ (y * factors[1])
     expected = expected + {"none": 0, "old": whole, "bias": bias}[config.epilogue]
+    ends = [int(m * share) for share in GROUPS]
+    if config.groups:
+        kept = whole.astype(float)
+        for product_of, first, end in zip(expected, [0, *ends], ends, strict=False):
+            kept[first:end] = product_of[first:end]
+        expected = kept
 
     def stored(values: Any) -> Any:
         if not config.out:
@@ -212,6 +230,8 @@ def data(config: Config) -> tuple[list[Any], Any]:
         partial = np.zeros((int(config.parts.split()[2]), *whole.shape), ARRAYS[acc])
         counts = (*_batch(config, "c"), -(-m // TILE), -(-n // TILE))
         extra += [partial, np.zeros(counts, np.int32)]
+    if config.groups:
+        extra.append(np.array(ends, np.int32))
     return [a, b, stored(whole), *extra], stored(expected)
 
 

@@ -278,8 +278,11 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
                 "frag.matmul: groups are of the rows of two matrices A and C, with a matrix of B "
                 "(G x K x N) each, and end where a memref<?xi32> says"
             )
-        if len(ends.get_shape()) != 1 or _same("G", b[0], ends.get_shape()[0]) == 0:
-            raise VerifyException(f"frag.matmul: {ends} does not say where groups of rows end")
+        known = DYNAMIC_INDEX not in (b[0], *ends.get_shape())
+        if len(ends.get_shape()) != 1 or (known and b[0] != ends.get_shape()[0]):
+            raise VerifyException(
+                f"frag.matmul: {ends} does not say where a group of rows ends for each matrix of B"
+            )
         if self.is_scaled or self.parts() is not None or self.cluster is not None:
             raise VerifyException(
                 "frag.matmul: products of groups of rows have neither scales nor sums in parts, "

@@ -70,6 +70,7 @@ class GridOperations(TileOperations):
         along: tuple[IndexOperand, int] | None = None,
         split: int | None = None,
         even: int | None = None,
+        groups: Memory | None = None,
     ) -> TileLoop:
         """A block's share of the tiles that cover a matrix; Python runs through the body once.
 
@@ -85,6 +86,9 @@ class GridOperations(TileOperations):
         `along=(k.size("k"), 64)` cuts the sum over k in steps of 64 as well: the loop also gives
         from, to, part and parts. `split=4`: so many parts a tile; `even=4`, persistent: blocks
         share all steps evenly, a tile has so many parts at most.
+
+        `groups=ends`, persistent: rows are in groups, which end where an array of s32 says; the
+        loop also gives the group and its end.
         """
         from fragir.dialects.frag.raster import ORDERS
 
@@ -108,8 +112,10 @@ class GridOperations(TileOperations):
             cluster=None if cluster is None else whole(cluster, "cluster", 1),
             share=None if share is None else _share(share, persistent),
             along=self._along(along, split, even),
+            groups=None if groups is None else self._memory(groups),
         )
-        names = [*("matrix" for _ in shape[2:]), "row", "col", "from", "to", "part", "parts"]
+        more = ("from", "to", "part", "parts") if groups is None else ("group", "end")
+        names = [*("matrix" for _ in shape[2:]), "row", "col", *more]
         for argument, name in zip(op.body.block.args, names, strict=False):
             argument.name_hint = name
         return TileLoop(self.trace, op)
@@ -130,6 +136,11 @@ class GridOperations(TileOperations):
         parts = whole(counts[0], "the number of parts", 1 if even is None else 2)
         extent = self.trace.index(given[0], "a size")
         return Along(extent, step, parts, even is not None)
+
+    def head(self, memory: Memory, end: IndexOperand) -> Memory:
+        """An array up to row `end`: what follows lies outside, where masked accesses do nothing."""
+        op = frag.HeadOp(self._memory(memory), self.trace.scalar(end, IndexType(), "the end"))
+        return Memory(self.trace, self.trace.insert(op).result, (None, *memory.sizes[1:]))
 
     def arrive(self, counts: Memory, at: Sequence[IndexOperand], parts: IndexOperand) -> Scalar:
         """Counts the blocks that come here, in a number of global memory that is zero at first;

@@ -58,10 +58,13 @@ class MatrixOperations(TileOperations):
         split_k: int | None = None,
         stream_k: int | None = None,
         through: tuple[Memory, Memory] | None = None,
+        groups: Memory | None = None,
     ) -> None:
         """`into = epilogue(a b)` for whole matrices; the compiler chooses tiles and stages.
 
         Dimensions before the last two count the matrices of a batch, which `a` or `b` may share.
+        With `groups=ends`, an array of s32, rows of `a` and `into` are in groups that end there,
+        each with a matrix of `b`.
 
         `epilogue` gets, for one element, the sum, the old value of `into` and one value of each
         array in `extra` (broadcast as in numpy: (n,) is one value a column, ("m", 1) one a row).
@@ -88,6 +91,7 @@ class MatrixOperations(TileOperations):
             *operands[:3],
             extra=operands[first:],
             through=None if parts is None else (operands[3], operands[4]),
+            groups=None if groups is None else self._memory(groups),
             a_transposed=transposed_a,
             b_transposed=transposed_b,
             accumulate=accumulate,

@@ -97,9 +97,12 @@ def _old(store: frag.StoreOp) -> frag.LoadOp | None:
 
 
 def _cut_wide(store: frag.StoreOp, threads: int) -> None:
-    """Cuts what threads store from registers, if they load something for it: not all at once."""
+    """Cuts what threads store from registers, if they load something for it, or test rows and
+    columns of what is turned: not all at once."""
     tile = frag.tile_of(store.tile)
-    if len(tile.shape) != 2 or not any(isinstance(op, frag.LoadOp) for op in chain_of(store)):
+    turned = store.masked is not None and store.transposed is not None
+    loads = any(isinstance(op, frag.LoadOp) for op in chain_of(store))
+    if len(tile.shape) != 2 or not (turned or loads):
         return
     pieces, rest = divmod(tile.shape[0] * tile.shape[1], MOST_LOADED * threads)
     if pieces > 1 and not rest and tile.shape[1] % pieces == 0:

@@ -50,3 +50,13 @@ func.func @in_parts(%m: index, %k: index, %c: memref<?x64xi32>) attributes {frag
   }
   func.return
 }
+
+// Rows in groups, which end where memory says.
+func.func @groups(%c: memref<?x64xi32>, %ends: memref<?xi32>, %m: index) attributes {frag.grid = #frag.grid<m by 64 at most resident>} {
+  frag.for_tiles (%row, %col) within (%group, %end) of (%m, 64) by (64, 64) grouped persistent groups %ends : memref<?xi32> {
+    %own = frag.head %c to %end : memref<?x64xi32>
+  }
+  frag.for_tiles (%row, %col) within (%group, %end) of (%m, 64) by (64, 64) persistent share 0 of 2 groups %ends : memref<?xi32> attributes {"name"} {
+  }
+  func.return
+}

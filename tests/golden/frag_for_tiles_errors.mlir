@@ -44,7 +44,7 @@ func.func @f() {
 // -----
 // The same in the generic form.
 func.func @f() {
-  "frag.for_tiles"() <{order = "diagonal", static_extents = array<i64: 64, 64>, tile = array<i64: 64, 64>}> ({
+  "frag.for_tiles"() <{operandSegmentSizes = array<i32: 0, 0>, order = "diagonal", static_extents = array<i64: 64, 64>, tile = array<i64: 64, 64>}> ({
   ^bb0(%row: index, %col: index):
   }) : () -> ()
   func.return
@@ -162,7 +162,7 @@ func.func @f(%k: index) {
 // -----
 // The generic form: steps without parts.
 func.func @f() {
-  "frag.for_tiles"() <{static_extents = array<i64: 64, 64, 64>, tile = array<i64: 64, 64>, step = 32 : i64}> ({
+  "frag.for_tiles"() <{operandSegmentSizes = array<i32: 0, 0>, static_extents = array<i64: 64, 64, 64>, tile = array<i64: 64, 64>, step = 32 : i64}> ({
   ^bb0(%row: index, %col: index):
   }) : () -> ()
   func.return
@@ -171,6 +171,27 @@ func.func @f() {
 // Six dimensions.
 func.func @f() {
   frag.for_tiles (%a, %b, %c, %d, %e, %f) of (1, 1, 1, 1, 64, 64) by (1, 1, 1, 1, 64, 64) {
+  }
+  func.return
+}
+// -----
+// Groups without what tells a tile's.
+func.func @f(%ends: memref<?xi32>) {
+  frag.for_tiles (%row, %col) of (128, 64) by (64, 64) persistent groups %ends : memref<?xi32> {
+  }
+  func.return
+}
+// -----
+// Ends of another type.
+func.func @f(%ends: memref<?xf32>) {
+  frag.for_tiles (%row, %col) within (%group, %end) of (128, 64) by (64, 64) persistent groups %ends : memref<?xf32> {
+  }
+  func.return
+}
+// -----
+// A block for each tile, of which a launch does not know how many there are.
+func.func @f(%ends: memref<?xi32>) {
+  frag.for_tiles (%row, %col) within (%group, %end) of (128, 64) by (64, 64) groups %ends : memref<?xi32> {
   }
   func.return
 }

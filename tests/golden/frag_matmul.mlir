@@ -41,3 +41,8 @@ func.func @added(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) 
   }
   func.return
 }
+// Rows in groups, each with a matrix of B.
+func.func @experts(%a: memref<?x?xf16>, %b: memref<8x?x?xf16>, %c: memref<?x?xf32>, %ends: memref<8xi32>) {
+  frag.matmul %a, %b transposed into %c groups %ends : memref<?x?xf16>, memref<8x?x?xf16> into memref<?x?xf32> groups memref<8xi32>
+  func.return
+}

@@ -171,3 +171,21 @@ func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: 
   frag.matmul %a, %b into %c through %p, %n {split_k = 4 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi64>
   func.return
 }
+// -----
+// Groups of a matrix of B.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>, %ends: memref<?xi32>) {
+  frag.matmul %a, %b into %c groups %ends : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf32> groups memref<?xi32>
+  func.return
+}
+// -----
+// Fewer groups than matrices.
+func.func @f(%a: memref<?x?xf16>, %b: memref<8x?x?xf16>, %c: memref<?x?xf32>, %ends: memref<7xi32>) {
+  frag.matmul %a, %b into %c groups %ends : memref<?x?xf16>, memref<8x?x?xf16> into memref<?x?xf32> groups memref<7xi32>
+  func.return
+}
+// -----
+// Groups and parts.
+func.func @f(%a: memref<?x?xf16>, %b: memref<8x?x?xf16>, %c: memref<?x?xf32>, %ends: memref<8xi32>, %p: memref<2x?x?xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c groups %ends through %p, %n {split_k = 2 : i64} : memref<?x?xf16>, memref<8x?x?xf16> into memref<?x?xf32> groups memref<8xi32> through memref<2x?x?xf32>, memref<?x?xi32>
+  func.return
+}
