@@ -53,8 +53,10 @@ class HeadOp(IRDLOperation, MemoryInterface):
         type_ = parser.parse_type()
         if not isinstance(type_, MemRefType):
             parser.raise_error(f"frag.head takes memory, not {type_}", position)
-        given: MemRefType[Attribute] = type_
-        op = cls(parser.resolve_operand(memory, given), parser.resolve_operand(end, IndexType()))
+        op = cls(
+            parser.resolve_operand(memory, memref_type(type_)),
+            parser.resolve_operand(end, IndexType()),
+        )
         op.attributes |= attributes
         return op
 

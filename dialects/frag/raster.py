@@ -92,9 +92,8 @@ class ForTilesOp(IRDLOperation):
     part at least, if k is 0 an empty one; its parts together are the sum, each step once.
 
     `(%row, %col) within (%group, %end) of (%m, %n) ... persistent groups %ends : memref<?xi32>`:
-    the rows are in groups, of which the g-th ends before row %ends[g], where the next one begins,
-    as of a batch of matrices of different heights. Tiles begin with a group's first row, and are
-    visited where they have a row of it; what lies from %end on is another group's (`frag.head`).
+    the rows are in groups, of which the g-th ends before row %ends[g], where the next one begins.
+    Tiles begin with a group's first row; what lies from %end on is another's (`frag.head`).
     """
 
     name = "frag.for_tiles"

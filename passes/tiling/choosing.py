@@ -32,8 +32,8 @@ def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
     attributes = {"tile": product.tile, "warps": product.warps, "stages": product.stages}
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
-    known = m and n and k and all(product.batch()) and product.ends is None
-    if given or not known:
+    unknown = product.ends is not None or not all(product.batch())
+    if given or unknown or not (m and n and k):
         return ScheduleChoice(usual, usual, given)
     from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
