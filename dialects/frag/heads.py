@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.definition import op_definition
 from fragir.dialects.frag.types import is_shared
 from fragir.dialects.interfaces import MemoryInterface
-from fragir.dialects.narrow import memref_type
+from fragir.dialects.narrow import is_memref, memref_type
 
 
 @op_definition
@@ -51,10 +51,10 @@ class HeadOp(IRDLOperation, MemoryInterface):
         parser.parse_punctuation(":")
         position = parser.pos
         type_ = parser.parse_type()
-        if not isinstance(type_, MemRefType):
+        if not is_memref(type_):
             parser.raise_error(f"frag.head takes memory, not {type_}", position)
         op = cls(
-            parser.resolve_operand(memory, memref_type(type_)),
+            parser.resolve_operand(memory, type_),
             parser.resolve_operand(end, IndexType()),
         )
         op.attributes |= attributes
