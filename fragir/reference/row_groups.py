@@ -30,8 +30,8 @@ def grouped_product(
         raise FragirError(f"{len(ends.value)} groups of rows for {len(b.value)} matrices of B")
     start = 0
     for group, end in enumerate(map(int, ends.value)):
-        if end > rows:
-            raise FragirError(f"group {group} ends behind row {end} of {rows}")
+        if not start <= end <= rows:
+            raise FragirError(f"group {group} of {rows} rows begins at {start} and ends at {end}")
         if end > start:
             own = slice(start, end)
             total = multiply(_rows(a, own), Bounded(b.value[group], b.bound[group]))
@@ -39,7 +39,7 @@ def grouped_product(
             extra = [_of_rows(run[value], own, rows) for value in op.extra]
             result = finish(total, old, extra)
             c.value[own], c.bound[own] = result.value, result.bound
-        start = max(start, end)
+        start = end
 
 
 def _rows(x: Bounded, own: slice) -> Bounded:

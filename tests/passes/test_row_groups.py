@@ -14,6 +14,7 @@ from xdsl.dialects import func
 import fragir
 from benchmarks.sweeps.pipelines import Config, check, text_of
 from fragir.compiled import Kernel
+from fragir.errors import FragirError
 from fragir.reference import evaluate
 
 # each element of a group's rows counts its group
@@ -116,3 +117,17 @@ def test_the_bound() -> None:
     assert (np.abs(c.astype(np.float64) - wanted.value) <= wanted.bound).all()
     assert (c[90:] == before[90:]).all()
     assert not wanted.bound[90:].any()
+
+
+@pytest.mark.parametrize("ends", [[7, 5, 8, 9], [7, 7, 90, 105]])
+def test_ends_that_are_none(ends: list[int]) -> None:
+    """Groups begin where others end, and end within the matrix."""
+    config = Config("sm_80", "", "f16", (False, False), "none", SIZES, False, groups=True)
+    module = fragir.parse(text_of(config))
+    function = next(op for op in module.walk() if isinstance(op, func.FuncOp))
+    m, n, k = SIZES
+    arrays = [np.ones((m, k), np.float16), np.ones((4, k, n), np.float16)]
+    with pytest.raises(
+        FragirError, match=r"group \d of 104 rows begins at 7 and ends at|ends at 105"
+    ):
+        evaluate(function, [*arrays, np.ones((m, n), np.float32), np.array(ends, np.int32)])
