@@ -104,7 +104,8 @@ def _cut_wide(store: frag.StoreOp, threads: int) -> None:
     loads = any(isinstance(op, frag.LoadOp) for op in chain_of(store))
     if len(tile.shape) != 2 or not (turned or loads):
         return
-    pieces, rest = divmod(tile.shape[0] * tile.shape[1], MOST_LOADED * threads)
+    most = MOST_LOADED // 2 if turned and loads else MOST_LOADED
+    pieces, rest = divmod(tile.shape[0] * tile.shape[1], most * threads)
     if pieces > 1 and not rest and tile.shape[1] % pieces == 0:
         cut(store, pieces)
 

@@ -67,8 +67,8 @@ PRODUCTS = {
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),
     "mma f16, turned": product("sm_120a", WARPS, "f16", (True, True), out="f16"),
-    "split-K roles": product(
-        "sm_90a", f"roles, {SMALL}", "f16", out="f16", sizes=(144, 80, 304)
+    "split-K roles": product(  # tiles are no multiple of blocks: one's parts are several blocks'
+        "sm_90a", f"roles, {SMALL}", "f16", out="f16", sizes=(272, 80, 304)
     )._replace(parts="split_k = 2 : i64"),
     "stream-K warps": product("sm_80", WARPS, "f16", out="f16", sizes=(80, 144, 208))._replace(
         parts="stream_k = 3 : i64"
