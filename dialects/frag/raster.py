@@ -54,7 +54,7 @@ MOST_BLOCKS = 16  # of a cluster (CUDA C++ Programming Guide, cudaLimits of clus
 class Along(NamedTuple):
     """How a sum is cut into parts."""
 
-    extent: Index
+    extent: int | SSAValue
     step: int
     """A part is a number of these, but for the end of the sum."""
     parts: int

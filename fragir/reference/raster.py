@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.frag.raster import Along
@@ -41,6 +40,9 @@ def _share(run: Run, op: frag.ForTilesOp) -> Iterator[list[int]]:
     """
     x, y, z = run.block_id
     number, blocks = x + run.grid[0] * (y + run.grid[1] * z), prod(run.grid)
+    if op.ends is not None:
+        yield from _of_groups(run, op, number, blocks)
+        return
     cluster = 1 if blocks % op.blocks else op.blocks
     tile, extents = op.tile_shape, run.numbers(op.all_extents())
     *outer, rows, columns = (-(-n // size) for n, size in zip(extents, tile, strict=True))
@@ -51,20 +53,13 @@ def _share(run: Run, op: frag.ForTilesOp) -> Iterator[list[int]]:
         for matrix in product(*(range(count) for count in outer))
         for row, column in tile_order(-(-rows // cluster), columns, order, group)
     ]
-    if op.ends is not None:
-        yield from _of_groups(run, op, number, blocks)
-        return
     block, count = number // cluster, blocks // cluster
     along = op.along()
     if along is None:
         turns: Iterable[tuple[int, tuple[int, ...]]]
         turns = ((tile, ()) for tile in range(block, len(places), count))
     else:
-        extent = (
-            along.extent
-            if isinstance(along.extent, int)
-            else run.number(SSAValue.get(along.extent))
-        )
+        (extent,) = run.numbers([along.extent])
         turns = _parts(along, extent, len(places), block, count)
     share, shares = op.shared_out
     for at, part in islice(turns, share, None, shares):

@@ -21,6 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
+from fragir.dialects.frag.enclosing import is_rare
 from fragir.dialects.frag.promises import promises_of, size_names
 from fragir.dialects.frag.tensor_copies import APART, UNIT, contiguous
 from fragir.dialects.narrow import memref_type
@@ -34,8 +35,6 @@ from fragir.passes.specializing.pieces import chain_of, cut
 from fragir.passes.tiling.operand_layouts import shared_type
 from fragir.ptx.machines import machine
 
-RARE = "frag.rare"
-"""The attribute of an scf.if that seldom holds."""
 BY_TMA = "frag.tma"
 """The attribute of a store that shall leave by TMA."""
 FEWEST_COLUMNS = 32
@@ -222,7 +221,7 @@ def _may_leave(store: frag.StoreOp, known: _Multiples) -> bool:
     type_ = memref_type(memory.type)
     if not isinstance(memory, BlockArgument) or memory.block is not known.function.body.block:
         return False
-    if _is_rare(store):
+    if is_rare(store):
         return False
     if frag.is_shared(type_) or len(tile.shape) != 2 or element_bits(type_.element_type) < 8:
         return False
@@ -237,15 +236,6 @@ def _may_leave(store: frag.StoreOp, known: _Multiples) -> bool:
 def _is_old(load: frag.LoadOp, store: frag.StoreOp) -> bool:
     """Whether a load reads what a store writes, in place."""
     return load.memory is store.memory and load.where() == store.where() and load.other is None
-
-
-def _is_rare(op: Operation) -> bool:
-    """Whether an operation stands where a condition seldom leads."""
-    while (parent := op.parent_op()) is not None:
-        if RARE in parent.attributes and op.parent is parent.regions[0].first_block:
-            return True
-        op = parent
-    return False
 
 
 def _is_own_tile(store: frag.StoreOp) -> bool:

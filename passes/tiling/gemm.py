@@ -86,20 +86,19 @@ class Gemm(TileWriter):
         *self.matrix, row, column = body.args[: len(batch) + 2]
         part = body.args[len(batch) + 2 :]
         row.name_hint, column.name_hint = "row", "col"
-        outer = self.into(body)
-        if product.ends is not None:
-            self.group, end = part
-            self.group.name_hint, end.name_hint = "group", "end"
-            self.c = self.insert(frag.HeadOp(product.c, end), "own")
-        accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
-        zero = self.insert(zero_constant(accumulator.element_type))
-        start = self.insert(frag.FillOp(zero, accumulator), "acc")
-        bounds = (0, k) if along is None else part[:2]
-        total = self._sum(start, row, column, *bounds)
-        if self.scaled is not None:
-            total = self.scaled.scale(total, row, column)
-        self.finish(total, row, column, part)
-        self.builder = outer
+        with self.inside(body):
+            if product.ends is not None:
+                self.group, end = part
+                self.group.name_hint, end.name_hint = "group", "end"
+                self.c = self.insert(frag.HeadOp(product.c, end), "own")
+            accumulator = frag.TileType(self.turned((tm, tn)), product.accumulator())
+            zero = self.insert(zero_constant(accumulator.element_type))
+            start = self.insert(frag.FillOp(zero, accumulator), "acc")
+            bounds = (0, k) if along is None else part[:2]
+            total = self._sum(start, row, column, *bounds)
+            if self.scaled is not None:
+                total = self.scaled.scale(total, row, column)
+            self.finish(total, row, column, part)
         self.builder.insert(
             frag.ForTilesOp(
                 (*batch, m, n),
@@ -142,22 +141,21 @@ class Gemm(TileWriter):
         body = Block(arg_types=[INDEX, *(value.type for value in starts)])
         at, sums, *loaded = body.args
         at.name_hint, sums.name_hint = "k0", "acc"
-        outer = self.into(body)
-        ahead: list[SSAValue] = []
-        if promoted is not None:
-            for argument, value in zip(loaded, starts[1:], strict=True):
-                argument.name_hint = value.name_hint
-            promoted.take(loaded)
-        a, b = self._operand(True, row, at), self._operand(False, column, at)
-        left, right = (b, a) if self.schedule.turned else (a, b)
-        if promoted is None:
-            result = self.insert(frag.MmaOp(left, right, sums), "acc")
-        else:  # `start` is zero
-            partial = self.insert(frag.MmaOp(left, right, start), "partial")
-            ahead = promoted.load(row, column, at)
-            result = promoted.add(partial, sums)
-        self.builder.insert(scf.YieldOp(result, *ahead))
-        self.builder = outer
+        with self.inside(body):
+            ahead: list[SSAValue] = []
+            if promoted is not None:
+                for argument, value in zip(loaded, starts[1:], strict=True):
+                    argument.name_hint = value.name_hint
+                promoted.take(loaded)
+            a, b = self._operand(True, row, at), self._operand(False, column, at)
+            left, right = (b, a) if self.schedule.turned else (a, b)
+            if promoted is None:
+                result = self.insert(frag.MmaOp(left, right, sums), "acc")
+            else:  # `start` is zero
+                partial = self.insert(frag.MmaOp(left, right, start), "partial")
+                ahead = promoted.load(row, column, at)
+                result = promoted.add(partial, sums)
+            self.builder.insert(scf.YieldOp(result, *ahead))
         loop = scf.ForOp(first, end, step, starts, body)
         loop.attributes["frag.stages"] = IntegerAttr(self.schedule.stages, i64)
         if self.schedule.roles:

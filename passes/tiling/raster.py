@@ -110,15 +110,15 @@ def _matrix(
     along = loop.along()
     if len(loop.tile_shape) == 2 and along is None:
         return [], []
-    number: Number = at.block(dimension, f"b{dimension.value}")
+    number, matrices = at.block(dimension, f"b{dimension.value}"), BatchMatrices(at, loop)
     if along is None:
-        return BatchMatrices(at, loop).place(number), []
-    from fragir.passes.tiling.sum_shares import split_share  # few programs need it
+        return matrices.place(number), []
+    from fragir.passes.tiling.sum_shares import SplitSum  # few programs need it
 
-    matrices = BatchMatrices(at, loop)
-    part = at.div(number, matrices.total)
-    shares = split_share(at, along, part)
-    return matrices.place(at.sub(number, at.mul(part, matrices.total))), shares
+    total = matrices.total
+    part = at.div(number, total)
+    own = SplitSum(at, along).share(at, part)
+    return matrices.place(at.sub(number, at.mul(part, total))), own
 
 
 def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
@@ -162,10 +162,11 @@ def _persistent(loop: frag.ForTilesOp, raster: Raster) -> None:
         matrix = matrices.place(which)
     band, column = tiles.place(rest, raster)
     row = inside.add(inside.mul(band, cluster), lane)
-    starts = inside.starts((*matrix, row, column), loop.tile_shape)
-    if groups is not None:
+    if groups is None:
+        starts = inside.starts((*matrix, row, column), loop.tile_shape)
+    else:
         own_row, *within = groups.place(inside, row)
-        starts = [own_row, starts[1], *within]
+        starts = [own_row, *inside.starts((column,), loop.tile_shape[-1:], ("col",)), *within]
     if cut is not None:
         starts += cut.shares(inside, body.args[0])
     Rewriter.inline_block(loop.body.block, InsertPoint.at_end(body), starts)
@@ -281,7 +282,7 @@ def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> fra
     ]
     *outer, rows, columns = extents
     cluster, along = loop.blocks, loop.along()
-    if along is not None and (not along.even) and along.parts > 1:
+    if along is not None and not along.even and along.parts > 1:
         outer = [frag.Extent(along.parts), *outer]
     matrices = [_product(tuple(outer))] if outer else []
     bands = frag.Extent(rows.size, rows.divisor * cluster)

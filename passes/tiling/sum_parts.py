@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from math import gcd
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerType, UnitAttr
+from xdsl.dialects.builtin import IntegerType, UnitAttr
 from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import frag
+from fragir.dialects.frag.enclosing import RARE
 from fragir.dialects.frag.tensor_copies import APART
 from fragir.passes.tiling.gemm import Gemm
+from fragir.passes.tiling.tile_writer import INDEX
 
 COLUMNS, HELD = 32, 16
 """That are added up at a time: 128 bytes of a row of f32, or as many as a thread holds so many
@@ -68,15 +70,14 @@ class GemmInParts(Gemm):
         then = self._branch(build)
         made = scf.IfOp(condition, [], then, None if otherwise is None else self._branch(otherwise))
         if rare:
-            made.attributes["frag.rare"] = UnitAttr()
+            made.attributes[RARE] = UnitAttr()
         self.builder.insert(made)
 
     def _branch(self, build: Callable[[], None]) -> Region:
         block = Block()
-        outer = self.into(block)
-        build()
-        self.builder.insert(scf.YieldOp())
-        self.builder = outer
+        with self.inside(block):
+            build()
+            self.builder.insert(scf.YieldOp())
         return Region(block)
 
     # --- through memory -----------------------------------------------------------------------
@@ -104,14 +105,13 @@ class GemmInParts(Gemm):
         takes few registers, and whole rows of memory."""
         tm, tn, _ = self.schedule.tile
         width = gcd(tn, COLUMNS, HELD * self.schedule.threads // tm)
-        body = Block(arg_types=[IndexType()])
+        body = Block(arg_types=[INDEX])
         body.args[0].name_hint = "j"
-        outer = self.into(body)
-        column = self.insert(arith.AddiOp(self._column, body.args[0]))
-        total = self._added(partial, column, (tm, width))
-        self.epilogue(total, self._row, column, (tm, width), False)
-        self.builder.insert(scf.YieldOp())
-        self.builder = outer
+        with self.inside(body):
+            column = self.insert(arith.AddiOp(self._column, body.args[0]))
+            total = self._added(partial, column, (tm, width))
+            self.epilogue(total, self._row, column, (tm, width), False)
+            self.builder.insert(scf.YieldOp())
         start, end, step = (self.constant(number) for number in (0, tn, width))
         self.builder.insert(scf.ForOp(start, end, step, [], body))
 
@@ -119,13 +119,12 @@ class GemmInParts(Gemm):
         """The parts from a column on, added in their order."""
         tile = frag.TileType(shape, self.product.accumulator())
         start = self._handed_in(partial, self.constant(0), column, tile)
-        body = Block(arg_types=[IndexType(), tile])
+        body = Block(arg_types=[INDEX, tile])
         at, sums = body.args
         at.name_hint, sums.name_hint = "p", "acc"
-        outer = self.into(body)
-        more = self._handed_in(partial, at, column, tile)
-        self.builder.insert(scf.YieldOp(self._plus(sums, more, tile)))
-        self.builder = outer
+        with self.inside(body):
+            more = self._handed_in(partial, at, column, tile)
+            self.builder.insert(scf.YieldOp(self._plus(sums, more, tile)))
         one = self.constant(1)
         return self.insert(scf.ForOp(one, self._parts, one, [start], body), "acc")
 

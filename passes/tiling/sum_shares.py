@@ -13,10 +13,9 @@ class _Steps:
     """The steps of a sum."""
 
     def __init__(self, at: Indices, along: Along):
-        extent = along.extent if isinstance(along.extent, int) else SSAValue.get(along.extent)
-        known = extent if isinstance(extent, int) else constant_of(extent)
+        known = along.extent if isinstance(along.extent, int) else constant_of(along.extent)
         self.size, self.parts = along.step, along.parts
-        self.extent: Number = extent if known is None else known
+        self.extent: Number = along.extent if known is None else known
         self.count = at.ceil(self.extent, self.size, "steps")
 
     def range(self, at: Indices, first: Number, end: Number) -> list[SSAValue]:
@@ -25,20 +24,25 @@ class _Steps:
         return [start, at.value(at.least(at.mul(end, self.size), self.extent))]
 
 
-def split_share(at: Indices, along: Along, part: Number) -> list[SSAValue]:
-    """What the body gets of one of as many parts as a tile has."""
-    steps = _Steps(at, along)
-    each = at.ceil(steps.count, steps.parts)
-    first = at.mul(part, each)
-    own = steps.range(at, first, at.add(first, each))
-    return [*own, at.value(part), at.value(steps.parts)]
+class SplitSum:
+    """As many parts of each tile's sum, of equal numbers of steps."""
+
+    def __init__(self, at: Indices, along: Along):
+        self._steps = _Steps(at, along)
+        self._each = at.ceil(self._steps.count, along.parts)
+
+    def share(self, at: Indices, part: Number) -> list[SSAValue]:
+        """What the body gets of one of the parts."""
+        first = at.mul(part, self._each)
+        own = self._steps.range(at, first, at.add(first, self._each))
+        return [*own, at.value(part), at.value(self._steps.parts)]
 
 
 class SplitShares:
-    """As many parts of each tile: all tiles' first parts, then all their second ones, and so on."""
+    """All tiles' first parts, then all their second ones, and so on."""
 
     def __init__(self, at: Indices, along: Along, tiles: Number, first: Number, step: Number):
-        self._along, self._tiles = along, tiles
+        self._sum, self._tiles = SplitSum(at, along), tiles
         self.turns = first, at.mul(tiles, along.parts), step
         """From where to where a block counts, and by how much."""
 
@@ -48,7 +52,7 @@ class SplitShares:
 
     def shares(self, at: Indices, number: Number) -> list[SSAValue]:
         """What the body gets of the sum."""
-        return split_share(at, self._along, at.div(number, self._tiles))
+        return self._sum.share(at, at.div(number, self._tiles))
 
 
 class EvenShares:

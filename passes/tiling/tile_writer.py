@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr
@@ -54,11 +57,15 @@ class TileWriter:
         """Sizes along M and N in the order of the accumulators' rows and columns."""
         return (pair[1], pair[0]) if self.schedule.turned else pair
 
-    def into(self, block: Block) -> Builder:
-        """Builds in a block from here on; where it built before."""
+    @contextmanager
+    def inside(self, block: Block) -> Generator[None]:
+        """Builds in a block."""
         outer, self.builder = self.builder, Builder(InsertPoint.at_end(block))
         self.builder.operation_insertion_handler = [self._inserted]
-        return outer
+        try:
+            yield
+        finally:
+            self.builder = outer
 
     def masked(self, size: int, tile: int) -> bool:
         """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.

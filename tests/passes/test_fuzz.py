@@ -20,9 +20,9 @@ def test_mutants() -> None:
 
 def test_mutants_reach_every_level() -> None:
     """Some mutants are texts that are read; most are not."""
-    rng = random.Random(2)
+    rng = random.Random(3)
     texts = [matrix_programs.mutant(rng) for _ in range(120)]
-    assert len(set(texts)) > 116  # two of one program may be alike
+    assert len(set(texts)) == 120
     assert 5 < sum(_reads(text) for text in texts) < 60
 
 

@@ -8,12 +8,10 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 
 from fragir.dialects import ptx
+from fragir.dialects.frag.enclosing import RARE
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.arithmetic import INDEX
 from fragir.passes.lowering.lane_builder import Lanes
-
-RARE = "frag.rare"
-"""The attribute of an scf.if that seldom holds: its branches compute all they need themselves."""
 
 
 @LOWERINGS.attach(scf.ForOp)
