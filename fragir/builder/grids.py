@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
 
 from fragir.builder.checks import items, shape_of, whole, word
 from fragir.builder.places import fail, place
@@ -14,6 +14,7 @@ from fragir.builder.trace import Trace
 from fragir.builder.values import IndexOperand, Memory, Scalar
 from fragir.dialects import frag
 from fragir.dialects.frag.raster import Along
+from fragir.dialects.frag.residence import BLOCKS_PER_SM, MOST_RESIDENT
 from fragir.dialects.limits import MAPPED_DIMENSIONS
 
 
@@ -56,6 +57,15 @@ class GridOperations(TileOperations):
         """The number of blocks of the grid along "x", "y" or "z"."""
         op = frag.GridSizeOp(_dimension(dimension))
         return Scalar(self.trace, self.trace.insert(op, f"blocks_{dimension}").result)
+
+    def blocks_per_sm(self, blocks: int) -> None:
+        """A multiprocessor is to hold so many blocks, at least: ptxas gives their threads no more
+        registers than that allows, rather spills (`.minnctapersm`).
+        """
+        count = whole(blocks, "blocks_per_sm")
+        if not 1 <= count <= MOST_RESIDENT:
+            fail(f"a multiprocessor holds 1 to {MOST_RESIDENT} blocks, not {count}")
+        self.trace.attributes[BLOCKS_PER_SM] = IntegerAttr(count, i64)
 
     def for_tiles(
         self,

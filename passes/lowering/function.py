@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from fragir.diagnostics import fail, note_place
 from fragir.dialects import frag, ptx
 from fragir.dialects.elements import element_bits
+from fragir.dialects.frag.residence import BLOCKS_PER_SM, blocks_per_sm
 from fragir.dialects.interfaces import LOWERINGS, WarpgroupCollective
 from fragir.dialects.limits import check_registers
 from fragir.dialects.walking import operations_in
@@ -21,6 +22,7 @@ from fragir.passes.lowering import operations as operations  # attaches what is 
 from fragir.passes.lowering.arguments import KernelArguments
 from fragir.passes.lowering.arithmetic import Arithmetic
 from fragir.passes.lowering.lane_builder import Lanes
+from fragir.passes.lowering.role_registers import RESIDENT, check_shared_out
 from fragir.passes.lowering.state import LoweringState
 from fragir.plugins import package_of
 
@@ -84,11 +86,24 @@ class FunctionLowering:
         lowered = func.FuncOp(self.function.sym_name.data, (types, []), Region(self.entry))
         lowered.attributes["ptx.ntid"] = IntegerAttr(self._threads, i64)
         lowered.attributes.update(self.state.attributes)
+        if BLOCKS_PER_SM in self.function.attributes:
+            lowered.attributes[RESIDENT] = IntegerAttr(self._resident(), i64)
         remarks = [*frag.sizes_of(self.function.attributes.get("frag.remarks"))]
         remarks += self.state.remarks
         if remarks:
             lowered.attributes["ptx.remarks"] = ArrayAttr(map(StringAttr, remarks))
         return lowered
+
+    def _resident(self) -> int:
+        """The blocks that the function wants a multiprocessor to hold."""
+        try:
+            blocks = blocks_per_sm(self.function)
+            assert blocks is not None
+            if blocks > 1:
+                check_shared_out(self.state.operations, self.state.target)
+        except FragirError as error:
+            fail(self.function, str(error))
+        return blocks
 
     def lower_block(self, block: Block) -> None:
         """Lowers every operation of a block into the current one."""

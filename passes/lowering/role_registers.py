@@ -8,12 +8,18 @@ ever (PTX ISA 9.2, section 9.7.19.5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from xdsl.ir import Operation
 
 from fragir.dialects import frag
+from fragir.dialects.frag.residence import BLOCKS_PER_SM
 from fragir.dialects.frag.roles import GROUP, REGISTERS, UNIT, Role
+from fragir.errors import FragirError
 from fragir.isa.versions import has
 
+RESIDENT = "ptx.minnctapersm"
+"""The attribute of a function of lanes: blocks that a multiprocessor is to hold at least."""
 MOVE = "setmaxnreg.{}.sync.aligned.u32"
 WITHOUT_TILES = 40
 """For index arithmetic and copies: what CUTLASS's loading warps have beside two warpgroups."""
@@ -42,6 +48,16 @@ def planned_registers(op: frag.RolesOp, target: str) -> list[int] | None:
         if not whole or all(idle) or not any(idle) or at_launch(threads) == MOST:
             return None
     return shared_out(roles, extents)
+
+
+def check_shared_out(operations: Iterable[Operation], target: str) -> None:
+    """FragirError where roles share out what a multiprocessor has: it holds one such block."""
+    if any(isinstance(op, frag.RolesOp) and planned_registers(op, target) for op in operations):
+        raise FragirError(
+            "roles with registers of their own share out those of a whole multiprocessor, which "
+            "holds one block then",
+            hint=f"leave {BLOCKS_PER_SM} out",
+        )
 
 
 def shared_out(roles: Sequence[Role], extents: Sequence[int]) -> list[int]:

@@ -25,6 +25,8 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.frag.raster import Along
+from fragir.dialects.frag.residence import BLOCKS_PER_SM
+from fragir.dialects.limits import BLOCK_REGISTERS
 from fragir.dialects.narrow import memref_type
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.tile_writer import INDEX, Size, TileWriter
@@ -255,6 +257,10 @@ class Gemm(TileWriter):
         function.attributes[kind] = DenseArrayBase.from_list(
             i64, list(self.turned(self.schedule.warps))
         )
+        if not self.schedule.wgmma and not self.schedule.roles:
+            # all registers that a thread can have: ptxas would rather spill than hold fewer blocks
+            blocks = max(1, BLOCK_REGISTERS // (256 * self.schedule.threads))
+            function.attributes[BLOCKS_PER_SM] = IntegerAttr(blocks, i64)
 
     def _names(self) -> tuple[str, str, str]:
         """Names of M, N and K: those that the arguments' frag.sizes give, else m, n, k.

@@ -17,7 +17,7 @@ from fragir.dialects import frag, ptx
 from fragir.dialects.frag.roles import Role
 from fragir.dialects.interfaces import LOWERINGS
 from fragir.passes.lowering.lane_builder import Lanes
-from fragir.passes.lowering.role_registers import MOVE, at_launch, planned_registers
+from fragir.passes.lowering.role_registers import MOVE, RESIDENT, at_launch, planned_registers
 from fragir.passes.lowering.state import LoweringState
 from fragir.passes.lowering.team import Team, role_team
 from fragir.passes.lowering.turns import TURNS, open_turns, role_turns
@@ -43,7 +43,7 @@ def roles(lanes: Lanes, op: frag.RolesOp) -> None:
     registers = planned_registers(op, state.target)
     if registers is not None or not op.moves_registers:
         # or ptxas ignores setmaxnreg, and rather spills than to have fewer blocks side by side
-        state.attributes["ptx.minnctapersm"] = IntegerAttr(1, i64)
+        state.attributes[RESIDENT] = IntegerAttr(1, i64)
     elif op.moves_registers:
         state.remarks.append(
             f"{state.target} cannot move registers between warps, so that roles have as many as "
