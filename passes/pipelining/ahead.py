@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of, index_constant
+from fragir.passes.pipelining.fragments import CarriedFragments, FragmentLoads, is_repeated
 from fragir.passes.pipelining.insertion import put
 
 INDEX = IndexType()
@@ -55,13 +56,16 @@ def fillings_of(loop: scf.ForOp) -> list[Filling]:
 
 
 class Prefetch:
-    """Moves what a loop fills so many turns ahead that all slots of its ring but one are full."""
+    """Moves what a loop fills so many turns ahead that all slots of its ring but one are full.
 
-    def __init__(self, loop: scf.ForOp, filling: Filling):
-        self._loop, self._filling = loop, filling
+    With `fragments` the loop carries the first of them, and all slots are full.
+    """
+
+    def __init__(self, loop: scf.ForOp, filling: Filling, fragments: FragmentLoads | None = None):
+        self._loop, self._filling, self._fragments = loop, filling, fragments
         ring = filling.acquire.ring.owner
         assert isinstance(ring, frag.RingOp)
-        self._turns = ring.count - 1
+        self._turns = ring.count - (fragments is None)
 
     def run(self) -> None:
         """Fills the first slots before the loop, and in it that of a turn to come."""
@@ -74,14 +78,18 @@ class Prefetch:
         else:
             for turn in range(self._turns):
                 self._before(self._ahead(loop.lb, turn, before), before)
-        behind = self._place()
+        if self._fragments is None:
+            behind = self._place()
+        else:
+            self._loop, behind = CarriedFragments(loop, self._fragments).run()
+            loop = self._loop
         point = InsertPoint.before(behind)
         at = self._ahead(loop.body.block.args[0], self._turns, point, "ahead")
         more = put(arith.CmpiOp(at, loop.ub, "slt"), point, "more")
         self._within(at, more, point)
         for op in reversed(filling.operations):
             Rewriter.erase_op(op)
-        if _is_repeated(loop):
+        if is_repeated(loop):
             self._drain()
 
     def _ahead(
@@ -159,7 +167,7 @@ class Prefetch:
         finds a ring that is free.
         """
         last: Operation = self._loop
-        for _ in range(self._turns):
+        for _ in range(self._turns - (self._fragments is not None)):
             taken = frag.AwaitOp(self._filling.acquire.ring)
             for op in (taken, frag.ReleaseOp(taken.result)):
                 Rewriter.insert_op(op, InsertPoint.after(last))
@@ -194,13 +202,3 @@ def _behind_products(op: Operation) -> Operation:
             last = at
         at = at.next_op
     return last
-
-
-def _is_repeated(loop: scf.ForOp) -> bool:
-    """Whether a loop stands in another one."""
-    parent = loop.parent_op()
-    while parent is not None and parent.name in ("scf.for", "scf.if", "scf.while"):
-        if parent.name != "scf.if":
-            return True
-        parent = parent.parent_op()
-    return isinstance(parent, frag.ForTilesOp)

@@ -1,5 +1,6 @@
 // RUN: -p frag-pipeline{target=sm_80},frag-prefetch
-// All slots but one are filled ahead of the loop, and in a turn that of two turns later.
+// All slots are filled ahead of the loop. A turn loads the second half of its slot, awaits the next one,
+// loads its first half, and fills its own again, for three turns later.
 func.func @mma(%a: memref<64x96xf16>, %b: memref<96x32xf16>, %c: memref<64x32xf32>) attributes {frag.warps = array<i64: 2, 1>} {
   %zero = arith.constant 0.0 : f32
   %start = frag.fill %zero : !frag.tile<64x32xf32>
