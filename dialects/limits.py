@@ -15,6 +15,8 @@ LANE_REGISTERS = 1024
 not fit is spilled, which a tile that is read and written piece by piece need not be."""
 MAPPED_DIMENSIONS = 5
 """Of memory that a tensor map says (PTX ISA 9.2, section 5.5.1)."""
+MOST_PARTS = 16
+"""That a sum is cut into where a program leaves their number open, and the memory for them."""
 LARGEST_INDEX = 2**31 - 1
 """Sizes, strides and indices have 32 bits on the device."""
 

@@ -6,9 +6,9 @@ JAX): in host memory it is looked at through numpy, without a copy; on a GPU it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
@@ -18,6 +18,8 @@ from fragir.errors import FragirError, kind_of
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from fragir.dialects.frag.grid import Extent
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -131,6 +133,51 @@ def declared_view(
             "strides=... in Python",
         )
     return found
+
+
+class Declared(Protocol):
+    """An argument as a program declares it: its sizes, and how large they must at least be."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dims(self) -> tuple[int | str, ...]: ...
+    @property
+    def least(self) -> tuple[Extent, ...]: ...
+
+
+def least_shapes(
+    arguments: Sequence[Declared], sizes: Mapping[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """How large arguments must at least be of which that is said, by their names."""
+    found: dict[str, tuple[int, ...]] = {}
+    for argument in arguments:
+        if argument.least:
+            try:
+                found[argument.name] = tuple(e.evaluate(dict(sizes)) for e in argument.least)
+            except KeyError as error:
+                size = str(error.args[0])
+                raise FragirError(
+                    f"what {argument.name} needs depends on the size {size}",
+                    hint=f"give it: {{{size!r}: ...}}",
+                ) from None
+    return found
+
+
+def check_least(kernel: str, arguments: Sequence[Declared], sizes: Mapping[str, int]) -> None:
+    """FragirError where an argument is too small, as far as its sizes are given."""
+    for argument in arguments:
+        names = [*argument.dims, *(extent.size for extent in argument.least)]
+        if not argument.least or any(isinstance(n, str) and n not in sizes for n in names):
+            continue
+        given = tuple(size if isinstance(size, int) else sizes[size] for size in argument.dims)
+        least = least_shapes([argument], sizes)[argument.name]
+        if any(size < low for size, low in zip(given, least, strict=True)):
+            words = " x ".join(extent.words for extent in argument.least)
+            raise FragirError(
+                f"{argument.name} has shape {given}, {kernel} needs {least} or more ({words})",
+                hint="Kernel.least_shapes tells what memory a launch needs",
+            )
 
 
 def _attribute(value: object, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from fragir.arguments import ArrayView, declared_view, scalar, whole
+from fragir.arguments import ArrayView, check_least, declared_view, least_shapes, scalar, whole
 from fragir.array_copies import Borrowed
 from fragir.errors import FragirError, extent, of_kind, one_of, whole_number
 from fragir.ptx import machines
@@ -18,7 +18,7 @@ from fragir.ptx import machines
 if TYPE_CHECKING:
     from xdsl.dialects import func
 
-    from fragir.dialects.frag import GridAttr
+    from fragir.dialects.frag import Extent, GridAttr
     from fragir.dialects.ptx.tensor_maps import TensorMapRecord
     from fragir.passes.writer.origins import LineOrigin
     from fragir.toolchain.ptxas import Assembled
@@ -34,13 +34,15 @@ class Argument:
     """One argument of a kernel as the program declares it.
 
     `dims` has a number for a static dimension of a memref and a name for a dynamic one; `strides`
-    (elements) likewise, None for row-major order. A scalar has neither.
+    (elements) likewise, None for row-major order. A scalar has neither. `least`: how large each
+    dimension must be where that depends on how the program was compiled.
     """
 
     name: str
     type: Attribute
     dims: tuple[int | str, ...] = ()
     strides: tuple[int | str, ...] | None = None
+    least: tuple[Extent, ...] = ()
 
     @property
     def is_memory(self) -> bool:
@@ -183,6 +185,11 @@ class Kernel:
                     f"{name} = {size}, but {self.name} is promised multiples of {divisor}",
                     hint="pad the arrays, or compile without this frag.divisible",
                 )
+        check_least(self.name, self.signature, sizes)
+
+    def least_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """How large those arrays must be whose sizes depend on how the program was compiled."""
+        return least_shapes(self.signature, sizes)
 
     def _bind(self, views: Sequence[ArrayView | None]) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -392,11 +399,8 @@ def interface_of(function: func.FuncOp) -> Interface:
     from fragir.dialects import frag
 
     grid = function.attributes.get("frag.grid")
-    return Interface(
-        signature_of(function),
-        grid if isinstance(grid, frag.GridAttr) else None,
-        frag.promises_of(function),
-    )
+    known = grid if isinstance(grid, frag.GridAttr) else None
+    return Interface(signature_of(function), known, frag.promises_of(function))
 
 
 def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
@@ -411,5 +415,6 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
         if not is_memref(type_):
             result.append(Argument(name, type_))
             continue
-        result.append(Argument(name, type_, *frag.size_names(function, i)))
+        said = *frag.size_names(function, i), frag.least_of(function, i)
+        result.append(Argument(name, type_, *said))
     return tuple(result)

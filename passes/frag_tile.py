@@ -55,11 +55,11 @@ class FragTilePass(TargetPass):
                         "put it into the epilogue or into a function of its own",
                     )
             try:
-                kind = Gemm
-                if product.parts() is not None:
+                kind, schedule = Gemm, choice_for(product, self.target).schedule
+                if schedule.parts is not None:
                     from fragir.passes.tiling.sum_parts import GemmInParts  # few products have them
 
                     kind = GemmInParts
-                kind(function, product, choice_for(product, self.target).schedule).run()
+                kind(function, product, schedule).run()
             except FragirError as error:
                 fail(product, str(error))

@@ -38,7 +38,13 @@ from fragir.dialects.frag.memory_layout import (
 )
 from fragir.dialects.frag.pointwise import CastOp, ConvertOp, FillOp, MapOp, YieldOp
 from fragir.dialects.frag.products import MmaOp
-from fragir.dialects.frag.promises import DIVISIBLE, promises_error, promises_of, size_names
+from fragir.dialects.frag.promises import (
+    DIVISIBLE,
+    least_of,
+    promises_error,
+    promises_of,
+    size_names,
+)
 from fragir.dialects.frag.tiles import LoadOp, StoreOp
 from fragir.dialects.frag.types import (
     MOST_DIMENSIONS,
@@ -60,6 +66,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
     from fragir.dialects.frag.lanes import CoordinatesOp, LanesOp, PointerOp
+    from fragir.dialects.frag.least import LeastAttr
     from fragir.dialects.frag.matmul import MatmulOp
     from fragir.dialects.frag.random import RandomOp
     from fragir.dialects.frag.raster import ForTilesOp, GridSizeOp
@@ -138,6 +145,7 @@ LATE = {
 #: The same of types and attributes.
 LATE_ATTRIBUTES = {
     "frag.in_flight": ("fragir.dialects.frag.in_flight", "InFlightType"),
+    "frag.least": ("fragir.dialects.frag.least", "LeastAttr"),
     "frag.ring": ("fragir.dialects.frag.ring_types", "RingType"),
     "frag.slot": ("fragir.dialects.frag.slot_type", "SlotType"),
 }
@@ -210,6 +218,7 @@ __all__ = [
     "JoinOp",
     "LanesOp",
     "LayoutAttr",
+    "LeastAttr",
     "LoadOp",
     "MapOp",
     "MatmulOp",
@@ -251,6 +260,7 @@ __all__ = [
     "fixed_extents",
     "held_tile",
     "is_shared",
+    "least_of",
     "matrix_layout",
     "memory_layout",
     "promises_error",

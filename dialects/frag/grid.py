@@ -30,6 +30,11 @@ class Extent(NamedTuple):
         """The blocks that there are whatever sizes are: those of a number, else 1."""
         return 1 if isinstance(self.size, str) else max(1, self.evaluate({}))
 
+    @property
+    def words(self) -> str:
+        """To be read: `ceil(m / 128)`."""
+        return str(self.size) if self.divisor == 1 else f"ceil({self.size} / {self.divisor})"
+
     def __str__(self) -> str:
         return str(self.size) if self.divisor == 1 else f"{self.size} by {self.divisor}"
 
@@ -132,9 +137,9 @@ def _factors(extent: Extent | BlockCount) -> tuple[Extent, ...]:
 
 
 def _parse_extent(parser: AttrParser) -> Extent | BlockCount:
-    factors = [_parse_factor(parser)]
+    factors = [parse_extent(parser)]
     while parser.parse_optional_punctuation("*"):
-        factors.append(_parse_factor(parser))
+        factors.append(parse_extent(parser))
     resident = parser.parse_optional_keyword("at") is not None
     if resident:
         parser.parse_keyword("most")
@@ -145,9 +150,10 @@ def _parse_extent(parser: AttrParser) -> Extent | BlockCount:
     return BlockCount(tuple(factors), resident, cluster)
 
 
-def _parse_factor(parser: AttrParser) -> Extent:
+def parse_extent(parser: AttrParser) -> Extent:
+    """`n by 128`, `n` or a number."""
     size = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
-    name = None if size is not None else parser.parse_identifier("a number or a size")
+    name = None if size is not None else parser.parse_identifier(": a number or a size")
     # `/` starts a comment in MLIR, so the divisor follows a keyword
     divisor = parser.parse_integer() if parser.parse_optional_keyword("by") else 1
     return Extent(size if size is not None else str(name), divisor)

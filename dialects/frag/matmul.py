@@ -84,8 +84,9 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     memory: `through %partial, %counts` gives N matrices like C in the type of the sum, which may
     hold anything, and an i32 for each tile of C, zeros, which are zeros again afterwards. The last
     of a tile's blocks adds the parts in their order, so that each launch of a grid has the same
-    result, and applies the epilogue. Without `through` the parts are added to C by atomics, in any
-    order, for the epilogue `sum + old` and a C of the sum's type.
+    result, and applies the epilogue. `through` alone, with neither word: as many parts as suit, of
+    those that there is memory for, also one. Without `through` the parts are added to C by atomics,
+    in any order, for the epilogue `sum + old` and a C of the sum's type; never unasked.
 
     On sm_90a `roles` lets a warp fetch by TMA what warpgroups
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
@@ -183,6 +184,11 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         if self.stream_k is not None:
             return self.stream_k.value.data, True
         return None if self.split_k is None else (self.split_k.value.data, False)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether sums may have parts: how many is said, or there is memory for some."""
+        return self.parts() is not None or bool(self.through())
 
     def dimensions(self) -> Iterator[tuple[SSAValue, Names]]:
         """Those of the product, and what operands of the epilogue share with C."""
@@ -283,7 +289,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise VerifyException(
                 f"frag.matmul: {ends} does not say where a group of rows ends for each matrix of B"
             )
-        if self.is_scaled or self.parts() is not None or self.cluster is not None:
+        if self.is_scaled or self.in_parts or self.cluster is not None:
             raise VerifyException(
                 "frag.matmul: products of groups of rows have neither scales nor sums in parts, "
                 "and no clusters, whose blocks would share a matrix of B"
@@ -312,7 +318,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             from fragir.dialects.frag.scaled_sums import check_scales  # few products have scales
 
             check_scales(self, accumulator, sizes)
-            if self.is_scaled and (self.batch() or self.parts() is not None):
+            if self.is_scaled and (self.batch() or self.in_parts):
                 raise VerifyException(
                     "frag.matmul: scales and promotion are those of one product, whose sum is not "
                     "in parts; scale in the epilogue, or write a program of tiles"
@@ -320,7 +326,7 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         c = self.memories()[2]
         for memory in self.extra.types:
             _check_broadcast(memref_type(memory), whole)
-        if self.parts() is not None or self.through():
+        if self.in_parts:
             from fragir.dialects.frag.sum_parts import check_parts  # few products have them
 
             check_parts(self)

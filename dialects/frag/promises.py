@@ -22,12 +22,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from fragir.dialects.frag.attributes import ExplicitLayoutAttr, sizes_of
+from fragir.dialects.frag.grid import Extent
 from fragir.dialects.narrow import memref_type
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
 DIVISIBLE = "frag.divisible"
+LEAST = "frag.least"
 Names = tuple[int | str, ...]
 
 
@@ -54,6 +56,19 @@ def promises_of(function: FuncOp) -> dict[str, int]:
         for name, number in attribute.data.items()
         if isinstance(number, IntegerAttr)
     }
+
+
+def least_of(function: FuncOp, index: int) -> tuple[Extent, ...]:
+    """How large an argument must at least be (`frag.least`), one extent a dimension; () where
+    nothing is said."""
+    if function.arg_attrs is None:
+        return ()
+    given = function.arg_attrs.data[index].data.get(LEAST)
+    if given is None:
+        return ()
+    from fragir.dialects.frag.least import LeastAttr  # few programs have them
+
+    return given.data if isinstance(given, LeastAttr) else ()
 
 
 def size_names(function: FuncOp, index: int) -> tuple[Names, Names | None]:

@@ -1,4 +1,5 @@
-"""Products whose sums several blocks add up: what `split_k` and `stream_k` go together with."""
+"""Products whose sums several blocks add up: what `split_k` and `stream_k` go together with, and
+how many parts there may be where a program gives memory for them and no number."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.atomics import KINDS
 from fragir.dialects.frag.types import is_shared
+from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.narrow import memref_type
 
 
@@ -37,14 +39,9 @@ class SummedInParts(Protocol):
 
 def check_parts(op: SummedInParts) -> None:
     """VerifyException where the parts of a product's sums cannot come together."""
-    parts = op.parts()
-    if parts is None:
-        raise VerifyException(
-            "frag.matmul: `through` is for sums in parts; write {split_k = 4 : i64} or stream_k"
-        )
     if op.split_k is not None and op.stream_k is not None:
         raise VerifyException("frag.matmul: sums are cut by split_k or by stream_k, not by both")
-    count, even = parts
+    count, even = op.parts() or (1, False)
     if count < (2 if even else 1):
         name, least = ("stream_k", 2) if even else ("split_k", 1)
         raise VerifyException(f"frag.matmul: {name} is {count}, it must be {least} or more")
@@ -68,14 +65,14 @@ def _check_through(op: SummedInParts, count: int) -> None:
     partial, counts = (memref_type(value.type) for value in op.through())
     c, total = op.memories()[2], op.accumulator()
     shape = c.get_shape()
-    wanted = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in (count, *shape))
+    first = count if op.parts() is not None else DYNAMIC_INDEX
+    wanted = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in (first, *shape))
     given = partial.get_shape()
     if (
         partial.element_type != total
         or is_shared(partial)
         or len(given) != len(shape) + 1
-        or given[0] == DYNAMIC_INDEX
-        or given[0] < count
+        or (given[0] != DYNAMIC_INDEX and given[0] < count)
         or any(x != y and DYNAMIC_INDEX not in (x, y) for x, y in zip(given[1:], shape))
     ):
         raise VerifyException(
@@ -86,6 +83,16 @@ def _check_through(op: SummedInParts, count: int) -> None:
             f"frag.matmul: the parts of each tile of C are counted in a memref of i32 with "
             f"{len(shape)} dimensions, not in {counts}"
         )
+
+
+def most_parts(op: SummedInParts) -> int:
+    """How many parts a sum of a product may have: as many as it says, else as it gives memory for,
+    or `MOST_PARTS` where that is as large as a launch makes it."""
+    parts, memory = op.parts(), op.through()
+    if parts is not None or not memory:
+        return 1 if parts is None else parts[0]
+    given = memref_type(memory[0].type).get_shape()[0]
+    return MOST_PARTS if given == DYNAMIC_INDEX else max(1, min(given, MOST_PARTS))
 
 
 def adds_to_old(op: SummedInParts) -> bool:

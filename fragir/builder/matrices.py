@@ -73,7 +73,8 @@ class MatrixOperations(TileOperations):
         rows (of A) or columns (of B), one of two dimensions blocks of it, of `block_a` rows and K,
         `block_b` K and columns. `promote` is after how many of K a partial sum is added in f32.
         `roles`, `consumers`, `cluster` and how sums are cut into parts, `split_k`, `stream_k` and
-        `through=(partial, counts)`, are those of `frag.matmul`.
+        `through=(partial, counts)`, are those of `frag.matmul`; `through` alone leaves to the
+        compiler how many parts there are.
         """
         if self._warps or self._warpgroups:
             fail("the kernel's warps are for tiles", "give warps=... to k.matmul instead")

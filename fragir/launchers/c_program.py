@@ -136,6 +136,13 @@ class _Program:
                 f"    if ({self.sizes[name]} % {divisor}) return CUDA_ERROR_INVALID_VALUE; "
                 f"/* the kernel relies on multiples of {divisor} */"
             )
+        for array in plan.arrays:
+            for size, (needed, divisor) in zip(array.shape, array.least, strict=False):
+                least = _divided(self._number(needed), divisor)
+                lines.append(
+                    f"    if ({self._number(size)} < {least}) return CUDA_ERROR_INVALID_VALUE; "
+                    f"/* {array.name} is too small */"
+                )
         lines.append("    if (x_blocks * y_blocks * z_blocks == 0) return CUDA_SUCCESS;")
         lines += self._limited()
         for axis, blocks in zip("xyz", plan.cluster, strict=True):

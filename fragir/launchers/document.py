@@ -49,6 +49,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
                 "bits": one.bits,
                 "shape": list(one.shape),
                 "strides": [list(part) for part in one.strides],
+                "least": [{"size": size, "divisor": divisor} for size, divisor in one.least],
             }
         case ByValue():
             return {"kind": "scalar", "name": one.name, "bytes": one.bytes, "type": one.type}

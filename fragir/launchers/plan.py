@@ -21,7 +21,8 @@ Number = int | str
 class Array:
     """An array argument: elements by their PTX type, extents, strides in elements.
 
-    A stride is a product: of numbers and sizes.
+    A stride is a product: of numbers and sizes. `least` is how large it must be in each dimension:
+    (size, divisor), rounded up; () is any size.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Array:
     bits: int
     shape: tuple[Number, ...]
     strides: tuple[tuple[Number, ...], ...]
+    least: tuple[tuple[Number, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,12 @@ def _array(argument: Argument) -> Iterator[Parameter]:
     strides = argument.strides
     products = _row_major(argument.dims) if strides is None else tuple((s,) for s in strides)
     yield Array(
-        argument.name, element_name(element), element_bits(element), argument.dims, products
+        argument.name,
+        element_name(element),
+        element_bits(element),
+        argument.dims,
+        products,
+        tuple((extent.size, extent.divisor) for extent in argument.least),
     )
     for number, size in enumerate((*argument.dims, *(strides or ()))):
         if isinstance(size, str):
@@ -209,10 +216,7 @@ def word(name: str, taken: set[str]) -> str:
 
 def formula(count: BlockCount) -> str:
     """The blocks along one dimension, to be read: `ceil(m / 128) * ceil(n / 256)`."""
-    text = " * ".join(
-        str(one.size) if one.divisor == 1 else f"ceil({one.size} / {one.divisor})"
-        for one in count.factors
-    )
+    text = " * ".join(one.words for one in count.factors)
     return f"min({text}, blocks that run at once)" if count.resident else text
 
 

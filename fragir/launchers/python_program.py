@@ -150,7 +150,7 @@ def _bound(arguments):
     for (kind, name, *rest), value in zip(_given(), arguments):
         if kind != "array":
             continue
-        _, bits, shape, strides = rest
+        _, bits, shape, strides, _ = rest
         there = value.__cuda_array_interface__
         if len(there["shape"]) != len(shape):
             raise ValueError(f"{{name}} has {{len(there['shape'])}} dimensions, not {{len(shape)}}")
@@ -169,6 +169,11 @@ def _bound(arguments):
     for name, divisor in PROMISES.items():
         if sizes[name] % divisor:
             raise ValueError(f"{{name}} = {{sizes[name]}} is no multiple of {{divisor}}")
+    for kind, name, *rest in _given():
+        shape, least = (rest[2], rest[4]) if kind == "array" else ((), ())
+        for found, (size, divisor) in zip(shape, least):
+            if _number((found,), sizes) < -(-_number((size,), sizes) // divisor):
+                raise ValueError(f"{{name}} is too small: {{found}} < {{size}} / {{divisor}}")
     return sizes
 
 
@@ -179,7 +184,7 @@ def _given():
 def _map(parameter, addresses, sizes):
     """The 128 bytes of a tensor map, aligned to 64."""
     _, _, array, kind, box, swizzle, promotion, turned = parameter
-    _, _, _, bits, shape, strides = next(p for p in PARAMETERS if p[:2] == ("array", array))
+    _, _, _, bits, shape, strides, _ = next(p for p in PARAMETERS if p[:2] == ("array", array))
     order = list(range(len(shape)))
     if turned:
         order[-2:] = order[-1], order[-2]
@@ -294,7 +299,7 @@ def program(plan: LaunchPlan, cubin: bytes) -> str:
 def _parameter(one: Parameter) -> tuple[object, ...]:
     match one:
         case Array():
-            return "array", one.name, one.type, one.bits, one.shape, one.strides
+            return "array", one.name, one.type, one.bits, one.shape, one.strides, one.least
         case ByValue():
             return "scalar", one.name, scalar_type(one)[1]
         case Size():

@@ -142,10 +142,14 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
 
         total = scaled_sum(run, op, a, b, multiply)
     else:
-        parts = 1 if (given := op.parts()) is None else given[0]
-        if given is not None and not op.through():  # each part is added to C by itself
-            run.memory(op.c).write(dot(a, b, old, types, ways, parts=parts + 1))
-            return
+        parts = 1
+        if op.in_parts:
+            from fragir.dialects.frag.sum_parts import most_parts  # few products have them
+
+            parts = most_parts(op)
+            if not op.through():  # each part is added to C by itself
+                run.memory(op.c).write(dot(a, b, old, types, ways, parts=parts + 1))
+                return
         total = dot(a, b, None, types, ways, parts=parts)
     run.memory(op.c).write(finish(total, old, [run[value] for value in op.extra]))
 

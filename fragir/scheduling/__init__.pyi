@@ -5,6 +5,7 @@ from .candidates import Configuration as Configuration
 from .candidates import GemmProblem as GemmProblem
 from .candidates import SearchSpace as SearchSpace
 from .candidates import configurations as configurations
+from .candidates import in_parts as in_parts
 from .choice import Ranked as Ranked
 from .choice import choose as choose
 from .choice import rank as rank

@@ -94,14 +94,19 @@ class Configuration(NamedTuple):
     group: int = 1
     staged: bool = False
     """C goes through shared memory on its way."""
+    parts: int = 1
+    """Blocks that add up a tile, each a part of K; where `even`, so many at most."""
+    even: bool = False
+    """The blocks that run at once share all steps of all tiles evenly (stream-K)."""
 
     @property
     def multiplying(self) -> int:
         """Threads that multiply."""
-        return self._of_a_tile * (2 if self.roles == "ping-pong" else 1)
+        return self.threads_of_a_tile * (2 if self.roles == "ping-pong" else 1)
 
     @property
-    def _of_a_tile(self) -> int:
+    def threads_of_a_tile(self) -> int:
+        """Threads that share a tile."""
         return self.warps[0] * self.warps[1] * (128 if self.wgmma else 32)
 
     @property
@@ -113,7 +118,7 @@ class Configuration(NamedTuple):
         """Of a thread that multiplies, as ptxas gave them for kernels of this make: sums, operands
         of two steps for mma.sync (wgmma reads them from memory), addresses."""
         m, n, _ = self.tile
-        sums = m * n * BITS[problem.sums] // (32 * self._of_a_tile)
+        sums = m * n * BITS[problem.sums] // (32 * self.threads_of_a_tile)
         if problem.promote:  # partial and whole ones
             sums *= 2
         if self.wgmma:
@@ -124,12 +129,13 @@ class Configuration(NamedTuple):
     def shared(self, problem: GemmProblem) -> int:
         """Bytes of shared memory of a block."""
         m, n, k = self.tile
-        staging = self.multiplying // self._of_a_tile * m * n * BITS[problem.result] // 8
+        bits = BITS[problem.result] if self.parts == 1 else BITS[problem.sums]
+        staging = self.multiplying // self.threads_of_a_tile * m * n * bits // 8
         staging = min(staging, _STAGED) if self.staged else 0
         barriers = 16 * self.stages if self.roles != "together" else 0
         slots = self.stages * (m + n)
         if problem.transposes:  # each role that multiplies, for itself
-            slots += self.multiplying // self._of_a_tile * m
+            slots += self.multiplying // self.threads_of_a_tile * m
         return slots * k * problem.bits // 8 + staging + barriers
 
     def problem(self, problem: GemmProblem) -> str | None:
@@ -139,8 +145,8 @@ class Configuration(NamedTuple):
             return f"{registers} registers a thread would spill"
         if shared > machine(problem.target).shared:
             return f"{shared} bytes of shared memory are too many"
-        if problem.transposes and self.tile[0] % (_TRANSPOSED * self._of_a_tile // 32):
-            return f"{self.tile[0]} rows are not handed out to {self._of_a_tile // 32} warps"
+        if problem.transposes and self.tile[0] % (_TRANSPOSED * self.threads_of_a_tile // 32):
+            return f"{self.tile[0]} rows are not handed out to {self.threads_of_a_tile // 32} warps"
         if not self.resident(problem):
             return "no SM has room for a block"
         if self.cluster > machine(problem.target).cluster:
@@ -170,6 +176,10 @@ class SearchSpace(NamedTuple):
     """Each with rows of a group; 0 is the group that reads least."""
     staged: Sequence[bool] = (False,)
     most_stages: int = 3
+    parts: tuple[tuple[int, bool], ...] = ((1, False),)
+    """Each with whether that is at most so many, in even shares."""
+    only: tuple[tuple[int, int, int], tuple[int, int], int] | None = None
+    """Tile, warps and stages where they are said."""
 
 
 FRAG_TILE = SearchSpace()
@@ -189,9 +199,16 @@ EVERY = SearchSpace(
 """Whatever this model can rank."""
 
 
+def in_parts(most: int) -> tuple[tuple[int, bool], ...]:
+    """Into how many parts, at most `most`, sums may be cut: for `SearchSpace.parts`."""
+    counts = [count for count in (2, 3, 4, 6, 8, 12, 16) if count <= most]
+    return tuple((count, even) for even in (False, True) for count in counts)
+
+
 def configurations(problem: GemmProblem, space: SearchSpace = FRAG_TILE) -> Iterator[Configuration]:
     """All that fit the machine, tile by tile."""
-    for shape in shapes_of(problem):
+    shapes = shapes_of(problem) if space.only is None else (WarpTile(*space.only[:2]),)
+    for shape in shapes:
         for candidate in _of(problem, shape, space):
             if candidate.problem(problem) is None:
                 yield candidate
@@ -248,24 +265,41 @@ def _of(problem: GemmProblem, shape: WarpTile, space: SearchSpace) -> Iterator[C
     for role in space.roles:
         if role != "together" and not problem.wgmma:
             continue
-        for cluster, persistent, (order, group), staged in product(
+        for cluster, persistent, (order, group), staged, (parts, even) in product(
             space.clusters if role != "together" else (1,),
             space.persistent if role == "together" else (True,),
             space.orders,
             space.staged,
+            space.parts,
         ):
+            if len(space.parts) > 1 and not _worth_parts(problem, shape.tile, parts):
+                continue
             running = problem.device.sms // cluster
             rows = group or best_group(shape.tile[0] * cluster, shape.tile[1], running)
-            words = (problem.wgmma, role, cluster, persistent, order, rows, staged)
+            goes_on = persistent or even
+            words = (problem.wgmma, role, cluster, goes_on, order, rows, staged, parts, even)
+            if space.only is not None:
+                yield Configuration(shape.tile, shape.warps, space.only[2], *words)
+                continue
             warps = shape.warps if role != "ping-pong" else (1, 1)
             yield from _deep(problem, shape.tile, warps, words, space.most_stages)
+
+
+def _worth_parts(problem: GemmProblem, tile: tuple[int, int, int], parts: int) -> bool:
+    """Whether sums are looked at in so many parts: each of some steps, and of so few tiles that
+    SMs wait for work."""
+    if parts == 1:
+        return True
+    m, n, k = tile
+    tiles = ceil(problem.m / m) * ceil(problem.n / n) * problem.batch
+    return problem.k >= 4 * parts * k and tiles < 4 * problem.device.sms
 
 
 def _deep(
     problem: GemmProblem,
     tile: tuple[int, int, int],
     warps: tuple[int, int],
-    words: tuple[bool, str, int, bool, str, int, bool],
+    words: tuple[bool, str, int, bool, str, int, bool, int, bool],
     most: int,
 ) -> Iterator[Configuration]:
     """For each number of blocks that an SM may hold, as many stages as leave room for them."""

@@ -9,7 +9,7 @@ elsewhere, and ratios are what counts. Nothing is run, and nothing tuned.
 from __future__ import annotations
 
 from functools import cache
-from math import ceil
+from math import ceil, gcd
 from typing import NamedTuple
 
 from fragir.isa.elements import BITS
@@ -30,6 +30,11 @@ START = 1500
 """Cycles of a block before its first product, with an empty pipeline."""
 STORE = {False: 16, True: 48}
 """Bytes of C a cycle, from registers or through shared memory."""
+HAND_IN = 2 * LATENCY
+"""Cycles in which a block that has written its part counts itself: what it wrote must have arrived
+for others, and the count must come back."""
+_COLUMNS, _HELD = 32, 16
+"""Of a tile whose parts are added up at a time, and elements that a thread holds of them."""
 OVERLAP = 6
 """Of resources that are busy at once: the norm of their cycles. Infinity would be the largest of
 them; by 6 two that are alike cost 12 % more."""
@@ -102,14 +107,15 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
     size = problem.bits / 8
     rows, columns = ceil(problem.m / m), ceil(problem.n / n)
     rows = ceil(rows / candidate.cluster) * candidate.cluster
-    steps, tiles = ceil(problem.k / k), rows * columns * problem.batch
     resident = candidate.resident(problem)
+    work = _block_work(problem, candidate, rows * columns * problem.batch, device.sms * resident)
+    steps, after = work.steps, work.after
     tensor = 2.0 * m * n * k / rate(problem, candidate.wgmma)
     moved = _shared_bytes(candidate) + (2.0 * m * k if problem.transposes else 0.0)
     shared = moved * size / SHARED_RATE
     l2 = (m + n / candidate.cluster) * k * size / device.l2_rate
-    store = m * n * BITS[problem.result] / 8 / STORE[candidate.staged]
-    each = ceil(tiles / device.sms)  # tiles of the busiest SM
+    store = work.store
+    each = ceil(work.units / device.sms)  # tiles, or parts of them, of the busiest SM
     together = min(resident, each)
     # a step takes as long as its slowest resource, and as copies under way allow
     ahead = max(1, candidate.stages - 1) * together
@@ -126,13 +132,19 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
         cycles = each * (steps * step + store / 2) + START
     else:
         cycles = max(each * steps * step, each * store / 2) + store + START
+    if after:  # one of a tile's blocks adds up its parts, which the SMs share
+        cycles += after * ceil(each / (candidate.parts * together))
     dram = 0.0
     if memory:
-        slabs = int(m * problem.k * size), int(n * problem.k * size)
+        cuts = 1 if candidate.even else candidate.parts  # of which one is read after the other
+        slabs = int(m * problem.k * size / cuts), int(n * problem.k * size / cuts)
         words = candidate.order, candidate.group, candidate.cluster
         read = _traffic(rows, columns, slabs, device.sms * together, device, words)
         written = problem.m * problem.n * BITS[problem.result] / 8
-        dram = (read.dram + written) * problem.batch / (device.dram_bytes * device.sms)
+        moved = (read.dram * cuts + written) * problem.batch + _in_memory(
+            problem, work.handed_in * m * n
+        )
+        dram = moved / (device.dram_bytes * device.sms)
     total = max(cycles, dram + START)
     return Estimate(
         total,
@@ -142,8 +154,62 @@ def _estimate(problem: GemmProblem, candidate: Configuration, memory: bool) -> E
         dram,
         max(0.0, total - max(each * steps * max(tensor, shared, l2), dram)),
         resident,
-        tiles / (device.sms * resident),
+        work.units / (device.sms * resident),
     )
+
+
+class BlockWork(NamedTuple):
+    """What the blocks of a product do: so many units of so many steps of K."""
+
+    units: int
+    steps: int
+    store: float
+    """Cycles in which a unit's sum leaves."""
+    after: float
+    """Cycles in which the last block of a tile adds up its parts, and writes C."""
+    handed_in: int
+    """Parts of all tiles that go through memory."""
+
+
+def _block_work(
+    problem: GemmProblem, candidate: Configuration, tiles: int, running: int
+) -> BlockWork:
+    """Tiles, their parts of equal length, or even shares of all steps for `running` blocks."""
+    m, n, k = candidate.tile
+    steps, rate_ = ceil(problem.k / k), STORE[candidate.staged]
+    whole = m * n * BITS[problem.result] / 8 / rate_
+    if candidate.parts == 1:
+        return BlockWork(tiles, steps, whole, 0.0, 0)
+    hand_in = m * n * BITS[problem.sums] / 8 / rate_ + HAND_IN
+    if not candidate.even:
+        units = tiles * candidate.parts
+        after = whole + _added_up(problem, candidate, candidate.parts)
+        return BlockWork(units, ceil(steps / candidate.parts), hand_in, after, units)
+    share = max(ceil(tiles * steps / running), ceil(steps / (candidate.parts - 1)))
+    units = ceil(tiles * steps / share)
+    if share % steps == 0:  # every block has whole tiles
+        return BlockWork(units, share, share // steps * whole, 0.0, 0)
+    own = ceil(share / steps) + 1  # tiles of which a block has a part, or all
+    parts = min(candidate.parts, ceil(steps / share) + 1)
+    after = whole + _added_up(problem, candidate, parts)
+    store = min(own, 2) * hand_in + max(0, own - 2) * whole
+    return BlockWork(units, share, store, after, min(tiles * parts, tiles + units))
+
+
+def _added_up(problem: GemmProblem, candidate: Configuration, parts: int) -> float:
+    """Cycles in which a block reads a tile's parts, some columns at a time, one part after the
+    other."""
+    m, n, _ = candidate.tile
+    threads = candidate.threads_of_a_tile
+    pieces = n / max(1, gcd(n, _COLUMNS, max(1, _HELD * threads // m)))
+    read = parts * m * n * BITS[problem.sums] / 8 / problem.device.l2_rate
+    return max(pieces * parts * LATENCY, read)
+
+
+def _in_memory(problem: GemmProblem, elements: float) -> float:
+    """Bytes of parts that L2 does not keep until they are added up: written and read."""
+    held = elements * BITS[problem.sums] / 8
+    return 2 * held if held > USABLE * problem.device.l2 else 0.0
 
 
 def _shared_bytes(candidate: Configuration) -> float:

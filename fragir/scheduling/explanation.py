@@ -35,6 +35,8 @@ class ScheduleExplanation:
     why: str
     ranking: tuple[Ranked, ...]
     """The cheapest first."""
+    remarks: tuple[str, ...] = ()
+    """What the program might say to have another one."""
 
     def __str__(self) -> str:
         """A head, a table in thousands of cycles, and what was chosen."""
@@ -64,6 +66,7 @@ class ScheduleExplanation:
             ]
             lines.append(f"{mark} {'  '.join(cells)}".rstrip())
         lines.append(f"chosen: {described(self.chosen)}: {self.why}")
+        lines += [f"remark: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
 
@@ -76,6 +79,7 @@ def explained(
     given: Sequence[str] = (),
     assumed: Sequence[str] = (),
     spaces: Sequence[SearchSpace] = (FRAG_TILE,),
+    remarks: Sequence[str] = (),
 ) -> ScheduleExplanation:
     """The ranking around a choice. `given`: the attributes that said the schedule."""
     every = [one for space in spaces for one in configurations(problem, space)]
@@ -98,7 +102,7 @@ def explained(
         why = f"{share:.2f} times as fast as the usual {described(usual)}"
     if misfit is not None:
         why += f"; {misfit}"
-    return ScheduleExplanation(what, problem, tuple(assumed), chosen, why, ranking)
+    return ScheduleExplanation(what, problem, tuple(assumed), chosen, why, ranking, tuple(remarks))
 
 
 def described(candidate: Configuration) -> str:
@@ -113,8 +117,16 @@ def described(candidate: Configuration) -> str:
         *(["persistent"] if candidate.persistent else []),
         *([f"{candidate.order} {candidate.group}"] if candidate.order == "grouped" else []),
         *(["C by shared memory"] if candidate.staged else []),
+        *([parts_in_words(candidate)] if candidate.parts > 1 else []),
     ]
     return ", ".join(words)
+
+
+def parts_in_words(candidate: Configuration) -> str:
+    """Into how many parts sums are cut."""
+    if candidate.even:
+        return f"even shares of {candidate.parts} parts at most"
+    return f"{candidate.parts} parts"
 
 
 def _row(one: Ranked) -> tuple[str, ...]:

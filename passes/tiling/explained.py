@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from fragir.dialects import frag
-from fragir.passes.tiling.choosing import choice_for, configuration_of, problem_of
-from fragir.scheduling.candidates import FRAG_TILE, SPECIALISED
-from fragir.scheduling.explanation import ScheduleExplanation, explained
+from fragir.dialects.frag.sum_parts import adds_to_old, most_parts
+from fragir.dialects.limits import MOST_PARTS
+from fragir.passes.tiling.choosing import choice_for
+from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
+from fragir.passes.tiling.part_count import cheapest_in_parts
+from fragir.scheduling.candidates import (
+    FRAG_TILE,
+    SPECIALISED,
+    GemmProblem,
+    SearchSpace,
+    in_parts,
+)
+from fragir.scheduling.cost import estimate
+from fragir.scheduling.explanation import ScheduleExplanation, described, explained
 
 ASSUMED = 4096
 """What a size is taken for that only a launch knows."""
@@ -31,13 +42,51 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 if size is None
             ]
             choice = choice_for(product, target)
-            roles = choice.schedule.roles
+            problem = problem_of(product, (m, n, k), target)
             yield explained(
                 f"{product.name} in {function.sym_name.data}",
-                problem_of(product, (m, n, k), target),
+                problem,
                 configuration_of(choice.schedule),
                 configuration_of(choice.usual),
                 given=choice.given,
                 assumed=unknown,
-                spaces=(FRAG_TILE, SPECIALISED) if roles else (FRAG_TILE,),
+                spaces=_spaces(product, choice),
+                remarks=() if unknown else _remarks(product, choice, problem),
             )
+
+
+def _spaces(product: frag.MatmulOp, choice: ScheduleChoice) -> list[SearchSpace]:
+    """What the schedule of a choice is ranked among."""
+    spaces = [FRAG_TILE, SPECIALISED] if choice.schedule.roles else [FRAG_TILE]
+    if product.parts() is not None:
+        return [space._replace(parts=(product.parts() or (1, False),)) for space in spaces]
+    if product.through():
+        spaces += [space._replace(parts=in_parts(most_parts(product))) for space in spaces]
+    return spaces
+
+
+def _remarks(product: frag.MatmulOp, choice: ScheduleChoice, problem: GemmProblem) -> list[str]:
+    """What sums in parts would gain a product that does not have them, and what to write."""
+    if product.in_parts or product.is_scaled or product.ends is not None:
+        return []
+    found = cheapest_in_parts(problem, choice, MOST_PARTS)
+    if found is None or found.parts == 1:
+        return []
+    own = configuration_of(choice.schedule)
+    gain = estimate(problem, own).cycles / estimate(problem, found).cycles
+    c, total = product.memories()[2], product.accumulator()
+    batch_and_sides = "x".join("?" if n == DYNAMIC_INDEX else str(n) for n in c.get_shape())
+    counts = "x".join("?" * len(c.get_shape()))
+    words = [
+        f"{described(found)} would be {gain:.2f} times as fast: write "
+        f"`through %partial, %counts`, of memref<?x{batch_and_sides}x{total}> and "
+        f"memref<{counts}xi32>; Kernel.least_shapes tells how large"
+    ]
+    if c.element_type == total and (product.epilogue is None or adds_to_old(product)):
+        way = f"{{{'stream_k' if found.even else 'split_k'} = {found.parts} : i64}}"
+        old = "" if adds_to_old(product) else ", the epilogue `sum + old` and a C of zeros"
+        words.append(
+            f"or without that memory, by {way}{old}: parts are then added to C in any order, and "
+            "its last bits differ from launch to launch"
+        )
+    return words

@@ -127,7 +127,7 @@ class Gemm(TileWriter):
 
     def _along(self, k: Size) -> Along | None:
         """How sums are cut into parts, if they are."""
-        parts = self.product.parts()
+        parts = self.schedule.parts
         return None if parts is None else Along(k, self.schedule.tile[2], *parts)
 
     def _sum(

@@ -25,6 +25,8 @@ class Schedule(NamedTuple):
     """Roles that multiply, each of `warps`, whole tiles by turns."""
     order: str | None = None
     """Of the tiles, as `frag.for_tiles` says it."""
+    parts: tuple[int, bool] | None = None
+    """Into how many parts sums are cut, and whether that is at most so many, in even shares."""
     remark: str | None = None
     """What the program's author is to know of it."""
 

@@ -106,6 +106,7 @@ def _schedule(
         cluster,
         consumers,
         "grouped" if roles else None,
+        product.parts(),
         remark or _overfull((m, n, k), consumers, sums),
     )
     check(schedule, element, a, target)

@@ -24,6 +24,13 @@ class GemmInParts(Gemm):
     """A product of which a block adds up a part of a tile: added to C by atomics, or by the last
     block to have its part ready."""
 
+    def _annotate(self) -> None:
+        super()._annotate()
+        if self.product.through():
+            from fragir.passes.tiling.parts_memory import note_least
+
+            note_least(self.function, self.product, self.schedule)
+
     def finish(
         self, total: SSAValue, row: SSAValue, column: SSAValue, part: Sequence[SSAValue]
     ) -> None:
@@ -44,7 +51,7 @@ class GemmInParts(Gemm):
         self._when(inside, lambda: self._finish(total, *through), rare=False)
 
     def _finish(self, total: SSAValue, partial: SSAValue, counts: SSAValue) -> None:
-        given = self.product.parts()
+        given = self.schedule.parts
         assert given is not None
         if not given[1]:
             self._hand_in(total, partial, counts)

@@ -33,6 +33,11 @@ func.func @parts(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, 
   frag.matmul %a, %b into %c through %p, %n {split_k = 4 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
   func.return
 }
+// As many parts as suit.
+func.func @open(%a: memref<64x4096xf16>, %b: memref<4096x64xf16>, %c: memref<64x64xf16>, %p: memref<?x64x64xf32>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n : memref<64x4096xf16>, memref<4096x64xf16> into memref<64x64xf16> through memref<?x64x64xf32>, memref<?x?xi32>
+  func.return
+}
 func.func @added(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
   frag.matmul %a, %b into %c {stream_k = 2 : i64} : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf32> epilogue {
   ^bb0(%sum: f32, %old: f32):

@@ -124,9 +124,9 @@ func.func @f(%a: memref<3x?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
   func.return
 }
 // -----
-// Memory for parts that there are not.
-func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<4x?x?xf32>, %n: memref<?x?xi32>) {
-  frag.matmul %a, %b into %c through %p, %n : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<4x?x?xf32>, memref<?x?xi32>
+// As many parts as suit, of another type than the sum.
+func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf16>, %p: memref<?x?x?xf16>, %n: memref<?x?xi32>) {
+  frag.matmul %a, %b into %c through %p, %n : memref<?x?xf16>, memref<?x?xf16> into memref<?x?xf16> through memref<?x?x?xf16>, memref<?x?xi32>
   func.return
 }
 // -----

@@ -347,6 +347,55 @@ def test_a_grid_that_makes_no_whole_clusters(tmp_path: Path, stand_in: Path) -> 
         assert (done.returncode, "invalid argument" in done.stderr) == (int(not whole), not whole)
 
 
+PARTS = """\
+func.func @add(%a: memref<?x64xf16>, %b: memref<64x?xf16>, %c: memref<?x?xf32>,
+               %partial: memref<?x?x?xf32>,
+               %counts: memref<?x?xi32> {frag.sizes = ["rows", "cols"]}) {
+  frag.matmul %a, %b into %c through %partial, %counts
+      {tile = array<i64: 32, 32, 32>, split_k = 2 : i64}
+      : memref<?x64xf16>, memref<64x?xf16> into memref<?x?xf32>
+      through memref<?x?x?xf32>, memref<?x?xi32>
+  func.return
+}
+"""
+
+
+@NEEDS
+def test_memory_for_parts_that_is_too_small(tmp_path: Path, stand_in: Path) -> None:
+    """Counts for 2 x 3 tiles of 40 x 70, and two parts; one of either less is refused."""
+    kernel = fragir.compile(PARTS, target="sm_80")
+    assert kernel.least_shapes({"m": 40, "n": 70}) == {"partial": (2, 40, 70), "counts": (2, 3)}
+    document = json.loads(launcher(kernel, "json"))
+    least = {one["name"]: one["least"] for one in document["parameters"] if one.get("least")}
+    assert least["counts"] == [{"size": "m", "divisor": 32}, {"size": "n", "divisor": 32}]
+    program = build(launcher(kernel, "c"), tmp_path, stand_in)
+    (tmp_path / "add.py").write_text(launcher(kernel, "python"))
+    (tmp_path / "main.py").write_text(
+        """
+import sys
+import numpy as np
+import add
+
+class OnGpu:
+    def __init__(self, *shape, dtype=np.float32):
+        self.__cuda_array_interface__ = dict(np.zeros(shape, dtype).__array_interface__)
+
+parts, rows, cols = map(int, sys.argv[1:])
+add.launch(OnGpu(40, 64, dtype=np.float16), OnGpu(64, 70, dtype=np.float16), OnGpu(40, 70),
+           OnGpu(parts, 40, 70), OnGpu(rows, cols, dtype=np.int32))
+"""
+    )
+    for parts, rows, cols, fits in ((2, 2, 3, True), (1, 2, 3, False), (2, 2, 2, False)):
+        words = ["m=40", "n=70", f"parts={parts}", f"rows={rows}", f"cols={cols}"]
+        done = run([str(program), *words], tmp_path, kernel)
+        assert (done.returncode == 0) == fits
+        numbers = [str(number) for number in (parts, rows, cols)]
+        command = [sys.executable, "main.py", *numbers]
+        done = run(command, tmp_path, kernel, LD_LIBRARY_PATH=str(stand_in))
+        assert (done.returncode == 0) == fits
+        assert fits or "is too small" in done.stderr
+
+
 def test_the_document_says_what_a_launch_needs(gemm: tuple[Kernel, Any]) -> None:
     kernel, _ = gemm
     document = json.loads(launcher(kernel, "json"))
