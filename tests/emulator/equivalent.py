@@ -213,14 +213,6 @@ RULES = (
         *_EMPTY,
     ),
     Rule(
-        "stream-K warps",
-        r"bar\.warp\.sync -1;",
-        ("deleted",),
-        (0,),
-        "the block meets in the loop along K, between one tile's conversion and the next one's",
-        *_BARRIER,
-    ),
-    Rule(
         "split-K roles",
         r"bar\.sync 2, 256;",
         ("deleted",),
