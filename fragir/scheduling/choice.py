@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from math import inf
 from typing import NamedTuple
@@ -48,6 +48,41 @@ def rank(
             one.candidate,
         ),
     )
+
+
+@cache
+def choose_for_several(
+    problems: Sequence[GemmProblem],
+    usual: Configuration,
+    *,
+    space: SearchSpace,
+    cost: Cost = estimate,
+    bound: Cost = at_least,
+) -> Configuration:
+    """A schedule for sizes of which a sample is known: of those that cost more than the usual one
+    for none, and a tenth less for the last, the one that costs least on the average; or the usual
+    one."""
+    before = [cost(problem, usual).cycles for problem in problems]
+
+    def shares(by: Cost, one: Configuration) -> float:
+        """The sum of what it costs beside the usual one; infinite where that is not less."""
+        total = 0.0
+        for problem, cycles in zip(reversed(problems), reversed(before), strict=True):
+            share = by(problem, one).cycles / cycles
+            if share > (1.0 if total else 1 / BETTER):
+                return inf
+            total += share
+        return total
+
+    every = [(shares(bound, one), one) for one in configurations(problems[-1], space)]
+    best, least = usual, inf
+    for low, one in sorted(every, key=lambda pair: pair[0]):
+        if low >= least:
+            break
+        total = shares(cost, one)
+        if total < least:
+            best, least = one, total
+    return best
 
 
 @cache

@@ -80,14 +80,22 @@ def explained(
     assumed: Sequence[str] = (),
     spaces: Sequence[SearchSpace] = (FRAG_TILE,),
     remarks: Sequence[str] = (),
+    sampled: str | None = None,
 ) -> ScheduleExplanation:
-    """The ranking around a choice. `given`: the attributes that said the schedule."""
+    """The ranking around a choice. `given`: the attributes that said the schedule; `sampled`: the
+    sizes for which it was chosen where a launch brings its own."""
     every = [one for space in spaces for one in configurations(problem, space)]
     ranking = tuple(rank(problem, every))
     misfit = chosen.problem(problem)
     if given:
         why = f"{', '.join(given)} of the product {'says' if len(given) == 1 else 'say'} so"
-    elif assumed:
+    elif sampled is not None and chosen != usual:
+        share = estimate(problem, usual).cycles / estimate(problem, chosen).cycles
+        why = (
+            f"{share:.2f} times as fast as the usual {described(usual)}; of {sampled} it is slower "
+            "for none"
+        )
+    elif sampled is not None or assumed:
         why = f"the usual one of {problem.element}: a launch brings other sizes"
     elif chosen == usual and ranking:
         share = estimate(problem, chosen).cycles / ranking[0].estimate.cycles

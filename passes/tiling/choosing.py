@@ -10,8 +10,9 @@ from fragir.passes.tiling.schedule import check, schedule_for
 
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
-    """The schedule of a product. Where no attribute says it and all sizes are known, a cost model
-    may find a better one than the usual, also one with roles. FragirError where there is none."""
+    """The schedule of a product. Where no attribute says it, a cost model may find a better one
+    than the usual, also one with roles: of sizes that are known, or of a sample of those that a
+    launch may bring. FragirError where there is none."""
     usual = schedule_for(product, target)
     choice = _in_one_go(product, usual, target)
     if product.through() and product.parts() is None:
@@ -27,8 +28,14 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
     given = tuple(name for name, value in attributes.items() if value is not None)
     m, n, k = product.sizes()
     unknown = product.ends is not None or not all(product.batch())
-    if given or unknown or not (m and n and k):
+    if given:
         return ScheduleChoice(usual, usual, given)
+    if unknown or not (m and n and k):
+        if not usual.wgmma or 0 in (m, n, k):
+            return ScheduleChoice(usual, usual, given)
+        from fragir.passes.tiling.open_sizes import with_open_sizes
+
+        return ScheduleChoice(with_open_sizes(product, usual), usual, given)
     from fragir.scheduling.candidates import FRAG_TILE
     from fragir.scheduling.choice import choose
 

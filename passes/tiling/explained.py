@@ -8,10 +8,14 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from fragir.dialects import frag
+from fragir.dialects.elements import element_bits
 from fragir.dialects.frag.sum_parts import adds_to_old, most_parts
+from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.limits import MOST_PARTS
+from fragir.dialects.narrow import memref_type
 from fragir.passes.tiling.choosing import choice_for
-from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
+from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of
+from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, sample_problems
 from fragir.passes.tiling.part_count import cheapest_in_parts
 from fragir.scheduling.candidates import (
     FRAG_TILE,
@@ -23,9 +27,6 @@ from fragir.scheduling.candidates import (
 from fragir.scheduling.cost import estimate
 from fragir.scheduling.explanation import ScheduleExplanation, described, explained
 
-ASSUMED = 4096
-"""What a size is taken for that only a launch knows."""
-
 
 def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplanation]:
     """One explanation a `frag.matmul`. FragirError where a product has no schedule."""
@@ -35,14 +36,12 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
         for product in function.walk():
             if not isinstance(product, frag.MatmulOp):
                 continue
-            m, n, k = (size if size is not None else ASSUMED for size in product.sizes())
-            unknown = [
-                f"{name} = {ASSUMED}"
-                for name, size in zip("mnk", product.sizes(), strict=True)
-                if size is None
-            ]
             choice = choice_for(product, target)
-            problem = problem_of(product, (m, n, k), target)
+            *_, problem = sample_problems(product, target)
+            unknown = _assumed(product, problem)
+            remarks = _of_parts(product, choice, problem)
+            if unknown:
+                remarks = _of_rows(product, choice)
             yield explained(
                 f"{product.name} in {function.sym_name.data}",
                 problem,
@@ -51,8 +50,23 @@ def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplana
                 given=choice.given,
                 assumed=unknown,
                 spaces=_spaces(product, choice),
-                remarks=() if unknown else _remarks(product, choice, problem),
+                remarks=remarks,
+                sampled=_sampled(product) if unknown else None,
             )
+
+
+def _assumed(product: frag.MatmulOp, problem: GemmProblem) -> list[str]:
+    """The sizes that only a launch knows, with what they are taken for."""
+    m, n, k = product.sizes()
+    found = [("m", m, problem.m), ("n", n, problem.n), ("k", k, problem.k)]
+    if product.ends is not None:
+        groups = memref_type(product.ends.type).get_shape()[0]
+        known = None if groups == DYNAMIC_INDEX else groups
+        found[:1] = [("rows of a group", None, problem.m), ("groups", known, problem.batch)]
+    else:
+        names = zip(product.batch_names(), product.batch(), strict=True)
+        found += [(name, size, 1) for name, size in names]
+    return [f"{name} = {taken}" for name, size, taken in found if size is None]
 
 
 def _spaces(product: frag.MatmulOp, choice: ScheduleChoice) -> list[SearchSpace]:
@@ -65,7 +79,34 @@ def _spaces(product: frag.MatmulOp, choice: ScheduleChoice) -> list[SearchSpace]
     return spaces
 
 
-def _remarks(product: frag.MatmulOp, choice: ScheduleChoice, problem: GemmProblem) -> list[str]:
+def _of_rows(product: frag.MatmulOp, choice: ScheduleChoice) -> list[str]:
+    """What roles would gain a product if it promised where rows begin."""
+    if choice.given:
+        return []
+    rows = known_rows(product, choice.usual)
+    if rows is None or not rows.unaligned:
+        return []
+    found = configuration_of(cheapest(product, choice.usual, rows.staged))
+    if found.roles == "together":
+        return []
+    bits = max(8, element_bits(product.memories()[0].element_type))
+    words = ", ".join(f"{name} = {8 * UNIT // bits}" for name in rows.unaligned)
+    return [
+        f"{described(found)} would be a tenth faster or more: promise that rows are multiples of "
+        f"{UNIT} bytes, frag.divisible = {{{words}}}"
+    ]
+
+
+def _sampled(product: frag.MatmulOp) -> str:
+    """The sizes for which a schedule was taken that a launch brings others for."""
+    sizes = sorted(ROWS if product.ends is not None else SAMPLE)
+    names = [name for name, size in zip("mnk", product.sizes(), strict=True) if size is None]
+    if product.ends is not None:
+        names = ["rows of a group", *(name for name in names if name != "m")]
+    return f"{', '.join(names)} = {', '.join(map(str, sizes))}"
+
+
+def _of_parts(product: frag.MatmulOp, choice: ScheduleChoice, problem: GemmProblem) -> list[str]:
     """What sums in parts would gain a product that does not have them, and what to write."""
     if product.in_parts or product.is_scaled or product.ends is not None:
         return []

@@ -29,6 +29,8 @@ class Schedule(NamedTuple):
     """Into how many parts sums are cut, and whether that is at most so many, in even shares."""
     remark: str | None = None
     """What the program's author is to know of it."""
+    staged: bool = True
+    """With roles: whether C leaves through shared memory, as far as the cost model knows."""
 
     @property
     def threads(self) -> int:

@@ -40,6 +40,7 @@ def with_roles(found: Configuration, schedule: Schedule) -> Schedule:
         consumers=max(1, consumers),
         cluster=found.cluster,
         order=found.order if found.persistent else None,
+        staged=found.staged,
     )
 
 
@@ -66,5 +67,5 @@ def configuration_with_roles(found: Configuration, schedule: Schedule) -> Config
         persistent=True,
         order="grouped",
         group=best_group(m * cluster, n, running),
-        staged=True,
+        staged=schedule.staged,
     )
