@@ -3,9 +3,9 @@ sums in parts, batches.
 
 A grid of `frag.matmul` with its schedule said: one role with copies by threads, or a role that
 fetches by TMA beside one that multiplies, or two that do by turns, alone or in clusters of two
-blocks; sums of floats also with scales. Each is run on small whole numbers, so that the answer is
-exact, under three schedules of the emulator with every check, and assembled: no spills, nothing
-that ptxas has to say of the schedule.
+blocks; sums of floats also with scales, those of several matrices too. Each is run on small whole
+numbers, so that the answer is exact, under three schedules of the emulator with every check, and
+assembled: no spills, nothing that ptxas has to say of the schedule.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import fragir
-from benchmarks.sweeps.pipeline_scales import SCALES, WORDS, written
+from benchmarks.sweeps.pipeline_scales import SCALES, WORDS, Scale, leading, written
 from benchmarks.sweeps.pipeline_scales import numbers as scale_numbers
 from fragir.errors import FragirError
 from fragir.reference.formats import decode, encode
@@ -41,8 +41,9 @@ ROLES = (
     "roles, consumers = 2 : i64, cluster = 2 : i64",
 )
 PARTS = ("", "split_k = 2 : i64", "stream_k = 3 : i64", "split_k = 3 : i64", "stream_k = 2 : i64")
-BATCHES = ("", "abc", "bc", "ac", "groups")
-"""Which of A, B and C are of several matrices; or A and C of groups of rows."""
+BATCHES = ("", "abcxy", "bcy", "ac", "groups", "abcx", "groupsxy")
+"""Which of A, B, C, and of the scales of A, x, and B, y, are of several matrices; or A and C of
+groups of rows."""
 GROUPS = (0.3, 0.3, 0.31, 0.9)
 """Where groups of rows end, of all rows."""
 BATCH = (2, 2)
@@ -80,9 +81,7 @@ def grid() -> Iterator[Config]:
     plain = [c for c in sums if c.element not in SUMS and c.epilogue == "none"]
     scales = list(SCALES)
     configs += [c._replace(scales=scales[at // 2 % len(scales)]) for at, c in enumerate(plain)]
-    # scales are those of one product
-    alone = [c for c in configs if not c.scales]
-    configs += [one for at, c in enumerate(alone) if (one := _in_parts(c, at)) is not None]
+    configs += [one for at, c in enumerate(configs) if (one := _in_parts(c, at)) is not None]
     configs = list(dict.fromkeys(configs))
     # roles take TMA, of which there is no f64
     configs = [c for c in configs if not c.schedule or (c.target != "sm_80" and c.element != "f64")]
@@ -95,9 +94,10 @@ def _in_parts(config: Config, at: int) -> Config | None:
     """The same product in parts or in a batch or both; which, a number says."""
     at, parts = divmod(at, len(PARTS))
     at, batch = divmod(at, len(BATCHES))
-    if BATCHES[batch] == "groups":
-        found = config._replace(groups=True)
-        return None if "cluster" in config.schedule else found
+    if "groups" in BATCHES[batch]:
+        found = config._replace(groups=True, batch=BATCHES[batch].removeprefix("groups"))
+        of_rows = (SCALES.get(config.scales, (None,))[0] or Scale()).outer
+        return None if "cluster" in config.schedule or of_rows > 1 else found
     found = config._replace(parts=PARTS[parts], batch=BATCHES[batch])
     if not (found.parts or found.batch) or (
         "stream" in found.parts and "consumers" in found.schedule
@@ -122,7 +122,7 @@ def text_of(config: Config) -> str:
 
     if config.groups:
         shapes["b"] = (("g", len(GROUPS)), *shapes["b"])
-    for name in config.batch:
+    for name in _matrices(config):
         shapes[name] = (*zip(("b0", "b1"), BATCH, strict=True), *shapes[name])
 
     def memory(name: str, element: str, *more: int) -> str:
@@ -157,8 +157,8 @@ def text_of(config: Config) -> str:
         body += f"    %z = arith.truncf %r : {acc} to {out}\n    frag.yield %z : {out}\n  }}"
     scales = SCALES.get(config.scales, (None, None))
     scaled = [
-        written(scale, operand, size, k, config.static)
-        for operand, scale, size in zip("ab", scales, (m, n), strict=True)
+        written(scale, operand, size, k, config.static, leads)
+        for operand, scale, size, leads in zip("ab", scales, (m, n), _leads(config), strict=True)
     ]
     schedule = ", ".join(x for x in (config.schedule, WORDS.get(config.scales, "")) if x)
     for scale in scaled:
@@ -209,7 +209,7 @@ def data(config: Config) -> tuple[list[Any], Any]:
     bias = rng.integers(-5, 6, n).astype(ARRAYS[acc])
     whole = rng.integers(-5, 6, (*_batch(config, "c"), m, n))
     scales = SCALES.get(config.scales, (None, None))
-    given, factors = scale_numbers(scales, config.sizes, rng)
+    given, factors = scale_numbers(scales, config.sizes, rng, _leads(config))
     x, y = x.swapaxes(-1, -2) if left else x, y.swapaxes(-1, -2) if right else y
     expected = (x * factors[0]) @ (y * factors[1])
     expected = expected + {"none": 0, "old": whole, "bias": bias}[config.epilogue]
@@ -236,7 +236,21 @@ def data(config: Config) -> tuple[list[Any], Any]:
 
 
 def _batch(config: Config, name: str) -> tuple[int, ...]:
-    return BATCH if name in config.batch else ()
+    return BATCH if name in _matrices(config) else ()
+
+
+def _matrices(config: Config) -> str:
+    """Which of A, B and C are of several matrices."""
+    return config.batch.rstrip("xy")
+
+
+def _leads(config: Config) -> list[tuple[int, ...]]:
+    """How many scales of A and of B there are of one matrix."""
+    scales, groups = SCALES.get(config.scales, (None, None)), len(GROUPS) * config.groups
+    return [
+        leading(scale, operand, config.batch, groups)
+        for operand, scale in zip("ab", scales, strict=True)
+    ]
 
 
 def check(config: Config) -> list[str] | None:

@@ -67,14 +67,17 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     `scaled %s` behind an operand: its elements count times scales, which are f32. A number, or a
     memref<1>, is for all, memref<M> one a row of A, memref<N> one a column of B. With `by [m, k]`,
     for B `by [k, n]`, one is for a block of so many elements: memref<M/m x K/k>, memref<K/k x N/n>,
-    rounded up, or `transposed`. The sum is multiplied in f32 by the product of both scales. Where
-    they change along K, a partial sum begins at zero every `promote` of K (as many as share a
-    scale) and is added to the whole one by a fused multiply-add. `promote = 128` alone adds partial
-    sums too: 8-bit floats lose less so, of whose sums tensor cores keep 14 bits.
+    rounded up, or `transposed`. In front of these dimensions may be those of C's batch, 1 in place
+    of some: memref<Bx1> is one a matrix, memref<BxM> one a row of each. The sum is multiplied in
+    f32 by the product of both scales. Where they change along K, a partial sum begins at zero every
+    `promote` of K (as many as share a scale) and is added to the whole one by a fused multiply-add.
+    `promote = 128` alone adds partial sums too: 8-bit floats lose less so, of whose sums tensor
+    cores keep 14 bits.
 
     `groups %ends`: the rows of A and C are in groups, one a matrix of B (G x K x N), as those of
     experts in a mixture: group g has the rows up to, not with, ends[g], an i32 in memory, and
-    begins where the one before it ends. Rows behind the last group are not written.
+    begins where the one before it ends. Rows behind the last group are not written. Scales of B may
+    have G in front; those of A are one a row, memref<Gx1> one a group, or one for all.
 
     `tile = array<i64: M, N, K>`, `warps = array<i64: M, N>` (for wgmma: warpgroups) and `stages`
     override what the compiler chooses.
@@ -86,7 +89,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     of a tile's blocks adds the parts in their order, so that each launch of a grid has the same
     result, and applies the epilogue. `through` alone, with neither word: as many parts as suit, of
     those that there is memory for, also one. Without `through` the parts are added to C by atomics,
-    in any order, for the epilogue `sum + old` and a C of the sum's type; never unasked.
+    in any order, for the epilogue `sum + old` and a C of the sum's type; never unasked. Each part is
+    scaled by its block.
 
     On sm_90a `roles` lets a warp fetch by TMA what warpgroups
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what
@@ -289,10 +293,10 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             raise VerifyException(
                 f"frag.matmul: {ends} does not say where a group of rows ends for each matrix of B"
             )
-        if self.is_scaled or self.in_parts or self.cluster is not None:
+        if self.in_parts or self.cluster is not None:
             raise VerifyException(
-                "frag.matmul: products of groups of rows have neither scales nor sums in parts, "
-                "and no clusters, whose blocks would share a matrix of B"
+                "frag.matmul: products of groups of rows have no sums in parts, and no clusters, "
+                "whose blocks would share a matrix of B"
             )
 
     def verify_(self) -> None:
@@ -318,11 +322,6 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
             from fragir.dialects.frag.scaled_sums import check_scales  # few products have scales
 
             check_scales(self, accumulator, sizes)
-            if self.is_scaled and (self.batch() or self.in_parts):
-                raise VerifyException(
-                    "frag.matmul: scales and promotion are those of one product, whose sum is not "
-                    "in parts; scale in the epilogue, or write a program of tiles"
-                )
         c = self.memories()[2]
         for memory in self.extra.types:
             _check_broadcast(memref_type(memory), whole)

@@ -2,7 +2,10 @@
 
 A scale is an f32 that a block of an operand's elements shares. Those that change along K are
 multiplied into partial sums, which begin at zero every so many of K and are added in f32; the
-others are multiplied into the whole sum.
+others are multiplied into the whole sum, or into each part of one that several blocks add up.
+
+In front of its own dimensions a scale's memory may have those that count matrices: of a batch, or
+of B where rows are in groups.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.elements import element_name
+from fragir.dialects.interfaces import Names
 from fragir.dialects.narrow import integers, is_memref, memref_type
 
 
@@ -41,6 +45,13 @@ class ScaledProduct(Protocol):
     def b_scale_transposed(self) -> Attribute | None: ...
     @property
     def promote(self) -> IntegerAttr | None: ...
+    @property
+    def ends(self) -> SSAValue | None: ...
+    def batch(self) -> tuple[int | None, ...]: ...
+    def batch_names(self) -> tuple[str, ...]: ...
+    def memories(
+        self,
+    ) -> tuple[MemRefType[Attribute], MemRefType[Attribute], MemRefType[Attribute]]: ...
 
 
 _FORMS = {
@@ -61,28 +72,32 @@ class Scaling(NamedTuple):
     """How many of K share a scale; None: all do."""
     k_first: bool = False
     """Whether memory's first dimension is that along K."""
+    leads: Names = ()
+    """What the dimensions in front count: "b" or "g"; None where one of size 1 is for all."""
 
     @property
     def side(self) -> str:
         """The size of the product that is the operand's other one beside K."""
         return "m" if self.name == "A" else "n"
 
-    def dimensions(self) -> tuple[str, ...]:
+    def dimensions(self) -> Names:
         """What the dimensions of its memory are called: "m" of the product, "k_by_128" of blocks of
         128; () where it has none but perhaps one of size 1.
         """
         if self.outer is None:
-            return ()
+            return (*self.leads, None) if self.leads else ()
         side = self.side if self.outer == 1 else f"{self.side}_by_{self.outer}"
         if self.depth is None:
-            return (side,)
+            return (*self.leads, side)
         depth = "k" if self.depth == 1 else f"k_by_{self.depth}"
-        return (depth, side) if self.k_first else (side, depth)
+        return (*self.leads, *((depth, side) if self.k_first else (side, depth)))
 
 
 def scalings_of(product: ScaledProduct) -> tuple[Scaling, ...]:
     """The scales of A and B, of those that have some; VerifyException where their form is none."""
     found: list[Scaling] = []
+    grouped = product.ends is not None
+    leading = ("g",) if grouped else product.batch_names()
     for name, scale, block, transposed in (
         ("A", product.a_scale, product.a_block, product.a_scale_transposed),
         ("B", product.b_scale, product.b_block, product.b_scale_transposed),
@@ -95,28 +110,41 @@ def scalings_of(product: ScaledProduct) -> tuple[Scaling, ...]:
                 )
             continue
         extents = None if block is None else integers(block)
-        found.append(_scaling(name, scale, extents, transposed is not None))
+        one = _scaling(name, scale, extents, transposed is not None, leading)
+        if grouped and name == "A":
+            _check_rows(one)
+        found.append(one)
     return tuple(found)
 
 
-def _scaling(name: str, scale: SSAValue, extents: list[int] | None, transposed: bool) -> Scaling:
+def _scaling(
+    name: str,
+    scale: SSAValue,
+    extents: list[int] | None,
+    transposed: bool,
+    leading: tuple[str, ...],
+) -> Scaling:
     type_ = scale.type
     element: Attribute = memref_type(type_).element_type if is_memref(type_) else type_
     if not isinstance(element, Float32Type):
         raise VerifyException(f"frag.matmul: the scales of {name} are {type_}; take {_FORMS[name]}")
     shape = memref_type(type_).get_shape() if is_memref(type_) else ()
-    if len(shape) > 2 or (extents is not None) != (len(shape) == 2):
-        hint = "say with `by` which blocks they are for; else " if len(shape) == 2 else ""
+    own = 2 if extents is not None else int(is_memref(type_))
+    leads, core = shape[: len(shape) - own], shape[len(shape) - own :]
+    if len(core) != own or len(leads) not in (0, len(leading)):
+        hint = "say with `by` which blocks they are for; else " if len(leads) == 1 == own else ""
         raise VerifyException(
             f"frag.matmul: the scales of {name} are {type_}; {hint}take {_FORMS[name]}"
+            f"{_in_front(name, leading)}"
         )
+    names = tuple(None if size == 1 else lead for size, lead in zip(leads, leading, strict=False))
     if extents is None:
         if transposed:
             raise VerifyException(
                 f"frag.matmul: scales of {name} without blocks have no two dimensions to be "
                 "`transposed`; leave it out"
             )
-        return Scaling(name, scale, None if shape in ((), (1,)) else 1, None)
+        return Scaling(name, scale, None if core in ((), (1,)) else 1, None, leads=names)
     if len(extents) != 2 or min(extents) < 1:
         order = "[m, k]" if name == "A" else "[k, n]"
         raise VerifyException(
@@ -124,7 +152,32 @@ def _scaling(name: str, scale: SSAValue, extents: list[int] | None, transposed: 
             "elements a scale is for"
         )
     outer, depth = extents if name == "A" else extents[::-1]
-    return Scaling(name, scale, outer, depth, (name == "B") != transposed)
+    return Scaling(name, scale, outer, depth, (name == "B") != transposed, names)
+
+
+def _in_front(name: str, leading: tuple[str, ...]) -> str:
+    """What else a scale of a product with groups or a batch may be."""
+    if not leading:
+        return ""
+    if leading != ("g",):
+        return ", with the dimensions of C's batch in front or without them"
+    if name == "A":
+        return ", or memref<Gx1xf32>, one a group"
+    return ", with the dimension of the groups in front or without it"
+
+
+def _check_rows(each: Scaling) -> None:
+    """Whether the scales of A suit rows in groups, which begin anywhere."""
+    if each.leads and each.outer is not None:
+        raise VerifyException(
+            f"frag.matmul: the scales of A are {each.scale.type}; a row is in one group, so that "
+            "scales of rows have no dimension of groups; take memref<Mxf32>, or memref<Gx1xf32>"
+        )
+    if each.outer is not None and each.outer > 1:
+        raise VerifyException(
+            f"frag.matmul: groups of rows begin anywhere, so no {each.outer} rows share a scale of "
+            f"A; take one a row, `by [1, {each.depth}]`"
+        )
 
 
 def promotion_of(product: ScaledProduct) -> int | None:
@@ -155,10 +208,32 @@ def check_scales(
                 f"frag.matmul: scales of {each.name} for {each.depth} of K change within a partial "
                 f"sum of {promote}; let promote divide {each.depth}"
             )
-        _check_sizes(each, m if each.name == "A" else n, k)
+        _check_leads(each, product)
+        several = bool(product.batch()) or product.ends is not None
+        _check_sizes(each, m if each.name == "A" else n, k, several)
 
 
-def _check_sizes(each: Scaling, outer: int | None, k: int | None) -> None:
+def _check_leads(each: Scaling, product: ScaledProduct) -> None:
+    """Whether there are scales of as many matrices as there are, as far as that is known."""
+    type_: MemRefType[Attribute] | None = (
+        memref_type(each.scale.type) if is_memref(each.scale.type) else None
+    )
+    if type_ is None or not each.leads:
+        return
+    several = product.memories()[1].get_shape()[:1]
+    counts = product.batch() if product.ends is None else several
+    if any(
+        size not in (1, DYNAMIC_INDEX) and whole not in (None, DYNAMIC_INDEX, size)
+        for size, whole in zip(type_.get_shape(), counts, strict=False)
+    ):
+        text = "x".join("?" if size in (None, DYNAMIC_INDEX) else str(size) for size in counts)
+        raise VerifyException(
+            f"frag.matmul: the scales of {each.name} are {type_}, for {text} matrices; in front of "
+            f"their own dimensions they have {text}, 1 in place of some, or nothing"
+        )
+
+
+def _check_sizes(each: Scaling, outer: int | None, k: int | None, several: bool) -> None:
     """Whether a scale's memory has as many as there are blocks, as far as sizes are known."""
     if each.outer is None:
         return
@@ -168,13 +243,15 @@ def _check_sizes(each: Scaling, outer: int | None, k: int | None) -> None:
         if each.k_first:
             wanted.reverse()
     type_: MemRefType[Attribute] = memref_type(each.scale.type)
-    shape = type_.get_shape()
+    shape = type_.get_shape()[len(each.leads) :]
     if any(
         size not in (DYNAMIC_INDEX, whole) and whole is not None
         for size, whole in zip(shape, wanted, strict=True)
     ):
         text = "x".join("?" if size is None else str(size) for size in wanted)
         hint = "" if each.depth is None else "; write `transposed` behind scales that lie otherwise"
+        if several and len(shape) == 1 and not each.leads:
+            hint = f"; one a matrix is memref<{shape[0]}x1xf32>"
         raise VerifyException(
             f"frag.matmul: the scales of {each.name} are {type_}, there are {text} of them{hint}"
         )

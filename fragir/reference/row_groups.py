@@ -17,10 +17,12 @@ def grouped_product(
     op: frag.MatmulOp,
     a: Bounded,
     b: Bounded,
-    multiply: Callable[[Bounded, Bounded], Bounded],
+    multiply: Callable[[Bounded, Bounded, int, slice], Bounded],
     finish: Finish,
 ) -> None:
-    """Writes the rows of each group; `finish` is what follows a sum, given old rows and extras."""
+    """Writes the rows of each group. `multiply` is given the group and which rows it has, too;
+    `finish` is what follows a sum, given old rows and extras.
+    """
     assert op.ends is not None
     ends = run.memory(op.ends)
     if ends.bound.any():
@@ -34,7 +36,8 @@ def grouped_product(
             raise FragirError(f"group {group} of {rows} rows begins at {start} and ends at {end}")
         if end > start:
             own = slice(start, end)
-            total = multiply(_rows(a, own), Bounded(b.value[group], b.bound[group]))
+            matrix = Bounded(b.value[group], b.bound[group])
+            total = multiply(_rows(a, own), matrix, group, own)
             old = Bounded(c.value[own].copy(), c.bound[own].copy())
             extra = [_of_rows(run[value], own, rows) for value in op.extra]
             result = finish(total, old, extra)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from xdsl.ir import Operation
@@ -18,6 +19,8 @@ from fragir.reference.memory import load, load_broadcast, store
 from fragir.reference.run import Run, anything
 from fragir.reference.scalars import cast
 from fragir.reference.tensor_cores import chains, dot
+
+ALL = slice(None)
 
 
 @MEANINGS.attach(frag.UndefinedOp)
@@ -124,34 +127,44 @@ def matmul(run: Run, op: frag.MatmulOp) -> None:
     types = type_name(op.a.type), type_name(op.b.type), accumulator
     ways = () if accumulator in INTEGERS else chains(run.target, types[0], accumulator)
 
-    def multiply(x: Bounded, y: Bounded) -> Bounded:
-        return dot(x, y, None, types, ways)
+    multiply = partial(dot, c=None, types=types, ways=ways)
 
     def finish(total: Bounded, before: Bounded, extra: Sequence[Bounded]) -> Bounded:
         if op.epilogue is None:
             return cast(total, accumulator, type_name(op.c.type))
         return run.region(op.epilogue.block, [total, before, *extra], before.value.shape)[0]
 
+    parts = 1
+    if op.in_parts:
+        from fragir.dialects.frag.sum_parts import most_parts  # few products have them
+
+        parts = most_parts(op)
+    # of what comes in parts without memory for them, each is added to C by itself
+    added_to = old if op.in_parts and not op.through() else None
+
+    def scaled(x: Bounded, y: Bounded, group: int | None = None, rows: slice = ALL) -> Bounded:
+        from fragir.reference.scaled_sums import of_group, scaled_sum, scales_of
+
+        scales = scales_of(run, op)
+        if group is not None:
+            scales = of_group(scales, group, rows)
+        return scaled_sum(op, scales, x, y, multiply, parts, added_to)
+
     if grouped:
         from fragir.reference.row_groups import grouped_product  # few products have groups
 
-        grouped_product(run, op, a, b, multiply, finish)
+        def of_rows(x: Bounded, y: Bounded, group: int, rows: slice) -> Bounded:
+            return scaled(x, y, group, rows) if op.is_scaled else multiply(x, y)
+
+        grouped_product(run, op, a, b, of_rows, finish)
         return
-    if op.is_scaled:
-        from fragir.reference.scaled_sums import scaled_sum  # few products have scales
-
-        total = scaled_sum(run, op, a, b, multiply)
+    if op.is_scaled:  # few products have scales
+        total = scaled(a, b)
     else:
-        parts = 1
-        if op.in_parts:
-            from fragir.dialects.frag.sum_parts import most_parts  # few products have them
-
-            parts = most_parts(op)
-            if not op.through():  # each part is added to C by itself
-                run.memory(op.c).write(dot(a, b, old, types, ways, parts=parts + 1))
-                return
-        total = dot(a, b, None, types, ways, parts=parts)
-    run.memory(op.c).write(finish(total, old, [run[value] for value in op.extra]))
+        total = dot(a, b, added_to, types, ways, parts=parts + (added_to is not None))
+    if added_to is None:
+        total = finish(total, old, [run[value] for value in op.extra])
+    run.memory(op.c).write(total)
 
 
 @MEANINGS.attach(frag.MapOp)

@@ -53,9 +53,6 @@ class Gemm(TileWriter):
         self.rows: Size = 0
         self.c: SSAValue = product.c
         """What a block writes of C: of groups of rows those of its own and before."""
-        self.group: SSAValue | None = None
-        self.matrix: Sequence[SSAValue] = ()
-        """Which matrices of a batch: the first of the block's, one index a dimension."""
         self.scaled: ScaledSum | None = None
         if product.is_scaled:
             from fragir.passes.tiling.scaled_sum import ScaledSum  # few products have scales
@@ -178,17 +175,11 @@ class Gemm(TileWriter):
         tile = frag.TileType(shape, memref_type(memory.type).element_type)
         # memory's first dimension is K for B and for a transposed A
         last = [k, along] if is_a == turned_in_memory else [along, k]
-        indices = [*self._matrix_of(memory), *last]
+        several = memref_type(memory.type).get_shape()[:-2]
+        indices = [*self.leading([each == 1 for each in several]), *last]
         masked = self.masked(size, extent) or self.masked(2, depth)
         load = frag.LoadOp(memory, indices, tile, transposed=transposed, masked=masked)
         return self.insert(load, "a_tile" if is_a else "b_tile")
-
-    def _matrix_of(self, memory: SSAValue) -> list[int | SSAValue]:
-        """The indices of the matrix of A or B that a block multiplies; none of a lone one."""
-        shape = memref_type(memory.type).get_shape()[:-2]
-        if self.group is not None:
-            return [self.group] if shape else []
-        return [0 if size == 1 else at for size, at in zip(shape, self.matrix, strict=False)]
 
     # --- epilogue -----------------------------------------------------------------------------
 
@@ -300,10 +291,11 @@ class Gemm(TileWriter):
             if value in arguments and not self._given(arguments.index(value)):
                 self._give(arguments.index(value), [names[dim] for dim in dims])
         for each in product.scalings():
-            known, value = dict(zip("mnk", names[:3], strict=True)), each.scale
-            if each.outer and value in arguments and not self._given(arguments.index(value)):
-                dimensions = [known.get(name, name) for name in each.dimensions()]
-                self._give(arguments.index(value), dimensions)
+            value, dimensions = each.scale, each.dimensions()
+            if dimensions and value in arguments and not self._given(arguments.index(value)):
+                known = dict(zip(usual, names, strict=True))
+                called = [known.get(name, name) if name else "one" for name in dimensions]
+                self._give(arguments.index(value), called)
         return names[0], names[1], names[2]
 
     def _given(self, index: int) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 What changes along K is loaded a turn ahead and carried round the loop. The loads are written behind
 the turn's product, which ptxas would else let wait for them. Many scales of columns are loaded
 there for the turn itself: they would take too many registers. The product begins at zero, is
-multiplied and added in f32. The other scales are multiplied into the whole sum.
+multiplied and added in f32. The other scales are multiplied into the block's sum, be it whole or a
+part.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class ScaledSum:
         scales: Scales = []
         for each in self._behind:
             if each.outer is None:
-                scales.append((None, self._number(each.scale)))
+                scales.append((None, self._number(each)))
             else:
                 loaded = self._loaded(each, self._start(each, row, column), None)
                 scales.append(self._spread(each, loaded))
@@ -159,12 +160,17 @@ class ScaledSum:
     def _extent(self, each: Scaling) -> int:
         return self._tile[0 if each.name == "A" else 1]
 
-    def _number(self, scale: SSAValue) -> SSAValue:
-        """The scale of a whole operand."""
+    def _number(self, each: Scaling) -> SSAValue:
+        """The scale of a whole matrix."""
+        scale, gemm = each.scale, self._writer
         if not is_memref(scale.type):
             return scale
-        gemm = self._writer
-        return gemm.insert(memref.LoadOp.get(scale, [gemm.constant(0)]), scale.name_hint)
+        places = [gemm.value(at) for at in (*self._leading(each), 0)]
+        return gemm.insert(memref.LoadOp.get(scale, places), scale.name_hint)
+
+    def _leading(self, each: Scaling) -> list[int | SSAValue]:
+        """Where the scales of the block's matrix lie among those of all."""
+        return self._writer.leading([name is None for name in each.leads])
 
     def _is_crowded(self, each: Scaling) -> bool:
         """Whether a lane has so many of a tile's scales that it cannot hold the next ones, too: it
@@ -188,7 +194,8 @@ class ScaledSum:
             shape = (count,) if each.k_first or count == 1 else (count, 1)
         # what is loaded early may lie beyond the last of K
         masked = early or self._writer.masked(0 if each.name == "A" else 1, extent)
-        load = frag.LoadOp(each.scale, places, frag.TileType(shape, F32), masked=masked)
+        at = [*self._leading(each), *places]
+        load = frag.LoadOp(each.scale, at, frag.TileType(shape, F32), masked=masked)
         return self._writer.insert(load, each.scale.name_hint)
 
     def _spread(self, each: Scaling, loaded: SSAValue) -> tuple[int | None, SSAValue]:

@@ -79,11 +79,13 @@ def _schedule(
             from fragir.passes.tiling.scaled_sum import promoted_tile  # few products are promoted
 
             depth = promote * _bits(a) // 8
-            crowded = turned if wgmma else roles or depth > 128
+            # what is written of a group of rows leaves from registers, by addresses and masks
+            crowded = turned if wgmma else roles or depth > 128 or product.ends is not None
             lines = machine(target).shared // (2 * depth)
             tile = promoted_tile(tile, promote, k, lines, crowded, wgmma and consumers > 1)
         if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
-            tile[1] = max(32, tile[1] // 2)
+            grouped_parts = promote is not None and product.ends is not None
+            tile[1] = max(32, tile[1] // (4 if grouped_parts else 2))
     sums = element_bits(product.accumulator())
     if promote is not None:  # partial and whole ones
         sums *= 2

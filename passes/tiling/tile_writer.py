@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
@@ -29,6 +29,10 @@ class TileWriter:
         self.static = product.sizes()
         self.promises = frag.promises_of(function)
         self.names = "m", "n", "k"
+        self.matrix: Sequence[SSAValue] = ()
+        """Which matrices of a batch: the first of the block's, one index a dimension."""
+        self.group: SSAValue | None = None
+        """Which group of rows, if they are in groups."""
 
     def _inserted(self, op: Operation) -> None:
         op.location = self.product.location
@@ -66,6 +70,13 @@ class TileWriter:
             yield
         finally:
             self.builder = outer
+
+    def leading(self, shared: Sequence[bool]) -> list[int | SSAValue]:
+        """Indices of what a block's matrix has of a memory, in the dimensions that count matrices:
+        0 in those that all of them share.
+        """
+        places = self.matrix if self.group is None else [self.group]
+        return [0 if one else at for one, at in zip(shared, places, strict=False)]
 
     def masked(self, size: int, tile: int) -> bool:
         """Whether tiles may go beyond M (0), N (1) or K (2): sizes that no tile divides.

@@ -120,14 +120,50 @@ func.func @f(%a: memref<64x256xf8E4M3FN>, %b: memref<256x96xf8E4M3FN>, %c: memre
   func.return
 }
 // -----
-// Scales of a batch.
-func.func @f(%a: memref<2x64x64xf16>, %b: memref<64x64xf16>, %c: memref<2x64x64xf32>, %s: f32) {
-  frag.matmul %a scaled %s, %b into %c : memref<2x64x64xf16> scaled f32, memref<64x64xf16> into memref<2x64x64xf32>
+// Scales of another batch.
+func.func @f(%a: memref<2x64x64xf16>, %b: memref<64x64xf16>, %c: memref<2x64x64xf32>, %s: memref<3x64xf32>) {
+  frag.matmul %a scaled %s, %b into %c : memref<2x64x64xf16> scaled memref<3x64xf32>, memref<64x64xf16> into memref<2x64x64xf32>
   func.return
 }
 // -----
-// Scales of sums in parts.
-func.func @f(%a: memref<64x64xf16>, %b: memref<64x64xf16>, %c: memref<64x64xf32>, %s: f32) {
-  frag.matmul %a scaled %s, %b into %c {split_k = 2 : i64} : memref<64x64xf16> scaled f32, memref<64x64xf16> into memref<64x64xf32>
+// One dimension is of rows, not of matrices.
+func.func @f(%a: memref<2x64x64xf16>, %b: memref<64x64xf16>, %c: memref<2x64x64xf32>, %s: memref<2xf32>) {
+  frag.matmul %a scaled %s, %b into %c : memref<2x64x64xf16> scaled memref<2xf32>, memref<64x64xf16> into memref<2x64x64xf32>
+  func.return
+}
+// -----
+// Some of a batch's dimensions.
+func.func @f(%a: memref<2x3x64x64xf16>, %b: memref<64x64xf16>, %c: memref<2x3x64x64xf32>, %s: memref<3x64xf32>) {
+  frag.matmul %a scaled %s, %b into %c : memref<2x3x64x64xf16> scaled memref<3x64xf32>, memref<64x64xf16> into memref<2x3x64x64xf32>
+  func.return
+}
+// -----
+// No dimension at all.
+func.func @f(%a: memref<64x64xf16>, %b: memref<64x64xf16>, %c: memref<64x64xf32>, %s: memref<f32>) {
+  frag.matmul %a scaled %s, %b into %c : memref<64x64xf16> scaled memref<f32>, memref<64x64xf16> into memref<64x64xf32>
+  func.return
+}
+// -----
+// Scales of fewer groups than there are.
+func.func @f(%a: memref<?x256xf8E4M3FN>, %b: memref<8x96x256xf8E4M3FN>, %c: memref<?x96xf32>, %ends: memref<8xi32>, %s: memref<7x1x2xf32>) {
+  frag.matmul %a, %b transposed scaled %s transposed by [128, 128] into %c groups %ends : memref<?x256xf8E4M3FN>, memref<8x96x256xf8E4M3FN> scaled memref<7x1x2xf32> into memref<?x96xf32> groups memref<8xi32>
+  func.return
+}
+// -----
+// Rows of several groups do not share a scale.
+func.func @f(%a: memref<?x256xf8E4M3FN>, %b: memref<8x256x96xf8E4M3FN>, %c: memref<?x96xf32>, %ends: memref<8xi32>, %s: memref<?x2xf32>) {
+  frag.matmul %a scaled %s by [64, 128], %b into %c groups %ends : memref<?x256xf8E4M3FN> scaled memref<?x2xf32>, memref<8x256x96xf8E4M3FN> into memref<?x96xf32> groups memref<8xi32>
+  func.return
+}
+// -----
+// A row is in one group.
+func.func @f(%a: memref<?x256xf8E4M3FN>, %b: memref<8x256x96xf8E4M3FN>, %c: memref<?x96xf32>, %ends: memref<8xi32>, %s: memref<8x?xf32>) {
+  frag.matmul %a scaled %s, %b into %c groups %ends : memref<?x256xf8E4M3FN> scaled memref<8x?xf32>, memref<8x256x96xf8E4M3FN> into memref<?x96xf32> groups memref<8xi32>
+  func.return
+}
+// -----
+// Groups have one dimension.
+func.func @f(%a: memref<?x256xf8E4M3FN>, %b: memref<8x256x96xf8E4M3FN>, %c: memref<?x96xf32>, %ends: memref<8xi32>, %s: memref<8x8x96xf32>) {
+  frag.matmul %a, %b scaled %s into %c groups %ends : memref<?x256xf8E4M3FN>, memref<8x256x96xf8E4M3FN> scaled memref<8x8x96xf32> into memref<?x96xf32> groups memref<8xi32>
   func.return
 }
