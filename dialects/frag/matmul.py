@@ -89,8 +89,8 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
     of a tile's blocks adds the parts in their order, so that each launch of a grid has the same
     result, and applies the epilogue. `through` alone, with neither word: as many parts as suit, of
     those that there is memory for, also one. Without `through` the parts are added to C by atomics,
-    in any order, for the epilogue `sum + old` and a C of the sum's type; never unasked. Each part is
-    scaled by its block.
+    in any order, for the epilogue `sum + old` and a C of the sum's type; never unasked. A block
+    scales its own part.
 
     On sm_90a `roles` lets a warp fetch by TMA what warpgroups
     multiply, in blocks that compute tile after tile, `cluster = 2` lets so many blocks share what

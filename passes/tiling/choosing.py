@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fragir.dialects import frag
-from fragir.errors import FragirError
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
-from fragir.passes.tiling.schedule import check, schedule_for
+from fragir.passes.tiling.schedule import schedule_for, suits
 
 
 def choice_for(product: frag.MatmulOp, target: str) -> ScheduleChoice:
@@ -58,13 +57,6 @@ def _in_one_go(product: frag.MatmulOp, usual: Schedule, target: str) -> Schedule
             found = choose(problem, found, space=SPECIALISED._replace(parts=space.parts))
             best = with_roles(found, usual)
     best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
-    if best.transposes or product.is_scaled:
-        try:
-            check(best, problem.element, product.memories()[0], target)
-            if product.is_scaled:
-                from fragir.passes.tiling.scaled_sum import check_tile  # few products have scales
-
-                check_tile(product, best.tile)
-        except FragirError:  # rather the usual one than one of which the model knows too little
-            best = usual
+    if not suits(product, best):
+        best = usual  # rather than one of which the model knows too little
     return ScheduleChoice(best, usual, given)

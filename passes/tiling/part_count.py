@@ -6,6 +6,7 @@ from fragir.dialects import frag
 from fragir.dialects.frag.sum_parts import most_parts
 from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of, problem_of
+from fragir.passes.tiling.schedule import suits
 from fragir.scheduling.candidates import (
     FRAG_TILE,
     Configuration,
@@ -24,15 +25,19 @@ def with_parts(product: frag.MatmulOp, choice: ScheduleChoice, target: str) -> S
     if not (m and n and k and all(product.batch())):
         return schedule
     problem = problem_of(product, (m, n, k), target)
-    found = cheapest_in_parts(problem, choice, most_parts(product))
-    if found is None or found.parts == 1:
-        return schedule
-    return schedule._replace(
-        tile=found.tile,
-        warps=found.warps,
-        stages=found.stages,
-        parts=(found.parts, found.even),
-    )
+    for given in (choice.given, ("tile",)):
+        found = cheapest_in_parts(problem, choice._replace(given=given), most_parts(product))
+        if found is None or found.parts == 1:
+            return schedule
+        cut = schedule._replace(
+            tile=found.tile,
+            warps=found.warps,
+            stages=found.stages,
+            parts=(found.parts, found.even),
+        )
+        if suits(product, cut):
+            return cut
+    return schedule
 
 
 def cheapest_in_parts(

@@ -266,6 +266,23 @@ def check(schedule: Schedule, element: str, a: Attribute, target: str) -> None:
         )
 
 
+def suits(product: frag.MatmulOp, schedule: Schedule) -> bool:
+    """Whether a schedule suits a product of which the cost model, that found it, may know too
+    little: one that is scaled, or of which an operand is transposed in shared memory."""
+    if not (schedule.transposes or product.is_scaled):
+        return True
+    a = product.memories()[0]
+    try:
+        check(schedule, element_name(a.element_type), a, schedule.target)
+        if product.is_scaled:
+            from fragir.passes.tiling.scaled_sum import check_tile  # few products have scales
+
+            check_tile(product, schedule.tile)
+    except FragirError:
+        return False
+    return True
+
+
 def _instruction_step(
     element: str, tile: tuple[int, int, int], warps: tuple[int, int]
 ) -> tuple[int, int, int]:

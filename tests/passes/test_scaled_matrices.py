@@ -234,3 +234,18 @@ def test_the_choice(case: Config) -> None:
     (product,) = [op for op in fragir.parse(text_of(case)).walk() if isinstance(op, frag.MatmulOp)]
     schedule = choice_for(product, "sm_90a").schedule
     assert product.promotion() in (None, schedule.tile[2])
+
+
+@pytest.mark.parametrize("scales", ["blocks", "rows"])
+@pytest.mark.parametrize("words", ["stages = 3 : i64", "tile = array<i64: 64, 64, 32>", ""])
+def test_parts_that_are_chosen(scales: str, words: str) -> None:
+    """Of few tiles and a long K; the tile suits the scales."""
+    case = config("sm_90a", words, E4M3, scales, static=True, parts="split_k = 8 : i64", out="bf16")
+    text = text_of(case._replace(sizes=(128, 128, 65536)))
+    text = text.replace(", split_k = 8 : i64", "").replace("split_k = 8 : i64", "")
+    (product,) = [op for op in fragir.parse(text).walk() if isinstance(op, frag.MatmulOp)]
+    assert product.parts() is None
+    schedule = choice_for(product, "sm_90a").schedule
+    assert schedule.parts is not None
+    assert schedule.parts[0] > 1
+    assert product.promotion() in (None, schedule.tile[2])
