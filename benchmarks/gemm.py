@@ -50,6 +50,13 @@ class Contender:
     name: str
     start: Callable[[], None]
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    memory: tuple[DeviceArray, ...] = ()
+    """What it has on the GPU beside A, B and C: for parts of sums."""
+
+    def free(self) -> None:
+        """Gives that memory back."""
+        for array in self.memory:
+            array.free()
 
 
 @dataclass
@@ -103,11 +110,18 @@ def fragir_contender(
 
 def contender_of(kernel: Any, buffers: Buffers, name: str, attributes: str = "") -> Contender:
     """A compiled kernel on the buffers of a case."""
+    # parts of sums may hold anything, counts of them begin with zeros
+    shapes = kernel.least_shapes({}).values()
+    types = (np.float32, np.int32)
+    memory = tuple(
+        DeviceArray(np.zeros(shape, type)) for shape, type in zip(shapes, types, strict=False)
+    )
+    arrays = (*buffers.on_gpu, *memory)
     given: list[Any] = [
         value.address if isinstance(value, DeviceArray) else value
-        for value in kernel.parameters(buffers.on_gpu)
+        for value in kernel.parameters(arrays)
     ]
-    sizes = kernel.sizes(buffers.on_gpu)
+    sizes = kernel.sizes(arrays)
     start = driver.prepare(
         kernel.cubin,
         kernel.name,
@@ -124,7 +138,7 @@ def contender_of(kernel: Any, buffers: Buffers, name: str, attributes: str = "")
         "registers": info.registers,
         "notes": kernel.schedule_notes(),
     }
-    return Contender(name, start, facts)
+    return Contender(name, start, facts, memory)
 
 
 def torch_contender(buffers: Buffers) -> Contender:
@@ -202,6 +216,7 @@ def run_case(case: Case, rounds: int, tuned: str | None = None) -> dict[str, Any
     buffers = Buffers.of(case)
     target = target_of_gpu()
     ready: dict[str, Contender] = {}
+    made: list[Contender] = []
     absent: dict[str, str] = {}
     makers: dict[str, Callable[[], Contender]] = {
         "fragir": lambda: fragir_contender(buffers, target),
@@ -213,6 +228,7 @@ def run_case(case: Case, rounds: int, tuned: str | None = None) -> dict[str, Any
         for name, make in makers.items():
             try:
                 found = make()
+                made.append(found)
                 problem = buffers.wrong(found)
             except Exception as error:  # another package's may be anything
                 problem, found = f"{type(error).__name__}: {error}", None
@@ -228,6 +244,8 @@ def run_case(case: Case, rounds: int, tuned: str | None = None) -> dict[str, Any
         ready, times, before, after = {}, {}, clocks(), clocks()
     finally:
         with contextlib.suppress(FragirError):
+            for one in made:
+                one.free()
             buffers.free()
     results: dict[str, Any] = {}
     for name, one in ready.items():

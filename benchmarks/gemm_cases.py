@@ -72,7 +72,8 @@ def cases(types: tuple[str, ...] = ("bf16", "f16", "e4m3", "tf32")) -> list[Case
 
 
 def program(case: Case, attributes: str = "") -> str:
-    """The product as fragir takes it; `attributes` such as `tile = array<i64: 128, 256, 64>`."""
+    """The product as fragir takes it; `attributes` such as `tile = array<i64: 128, 256, 64>`. Where
+    they cut sums into parts, there is memory for these."""
     kind = TYPES[case.type]
     b = (case.n, case.k) if kind.turned else (case.k, case.n)
     types = [
@@ -85,9 +86,15 @@ def program(case: Case, attributes: str = "") -> str:
     ]
     given = f" {{{attributes}}}" if attributes else ""
     turned = " transposed" if kind.turned else ""
+    through, memory, arguments = "", "", ""
+    if "split_k" in attributes or "stream_k" in attributes:
+        partial, counts = f"memref<?x{case.m}x{case.n}xf32>", "memref<?x?xi32>"
+        through, memory = " through %partial, %counts", f" through {partial}, {counts}"
+        arguments = f", %partial: {partial}, %counts: {counts}"
     return (
-        f"func.func @gemm(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}) {{\n"
-        f"  frag.matmul %a, %b{turned} into %c{given} : {types[0]}, {types[1]} into {types[2]}\n"
+        f"func.func @gemm(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}{arguments}) {{\n"
+        f"  frag.matmul %a, %b{turned} into %c{through}{given}"
+        f" : {types[0]}, {types[1]} into {types[2]}{memory}\n"
         "  func.return\n}\n"
     )
 

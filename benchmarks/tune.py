@@ -34,16 +34,35 @@ from gemm import (
     slug,
     target_of_gpu,
 )
-from gemm_cases import Case, cases
+from gemm_cases import Case, cases, program
 
+import fragir
+from fragir.dialects import frag
 from fragir.errors import FragirError
+from fragir.passes.tiling.mapped import unmapped
+from fragir.passes.tiling.modelled import problem_of
+from fragir.scheduling.candidates import (
+    FRAG_TILE,
+    SPECIALISED,
+    Configuration,
+    configurations,
+    in_parts,
+)
+from fragir.scheduling.choice import Ranked, rank
 from fragir.toolchain import driver
 
 FEW, MORE = 6, 20
 
 
+WITH_ROLES, IN_PARTS = 12, 8
+"""Of each kind that the cost model puts first."""
+WORTH = 1.3
+"""By how much sums in parts may cost more than the cheapest schedule, and be tried."""
+
+
 def candidates(case: Case, target: str) -> list[str]:
-    """Attributes of `frag.matmul` to try; the first, none, is what fragir chooses."""
+    """Attributes of `frag.matmul` to try; the first, none, is what fragir chooses. Tiles without
+    roles, the cheapest with roles, clusters and so on by the cost model, and with sums in parts."""
     bytes_of_element = {"bf16": 2, "f16": 2, "tf32": 4, "e4m3": 1}[case.type]
     depth = 128 // bytes_of_element  # a row of 128 bytes, as swizzled copies like it
     wgmma = target == "sm_90a"
@@ -54,7 +73,43 @@ def candidates(case: Case, target: str) -> list[str]:
         for k in (depth,) if wgmma else (depth, depth // 2):
             for stages in (3, 4) if wgmma else (2, 3, 4):
                 found.append(f"tile = array<i64: {m}, {n}, {k}>, stages = {stages} : i64")
-    return found
+    text = program(case)
+    product = next(op for op in fragir.parse(text).walk() if isinstance(op, frag.MatmulOp))
+    problem = problem_of(product, (case.m, case.n, case.k), target)
+    spaces = [FRAG_TILE]
+    if unmapped(product, target) is None and problem.wgmma:
+        spaces.append(SPECIALISED)
+    whole = [one for space in spaces for one in rank(problem, space=space)]
+    parts = [space._replace(parts=in_parts(16)) for space in spaces]
+    cut = rank(problem, [one for space in parts for one in configurations(problem, space)])
+    least = min(one.estimate.cycles for one in whole)
+    cut = [one for one in cut if one.estimate.cycles < WORTH * least]
+    roles = [one for one in whole if one.candidate.roles != "together"]
+    found += _first_of_kind(roles, WITH_ROLES) + _first_of_kind(cut, IN_PARTS)
+    return list(dict.fromkeys(found))
+
+
+def _first_of_kind(ranked: Sequence[Ranked], count: int) -> list[str]:
+    """The cheapest of each tile, roles, cluster and parts; the others differ in stages."""
+    kinds: dict[tuple[object, ...], str] = {}
+    for one, _ in ranked:
+        kind = one.tile, one.warps, one.roles, one.cluster, one.even or one.parts
+        kinds.setdefault(kind, attributes_of(one))
+    return list(kinds.values())[:count]
+
+
+def attributes_of(one: Configuration) -> str:
+    """A schedule as attributes of `frag.matmul`."""
+    words = [
+        f"tile = array<i64: {', '.join(map(str, one.tile))}>",
+        f"warps = array<i64: {', '.join(map(str, one.warps))}>",
+        f"stages = {one.stages} : i64",
+        *(["roles"] if one.roles != "together" else []),
+        *(["consumers = 2 : i64"] if one.roles == "ping-pong" else []),
+        *([f"cluster = {one.cluster} : i64"] if one.cluster > 1 else []),
+        *([f"{'stream_k' if one.even else 'split_k'} = {one.parts} : i64"] * (one.parts > 1)),
+    ]
+    return ", ".join(words)
 
 
 def tune(
@@ -65,6 +120,7 @@ def tune(
 ) -> dict[str, Any] | None:
     """The row of a case: attributes by their medians, and what was left out. None out of time."""
     buffers, target = Buffers.of(case), target_of_gpu()
+    made: list[Contender] = []
     ready: dict[str, Contender] = {}
     left_out: dict[str, str] = {}
     try:
@@ -73,6 +129,7 @@ def tune(
                 return None
             try:
                 found = fragir_contender(buffers, target, attributes, attributes)
+                made.append(found)
                 problem = "; ".join(found.facts["notes"]) or buffers.wrong(found)
             except FragirError as error:
                 problem, found = str(error), None
@@ -89,6 +146,8 @@ def tune(
         times = measured({name: starts[name] for name in kept}, MORE)
     finally:
         if alive():
+            for one in made:
+                one.free()
             buffers.free()
     order = sorted(times, key=lambda name: median(times[name]).median)
     ranking = [

@@ -17,7 +17,7 @@ import pytest
 
 from fragir import emulator
 from fragir.cli.main import main as fragir_main
-from fragir.toolchain import driver, ptxas
+from fragir.toolchain import driver, gpu_arguments, ptxas
 
 ROOT = Path(__file__).parents[2]
 _spec = importlib.util.spec_from_file_location("fake_cuda", ROOT / "tests/toolchain/fake_cuda.py")
@@ -79,8 +79,8 @@ class Emulating(_fake_cuda.FakeCuda):
 
     def _sizes(self, function: int) -> list[int]:
         head = self.modules[function].partition("{")[0]
-        bits = re.findall(r"\.param \.[a-z](\d+)", head)
-        return [int(one) // 8 for one in bits]
+        found = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+)[^,\n[]*(?:\[(\d+)\])?", head)
+        return [int(bits) // 8 * int(count or 1) for bits, count in found]
 
     def cuFuncGetParamInfo(self, function: int, index: int) -> tuple[Any, ...]:
         sizes = self._sizes(function)
@@ -98,6 +98,9 @@ class Emulating(_fake_cuda.FakeCuda):
         for pointer, size in zip(pointers, sizes, strict=True):
             number = int.from_bytes(ctypes.string_at(pointer or 0, size), "little")
             numbers.append(number)
+            if size == 128:
+                given.append(self._tensor_map(number % 256))
+                continue
             block = self.memory.get(number)
             given.append(number if block is None else np.frombuffer(block, np.uint8))
         self.launches += 1
@@ -111,8 +114,42 @@ class Emulating(_fake_cuda.FakeCuda):
             block=(config.blockDimX, config.blockDimY, config.blockDimZ),
             arguments=given,
             shared=config.sharedMemBytes,
+            cluster=_cluster(config),
         )
         return OK
+
+    def _tensor_map(self, number: int) -> emulator.TensorMap:
+        """The n-th map that was encoded, over memory of the stand-in."""
+        kind, _, address, extents, steps, box, _, _, swizzle, *_ = self.maps[number - 1]
+        name = kind.name.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")
+        element, size = TYPES[name]
+        width: Any = int(re.sub(r"\D", "", swizzle.name) or 0)
+        return emulator.TensorMap(
+            np.frombuffer(self.memory[int(address)], np.uint8),
+            tuple(int(one) for one in reversed(box)),
+            width,
+            strides=(*(int(one) for one in reversed(steps)), size),
+            shape=tuple(int(one) for one in reversed(extents)),
+            kind=element,
+        )
+
+
+TYPES = {
+    "BFLOAT16": ("bf16", 2),
+    "FLOAT16": ("f16", 2),
+    "FLOAT32": ("f32", 4),
+    "UINT8": ("u8", 1),
+}
+"""Elements as a map's type calls them and as the emulator does, with their bytes."""
+
+
+def _cluster(config: Any) -> tuple[int, int, int]:
+    """The blocks of a cluster that a launch asks for."""
+    for attribute in config.attrs[: config.numAttrs]:
+        if attribute.id.name == "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION":
+            size = attribute.value.clusterDim
+            return size.x, size.y, size.z
+    return 1, 1, 1
 
 
 class Benchmarks:
@@ -147,6 +184,12 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scripts: Any) -> Any:
     monkeypatch.setattr(ptxas, "assemble", noted)
     monkeypatch.setattr(driver, "_bindings", lambda: fake)
     monkeypatch.setattr(driver, "_modules", type(driver._modules)())  # pyright: ignore[reportPrivateUsage]
+
+    def place_of(array: Any, *_: object) -> int:
+        return int(array.address)
+
+    # cuda-core, which knows where an array of another package lies, needs a GPU
+    monkeypatch.setattr(gpu_arguments, "_in_place", place_of)
     monkeypatch.setattr(scripts.device, "_FLUSH", 1 << 10)
     small = [scripts.gemm_cases.Case("square", "bf16", 64, 64, 64)]
     small.append(scripts.gemm_cases.Case("odd", "f16", 40, 72, 24))
@@ -249,6 +292,38 @@ def test_schedules_are_tried(gpu: Any, scripts: Any, tmp_path: Path) -> None:
     best = scripts.gemm.best_of(path, row["machine"])
     assert set(best.values()) <= set(TILES[1:3])
     assert not scripts.tune.run(chosen, tmp_path / "more", tried=TILES, seconds=-1, say=quiet)
+
+
+def test_roles_clusters_and_parts_are_tried(gpu: Any, scripts: Any, tmp_path: Path) -> None:
+    """Of the candidates some with each of them, measured: their results are right."""
+    case = scripts.gemm_cases.Case("deep", "bf16", 128, 64, 1024)
+    every = scripts.tune.candidates(case, "sm_90a")
+    words = ("roles", "cluster = 2", "consumers = 2", "split_k")
+    found = [next(one for one in every if word in one) for word in words]
+    tried = list(dict.fromkeys([*found, found[-1].replace("split_k", "stream_k")]))
+    assert scripts.tune.run([case], tmp_path, tried=tried, say=quiet)
+    (row,) = json.loads((tmp_path / "a-gpu" / "tuning.json").read_text()).values()
+    assert list(row["left_out"].values()) == []
+    assert set(row["first_rounds"]) == set(tried)
+    assert gpu.memory == {}
+    # what was found best is measured beside the others with its memory
+    best = scripts.gemm.run_case(case, 2, next(one for one in every if "split_k" in one))
+    assert "fragir, tuned" in best["results"]
+    assert gpu.memory == {}
+
+
+def test_candidates_are_of_each_kind(scripts: Any) -> None:
+    """Of a large product no sums in parts; of a machine without tensor maps no roles."""
+    cases = scripts.gemm_cases
+    large = scripts.tune.candidates(cases.Case("square", "bf16", 8192, 8192, 8192), "sm_90a")
+    assert any("roles" in one and "cluster = 2" in one for one in large)
+    assert not any("split_k" in one or "stream_k" in one for one in large)
+    deep = cases.Case("deep", "bf16", 1024, 1024, 65536)
+    older = scripts.tune.candidates(deep, "sm_80")
+    assert any("split_k" in one for one in older)
+    assert not any("roles" in one for one in older)
+    odd = scripts.tune.candidates(cases.Case("odd", "bf16", 4095, 4097, 4104), "sm_90a")
+    assert not any("roles" in one for one in odd)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
