@@ -79,13 +79,17 @@ def _schedule(
             from fragir.passes.tiling.scaled_sum import promoted_tile  # few products are promoted
 
             depth = promote * _bits(a) // 8
-            # what is written of a group of rows leaves from registers, by addresses and masks
-            crowded = turned if wgmma else roles or depth > 128 or product.ends is not None
+            # what is written of a group of rows leaves from registers, by addresses and masks; and
+            # where sums have parts, numbers of tiles and parts take registers
+            more = product.ends is not None or product.in_parts
+            crowded = turned if wgmma else roles or depth > 128 or more
             lines = machine(target).shared // (2 * depth)
             tile = promoted_tile(tile, promote, k, lines, crowded, wgmma and consumers > 1)
         if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
             grouped_parts = promote is not None and product.ends is not None
             tile[1] = max(32, tile[1] // (4 if grouped_parts else 2))
+        elif roles and not wgmma and promote is not None and product.in_parts:
+            tile[1] = min(64, tile[1])  # by half of the warps, which may have more registers each
     sums = element_bits(product.accumulator())
     if promote is not None:  # partial and whole ones
         sums *= 2

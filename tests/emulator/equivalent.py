@@ -205,6 +205,15 @@ RULES = (
         "Size of the shared memory allocated dynamically at kernel launch.",
     ),
     Rule(
+        "roles e4m3 promoted, groups",
+        r"wgmma\.wait_group\.sync\.aligned 0;",
+        _DRAINED,
+        (0,),
+        "it stands in a branch that is never taken: no launch gives 2^32 - 1 bytes",
+        "%dynamic_smem_size",
+        "Size of the shared memory allocated dynamically at kernel launch.",
+    ),
+    Rule(
         "stream-K warps",
         r"cp\.async\.wait_group 1;",
         _DRAINED,

@@ -63,6 +63,9 @@ PRODUCTS = {
         out="f16",
         sizes=(208, 272, 112),  # each role has two tiles of a block
     ),
+    "roles e4m3 promoted, groups": product(
+        "sm_90a", f"roles, {SMALL}", "f8E4M3FN", (False, True), sizes=(208, 80, 144)
+    )._replace(scales="blocks", groups=True, batch="y"),
     "mma f16": product("sm_80", WARPS, "f16"),
     "mma s8": product("sm_80", WARPS, "si8", (False, True), "old"),
     "mma f64": product("sm_80", WARPS, "f64", sizes=(136, 72, 80)),

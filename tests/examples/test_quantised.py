@@ -16,6 +16,7 @@ SIZES = [(17, 66, 130), (1, 1, 1), (0, 3, 7)]
 KERNELS = {  # the kernels of a script by the names of the file's functions
     "block_scaled": {"mxfp8": "k", "nvfp4": "nvfp4"},
     "fp8": {"fp8": "k", "fp8_warpgroups": "by_warpgroups"},
+    "fp8_grouped": {"fp8_grouped": "k"},
     "w4a16": {"w4a16": "k"},
     "w4a16_zeros": {"w4a16_zeros": "k"},
     "w8a8": {"w8a8": "k", "w8a8_groups": "groups"},
@@ -115,6 +116,29 @@ def test_fp8(m: int, n: int, k: int) -> None:
     for name, target, depth in (("fp8", "sm_89", k), ("fp8_warpgroups", "sm_90a", wide(k))):
         sizes = {"m": m, "n": n, "k": depth, "groups": -(-k // 128), "blocks": -(-n // 128)}
         judged(FOLDER / "fp8.mlir", sizes, {"c": fp8}, target, entry=name)
+
+
+def fp8_grouped(a: Array, w: Array, a_scale: Array, w_scale: Array, ends: Array) -> Array:
+    depth, columns = a.shape[1], w.shape[1]
+    x = a * np.repeat(a_scale, 128, axis=1)[:, :depth]
+    wide = np.repeat(np.repeat(w_scale, 128, axis=1)[:, :columns], 128, axis=2)[:, :, :depth]
+    starts = [0, *map(int, ends[:-1])]
+    parts = [
+        x[first : int(end)] @ (matrix * scale).T
+        for first, end, matrix, scale in zip(starts, ends, w, wide, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "n", "k"), [((17, 0, 70), 144, 272), ((1,), 1, 16), ((0, 0), 3, 16)]
+)
+def test_fp8_grouped(lengths: tuple[int, ...], n: int, k: int) -> None:
+    ends = np.cumsum(lengths).astype(np.int32)
+    sizes = {"m": int(ends[-1]), "n": n, "k": k, "g": len(lengths)}
+    sizes |= {"k_by_128": -(-k // 128), "n_by_128": -(-n // 128)}
+    program = FOLDER / "fp8_grouped.mlir"
+    judged(program, sizes, {"c": fp8_grouped}, "sm_90a", given={"ends": ends})
 
 
 def block_scaled(block: int) -> Callable[[Array, Array, Array, Array], Array]:

@@ -47,7 +47,18 @@ CASES = [
     config("sm_90a", "roles", E5M2, "numbers", batch="xy", groups=True, turned=NN),
     config("sm_89", "", E4M3, "blocks", batch="y", groups=True, epilogue="old"),
     config("sm_80", "", "f16", "columns", batch="y", groups=True, turned=NN, out="f16"),
+    config("sm_120a", PING_PONG, "bf16", "lines", groups=True, turned=TT, sizes=SMALL),
     # parts of sums
+    config(
+        "sm_120a",
+        "roles",
+        "f16",
+        "lines",
+        parts="stream_k = 3 : i64",
+        batch="abcx",
+        turned=TN,
+        sizes=SMALL,
+    ),
     config("sm_90a", "", E4M3, "blocks", parts="split_k = 2 : i64", out="bf16"),
     config("sm_90a", "roles", E4M3, "blocks", parts="stream_k = 3 : i64"),
     config("sm_90a", CLUSTER, E4M3, "rows", parts="split_k = 3 : i64", epilogue="bias"),
