@@ -298,6 +298,14 @@ class Accesses:
         """Memory, or tensors that are returned, that is written."""
         return ()
 
+    def scratch(self) -> Sequence[SSAValue]:
+        """What is written and holds nothing to rely on afterwards."""
+        return ()
+
+    def counters(self) -> Sequence[SSAValue]:
+        """Counts that are zeros before a launch, and after it."""
+        return ()
+
     def where(self) -> Hashable:
         """Where the elements of a tile lie in memory: equal only if each lies at the same place.
 

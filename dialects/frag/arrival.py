@@ -77,6 +77,10 @@ class ArriveOp(IRDLOperation, MemoryInterface):
         """The counts."""
         return (self.memory,)
 
+    def counters(self) -> Sequence[SSAValue]:
+        """The counts."""
+        return (self.memory,)
+
     def verify_(self) -> None:
         memory, indices = memref_type(self.memory.type), self.all_indices()
         if is_shared(memory) or memory.element_type != i32:

@@ -177,6 +177,14 @@ class MatmulOp(IRDLOperation, MemoryInterface, DimensionsInterface):
         """C, and what its parts go through."""
         return (self.c, *self.through())
 
+    def scratch(self) -> Sequence[SSAValue]:
+        """The memory for parts."""
+        return self.through()[:1]
+
+    def counters(self) -> Sequence[SSAValue]:
+        """How many parts are there."""
+        return self.through()[1:]
+
     def through(self) -> tuple[SSAValue, SSAValue] | tuple[()]:
         """The memory for parts of sums, and the counts of those that are there, if given."""
         if self.partial is None or self.counts is None:

@@ -84,7 +84,7 @@ def _check_function(function: object) -> None:
 
 
 def outputs(function: func.FuncOp) -> list[int]:
-    """The numbers of the arguments that the function writes."""
+    """The numbers of the arguments that the function writes, for others to read."""
     _check_function(function)
     roots: set[SSAValue] = set()
     for op in function.walk():
@@ -94,7 +94,10 @@ def outputs(function: func.FuncOp) -> list[int]:
 
 def _written(op: Operation) -> Sequence[SSAValue]:
     accesses = accesses_of(op)
-    return () if accesses is None else accesses.writes()
+    if accesses is None:
+        return ()
+    scratch = accesses.scratch()
+    return [value for value in accesses.writes() if value not in scratch]
 
 
 def _root(value: SSAValue) -> SSAValue:

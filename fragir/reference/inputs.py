@@ -12,7 +12,7 @@ from xdsl.dialects import func
 from fragir.errors import FragirError
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, PER_BYTE, Array, decode, encode, storage
-from fragir.reference.roles import dimension_names, factors, metadata, shape_of
+from fragir.reference.roles import counters, dimension_names, factors, metadata, shape_of
 
 Kind = Literal["normal", "onehot", "integers", "zeros"]
 KINDS: tuple[Kind, ...] = ("normal", "onehot", "integers", "zeros")
@@ -114,10 +114,11 @@ def generate(
 
     normal: N(0, 1) rounded to the type, small integers for integers; integers: -4 to 4 or 0 to 4;
     onehot: zeros, but one element of A and one of B, where they meet. Scales of blocks are powers
-    of two near 1, metadata of sparse products keep parts of every chunk at random. Scalars are 1.
+    of two near 1, metadata of sparse products keep parts of every chunk at random. Scalars are 1,
+    counts of blocks 0.
     """
     generator = np.random.default_rng(seed)
-    hot, chunks = factors(function), metadata(function)
+    hot, chunks, counts = factors(function), metadata(function), counters(function)
     point = {name: int(generator.integers(max(size, 1))) for name, size in sorted(sizes.items())}
     values: list[Any] = []
     for i, slot in enumerate(arguments):
@@ -127,7 +128,9 @@ def generate(
             values.append(1.0 if slot.element in FLOATS else 1)
         else:
             shape = tuple(sizes[name] for name in slot.names)
-            if i in chunks or slot.element == "ue8m0":
+            if i in counts:
+                content = np.zeros(shape)
+            elif i in chunks or slot.element == "ue8m0":
                 content = _needed(generator, shape, chunks.get(i))
             elif kind == "onehot":
                 content = np.zeros(shape)

@@ -18,6 +18,7 @@ from fragir.dialects.interfaces import (
     Names,
     accesses_of,
     dimensions_of,
+    root_of,
 )
 from fragir.reference import accesses as accesses  # of operations of xDSL
 
@@ -153,6 +154,18 @@ def metadata(function: func.FuncOp) -> dict[int, int]:
             if isinstance(memory, BlockArgument):
                 result[memory.index] = chunk
     return result
+
+
+def counters(function: func.FuncOp) -> set[int]:
+    """The numbers of the arguments in which blocks are counted."""
+    found: set[int] = set()
+    for op in function.walk():
+        accesses = accesses_of(op)
+        for memory in () if accesses is None else accesses.counters():
+            root = root_of(memory)
+            if isinstance(root, BlockArgument):
+                found.add(root.index)
+    return found
 
 
 def _loaded(value: SSAValue, names: Names) -> list[tuple[SSAValue, Names]]:

@@ -256,3 +256,23 @@ def test_chosen_parts_are_explained() -> None:
     )
     said = explained(product((1536, 1536, 8192), "{split_k = 2 : i64}"))
     assert any(line.startswith("> ") and "2 parts" in line for line in said)
+
+
+def test_fragir_run_judges_what_parts_become(
+    tmp_path: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Counts begin with zeros, the memory for parts is nobody's afterwards, and too little of it is
+    refused before anything is computed."""
+    from fragir.cli.main import main
+
+    path = tmp_path / "f.mlir"
+    named = '%counts: memref<?x?xi32> {frag.sizes = ["rows", "columns"]}'
+    path.write_text(product((64, 64, 2048)).replace("%counts: memref<?x?xi32>", named))
+    words = ["run", str(path), "--target", "sm_90a", "--on", "emulator", "--size"]
+    assert main([*words, "partial_d0=4,rows=1,columns=2"]) == 0
+    out = capfd.readouterr().out
+    assert "largest error in c " in out
+    assert "largest error in counts" in out
+    assert "error in partial" not in out
+    assert main([*words, "partial_d0=4,rows=1,columns=1"]) != 0
+    assert "counts has shape (1, 1), f needs (1, 2) or more" in capfd.readouterr().err
