@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
-
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fragir.arguments import ArrayView, check_least, declared_view, least_shapes, scalar, whole
 from fragir.array_copies import Borrowed
 from fragir.errors import FragirError, extent, of_kind, one_of, whole_number
 from fragir.ptx import machines
+from fragir.signature import Argument
 
 if TYPE_CHECKING:
-    from xdsl.dialects import func
-
-    from fragir.dialects.frag import Extent, GridAttr
+    from fragir.dialects.frag import GridAttr
     from fragir.dialects.ptx.tensor_maps import TensorMapRecord
     from fragir.passes.writer.origins import LineOrigin
     from fragir.toolchain.ptxas import Assembled
@@ -27,36 +23,6 @@ Place = Literal["emulator", "gpu", "auto"]
 PLACES: tuple[Place, ...] = ("emulator", "gpu", "auto")
 EMULATED_RESIDENT = 4
 """Blocks that run at once on the emulator, as far as a grid goes by it."""
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument of a kernel as the program declares it.
-
-    `dims` has a number for a static dimension of a memref and a name for a dynamic one; `strides`
-    (elements) likewise, None for row-major order. A scalar has neither. `least`: how large each
-    dimension must be where that depends on how the program was compiled.
-    """
-
-    name: str
-    type: Attribute
-    dims: tuple[int | str, ...] = ()
-    strides: tuple[int | str, ...] | None = None
-    least: tuple[Extent, ...] = ()
-
-    @property
-    def is_memory(self) -> bool:
-        return isinstance(self.type, MemRefType)
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether a program written at lane level takes an address."""
-        return self.type.name == "ptx.ptr"
-
-    @property
-    def is_tensor_map(self) -> bool:
-        """Whether a program written at lane level takes a tensor map."""
-        return self.type.name == "ptx.tensor_map"
 
 
 @dataclass(repr=False)
@@ -92,6 +58,14 @@ class Kernel:
         return (
             f"<{self.name}({arguments}) for {self.target}: {threads} threads, {lines} lines of PTX>"
         )
+
+    is_program: ClassVar[bool] = False
+    """Whether a call launches several kernels: a `fragir.host.Program`."""
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that a call launches: this one."""
+        return (self,)
 
     @cached_property
     def assembled(self) -> Assembled:
@@ -383,38 +357,3 @@ class Kernel:
 def _asked(options: Mapping[str, Any]) -> list[str]:
     """The options of a launch that are given."""
     return [name for name, value in options.items() if value is not None and value is not False]
-
-
-@dataclass(frozen=True)
-class Interface:
-    """What a function of tiles says of the kernel that it becomes."""
-
-    signature: tuple[Argument, ...]
-    grid: GridAttr | None
-    promises: dict[str, int]
-
-
-def interface_of(function: func.FuncOp) -> Interface:
-    """What a function takes, with the names of its dynamic sizes, its grid and its promises."""
-    from fragir.dialects import frag
-
-    grid = function.attributes.get("frag.grid")
-    known = grid if isinstance(grid, frag.GridAttr) else None
-    return Interface(signature_of(function), known, frag.promises_of(function))
-
-
-def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
-    """What a function takes, with the names of its dynamic sizes."""
-    from fragir.dialects import frag
-    from fragir.dialects.narrow import is_memref
-
-    result: list[Argument] = []
-    for i, argument in enumerate(function.body.block.args):
-        name = argument.name_hint or f"arg{i}"
-        type_ = argument.type
-        if not is_memref(type_):
-            result.append(Argument(name, type_))
-            continue
-        said = *frag.size_names(function, i), frag.least_of(function, i)
-        result.append(Argument(name, type_, *said))
-    return tuple(result)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from fragir import pipeline
-from fragir.compiled import PLACES, Argument, Interface, Kernel, Place, interface_of
+from fragir.compiled import PLACES, Kernel, Place
+from fragir.dialects.frag.kernels import is_host, kernels_of
 from fragir.errors import of_kind
 from fragir.isa.targets import known
 from fragir.passes.stages import is_lanes
@@ -28,6 +30,10 @@ from fragir.program import (
     steps,
 )
 from fragir.ptx import machines
+from fragir.signature import Argument, Interface, interface_of
+
+if TYPE_CHECKING:
+    from fragir.passes.writer.origins import Origins
 
 __all__ = [
     "PLACES",
@@ -57,13 +63,13 @@ def compile(
 ) -> Kernel:
     """Compiles a program, MLIR text or a module (which stays as it is), to a kernel.
 
-    `entry` names the function where there are several. `passes` are those that lead to the lane
-    level, in place of what the program needs: names, pass-pipeline text (`toy-fuse{depth=2}`),
-    `ModulePass` objects or classes; one with a field `target` gets this one, unless its text says
-    another. FragirError for everything that is wrong with the program, with its place.
+    `entry` names the function where there are several. One that needs several kernels, or launches
+    them (`frag.host`), is a `fragir.host.Program`, which is called as a kernel is. `passes` are
+    those that lead to the lane level, in place of what the program needs: names, pass-pipeline text
+    (`toy-fuse{depth=2}`), `ModulePass` objects or classes; one with a field `target` gets this one,
+    unless its text says another. FragirError for everything that is wrong with the program, with
+    its place.
     """
-    from fragir.passes.writer.module import shared_bytes
-
     of_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
     if entry is not None:
         of_kind(entry, str, "entry is the name of a function")
@@ -76,13 +82,19 @@ def compile(
     name = choose_entry(module, entry)
     keep_only(module, name)
     check_sizes(module, text)
-    found: list[Interface] = []
+    if is_host(function_of(module, name)):
+        from fragir.host.running import check_host
+
+        check_host(function_of(module, name), text)
+    found: dict[str, Interface] = {}
 
     def look(module: ModuleOp) -> None:
-        """Takes down what the kernel takes, as long as the program still says so."""
-        function = function_of(module, name)
-        if not found or not is_lanes(function):
-            found[:] = [interface_of(function)]
+        """Takes down what the kernels take, as long as the program still says so."""
+        for function in module.ops:
+            if isinstance(function, func.FuncOp) and not function.is_declaration:
+                known = function.sym_name.data
+                if known not in found or not is_lanes(function):
+                    found[known] = interface_of(function)
 
     chosen = steps(module, "lane", target, passes)
     pipeline.run(chosen, module, source=text, before=look, observe=observe, times=stages)
@@ -90,18 +102,41 @@ def compile(
     start = time.perf_counter()
     ptx, origins = emit_with_origins(module, target, comments=comments, source=text)
     stages["emit"] = (time.perf_counter() - start) * 1e3
-    function = function_of(module, name)
+    kernels = {
+        function.sym_name.data: _kernel(module, function, found, target, ptx, origins)
+        for function in kernels_of(module)
+    }
+    if name in kernels:
+        kernels[name].stages = stages
+        return kernels[name]
+    from fragir.host.program import program_of  # few programs need it
+
+    host = function_of(module, name)
+    return program_of(host, found[name], kernels, target, ptx, origins, stages, text)
+
+
+def _kernel(
+    module: ModuleOp,
+    function: func.FuncOp,
+    found: dict[str, Interface],
+    target: str,
+    ptx: str,
+    origins: Origins,
+) -> Kernel:
+    """A function of lanes as the kernel that it is in a module's PTX."""
+    from fragir.passes.writer.module import shared_bytes
+
+    name = function.sym_name.data
     threads = function.attributes.get("ptx.ntid")
     kernel = Kernel(
         name=name,
         target=target,
         ptx=ptx,
-        signature=found[0].signature,
-        grid_attribute=found[0].grid,
+        signature=found[name].signature,
+        grid_attribute=found[name].grid,
         block=(threads.value.data if isinstance(threads, IntegerAttr) else 32, 1, 1),
         shared=dynamic_shared(shared_bytes(function)),
-        stages=stages,
-        promises=found[0].promises,
+        promises=found[name].promises,
         origins=origins,
     )
     if "ptx.tensor_maps" in function.attributes or "ptx.cluster" in function.attributes:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, ShapedType
+from xdsl.dialects.builtin import ModuleOp, ShapedType, SymbolRefAttr
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from fragir import diagnostics, pipeline
+from fragir.dialects.frag.kernels import is_host
 from fragir.errors import FragirError, of_kind, one_of
 from fragir.isa.targets import known
 from fragir.passes.stages import is_lanes
@@ -140,8 +142,9 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
         )
     if not names:
         raise FragirError("the program has no function", hint="write func.func @name(...) {...}")
-    if entry is None and len(names) == 1:
-        return names[0]
+    hosts = [op.sym_name.data for op in module.ops if isinstance(op, func.FuncOp) and is_host(op)]
+    if entry is None and 1 in (len(names), len(hosts)):
+        return names[0] if len(names) == 1 else hosts[0]
     if entry in names:
         return str(entry)
     what = "no entry is named" if entry is None else f"there is no function {entry}"
@@ -149,10 +152,19 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
 
 
 def keep_only(module: ModuleOp, name: str) -> None:
-    """Removes every other function."""
+    """Removes every other function but those that it launches."""
+    kept = {name}
+    function = function_of(module, name)
+    if is_host(function):
+        launches = (op for op in function.walk() if op.name == "frag.launch")
+        kept |= {symbol.string_value() for op in launches for symbol in _symbols(op)}
     for op in list(module.ops):
-        if isinstance(op, func.FuncOp) and op.sym_name.data != name:
+        if isinstance(op, func.FuncOp) and op.sym_name.data not in kept:
             op.detach()
+
+
+def _symbols(op: Operation) -> list[SymbolRefAttr]:
+    return [value for value in op.properties.values() if isinstance(value, SymbolRefAttr)]
 
 
 def function_of(module: ModuleOp, name: str) -> func.FuncOp:

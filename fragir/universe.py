@@ -29,6 +29,7 @@ PASSES = {
     "frag-specialize": ("fragir.passes.frag_specialize", "FragSpecializePass"),
     "frag-tile": ("fragir.passes.frag_tile", "FragTilePass"),
     "frag-place": ("fragir.passes.frag_place", "FragPlacePass"),
+    "linalg-dispatch": ("fragir.passes.linalg_dispatch", "LinalgDispatchPass"),
     "lift-structure": ("fragir.passes.lift_structure", "LiftStructurePass"),
     "convert-frag-to-ptx": ("fragir.passes.convert_frag_to_ptx", "ConvertFragToPtxPass"),
 }

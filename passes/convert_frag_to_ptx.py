@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.levels import require
@@ -34,9 +34,7 @@ class ConvertFragToPtxPass(TargetPass):
             known(self.target)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
-        for function in [f for f in op.ops if isinstance(f, func.FuncOp)]:
-            if function.is_declaration:
-                continue
+        for function in kernels_of(op):
             require(function, self.name)
             try:
                 lowered = FunctionLowering(function, threads_of(function), self.target).run()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fragir.diagnostics import fail
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.passes.levels import require
 
 
@@ -29,9 +29,7 @@ class ConvertLinalgToFragPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.contraction.fusion import Fusion
 
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in kernels_of(op):
             found = [inner for inner in function.walk() if inner.name.startswith("linalg.")]
             if not found:
                 continue

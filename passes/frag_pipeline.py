@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from fragir.diagnostics import fail
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.isa.targets import known
 from fragir.passes.target_pass import TargetPass
 
@@ -38,9 +39,7 @@ class FragPipelinePass(TargetPass):
         from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 
         known(self.target)
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in kernels_of(op):
             for loop in [x for x in function.walk() if isinstance(x, scf.ForOp)]:
                 stages = self._stages(loop)
                 if stages is None:

@@ -13,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.isa.targets import known
@@ -40,12 +41,11 @@ class FragPlacePass(TargetPass):
             known(self.target)
         except FragirError as error:
             raise PassFailedException(str(error)) from error
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                try:
-                    self.place(function)
-                except FragirError as error:
-                    fail(function, str(error))
+        for function in kernels_of(op):
+            try:
+                self.place(function)
+            except FragirError as error:
+                fail(function, str(error))
 
     def place(self, function: func.FuncOp) -> None:
         """Places every tile of one function."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.passes.target_pass import TargetPass
 
 
@@ -32,18 +33,17 @@ class FragPrefetchPass(TargetPass):
         from fragir.passes.pipelining.fragments import fragment_loads
         from fragir.passes.scopes import WARPGROUPS, WARPS, warps_of
 
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                function.attributes.pop(PREFETCH, None)
-                warps = warps_of(function, WARPS)
-                single = self.fragments and WARPGROUPS not in function.attributes
-                for loop in [x for x in function.walk() if isinstance(x, scf.ForOp)]:
-                    fillings = fillings_of(loop)
-                    for filling in fillings:
-                        ring, fragments = filling.acquire.ring.owner, None
-                        if single and len(fillings) == 1 and isinstance(ring, frag.RingOp):
-                            fragments = fragment_loads(loop, ring, warps, self.target)
-                        Prefetch(loop, filling, fragments).run()
+        for function in kernels_of(op):
+            function.attributes.pop(PREFETCH, None)
+            warps = warps_of(function, WARPS)
+            single = self.fragments and WARPGROUPS not in function.attributes
+            for loop in [x for x in function.walk() if isinstance(x, scf.ForOp)]:
+                fillings = fillings_of(loop)
+                for filling in fillings:
+                    ring, fragments = filling.acquire.ring.owner, None
+                    if single and len(fillings) == 1 and isinstance(ring, frag.RingOp):
+                        fragments = fragment_loads(loop, ring, warps, self.target)
+                    Prefetch(loop, filling, fragments).run()
 
 
 PREFETCH = "frag.prefetch"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from fragir.diagnostics import fail
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.target_pass import TargetPass
@@ -44,9 +44,7 @@ class FragRasterPass(TargetPass):
             raise FragirError(f"order = {self.order}: an order is one of {', '.join(ORDERS)}")
         if self.group < 0:
             raise FragirError(f"group = {self.group}: a group is 1 or more rows of tiles")
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in kernels_of(op):
             loops = [loop for loop in function.walk() if isinstance(loop, frag.ForTilesOp)]
             for loop in loops:
                 try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
 from fragir.diagnostics import fail
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.target_pass import TargetPass
@@ -41,17 +41,16 @@ class FragSpecializePass(TargetPass):
         from fragir.passes.specializing.epilogue import divert, mark
 
         known(self.target)
-        for function in op.ops:
-            if isinstance(function, func.FuncOp) and not function.is_declaration:
-                function.attributes.pop(SPECIALIZE, None)
-                given = function.attributes.pop(CONSUMERS, None)
-                try:
-                    consumers = self._consumers(given)
-                    mark(function, self.target, consumers)
-                    divide(function, consumers)
-                    divert(function)
-                except FragirError as error:
-                    fail(function, str(error))
+        for function in kernels_of(op):
+            function.attributes.pop(SPECIALIZE, None)
+            given = function.attributes.pop(CONSUMERS, None)
+            try:
+                consumers = self._consumers(given)
+                mark(function, self.target, consumers)
+                divide(function, consumers)
+                divert(function)
+            except FragirError as error:
+                fail(function, str(error))
 
     def _consumers(self, given: Attribute | None) -> int:
         """How many roles multiply; FragirError where that is no number of roles."""

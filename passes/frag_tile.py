@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
 from fragir.passes.target_pass import TargetPass
@@ -34,9 +34,7 @@ class FragTilePass(TargetPass):
         from fragir.passes.tiling.gemm import Gemm
 
         known(self.target)
-        for function in op.ops:
-            if not isinstance(function, func.FuncOp) or function.is_declaration:
-                continue
+        for function in kernels_of(op):
             products = [p for p in function.walk() if isinstance(p, frag.MatmulOp)]
             if not products:
                 continue

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from fragir.dialects.frag.batches import MmaBatchedOp
     from fragir.dialects.frag.clusters import ClusterRankOp
     from fragir.dialects.frag.heads import HeadOp
+    from fragir.dialects.frag.host import LaunchOp
     from fragir.dialects.frag.in_flight import InFlightOp, InFlightType, UndefinedOp
     from fragir.dialects.frag.indexed import GatherOp, ScatterOp
     from fragir.dialects.frag.indexing import IotaOp
@@ -116,6 +117,7 @@ LATE = {
     "frag.iota": ("fragir.dialects.frag.indexing", "IotaOp"),
     "frag.join": ("fragir.dialects.frag.shapes", "JoinOp"),
     "frag.lanes": ("fragir.dialects.frag.lanes", "LanesOp"),
+    "frag.launch": ("fragir.dialects.frag.host", "LaunchOp"),
     "frag.matmul": ("fragir.dialects.frag.matmul", "MatmulOp"),
     "frag.mma_batched": ("fragir.dialects.frag.batches", "MmaBatchedOp"),
     "frag.mma_sparse": ("fragir.dialects.frag.sparse", "MmaSparseOp"),
@@ -217,6 +219,7 @@ __all__ = [
     "IotaOp",
     "JoinOp",
     "LanesOp",
+    "LaunchOp",
     "LayoutAttr",
     "LeastAttr",
     "LoadOp",

@@ -115,13 +115,12 @@ class Trial:
 
         from fragir import compiler
         from fragir.passes.frag_bufferize import FragBufferizePass
+        from fragir.program import keep_only
 
         module = self.modules.get(bufferized)
         if module is None and bufferized:
             module = self._function().parent_op().clone()
-            for other in list(module.ops):
-                if isinstance(other, func.FuncOp) and other.sym_name.data != self.kernel.name:
-                    other.detach()
+            keep_only(module, self.kernel.name)
             FragBufferizePass().apply(compiler.context(), module)
         elif module is None:
             module = compiler.parse(self.text, self.file)
@@ -163,12 +162,12 @@ class Trial:
         assembled = self.timed("ptxas", lambda: self.kernel.assembled)
         for code, message in assembled.other_warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
-        info = assembled.entries[self.kernel.name]
+        entries = list(assembled.entries.values())
         for words in self.kernel.schedule_notes():
             note(f"warning: {words}")
-        self.registers = info.registers
-        self.spills = info.spill_stores + info.spill_loads
-        self.shared = info.shared
+        self.registers = max(info.registers for info in entries)
+        self.spills = sum(info.spill_stores + info.spill_loads for info in entries)
+        self.shared = max(info.shared for info in entries)
         self.tensor_instructions = _tensor_instructions(assembled.cubin)
 
     def evaluate(self) -> None:
@@ -216,7 +215,8 @@ class Trial:
 
     def execute(self) -> None:
         """Runs it on copies of the inputs; of no blocks, where arrays are empty, nothing runs."""
-        self.shared += self.kernel.shared
+        kernels = self.kernel.parts
+        self.shared += max(kernel.shared for kernel in kernels)
         self.results = [x.copy() if hasattr(x, "copy") else x for x in self.inputs]
         grid = self.kernel.grid(self.sizes)
         if 0 in grid:
@@ -241,7 +241,10 @@ class Trial:
     def _launch(self, grid: Any, options: dict[str, Any]) -> None:
         """One launch; what the kernel prints goes to stderr, as stdout has the report."""
         with _stdout_to_stderr() if self.place == "gpu" else nullcontext():
-            self.kernel.launch(grid, None, *self.results, on=self.place, **options)
+            if self.kernel.is_program:
+                self.kernel(*self.results, on=self.place, resident=self.resident, **options)
+            else:
+                self.kernel.launch(grid, None, *self.results, on=self.place, **options)
 
     def judge(self, rtol: float | None = None, allowed: float = 0.0) -> None:
         """Compares every output with the reference, and with the answers from outside."""

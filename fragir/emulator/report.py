@@ -113,6 +113,18 @@ class Statistics:
         """All warp instructions."""
         return sum(self.instructions.values())
 
+    def add(self, other: Statistics) -> None:
+        """Counts those of another launch too."""
+        self.instructions += other.instructions
+        self.loaded += other.loaded
+        self.stored += other.stored
+        self.conflicts += other.conflicts
+        self.lanes += other.lanes
+        self.mma += other.mma
+        self.rounds += other.rounds
+        self.seconds += other.seconds
+        self.decode_seconds += other.decode_seconds
+
 
 @dataclass(slots=True)
 class Report:

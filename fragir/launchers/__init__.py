@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fragir.errors import one_of
+from fragir.errors import FragirError, one_of
 
 if TYPE_CHECKING:
     from fragir.compiled import Kernel
@@ -25,6 +25,11 @@ def launcher(kernel: Kernel, language: str) -> str:
 
     Programs have the cubin in them, which takes a ptxas. FragirError where there is none.
     """
+    if kernel.is_program:
+        raise FragirError(
+            f"{kernel.name} launches several kernels ({', '.join(k.name for k in kernel.parts)})",
+            hint="a launcher starts one: name it with --entry, in a program of frag.host",
+        )
     one_of(language, LANGUAGES, "the language of a launcher")
     from fragir.launchers.plan import plan_of
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from fragir.compiled import Argument, Kernel
+from fragir.compiled import Kernel
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.grid import BlockCount, Extent
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.errors import FragirError
+from fragir.signature import Argument
 
 Number = int | str
 """A number, or the name of a size that the launch gives."""

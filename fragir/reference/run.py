@@ -68,6 +68,10 @@ class Run:
         self._source = source
         self._unknown = unknown
 
+    def nested(self) -> Run:
+        """One of another function, which this one calls."""
+        return Run(self.target, self._source, self._unknown)
+
     # --- values -------------------------------------------------------------------------------
 
     def __getitem__(self, value: SSAValue) -> Bounded:

@@ -199,6 +199,11 @@ def call(name: str, *arguments: object) -> Any:
     return _do(getattr(_context(), name), *arguments)
 
 
+def capture_mode() -> Any:
+    """How a stream records a graph: what other threads do does not disturb it."""
+    return _context().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+
 def resident_blocks(
     cubin: bytes, entry: str, *, block: Extent, shared: int = 0, cluster: int = 1
 ) -> int:

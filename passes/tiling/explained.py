@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.frag.sum_parts import adds_to_old, most_parts
 from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.limits import MOST_PARTS
@@ -30,9 +30,7 @@ from fragir.scheduling.explanation import ScheduleExplanation, described, explai
 
 def explain_schedules(module: ModuleOp, target: str) -> Iterator[ScheduleExplanation]:
     """One explanation a `frag.matmul`. FragirError where a product has no schedule."""
-    for function in module.ops:
-        if not isinstance(function, func.FuncOp):
-            continue
+    for function in kernels_of(module):
         for product in function.walk():
             if not isinstance(product, frag.MatmulOp):
                 continue

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from fragir.diagnostics import fail
 from fragir.dialects import ptx
 from fragir.dialects.elements import element_name
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.narrow import integers, is_array
 from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
@@ -62,7 +63,7 @@ def write_with_origins(
 
         return write_foreign(module, comments=comments), ()
     known(target)
-    functions = [op for op in module.ops if isinstance(op, func.FuncOp) and not op.is_declaration]
+    functions = list(kernels_of(module))
     if not functions:
         raise FragirError("the module has no function to compile")
     kernels = [_at_lane_level(function, target, comments) for function in functions]

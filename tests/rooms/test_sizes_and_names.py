@@ -30,6 +30,7 @@ ALIKE = {
     "WgmmaOp": "frag.wgmma and ptx.wgmma",
     "Instruction": "a statement of PTX in the syntax tree, and a row of the instruction table",
     "Pointer": "`.ptr` in the syntax tree, and an argument of the emulator: both are public",
+    "Program": "PTX as the emulator runs it, and a compiled function of several kernels",
     "Target": "`.target` in the syntax tree, and a GPU's row in the instruction table",
 }
 

@@ -40,6 +40,7 @@ class FakeCuda:
     CUlaunchAttributeID: Any = REAL.CUlaunchAttributeID
     CUlaunchConfig: Any = REAL.CUlaunchConfig
     CUlaunchAttribute: Any = REAL.CUlaunchAttribute
+    CUstreamCaptureMode: Any = REAL.CUstreamCaptureMode
     CUtensorMapDataType: Any = REAL.CUtensorMapDataType
     CUtensorMapInterleave: Any = REAL.CUtensorMapInterleave
     CUtensorMapSwizzle: Any = REAL.CUtensorMapSwizzle
@@ -62,6 +63,9 @@ class FakeCuda:
         self.attributes: list[tuple[Any, int]] = []
         self.loaded = 0
         self.synchronized: list[int] = []
+        self.recording: list[list[bytes]] | None = None
+        #: How many bytes the kernel takes of what a pointer inside of a buffer points to.
+        self.lengths: dict[int, int] = {}
         self.maps: list[tuple[Any, ...]] = []
         #: Variables of the module by name; the kernel adds 1 to their bytes too.
         self.variables: dict[bytes, ctypes.Array[ctypes.c_char]] = {}
@@ -177,13 +181,53 @@ class FakeCuda:
                 ctypes.string_at(pointer or 0, size)
                 for pointer, size in zip(pointers, self.sizes, strict=True)
             ]
-            for value in self.parameters:
-                block = self.memory.get(int.from_bytes(value, "little"))
-                if block is not None:
-                    block.raw = bytes((byte + 1) % 256 for byte in block.raw)
+            if self.recording is not None:
+                self.recording.append(list(self.parameters))
+            else:
+                self._run(self.parameters)
             for block in self.variables.values():
                 block.raw = bytes((byte + 1) % 256 for byte in block.raw)
         return (self.kernel,)
+
+    def _run(self, parameters: list[bytes]) -> None:
+        """The kernel: of buffers all bytes, of what lies in one as many as `lengths` says."""
+        for value in parameters:
+            pointer = int.from_bytes(value, "little")
+            block = self.memory.get(pointer)
+            count = self.lengths.get(pointer, len(block) if block is not None else 0)
+            held = ctypes.string_at(pointer, count) if count else b""
+            if held:
+                ctypes.memmove(pointer, bytes((byte + 1) % 256 for byte in held), count)
+
+    # graphs: what a stream records is run when the graph is launched
+
+    def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
+        return (*OK, 7)
+
+    def cuStreamDestroy(self, stream: int) -> tuple[Any, ...]:
+        return OK
+
+    def cuStreamBeginCapture(self, stream: int, mode: Any) -> tuple[Any, ...]:
+        self.recording = []
+        return OK
+
+    def cuStreamEndCapture(self, stream: int) -> tuple[Any, ...]:
+        recorded, self.recording = self.recording, None
+        return (*OK, recorded)
+
+    def cuGraphInstantiate(self, graph: Any, flags: int) -> tuple[Any, ...]:
+        return (*OK, graph)
+
+    def cuGraphDestroy(self, graph: Any) -> tuple[Any, ...]:
+        return OK
+
+    def cuGraphExecDestroy(self, graph: Any) -> tuple[Any, ...]:
+        return OK
+
+    def cuGraphLaunch(self, graph: Any, stream: int) -> tuple[Any, ...]:
+        for parameters in graph:
+            self._run(parameters)
+        return OK
 
     def cuStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
         self.synchronized.append(stream)

@@ -1,0 +1,20 @@
+"""The emulator's reports of several launches as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fragir.emulator import Report
+
+
+def joined(reports: Sequence[Report]) -> Report:
+    """All findings, remarks, notes and texts in order; instructions counted together."""
+    whole = Report()
+    for report in reports:
+        whole.findings += report.findings
+        whole.remarks += report.remarks
+        whole.fragments += report.fragments
+        whole.printed += report.printed
+        whole.notes += [note for note in report.notes if note not in whole.notes]
+        whole.statistics.add(report.statistics)
+    return whole

@@ -1,0 +1,193 @@
+"""Runs a function of the host: its numbers, its memory, its launches."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from xdsl.dialects import arith, func, memref, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from fragir.diagnostics import located
+from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
+from fragir.host.memory import ArrayPiece
+from fragir.host.plan import VIEWS
+
+Launch = Callable[[str, Sequence[object]], None]
+Make = Callable[[SSAValue, tuple[int, ...]], ArrayPiece]
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _towards_zero(x: int, y: int) -> int:
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def _rest(x: int, y: int) -> int:
+    return x - y * _towards_zero(x, y)
+
+
+def _down(x: int, y: int) -> int:
+    return x // y
+
+
+def _ratio(x: float, y: float) -> float:
+    return x / y
+
+
+def _up(x: int, y: int) -> int:
+    return -(-x // y)
+
+
+def _either(test: bool, x: Any, y: Any) -> Any:
+    return x if test else y
+
+
+#: What an operation on numbers gives.
+NUMBERS: dict[type[Operation], Callable[..., Any]] = {
+    **dict.fromkeys((arith.AddiOp, arith.AddfOp), operator.add),
+    **dict.fromkeys((arith.SubiOp, arith.SubfOp), operator.sub),
+    **dict.fromkeys((arith.MuliOp, arith.MulfOp), operator.mul),
+    **dict.fromkeys((arith.DivUIOp, arith.FloorDivSIOp), _down),
+    **dict.fromkeys((arith.CeilDivSIOp, arith.CeilDivUIOp), _up),
+    **dict.fromkeys((arith.MinSIOp, arith.MinUIOp), min),
+    **dict.fromkeys((arith.MaxSIOp, arith.MaxUIOp), max),
+    **dict.fromkeys((arith.IndexCastOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp), _same),
+    arith.DivSIOp: _towards_zero,
+    arith.RemUIOp: operator.mod,
+    arith.RemSIOp: _rest,
+    arith.DivfOp: _ratio,
+    arith.SIToFPOp: float,
+    arith.SelectOp: _either,
+}
+SIZES = (memref.DimOp, arith.ConstantOp, arith.CmpiOp, *VIEWS)
+"""Operations besides those on numbers that sizes may be computed by."""
+_COMPARISONS: tuple[Callable[[int, int], bool], ...] = (
+    *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
+    *(operator.lt, operator.le, operator.gt, operator.ge),  # without a sign: sizes have none
+)
+
+
+class HostRun:
+    """One call of a function of the host.
+
+    `make` gives memory for an allocation of a shape, `launch` runs a kernel.
+    """
+
+    def __init__(self, make: Make, launch: Launch, source: str | None = None):
+        self._make, self._launch, self._source = make, launch, source
+        self.values: dict[SSAValue, Any] = {}
+
+    def call(self, function: func.FuncOp, arguments: Sequence[object]) -> None:
+        """Runs it; arguments are pieces of memory and numbers."""
+        block = function.body.block
+        self.values.update(zip(block.args, arguments, strict=True))
+        self._block(block)
+
+    def sizes_of(self, function: func.FuncOp, arguments: Sequence[object]) -> list[tuple[int, ...]]:
+        """The shapes of its allocations, in order, which only its arguments' sizes decide."""
+        block, shapes = function.body.block, list[tuple[int, ...]]()
+        self.values.update(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            if isinstance(op, memref.AllocOp):
+                shapes.append(self._shape(op))
+                self.values[op.memref] = ArrayPiece.of_shape(
+                    shapes[-1], memref_type(op.memref.type)
+                )
+            elif isinstance(op, SIZES) or type(op) in NUMBERS:
+                self._step(op)
+        return shapes
+
+    # --- operations ---------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> list[Any]:
+        for op in block.ops:
+            if isinstance(op, scf.YieldOp):
+                return [self.values[value] for value in op.operands]
+            self._step(op)
+        return []
+
+    def _step(self, op: Operation) -> None:
+        known = self.values
+        kind = type(op)
+        if kind in NUMBERS:
+            known[op.results[0]] = NUMBERS[kind](*(known[x] for x in op.operands))
+        elif isinstance(op, arith.ConstantOp):
+            known[op.result] = _constant(op)
+        elif isinstance(op, arith.CmpiOp):
+            test = _COMPARISONS[op.predicate.value.data]
+            known[op.result] = test(known[op.lhs], known[op.rhs])
+        elif isinstance(op, memref.DimOp):
+            known[op.result] = known[op.source].shape[known[op.index]]
+        elif isinstance(op, memref.AllocOp):
+            known[op.memref] = self._make(op.memref, self._shape(op))
+        elif isinstance(op, memref.CastOp):
+            known[op.dest] = known[op.source]
+        elif isinstance(op, memref.CollapseShapeOp):
+            shape = known[op.src].shape
+            groups = [[index.value.data for index in group] for group in op.reassociation]
+            new = tuple(prod(shape[dim] for dim in group) for group in groups)
+            known[op.result] = known[op.src].reshaped(new)
+        elif isinstance(op, memref.ExpandShapeOp):
+            sizes = iter(known[x] for x in op.output_shape)
+            static = op.static_output_shape.iter_values()
+            new = tuple(next(sizes) if size < 0 else size for size in static)
+            known[op.result] = known[op.src].reshaped(new)
+        elif isinstance(op, frag.LaunchOp):
+            self._launch(op.callee.string_value(), [known[x] for x in op.arguments])
+        elif isinstance(op, scf.ForOp):
+            self._loop(op)
+        elif isinstance(op, scf.IfOp):
+            region = op.true_region if known[op.cond] else op.false_region
+            given = self._block(region.block) if region.blocks else []
+            known.update(zip(op.results, given, strict=True))
+        elif not isinstance(op, func.ReturnOp | memref.DeallocOp):
+            raise located(op, f"{op.name} cannot be run on the host", self._source)
+
+    def _loop(self, op: scf.ForOp) -> None:
+        known, block = self.values, op.body.block
+        carried = [known[value] for value in op.iter_args]
+        for at in range(known[op.lb], known[op.ub], known[op.step]):
+            known.update(zip(block.args, [at, *carried], strict=True))
+            carried = self._block(block)
+        known.update(zip(op.results, carried, strict=True))
+
+    def _shape(self, op: memref.AllocOp) -> tuple[int, ...]:
+        sizes = iter(self.values[value] for value in op.dynamic_sizes)
+        shape = memref_type(op.memref.type).get_shape()
+        return tuple(size if size >= 0 else next(sizes) for size in shape)
+
+
+def _constant(op: arith.ConstantOp) -> Any:
+    value = op.value
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return value.value.data
+    raise located(op, f"{op.name} of {value} is no number of the host", None)
+
+
+def check_host(function: func.FuncOp, source: str | None = None) -> None:
+    """FragirError at what does not run on the host, or where nothing is launched."""
+    allowed = (
+        *(memref.AllocOp, memref.DeallocOp, frag.LaunchOp),
+        *(scf.ForOp, scf.IfOp, scf.YieldOp, func.ReturnOp, *SIZES),
+    )
+    for op in function.body.walk():
+        if not isinstance(op, allowed) and type(op) not in NUMBERS:
+            raise located(
+                op,
+                f"{op.name} does not run on the host, where kernels are launched, memory is "
+                "allocated and sizes are computed; put it into a kernel",
+                source,
+            )
+        if isinstance(op, memref.AllocOp) and op.parent is not function.body.block:
+            words = "a function of the host allocates at its top, not in loops or branches"
+            raise located(op, words, source)
+    if not any(isinstance(op, frag.LaunchOp) for op in function.body.walk()):
+        name = function.sym_name.data
+        raise located(function, f"@{name} runs on the host, but launches no kernel", source)

@@ -1,0 +1,49 @@
+"""`linalg-dispatch`: a function of linalg becomes kernels, and a function that launches them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from fragir.diagnostics import fail
+from fragir.dialects.frag.kernels import kernels_of
+from fragir.passes.levels import require
+
+
+@dataclass(frozen=True)
+class LinalgDispatchPass(ModulePass):
+    """Forms groups of operations that one kernel computes, each a function of its own.
+
+    A product takes the elementwise operations behind it whose values nobody else reads; elsewhere
+    elementwise operations and reductions stand together as far as one kernel can compute them. What
+    one group hands to the next lies in memory that the function allocates. The function becomes one
+    of the host (`frag.host`) that launches the kernels in order. One whose operations are a single
+    group stays as it is: it is the kernel.
+    """
+
+    name = "linalg-dispatch"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.dispatching.dispatch import Dispatch
+
+        for function in kernels_of(op):
+            found = [inner for inner in function.walk() if inner.name.startswith("linalg.")]
+            if not found or len(function.body.blocks) > 1:
+                continue
+            require(function, self.name)
+            top = [inner for inner in found if inner.parent is function.body.block]
+            if not top or any(_is_inside(inner) for inner in found if inner not in top):
+                fail(
+                    found[0], f"{found[0].name} stands in a loop or branch, where no kernel begins"
+                )
+            Dispatch(op, function).run()
+
+
+def _is_inside(op: object) -> bool:
+    """Whether a structured operation is nested in something else than another one's body."""
+    from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+
+    return isinstance(op, LinalgStructuredOperation)
