@@ -22,6 +22,7 @@ from fragir.passes.tiling.operand_layouts import fits
 from fragir.ptx.machines import THREADS, machine
 
 ROW_BYTES = 64  # bytes of K in one stage for mma.sync: two or more instructions deep
+COLUMNS = 32  # that share a scale: of fewer a lane has many scales
 
 
 def schedule_for(product: frag.MatmulOp, target: str) -> Schedule:
@@ -79,16 +80,13 @@ def _schedule(
             from fragir.passes.tiling.scaled_sum import promoted_tile  # few products are promoted
 
             depth = promote * _bits(a) // 8
-            # what is written of a group of rows leaves from registers, by addresses and masks; and
-            # where sums have parts, numbers of tiles and parts take registers
-            more = product.ends is not None or product.in_parts
-            crowded = turned if wgmma else roles or depth > 128 or more
+            crowded = turned if wgmma else roles or depth > 128 or _crowded(product)
             lines = machine(target).shared // (2 * depth)
             tile = promoted_tile(tile, promote, k, lines, crowded, wgmma and consumers > 1)
         if consumers > 1 and not wgmma:  # warps of two roles have half of the registers each
             grouped_parts = promote is not None and product.ends is not None
             tile[1] = max(32, tile[1] // (4 if grouped_parts else 2))
-        elif roles and not wgmma and promote is not None and product.in_parts:
+        elif roles and not wgmma and product.in_parts and _crowded(product):
             tile[1] = min(64, tile[1])  # by half of the warps, which may have more registers each
     sums = element_bits(product.accumulator())
     if promote is not None:  # partial and whole ones
@@ -117,6 +115,19 @@ def _schedule(
     )
     check(schedule, element, a, target)
     return schedule
+
+
+def _crowded(product: frag.MatmulOp) -> bool:
+    """Whether mma.sync's warps hold scales of many columns, and something else: the addresses and
+    masks by which rows of a group leave from registers, or numbers of tiles and parts; or such
+    numbers of even shares in a batch, which are many."""
+    if product.ends is None and not product.in_parts:
+        return False
+    _, even = product.parts() or (1, False)
+    return (even and bool(product.batch())) or any(
+        each.name == "B" and each.depth is not None and (each.outer or 0) < COLUMNS
+        for each in product.scalings()
+    )
 
 
 def _crossed(product: frag.MatmulOp) -> tuple[bool, bool]:
