@@ -64,7 +64,7 @@ def scaled_sum(
     factor = _factor(behind, shape, 0)
     if op.in_parts:
         terms = [_times(*term) for term in _terms(op, scales, shape, a, b, multiplied)]
-        magnitude = None if op.promotion() is not None else a.magnitude @ b.magnitude
+        magnitude = None if op.promotion() is not None else _finite(a) @ _finite(b)
         return _added_up(terms, magnitude, factor, parts, old)
     if op.promotion() is None:
         total = multiplied(a, b)
@@ -145,15 +145,20 @@ def _added_up(
         magnitude = None if magnitude is None else magnitude + old.magnitude
     found = reductions.total(_stacked(terms), F32, fold._replace(count=len(terms)))
     bound: Array = found.bound
-    if magnitude is not None:
-        bound = bound + 1.01 * fold.roundings * half_unit(F32) * magnitude + parts * F32.smallest
-        bound = np.where(magnitude * 1.01 >= overflow(F32), np.inf, bound)
     # an empty part times an infinity is NaN, and a part may overflow before it is scaled
     loose = unscaled.unknown
     if factor is not None:
         loose = loose | ~np.isfinite(factor.value)
-    bound = np.where(np.isfinite(found.value), bound, found.bound)
+    if magnitude is not None:
+        more = 1.01 * fold.roundings * half_unit(F32) * magnitude + parts * F32.smallest
+        bound = np.where(np.isfinite(found.value), bound + more, bound)
+        loose = loose | ~(magnitude * 1.01 < overflow(F32))
     return bounded(found.value, np.where(loose & ~found.nan, np.inf, bound))
+
+
+def _finite(x: Bounded) -> Floats:
+    """Magnitudes; 0 of what is infinite or no number."""
+    return np.where(np.isfinite(x.magnitude), x.magnitude, 0.0)
 
 
 def _stacked(terms: Sequence[Bounded]) -> Bounded:

@@ -119,12 +119,13 @@ def _schedule(
 
 def _crowded(product: frag.MatmulOp) -> bool:
     """Whether mma.sync's warps hold scales of many columns, and something else: the addresses and
-    masks by which rows of a group leave from registers, or numbers of tiles and parts; or such
-    numbers of even shares in a batch, which are many."""
+    masks by which rows of a group leave from registers, or numbers of tiles and parts; or those of
+    even shares, which are many, and others of a batch or of fragments of wider elements."""
     if product.ends is None and not product.in_parts:
         return False
     _, even = product.parts() or (1, False)
-    return (even and bool(product.batch())) or any(
+    more = bool(product.batch()) or element_bits(product.memories()[0].element_type) > 8
+    return (even and more) or any(
         each.name == "B" and each.depth is not None and (each.outer or 0) < COLUMNS
         for each in product.scalings()
     )

@@ -204,6 +204,34 @@ def test_a_part_that_is_scaled_late_is_another() -> None:
     assert (np.abs(given[2] - wanted.value) > wanted.bound).mean() > 0.9
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_infinities_and_what_overflows(seed: int) -> None:
+    """What is certain of infinities, NaN and numbers near the largest: parts may overflow alone."""
+    rng = np.random.default_rng(seed)
+    through = bool(seed % 2)
+    scales = ("rows", "lines", "numbers")[seed % 3]
+    case = config("sm_80", "", "f16", scales, turned=NN, sizes=SMALL, through=through)
+    case = case._replace(parts="split_k = 2 : i64", epilogue="none" if through else "old")
+    given = random_data(case, seed)
+    for matrix in given[:2]:
+        flat = matrix.reshape(-1)
+        flat[rng.choice(flat.size, 9, replace=False)] = [np.inf, -np.inf, np.nan, *[60000] * 6]
+    for at in (3, 4):
+        if not isinstance(given[at], float):
+            flat = given[at].reshape(-1)
+            flat[rng.integers(0, flat.size)] = rng.choice([np.inf, 1e38, 0.0, -2.0, 1e-40])
+    text = text_of(case)
+    wanted = evaluate(function_of(text), given, target="sm_80")[2]
+    assert wanted is not None
+    fragir.compile(text, target="sm_80")(*given, on="emulator")
+    found = given[2].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(found - wanted.value) <= wanted.bound
+    alike = (found == wanted.value) | (np.isnan(found) & wanted.nan)
+    assert (near | alike | wanted.unknown).all()
+    assert not wanted.unknown.all()
+
+
 def test_names() -> None:
     """A launch knows the sizes of matrices from scales as from other memory."""
     text = """
