@@ -122,9 +122,16 @@ class Configuration(NamedTuple):
         if problem.promote:  # partial and whole ones
             sums *= 2
         if self.wgmma:
-            return sums + (88 if problem.from_registers else 40)
+            return sums + (88 + self._held(problem) if problem.from_registers else 40)
         rows, columns = m // self.warps[0], n // self.warps[1]
         return sums + (rows + columns) // 2 + 48  # 32 bytes a row and step, in 32 lanes, twice
+
+    def _held(self, problem: GemmProblem) -> int:
+        """Registers of a thread for what wgmma reads from them beyond 128 bytes of K: half of it at
+        a time, as ptxas gave them (fp8, promoted every 256 and 512 of K)."""
+        m, n, k = self.tile
+        deeper = max(0, k * problem.bits // 8 - 128)
+        return (n if problem.turned else m) * deeper // (8 * self.threads_of_a_tile)
 
     def shared(self, problem: GemmProblem) -> int:
         """Bytes of shared memory of a block."""

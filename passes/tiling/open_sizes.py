@@ -19,6 +19,7 @@ from fragir.passes.tiling.gemm_schedule import Schedule
 from fragir.passes.tiling.mapped import unmapped_rows
 from fragir.passes.tiling.modelled import configuration_of, problem_of
 from fragir.passes.tiling.role_schedule import with_roles
+from fragir.passes.tiling.schedule import suits
 from fragir.scheduling.candidates import SPECIALISED, GemmProblem
 from fragir.scheduling.choice import choose_for_several
 
@@ -56,19 +57,22 @@ def cheapest(product: frag.MatmulOp, usual: Schedule, staged: bool) -> Schedule:
         staged=(staged,),
         clusters=(1,) if product.ends is not None else SPECIALISED.clusters,
     )
-    known = configuration_of(usual)
-    found = choose_for_several(sample_problems(product, usual.target), known, space=space)
+    known, problems = configuration_of(usual), sample_problems(product, usual.target)
+    if known.problem(problems[-1]) is not None:  # of which the model knows no cost
+        return usual
+    found = choose_for_several(problems, known, space=space)
     if found == known:
         return usual
     best = with_roles(found, usual)
-    return best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
+    best = best._replace(tile=found.tile, warps=found.warps, stages=found.stages)
+    return best if suits(product, best) else usual
 
 
 def known_rows(product: frag.MatmulOp, usual: Schedule) -> KnownRows | None:
     """What is known of rows; None where roles are not looked at: by mma.sync, with words that say
-    something of roles, with scales or sums in parts, of rows that are no multiples."""
+    something of roles, with sums in parts, of rows that are no multiples."""
     said = usual.roles or product.cluster is not None or product.consumers is not None
-    if said or not usual.wgmma or product.is_scaled or product.in_parts:
+    if said or not usual.wgmma or product.in_parts:
         return None
     function = _function(product)
     if function is None or unmapped_rows(product) is not None:

@@ -27,6 +27,7 @@ def may_have_roles(product: frag.MatmulOp, problem: GemmProblem, alone: Configur
     return (
         product.cluster is None
         and product.consumers is None
+        and alone.problem(problem) is None
         and at_least(problem, alone).waves >= 1
         and unmapped_rows(product) is None
     )

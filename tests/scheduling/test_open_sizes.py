@@ -94,7 +94,7 @@ TABLE = [
     (LAYER._replace(rows=", strided<[4100, 1]>"), None),
     (LAYER._replace(rows=", strided<[4104, 1]>"), (True, 2, 1)),
     (LAYER._replace(words="{tile = array<i64: 128, 128, 64>}"), None),
-    (LAYER._replace(words="{promote = 128 : i64}"), None),
+    (LAYER._replace(words="{promote = 128 : i64}"), (True, 2, 1)),
     (LAYER._replace(element="f64", out="f64"), None),
 ]
 
@@ -215,10 +215,48 @@ def test_chosen_roles_of_groups_are_right() -> None:
     assert (c[290:] == 7).all()
 
 
+@pytest.mark.parametrize("groups", ["", "3"])
+def test_chosen_roles_of_scaled_products_are_right(groups: str) -> None:
+    """Scales of blocks, powers of two, so that sums stay exact."""
+    m, n, k = 300, 128, 256
+    given = 3 if groups else 1
+    many = f"{groups}x" if groups else ""
+    a, b, c = f"memref<?x{k}xf16>", f"memref<{many}{n}x{k}xf16>", f"memref<?x{n}xf32>"
+    rows, columns = f"memref<?x{k // 128}xf32>", f"memref<{many}{k // 128}x{n // 128}xf32>"
+    ends = ("%ends", f"memref<{groups}xi32>") if groups else ("", "")
+    text = f"""func.func @f(%a: {a}, %b: {b}, %c: {c}, %x: {rows}, %y: {columns}
+                            {f", %ends: {ends[1]}" if groups else ""}) {{
+      frag.matmul %a scaled %x by [1, 128], %b transposed scaled %y by [128, 128]
+          into %c {f"groups {ends[0]}" if groups else ""}
+          : {a} scaled {rows}, {b} scaled {columns} into {c} {f"groups {ends[1]}" if groups else ""}
+      func.return
+    }}"""
+    kernel = fragir.compile(text, target="sm_90a")
+    assert kernel.tensor_maps
+    rng = np.random.default_rng(0)
+    left = rng.integers(-2, 3, (m, k)).astype(np.float16)
+    right = rng.integers(-2, 3, (given, n, k)).astype(np.float16)
+    by_row = (2.0 ** rng.integers(-1, 2, (m, 2))).astype(np.float32)
+    by_block = (2.0 ** rng.integers(-1, 2, (given, 2, 1))).astype(np.float32)
+    limits = np.array([40, 40, m], np.int32)
+    found = np.zeros((m, n), np.float32)
+    arrays = [left, right, found, by_row, by_block, limits]
+    if not groups:
+        arrays = [left, right[0], found, by_row, by_block[0]]
+    assert not kernel(*arrays, on="emulator", check=True).findings
+    wide_left = left.astype(np.float32) * by_row.repeat(128, 1)
+    wide_right = right.astype(np.float32) * by_block[:, :, 0].repeat(128, 1)[:, None]
+    of_row = np.searchsorted(limits, np.arange(m), "right") if groups else np.zeros(m, int)
+    exact = np.stack([wide_left[i] @ wide_right[of_row[i]].T for i in range(m)])
+    assert (found == exact).all()
+
+
 @pytest.mark.parametrize(
     "product",
     [
         LAYER,
+        Product("4096", "4096", "4096", "f8E4M3FN", "bf16", "{promote = 512 : i64}"),
+        Product("?", "4096", "4096", "f8E4M3FN", "f32", "{promote = 512 : i64}", groups="8"),
         ANY._replace(out="f32", epilogue=OLD),
         LAYER._replace(element="si8", out="i32"),
         LAYER._replace(groups="8", out="f32", epilogue=OLD),
@@ -227,7 +265,7 @@ def test_chosen_roles_of_groups_are_right() -> None:
 )
 def test_chosen_roles_neither_spill_nor_wait(product: Product) -> None:
     kernel = fragir.compile(product.text, target="sm_90a")
-    assert "setmaxnreg" in kernel.ptx
+    assert product.groups or "setmaxnreg" in kernel.ptx
     assert kernel.assembled.warnings == []
     assert kernel.notes == []
 
