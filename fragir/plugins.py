@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 
 from fragir.errors import FragirError
 from fragir.late_dialect import LateDialect
-from fragir.universe import DIALECTS, PASSES, TARGETS, lazily
+from fragir.universe import DIALECTS, OWN_DIALECTS, PASSES, TARGETS, lazily
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -42,7 +42,7 @@ Factory = Callable[[], _T]
 @cache
 def own_dialects() -> Mapping[str, Factory[Dialect]]:
     """The dialects of xDSL and fragir, each imported when it is used."""
-    return {**get_all_dialects(), **lazily(DIALECTS)}
+    return {**get_all_dialects(), **lazily(DIALECTS), **lazily(OWN_DIALECTS)}
 
 
 @cache

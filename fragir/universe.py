@@ -20,6 +20,8 @@ DIALECTS = {
     "frag": ("fragir.dialects.frag", "Frag"),
     "ptx": ("fragir.dialects.ptx", "Ptx"),
 }
+OWN_DIALECTS = {"linalg": ("fragir.dialects.linalg.registration", "LINALG")}
+"""Dialects that take the place of xDSL's in fragir's own contexts."""
 PASSES = {
     "convert-linalg-to-frag": ("fragir.passes.convert_linalg_to_frag", "ConvertLinalgToFragPass"),
     "frag-bufferize": ("fragir.passes.frag_bufferize", "FragBufferizePass"),
@@ -30,6 +32,7 @@ PASSES = {
     "frag-tile": ("fragir.passes.frag_tile", "FragTilePass"),
     "frag-place": ("fragir.passes.frag_place", "FragPlacePass"),
     "linalg-dispatch": ("fragir.passes.linalg_dispatch", "LinalgDispatchPass"),
+    "linalg-normalize": ("fragir.passes.linalg_normalize", "LinalgNormalizePass"),
     "lift-structure": ("fragir.passes.lift_structure", "LiftStructurePass"),
     "convert-frag-to-ptx": ("fragir.passes.convert_frag_to_ptx", "ConvertFragToPtxPass"),
 }

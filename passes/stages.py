@@ -106,6 +106,13 @@ def _tensors(contents: Contents) -> bool:
     return _of_tiles(contents) and ("tensor" in contents.dialects or contents.passes_tensors)
 
 
+def _named(contents: Contents) -> bool:
+    """Whether a program has operations of linalg besides those that every pass knows."""
+    known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
+    names = (name for name in contents.operations if name.startswith("linalg."))
+    return _of_tiles(contents) and any(name not in known for name in names)
+
+
 def _linalg(contents: Contents) -> bool:
     return _of_tiles(contents) and "linalg" in contents.dialects
 
@@ -124,6 +131,7 @@ def _loops_over_tiles(contents: Contents) -> bool:
 
 
 STAGES = (
+    Stage("linalg-normalize", _named, "frag-bufferize"),
     Stage("frag-bufferize", _tensors, "linalg-dispatch"),
     Stage("linalg-dispatch", _linalg, "convert-linalg-to-frag"),
     Stage("convert-linalg-to-frag", _linalg, "frag-tile"),

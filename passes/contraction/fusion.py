@@ -31,6 +31,7 @@ from fragir.passes.contraction.indices import (
     check_buffer,
     indices_of,
     shown,
+    whole_of,
 )
 from fragir.passes.contraction.operands import (
     column_of,
@@ -66,6 +67,8 @@ class Fusion:
         self.contents: dict[SSAValue, BufferContents] = {}
         self.reads: dict[tuple[SSAValue, ElementIndex], BlockArgument] = {}
         self.product: Product | None = None
+        self.whole = WHOLE
+        """How the result is indexed."""
         self.members: list[Operation] = []
         self.local: list[Operation] = []
 
@@ -118,9 +121,9 @@ class Fusion:
     def _copy(self, op: memref.CopyOp) -> None:
         check_buffer(op, op.source)
         check_buffer(op, op.destination)
-        if len(memref_type(op.source.type).get_shape()) != 2:
+        if len(memref_type(op.source.type).get_shape()) != len(self.whole):
             fail(op, f"memref.copy of {op.source.type}; beside a matrix product it copies matrices")
-        value = self._read(op, op.source, WHOLE)
+        value = self._read(op, op.source, self.whole)
         held = self.contents.get(op.source)
         of_product, uniform = (held.of_product, held.uniform) if held else (False, False)
         self._write(op, op.destination, BufferContents(value, op, of_product, uniform))
@@ -143,6 +146,7 @@ class Fusion:
                 )
         check_buffer(op, product.c)
         self.product = product
+        self.whole = whole_of(len(memref_type(product.c.type).get_shape()))
         value: SSAValue = self.epilogue.insert_arg(product.accumulate, 0)
         value.name_hint = "sum"
         if isinstance(product.total, AnyFloat) and product.accumulate != product.total:
@@ -155,7 +159,7 @@ class Fusion:
                 "linalg.fill with zero before it",
             )
         if start is None or not _is_zero(start.value):
-            before = self._read(op, product.c, WHOLE)
+            before = self._read(op, product.c, self.whole)
             add = arith.AddfOp if isinstance(product.total, AnyFloat) else arith.AddiOp
             value = self._append(op, add(before, value))
         self._write(op, product.c, BufferContents(value, op, True))
@@ -214,7 +218,7 @@ class Fusion:
         """One element of a buffer: what was written to it, else an argument of the epilogue."""
         held = self.contents.get(memory)
         if held is not None:
-            if place != WHOLE and not held.uniform:
+            if place != self.whole and not held.uniform:
                 fail(
                     op,
                     f"{op.name} reads {name_of(memory)} at {shown(place)}; a result is known only "
@@ -223,7 +227,7 @@ class Fusion:
             return held.value
         if is_local(memory):
             fail(op, f"{name_of(memory)} is read, but nothing has written it")
-        check_broadcast(op, memory, place)
+        check_broadcast(op, memory, place, len(self.whole))
         if (memory, place) not in self.reads:
             element = memref_type(memory.type).element_type
             argument = self.epilogue.insert_arg(element, len(self.epilogue.args))
@@ -262,7 +266,7 @@ class Fusion:
                 "blocks still read; write the result elsewhere",
             )
         for memory, place in self.reads:
-            if memory is target and place != WHOLE:
+            if memory is target and place != self.whole:
                 fail(
                     contents.writer,
                     f"{name_of(target)} is the result and also read at {shown(place)}, where "
@@ -277,7 +281,7 @@ class Fusion:
                 Rewriter.erase_op(op)
         old = self.epilogue.insert_arg(memref_type(target.type).element_type, 1)
         old.name_hint = "old"
-        given = self.reads.pop((target, WHOLE), None)
+        given = self.reads.pop((target, self.whole), None)
         if given is not None:
             if given is value:
                 value = old
@@ -287,7 +291,7 @@ class Fusion:
         for (memory, place), argument in self.reads.items():
             if argument.uses.get_length() == 0 and argument is not value:
                 self.epilogue.erase_arg(argument)
-            elif place == (ROW,):
+            elif place == (ROW,):  # of a matrix
                 extra.append(column_of(self.function, product, memory, anchor))
             else:
                 extra.append(memory)

@@ -21,17 +21,24 @@ ElementIndex = tuple[str | int, ...]
 WHOLE: ElementIndex = (ROW, COLUMN)
 
 
+def whole_of(rank: int) -> ElementIndex:
+    """How the result is indexed, a matrix or a batch of them."""
+    return (*(f"batch {dim}" for dim in range(rank - 2)), ROW, COLUMN)
+
+
 def indices_of(op: LinalgStructuredOperation) -> list[ElementIndex]:
     """How the operands are indexed; the loops are named by the output's map."""
     maps = maps_of(op)
     loops = [e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)]
-    if len(op.get_iterator_types()) != 2 or sorted(loops) != [0, 1]:
+    rank = len(op.get_iterator_types())
+    if rank < 2 or sorted(loops) != list(range(rank)):
         fail(
             op,
             f"{op.name} with the output at {maps[-1]}; an elementwise operation after a matrix "
-            "product has two parallel loops, which index the output, a matrix",
+            "product has two parallel loops, which index the output, a matrix, or one more for "
+            "each dimension of a batch",
         )
-    names = dict(zip(loops, (ROW, COLUMN), strict=True))
+    names = dict(zip(loops, map(str, whole_of(rank)), strict=True))
     return [
         _index(op, operand, map_, names) for operand, map_ in zip(op.operands, maps, strict=True)
     ]
@@ -54,13 +61,19 @@ def _index(
     return tuple(place)
 
 
-def check_broadcast(op: Operation, memory: SSAValue, place: ElementIndex) -> None:
-    """An error unless memory that is not the result is read by rows, columns or both."""
+def check_broadcast(op: Operation, memory: SSAValue, place: ElementIndex, rank: int) -> None:
+    """An error unless memory that is not the result, of so many dimensions, is read as numpy
+    broadcasts: by the last of its indices, or at 0 where the size is 1. A vector may be one value a
+    row.
+    """
     if place == ():
         fail(op, f"{op.name} reads {memory.type}; pass the number itself as an argument")
     sizes = memref_type(memory.type).get_shape()
-    legal = [(ROW, 0), (COLUMN, 0)] if len(place) == 2 else [(ROW, COLUMN, 0)]
-    if len(place) > 2 or any(
+    wanted = whole_of(rank)[-len(place) :]
+    legal = [(at, 0) for at in wanted]
+    if len(place) == 1 and rank == 2:
+        legal = [(ROW, COLUMN, 0)]
+    if len(place) > rank or any(
         at not in ways or (at == 0 and size != 1)
         for at, size, ways in zip(place, sizes, legal, strict=True)
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
@@ -129,31 +130,36 @@ def _orientation(op: LinalgStructuredOperation) -> tuple[tuple[str, bool], tuple
             f"{'has' if wrong else 'lacks'} it; a matrix product has two parallel loops, which "
             "index the output, and one reduction",
         )
-    if len(out) == 3 and any(d in x and d in y for d in out):
-        d = next(d for d in out if d in x and d in y)
-        fail(
-            op,
-            f"d{d} indexes both inputs and the output: a batch of products; write the product of "
-            "two matrices and launch the kernel once for each matrix of the batch",
-        )
-    if len(out) != 2 or len(reductions) != 1:
+    if len(out) < 2 or len(reductions) != 1:
         fail(
             op,
             f"{op.name} has {len(out)} parallel and {len(reductions)} reduction loops; a matrix "
-            "product has two and one (write a vector as a matrix of one row or column)",
+            "product has two and one, and one parallel loop more for each dimension of a batch "
+            "(write a vector as a matrix of one row or column)",
         )
-    m, n = out
+    *batch, m, n = out
     k = reductions[0]
     ways = {(m, k): ("a", False), (k, m): ("a", True), (k, n): ("b", False), (n, k): ("b", True)}
-    first, second = (ways.get((dims[0], dims[1])) if len(dims) == 2 else None for dims in (x, y))
+    first, second = (_way(dims, batch, ways) for dims in (x, y))
     if first is None or second is None or first[0] == second[0]:
         shown = " and ".join(f"({', '.join(f'd{d}' for d in dims)})" for dims in (x, y))
         fail(
             op,
-            f"the inputs are indexed by {shown}, the output by (d{m}, d{n}); in a matrix product "
-            f"one input has d{m} and d{k} and the other d{k} and d{n}, in either order",
+            f"the inputs are indexed by {shown}, the output by "
+            f"({', '.join(f'd{d}' for d in out)}); in a matrix product one input has d{m} and d{k} "
+            f"and the other d{k} and d{n}, in either order"
+            + (", behind the dimensions of the batch or without them" if batch else ""),
         )
     return first, second
+
+
+Way = tuple[str, bool]
+
+
+def _way(dims: list[int], batch: list[int], ways: Mapping[tuple[int, int], Way]) -> Way | None:
+    """Which operand an input is, and whether transposed; behind all of the batch or none of it."""
+    *leading, row, column = dims if len(dims) > 1 else (-1, -1)
+    return ways.get((row, column)) if leading in ([], batch) else None
 
 
 # --- body -----------------------------------------------------------------------------------------

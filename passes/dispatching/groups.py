@@ -94,10 +94,9 @@ def groups_of(units: Sequence[Unit], accepts: Accepts) -> list[list[Operation]]:
     left, groups = list(units), list[list[Operation]]()
     while left:
         first, *rest = left
-        if len(first.operations) > 1 and not accepts(first.operations):
-            # the fills by themselves
-            groups += [[fill] for fill in first.operations[:-1]]
-            (op,) = first.operations[-1:]
+        *fills, op = first.operations
+        if fills and not accepts(first.operations) and accepts([op]):
+            groups += [[fill] for fill in fills]
             first = Unit((op,), touched(op))
         joining = _joining(first, rest)
         while joining and not accepts(_operations([first, *joining])):

@@ -1,0 +1,32 @@
+"""`linalg-normalize`: every structured operation becomes a `linalg.generic`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from fragir.dialects.frag.kernels import kernels_of
+
+
+@dataclass(frozen=True)
+class LinalgNormalizePass(ModulePass):
+    """Named operations become maps, iterators and a body; `linalg.fill` stays.
+
+    `linalg.softmax` becomes its maximum, exponentials, their sum and a division. On tensors, what
+    only transposes or broadcasts disappears in the maps of those who read it.
+    """
+
+    name = "linalg-normalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.normalizing.folding import fold_copies
+        from fragir.passes.normalizing.generalising import generalise
+        from fragir.passes.normalizing.softmax import expand_softmax
+
+        for function in kernels_of(op):
+            expand_softmax(function)
+            generalise(function)
+            fold_copies(function)

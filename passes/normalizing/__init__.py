@@ -1,0 +1,1 @@
+"""linalg as maps, iterators and bodies: the parts of the pass `linalg-normalize`."""
