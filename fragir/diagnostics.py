@@ -109,10 +109,6 @@ class LocatingParser(Parser):
         except Exception as error:
             what = "this operation" if token.text[0] in '%"' else f"this {token.text}"
             wrong = "operands, types or attributes are missing, or not those that it takes"
-            if token.text == "linalg.matmul":
-                from fragir.dialects.linalg.named import with_maps
-
-                wrong = with_maps(token.input.content[token.end :]) or wrong
             raise ParseError(token, _words_of(error, what, wrong)) from error
         if not isinstance(op.location, FileLineColLoc):
             op.location = self._location(token.start)
@@ -164,7 +160,7 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
     message = " ".join(error.msg.split())
     unregistered = re.fullmatch(_UNREGISTERED, message)
     if unregistered is not None:  # the error is found behind the name
-        message = _not_there(unregistered[1], text[start:])
+        message = _not_there(unregistered[1])
         start = max(text.rfind(unregistered[1], 0, start), 0)
     elif (attribute := re.fullmatch(_NO_ATTRIBUTE, message)) is not None:
         message += plugins.excuses_for(attribute[1])
@@ -180,16 +176,15 @@ def from_parse_error(error: ParseError, name: str) -> FragirError:
 
 _UNREGISTERED = r"Operation (\S+) is not registered"
 _NO_ATTRIBUTE = r"'(\S+)' is not registered"
+_GENERIC = "write it as a linalg.generic, whose maps and body say what it computes"
 
 
-def _not_there(name: str, rest: str) -> str:
-    """Words for an operation that no dialect has, which goes on with `rest`."""
+def _not_there(name: str) -> str:
+    """Words for an operation that no dialect has."""
     words = f"there is no operation {name} here{plugins.excuses_for(name)}"
     if not name.startswith("linalg."):
         return words
-    from fragir.dialects.linalg.named import instead
-
-    return f"{words}; {instead(name, rest)}"
+    return f"{words}; {_GENERIC}"
 
 
 def _single(error: MultipleSpansParseError) -> ParseError:

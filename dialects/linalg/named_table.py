@@ -8,12 +8,14 @@ dilation. MLIR, LinalgNamedStructuredOps.yaml.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import ClassVar
 
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.linalg.cast_attributes import ElementwiseKindAttr
 from fragir.dialects.linalg.scalar_bodies import (
@@ -44,6 +46,8 @@ PRODUCTS = {
     "mmt4d": ("m k m0 k0", "n k n0 k0", "m n m0 n0"),
     "batch_mmt4d": ("b m k m0 k0", "b n k n0 k0", "b m n m0 n0"),
 }
+LOOPS = {"mmt4d": "m n k m0 n0 k0", "batch_mmt4d": "b m n k m0 n0 k0"}
+"""The order of loops, where it is not those of the output first."""
 QUANTIZED = {
     "quantized_matmul": ("m k", "k n", "", "", "m n"),
     "quantized_batch_matmul": ("b m k", "b k n", "", "", "b m n"),
@@ -135,6 +139,8 @@ POOLINGS = {
         "n d h w c",
     ),
 }
+OF_LAYOUT = {"nchw": ("sum", "max"), "ncw": ("sum", "max"), "ndhwc": ("sum", "max", "min")}
+"""What there is of a layout, where that is not all."""
 COMBINED = {
     "sum": ("add", False),
     "max": ("max", False),
@@ -172,9 +178,9 @@ KINDS = {
 """What `linalg.elementwise` may be, by its kind."""
 
 
-def _fixed(texts: Sequence[str]) -> Callable[[NamedStructuredOp], list[AffineMap]]:
-    """Maps by letters: the loops of the output in order, then the others."""
-    loops = list(dict.fromkeys([*texts[-1].split(), *" ".join(texts).split()]))
+def _fixed(texts: Sequence[str], order: str = "") -> Callable[[NamedStructuredOp], list[AffineMap]]:
+    """Maps by letters: the loops of the output in order, then the others, unless it is said."""
+    loops = list(dict.fromkeys([*(order or texts[-1]).split(), *" ".join(texts).split()]))
     maps = [_map(text, loops, (), ()) for text in texts]
     return lambda op: maps
 
@@ -220,16 +226,20 @@ def _map(
 
 
 def _told(op: NamedStructuredOp) -> list[AffineMap]:
-    raise ValueError("it has no maps of its own; write indexing_maps = [...]")
+    raise VerifyException("it has no maps of its own; write indexing_maps = [...]")
 
 
 def meanings() -> dict[str, Meaning]:
     """Every named operation by its name behind `linalg.`."""
-    found = {name: Meaning(2, _fixed(row), product) for name, row in PRODUCTS.items()}
+    found = {
+        name: Meaning(2, _fixed(row, LOOPS.get(name, "")), product)
+        for name, row in PRODUCTS.items()
+    }
     found |= {name: Meaning(4, _fixed(row), quantized_product) for name, row in QUANTIZED.items()}
     found |= {name: Meaning(2, _windows(row), product) for name, row in CONVOLUTIONS.items()}
     for layout, row in POOLINGS.items():
-        for what, (name, unsigned) in COMBINED.items():
+        for what in OF_LAYOUT.get(layout, COMBINED):
+            name, unsigned = COMBINED[what]
             found[f"pooling_{layout}_{what}"] = Meaning(2, _windows(row), pooled(name), unsigned)
     found["contract"] = Meaning(2, _told, product)
     return found | ELEMENTWISE
@@ -252,9 +262,13 @@ class ElementwiseOp(NamedStructuredOp):
     name = "linalg.elementwise"
     kind = prop_def(ElementwiseKindAttr)
 
-    @property
-    def said(self) -> Meaning:
-        return KINDS[self.kind.data]
+    @classmethod
+    def meaning_of(cls, properties: Mapping[str, Attribute]) -> Meaning:
+        """That of its kind."""
+        kind = properties.get("kind")
+        if not isinstance(kind, ElementwiseKindAttr):
+            raise VerifyException("it has no kind; write kind = #linalg.elementwise_kind<exp>")
+        return KINDS[kind.data]
 
 
 @cache

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from fragir.dialects.elements import element_bits
 
 
-class Body:
+class ScalarBody:
     """A body that is written, front to back."""
 
     def __init__(self, block: Block, unsigned: bool):
@@ -110,10 +110,10 @@ def is_float(type_: Attribute) -> bool:
     return not isinstance(type_, IntegerType | IndexType)
 
 
-def one(name: str) -> Callable[[Body, Sequence[SSAValue]], SSAValue]:
+def one(name: str) -> Callable[[ScalarBody, Sequence[SSAValue]], SSAValue]:
     """A function of one input, in the type of the output."""
 
-    def body(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+    def body(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
         x = to.cast(args[0], args[-1].type)
         if name == "square":
             return to.of_two("mul", x, x)
@@ -128,44 +128,44 @@ def one(name: str) -> Callable[[Body, Sequence[SSAValue]], SSAValue]:
     return body
 
 
-def two(name: str) -> Callable[[Body, Sequence[SSAValue]], SSAValue]:
+def two(name: str) -> Callable[[ScalarBody, Sequence[SSAValue]], SSAValue]:
     """A function of two inputs, in the type of the output."""
 
-    def body(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+    def body(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
         x, y = (to.cast(value, args[-1].type) for value in args[:2])
         return to.of_two(name, x, y)
 
     return body
 
 
-def select(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+def select(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     """The second input where the first holds, else the third."""
     x, y = (to.cast(value, args[-1].type) for value in args[1:3])
     return to.put(arith.SelectOp(args[0], x, y))
 
 
-def copied(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+def copied(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     """The input in the type of the output."""
     return to.cast(args[0], args[-1].type)
 
 
-def product(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+def product(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     """`old + x y`."""
     x, y = (to.cast(value, args[-1].type) for value in args[:2])
     return to.of_two("add", args[-1], to.of_two("mul", x, y))
 
 
-def quantized_product(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+def quantized_product(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
     """`old + (x - x0) (y - y0)`."""
     x, y, x0, y0 = (to.cast(value, args[-1].type) for value in args[:4])
     factors = to.of_two("sub", x, x0), to.of_two("sub", y, y0)
     return to.of_two("add", args[-1], to.of_two("mul", *factors))
 
 
-def pooled(name: str) -> Callable[[Body, Sequence[SSAValue]], SSAValue]:
+def pooled(name: str) -> Callable[[ScalarBody, Sequence[SSAValue]], SSAValue]:
     """A window's elements combined; the second input only says how large it is."""
 
-    def body(to: Body, args: Sequence[SSAValue]) -> SSAValue:
+    def body(to: ScalarBody, args: Sequence[SSAValue]) -> SSAValue:
         return to.of_two(name, args[-1], to.cast(args[0], args[-1].type))
 
     return body

@@ -8,7 +8,7 @@ unless `cast = #linalg.type_fn<cast_unsigned>` says otherwise, or the operation 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple, cast
 
 from xdsl.dialects.builtin import (
@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from fragir.dialects.linalg.cast_attributes import ElementwiseKindAttr, TypeFnAttr
-from fragir.dialects.linalg.scalar_bodies import Body
+from fragir.dialects.linalg.scalar_bodies import ScalarBody
 
 
 class Meaning(NamedTuple):
@@ -36,7 +36,7 @@ class Meaning(NamedTuple):
 
     inputs: int
     maps: Callable[[NamedStructuredOp], list[AffineMap]]
-    body: Callable[[Body, Sequence[SSAValue]], SSAValue]
+    body: Callable[[ScalarBody, Sequence[SSAValue]], SSAValue]
     """Of the elements of the inputs and the old one of the output."""
     unsigned: bool = False
     """Whether its integers have no sign, whatever `cast` says."""
@@ -71,14 +71,14 @@ class NamedStructuredOp(LinalgStructuredOperation):
 
     @property
     def said(self) -> Meaning:
-        """What it is; of `linalg.elementwise` its kind says it."""
-        return self.MEANING
+        """What it is."""
+        return self.meaning_of(self.properties)
 
     def _fill(self) -> None:
         """Writes the body."""
         block = Block(arg_types=[element_of(value.type) for value in self.operands])
         unsigned = self.said.unsigned or (self.cast is not None and self.cast.is_unsigned)
-        body = Body(block, unsigned)
+        body = ScalarBody(block, unsigned)
         result = self.said.body(body, block.args)
         block.add_op(ops.YieldOp(body.cast(result, block.args[-1].type)))
         self.detach_region(self.body)
@@ -99,18 +99,35 @@ class NamedStructuredOp(LinalgStructuredOperation):
         parallel, reduction = attrs.IteratorTypeAttr.parallel(), attrs.IteratorTypeAttr.reduction()
         return ArrayAttr([parallel if d in out else reduction for d in range(maps[-1].num_dims)])
 
-    def verify_(self) -> None:
-        if len(self.inputs) != self.said.inputs or len(self.outputs) != 1:
+    @classmethod
+    def check_operands(
+        cls,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        properties: Mapping[str, Attribute],
+    ) -> None:
+        """VerifyException unless they are as many as it takes."""
+        wanted = cls.meaning_of(properties).inputs
+        if len(inputs) != wanted or len(outputs) != 1:
             raise VerifyException(
-                f"{self.name} takes {self.said.inputs} inputs and one output, not "
-                f"{len(self.inputs)} and {len(self.outputs)}"
+                f"it takes {wanted} inputs and one output, not {len(inputs)} and {len(outputs)}; "
+                "write `ins(%a, ... : T, ...) outs(%c : U)`"
             )
+
+    @classmethod
+    def meaning_of(cls, properties: Mapping[str, Attribute]) -> Meaning:
+        """What it is; of `linalg.elementwise` its kind says it."""
+        return cls.MEANING
+
+    def verify_(self) -> None:
+        self.check_operands(self.inputs, self.outputs, self.properties)
         super().verify_()
 
     # --- text ---------------------------------------------------------------------------------
 
     @classmethod
     def parse(cls, parser: Parser) -> NamedStructuredOp:
+        at = parser.pos
         properties: dict[str, Attribute] = {}
         while (word := _leading(parser)) is not None:
             parser.parse_punctuation("=")
@@ -122,9 +139,10 @@ class NamedStructuredOp(LinalgStructuredOperation):
                 properties[name] = attributes.pop(name)
         results = _results(parser)
         try:
+            cls.check_operands(inputs, outputs, properties)
             made = cls(inputs, outputs, results, properties)
-        except (VerifyException, ValueError, AssertionError, KeyError) as error:
-            parser.raise_error(f"{cls.name}: {error}")
+        except (VerifyException, ValueError, AssertionError) as error:
+            parser.raise_error(f"{cls.name}: {error}", at - 1, at)
         made.attributes |= attributes
         return made
 

@@ -25,7 +25,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from fragir.diagnostics import fail
 from fragir.dialects.constants import constant_of
 from fragir.dialects.linalg.hidden_body import maps_of
-from fragir.dialects.linalg.named import instead
 from fragir.dialects.narrow import memref_type
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, owners
@@ -102,7 +101,7 @@ class Bufferization:
             if isinstance(op, arith.ConstantOp):
                 hint = "write tensor.empty and linalg.fill"
             elif op.name.startswith("linalg."):
-                hint = instead(op.name)
+                hint = "run linalg-normalize before, or write a linalg.generic"
             fail(op, f"{op.name} on tensors is not supported; {hint}")
 
     def _structured(self, op: LinalgStructuredOperation) -> None:

@@ -21,7 +21,6 @@ from fragir.diagnostics import fail, message_of
 from fragir.dialects import frag
 from fragir.dialects.elements import element_name
 from fragir.dialects.frag.instructions import accumulator_of
-from fragir.dialects.linalg.named import instead
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.indices import (
     ROW,
@@ -106,7 +105,7 @@ class Fusion:
         ):
             hint = "such a function holds linalg, memref.alloc, memref.dim, and arith on scalars"
             if op.name.startswith("linalg."):
-                hint = instead(op.name)
+                hint = "run linalg-normalize before, or write a linalg.generic"
             fail(op, f"{op.name} is not supported beside a product in {self.name}; {hint}")
 
     def _fill(self, op: ops.FillOp) -> None:

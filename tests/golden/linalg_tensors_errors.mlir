@@ -188,12 +188,6 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> t
   func.return %d : tensor<64x?xf32>
 }
 // -----
-// A broadcast.
-func.func @f(%u: tensor<?xf32>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
-  %d = linalg.broadcast ins(%u : tensor<?xf32>) outs(%c : tensor<?x?xf32>) dimensions = [0]
-  func.return %d : tensor<?x?xf32>
-}
-// -----
 // A tensor without a rank.
 func.func @f(%a: tensor<*xf32>) -> tensor<*xf32> {
   func.return %a : tensor<*xf32>

@@ -196,14 +196,14 @@ BUILT = {  # what xDSL's classes of operations answer with an IndexError or Asse
     "a fill without operands": ("  linalg.fill\n", "this linalg.fill cannot be taken"),
     "a product without operands": (
         '  linalg.matmul "x", -1\n',
-        "this linalg.matmul cannot be taken",
+        "linalg.matmul: it takes 2 inputs and one output, not 0 and 0",
     ),
     "a product of a tile": (
         "  linalg.matmul ins(%a, %b : !frag.tile<16x16xf16>, memref<?x?xf64>) "
         "outs(%b : memref<?x?xf64>)\n",
-        "this linalg.matmul cannot be taken",
+        "!frag.tile<16x16xf16> is no type of an element",
     ),
-    "with results": ("  %0 = linalg.matmul %a[0] : f32\n", "this operation cannot be taken"),
+    "with results": ("  %0 = linalg.matmul %a[0] : f32\n", "linalg.matmul: it takes 2 inputs"),
 }
 
 
@@ -213,7 +213,7 @@ def test_operations_that_cannot_be_built(name: str) -> None:
     text = f"func.func @f(%a: !frag.tile<16x16xf16>, %b: memref<?x?xf64>) {{\n{line}}}\n"
     with pytest.raises(FragirError) as caught:
         compiler.parse(text, "x.mlir")
-    assert (caught.value.file, caught.value.line, caught.value.col) == ("x.mlir", 2, 3)
+    assert (caught.value.file, caught.value.line) == ("x.mlir", 2)
     assert caught.value.message.startswith(words)
 
 

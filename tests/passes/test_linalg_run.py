@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from xdsl.context import Context
+from xdsl.dialects import get_all_dialects
+from xdsl.dialects.linalg import Linalg
 
 import fragir
 from fragir.compiler import context
@@ -287,7 +290,7 @@ def test_f32_is_refused_and_what_the_message_says_works() -> None:
     with pytest.raises(FragirError, match="no tensor core sums f32 times f32") as error:
         fragir.compile(refused)
     assert (error.value.line, error.value.col) == (2, 1)
-    advice = "linalg.generic" + error.value.message.split("linalg.generic", 1)[1]
+    advice = "linalg.generic {" + error.value.message.split("linalg.generic {", 1)[1]
     tf32 = "memref<?x?xtf32>"
     program = function(f"%a: {tf32}, %b: {tf32}, %c: {F32}", advice + "\n")
     a, b, c = integers((M, K), np.float32), integers((K, N), np.float32), np.ones((M, N), "f4")
@@ -313,7 +316,11 @@ def test_types_that_linalg_matmul_cannot_say() -> None:
         f"%a: {F16}, %b: {F16}, %c: {F32}",
         f"linalg.matmul ins(%a, %b : {F16}, {F16}) outs(%c : {F32})\n",
     )
-    module = LocatingParser(context(), text).parse_module()
+    stock = Context()
+    stock.register_dialect("linalg", lambda: Linalg)
+    for name in ("arith", "builtin", "func", "memref"):
+        stock.register_dialect(name, get_all_dialects()[name])
+    module = LocatingParser(stock, text).parse_module()
     hidden = next(op for op in module.walk() if op.name == "arith.addf")
     found = hidden_error(hidden)
     assert found is not None

@@ -22,7 +22,7 @@ PLACED = ["frag-place", "convert-frag-to-ptx"]
 TILED = [*MADE, *PLACED]
 NEEDED = {
     "linalg_tensors": ["frag-bufferize", "linalg-dispatch", "convert-linalg-to-frag", *TILED],
-    "linalg_matmul": ["linalg-dispatch", "convert-linalg-to-frag", *TILED],
+    "linalg_matmul": ["linalg-normalize", "linalg-dispatch", "convert-linalg-to-frag", *TILED],
     "gemm": TILED,
     "gemm_placed": PLACED,
 }
@@ -126,14 +126,14 @@ def test_stages_of_packages_stand_ahead_of_those_they_name() -> None:
         ("d", Stage("other", never, "frag-place")),
     ]
     names = [stage.name for stage in inserted(STAGES, others)]
-    assert names[:2] == ["frag-bufferize", "linalg-dispatch"]
+    assert names[:3] == ["linalg-normalize", "frag-bufferize", "linalg-dispatch"]
     ours = [stage.name for stage in STAGES[2:-2]]
     assert names[2:] == [*ours, "second", "first", "other", *PLACED, "late"]
     with pytest.raises(FragirError) as e:
         inserted(STAGES, [*others, ("toys", Stage("toy-fuse", never, "frag-tlie"))])
     assert e.value.sentence.startswith(
         "the package toys puts its stage toy-fuse before 'frag-tlie', which is none (there are "
-        "frag-bufferize, linalg-dispatch, convert-linalg-to-frag, frag-tile, "
+        "linalg-normalize, frag-bufferize, linalg-dispatch, convert-linalg-to-frag, frag-tile, "
     )
 
 
