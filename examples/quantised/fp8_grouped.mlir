@@ -3,7 +3,8 @@
 // for 128 numbers of a row of A, one for 128 x 128 of a matrix of W. Each 128 of K is summed by the tensor
 // cores, scaled, and added in f32.
 //
-// `fragir run` takes the ends of the groups from a file: --size m=45,n=150,k=160,g=3,k_by_128=2,n_by_128=2 --target sm_90a --arg ends=ends.npy
+//   python -c "import numpy as np; np.save('ends.npy', np.int32([10, 10, 45]))"
+//   fragir run examples/quantised/fp8_grouped.mlir --size m=45,n=150,k=160,g=3,k_by_128=2,n_by_128=2 --target sm_90a --arg ends=ends.npy
 
 !activations = memref<?x?xf8E4M3FN>
 !weights = memref<?x?x?xf8E4M3FN>

@@ -104,15 +104,32 @@ def headers() -> Iterator[tuple[str, str]]:
                 yield path.name, command[1]
 
 
+def python_of(program: str) -> Iterator[str]:
+    """The lines of Python in a header, which write files."""
+    path = next(path for path in PROGRAMS if path.name == program)
+    for line in path.read_text().splitlines():
+        if not line.startswith("//"):
+            break
+        if found := re.match(r"//\s+python (-c .*)", line):
+            yield f"{shlex.quote(sys.executable)} {found[1]}"
+
+
 @pytest.mark.parametrize(("program", "command"), list(headers()))
 def test_command_in_the_header(
     program: str,
     command: str,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    """Every command that an example's header shows works as it stands there."""
+    """Every command that an example's header shows works as it stands there, behind the lines of
+    Python above it.
+    """
     monkeypatch.chdir(ROOT)
+    for line in python_of(program):
+        subprocess.run(shlex.split(line), cwd=tmp_path, check=True)
+    for file in tmp_path.glob("*.npy"):  # not where the programs are
+        command = command.replace(f"={file.name}", f"={shlex.quote(str(file))}")
     words, *pipe = command.split(" | ")
     name, *arguments = shlex.split(words)
     code = opt(arguments) if name == "fragir-opt" else main(arguments)
