@@ -33,6 +33,7 @@ PASSES = {
     "frag-place": ("fragir.passes.frag_place", "FragPlacePass"),
     "linalg-dispatch": ("fragir.passes.linalg_dispatch", "LinalgDispatchPass"),
     "linalg-normalize": ("fragir.passes.linalg_normalize", "LinalgNormalizePass"),
+    "linalg-tile": ("fragir.passes.linalg_tile", "LinalgTilePass"),
     "lift-structure": ("fragir.passes.lift_structure", "LiftStructurePass"),
     "convert-frag-to-ptx": ("fragir.passes.convert_frag_to_ptx", "ConvertFragToPtxPass"),
 }

@@ -133,7 +133,8 @@ def _loops_over_tiles(contents: Contents) -> bool:
 STAGES = (
     Stage("linalg-normalize", _named, "frag-bufferize"),
     Stage("frag-bufferize", _tensors, "linalg-dispatch"),
-    Stage("linalg-dispatch", _linalg, "convert-linalg-to-frag"),
+    Stage("linalg-dispatch", _linalg, "linalg-tile"),
+    Stage("linalg-tile", _linalg, "convert-linalg-to-frag"),
     Stage("convert-linalg-to-frag", _linalg, "frag-tile"),
     Stage("frag-tile", _products, "frag-pipeline"),
     Stage("frag-pipeline", _has("frag.stages"), "frag-specialize"),

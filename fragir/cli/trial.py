@@ -218,11 +218,12 @@ class Trial:
         kernels = self.kernel.parts
         self.shared += max(kernel.shared for kernel in kernels)
         self.results = [x.copy() if hasattr(x, "copy") else x for x in self.inputs]
-        grid = self.kernel.grid(self.sizes)
+        sizes = {**self.sizes, **self.kernel.sizes(self.results)}
+        grid = self.kernel.grid(sizes)
         if 0 in grid:
             self.stages["run"] = 0.0
             return
-        grid = self.kernel.grid(self.sizes, self.resident or self.kernel.resident(self.place))
+        grid = self.kernel.grid(sizes, self.resident or self.kernel.resident(self.place))
         with Progress("running") as progress:
             options: dict[str, Any] = {}
             if self.place == "emulator":

@@ -21,8 +21,20 @@ MADE = ["frag-tile", "frag-pipeline", "frag-raster", "frag-prefetch"]  # of a fr
 PLACED = ["frag-place", "convert-frag-to-ptx"]
 TILED = [*MADE, *PLACED]
 NEEDED = {
-    "linalg_tensors": ["frag-bufferize", "linalg-dispatch", "convert-linalg-to-frag", *TILED],
-    "linalg_matmul": ["linalg-normalize", "linalg-dispatch", "convert-linalg-to-frag", *TILED],
+    "linalg_tensors": [
+        "frag-bufferize",
+        "linalg-dispatch",
+        "linalg-tile",
+        "convert-linalg-to-frag",
+        *TILED,
+    ],
+    "linalg_matmul": [
+        "linalg-normalize",
+        "linalg-dispatch",
+        "linalg-tile",
+        "convert-linalg-to-frag",
+        *TILED,
+    ],
     "gemm": TILED,
     "gemm_placed": PLACED,
 }
@@ -133,7 +145,7 @@ def test_stages_of_packages_stand_ahead_of_those_they_name() -> None:
         inserted(STAGES, [*others, ("toys", Stage("toy-fuse", never, "frag-tlie"))])
     assert e.value.sentence.startswith(
         "the package toys puts its stage toy-fuse before 'frag-tlie', which is none (there are "
-        "linalg-normalize, frag-bufferize, linalg-dispatch, convert-linalg-to-frag, frag-tile, "
+        "linalg-normalize, frag-bufferize, linalg-dispatch, linalg-tile, convert-linalg-to-frag, "
     )
 
 

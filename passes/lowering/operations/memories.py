@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import LOWERINGS
@@ -12,6 +12,7 @@ from fragir.errors import FragirError
 from fragir.layout import Layout
 from fragir.passes.limits import allocate
 from fragir.passes.lowering.access import TileAccess
+from fragir.passes.lowering.arithmetic import Value
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
     LaneMemory,
@@ -39,14 +40,40 @@ def dim(lanes: Lanes, op: memref.DimOp) -> None:
 
 @LOWERINGS.attach(memref.ExpandShapeOp)
 def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
-    source, target = memref_type(op.src.type), memref_type(op.result.type)
-    memory = lanes.memory(op.src)
-    if len(source.get_shape()) != 1 or target.get_shape() != (*source.get_shape(), 1):
-        raise FragirError(
-            f"{source} cannot be read as {target}", hint="only memref<M> as memref<Mx1>"
-        )
+    """Other sizes and strides of the same elements, in global memory."""
+    memory, ar = lanes.memory(op.src), lanes.state.ar
+    if memory.layout is not None:
+        raise FragirError(f"{op.src.type} keeps its shape", hint="take memory of the function")
+    given = iter(lanes.state.values[value] for value in op.output_shape)
+    shape = [next(given) if size < 0 else size for size in op.static_output_shape.iter_values()]
+    strides: list[Value] = list(shape)
+    for stride, group in zip(memory.strides, op.reassociation, strict=True):
+        for dim in reversed([index.value.data for index in group]):
+            strides[dim] = stride
+            stride = ar.mul(stride, shape[dim])
     lanes.state.memories[op.result] = LaneMemory(
-        memory.pointer, (*memory.shape, 1), (*memory.strides, 1), memory.element
+        memory.pointer, tuple(shape), tuple(strides), memory.element
+    )
+
+
+@LOWERINGS.attach(memref.CollapseShapeOp)
+def collapse(lanes: Lanes, op: memref.CollapseShapeOp) -> None:
+    """Dimensions that lie behind each other as one, in global memory without strides."""
+    memory, ar = lanes.memory(op.src), lanes.state.ar
+    if memory.layout is not None or not isinstance(memref_type(op.src.type).layout, NoneAttr):
+        raise FragirError(f"{op.src.type} keeps its shape", hint="take memory without strides")
+    groups = [[index.value.data for index in group] for group in op.reassociation]
+    shape: list[Value] = []
+    for group in groups:
+        size: Value = 1
+        for dim in group:
+            size = ar.mul(size, memory.shape[dim])
+        shape.append(size)
+    lanes.state.memories[op.result] = LaneMemory(
+        memory.pointer,
+        tuple(shape),
+        tuple(memory.strides[group[-1]] for group in groups),
+        memory.element,
     )
 
 

@@ -1,0 +1,121 @@
+"""The loops that elementwise operations of a kernel have in common, and how memory lies along them.
+
+Loops of operations are one where both index the same dimension of a buffer. Loops that lie behind
+each other in every operand are taken as one, so that tiles are as long as memory allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.narrow import is_memref, memref_type
+
+Axis = tuple[int, ...]
+"""Loops, in the order in which memory has them, that are counted as one."""
+
+
+class KernelProblem(NamedTuple):
+    """Why a kernel cannot be written, and where."""
+
+    op: Operation
+    words: str
+
+
+class NoKernelError(Exception):
+    """Ends the analysis of a function with a problem."""
+
+    def __init__(self, op: Operation, words: str):
+        super().__init__(words)
+        self.problem = KernelProblem(op, words)
+
+
+class CommonLoops:
+    """Loops by numbers, alike for all operations; those of the last operation's output in order."""
+
+    def __init__(self, work: Sequence[LinalgStructuredOperation]):
+        self._work = work
+        self._parents: dict[tuple[int, int], tuple[int, int]] = {}
+        self._join()
+        last = maps_of(work[-1])[-1]
+        order = [(len(work) - 1, e.position) for e in last.results if isinstance(e, AffineDimExpr)]
+        self._numbers = {self._root(node): number for number, node in enumerate(order)}
+        self.count = len(self._numbers)
+        if self.count != last.num_dims or self.count != len(order):
+            raise NoKernelError(
+                work[-1], f"{work[-1].name} does not write all of its loops, each at its own place"
+            )
+        self.of_operand: dict[SSAValue, tuple[int, ...]] = {}
+        """The loop of each dimension of memory."""
+        self._place()
+
+    def _root(self, node: tuple[int, int]) -> tuple[int, int]:
+        while (parent := self._parents.get(node, node)) != node:
+            node = parent
+        return node
+
+    def _join(self) -> None:
+        first: dict[tuple[SSAValue, int], tuple[int, int]] = {}
+        for at, op in enumerate(self._work):
+            for value, map_ in zip(op.operands, maps_of(op), strict=True):
+                for dim, expression in enumerate(map_.results):
+                    if not isinstance(expression, AffineDimExpr):
+                        raise NoKernelError(
+                            op,
+                            f"{op.name} reads or writes at {expression}, which is no loop",
+                        )
+                    node = self._root((at, expression.position))
+                    other = self._root(first.setdefault((value, dim), node))
+                    if other != node:
+                        self._parents[node] = other
+
+    def _place(self) -> None:
+        for at, op in enumerate(self._work):
+            found = [self._numbers.get(self._root((at, d))) for d in range(_loops(op))]
+            if None in found or len(set(found)) != self.count or len(found) != self.count:
+                raise NoKernelError(
+                    op,
+                    f"{op.name} has other loops than {self._work[-1].name}, which ends the kernel: "
+                    "one writes elements that the other has at other places",
+                )
+            for value, map_ in zip(op.operands, maps_of(op), strict=True):
+                dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
+                loops = tuple(number for d in dims if (number := found[d]) is not None)
+                if len(set(loops)) < len(loops):
+                    raise NoKernelError(op, f"{op.name} reads a diagonal")
+                if is_memref(value.type):
+                    if self.of_operand.setdefault(value, loops) != loops:
+                        raise NoKernelError(op, f"{op.name} reads a buffer in another order, too")
+
+    def axes(self, memories: Sequence[SSAValue]) -> list[Axis]:
+        """The loops, those taken together that lie behind each other in all of these memories."""
+        found: list[list[int]] = []
+        for loop in range(self.count):
+            together = found and all(
+                self._follows(memory, found[-1][-1], loop) for memory in memories
+            )
+            if together:
+                found[-1].append(loop)
+            else:
+                found.append([loop])
+        return [tuple(axis) for axis in found]
+
+    def _follows(self, memory: SSAValue, first: int, second: int) -> bool:
+        """Whether memory has a loop right behind another, or neither of them."""
+        loops = self.of_operand[memory]
+        if first not in loops and second not in loops:
+            return True
+        if first not in loops or second not in loops:
+            return False
+        plain = isinstance(memref_type(memory.type).layout, NoneAttr)
+        return plain and loops.index(second) == loops.index(first) + 1
+
+
+def _loops(op: LinalgStructuredOperation) -> int:
+    return maps_of(op)[0].num_dims

@@ -1,0 +1,368 @@
+"""A function of elementwise generics as a loop over tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, func, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    NoneAttr,
+    StringAttr,
+    i64,
+)
+from xdsl.dialects.linalg import ops
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects import frag
+from fragir.dialects.elements import is_element
+from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.scalars import erase_dead, is_scalar
+from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
+
+WARPS = 4
+ELEMENTS = 2048
+"""Of a tile: sixteen a lane."""
+COLUMNS = 256
+"""Of a tile with rows, at most."""
+MOST_AXES = 5
+INDEX = IndexType()
+
+
+class ElementwiseKernel:
+    """One function."""
+
+    def __init__(self, function: func.FuncOp):
+        self._function, self._block = function, function.body.block
+        self._work = [x for x in self._block.ops if isinstance(x, LinalgStructuredOperation)]
+        self._values: dict[SSAValue, SSAValue] = {}
+        """What buffers hold by now: tiles, or numbers."""
+        self._at: list[SSAValue] = []
+
+    def write(self) -> KernelProblem | None:
+        """Replaces the operations by a program of tiles; or says why there is none, and leaves
+        them.
+        """
+        try:
+            self._check()
+            loops = CommonLoops(self._work)
+            external: list[SSAValue] = [x for x in loops.of_operand if isinstance(x, BlockArgument)]
+            axes = self._axes(loops, external)
+            self._own = {memory: self._axes_of(memory, loops, axes) for memory in external}
+        except NoKernelError as error:
+            return error.problem
+        self._loops, self._axes_found = loops, axes
+        self._name_sizes(external)
+        self._write(external)
+        self._clean()
+        return None
+
+    # --- what is there ------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        for op in self._block.ops:
+            plain = isinstance(op, memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp)
+            if not (plain or is_scalar(op) or op in self._work):
+                raise NoKernelError(op, f"{op.name} stands beside elementwise operations")
+        for op in self._work:
+            for inner in op.body.block.ops:
+                if not isinstance(inner, ops.YieldOp) and not is_scalar(inner):
+                    raise NoKernelError(op, f"{inner.name} in the body of {op.name}")
+            for value in op.operands:
+                if not is_memref(value.type):
+                    continue
+                type_ = memref_type(value.type)
+                if not is_element(type_.element_type) or not isinstance(
+                    type_.memory_space, NoneAttr
+                ):
+                    raise NoKernelError(op, f"{op.name} works on {type_}")
+                if not isinstance(value.owner, Block | memref.AllocOp):
+                    raise NoKernelError(op, f"{op.name} works on a view")
+
+    def _axes(self, loops: CommonLoops, external: Sequence[SSAValue]) -> list[Axis]:
+        """Loops taken together, those of sizes that only a launch knows by themselves."""
+        axes = [
+            part
+            for axis in loops.axes(external)
+            for part in ([axis] if self._is_static(axis, loops) else [(loop,) for loop in axis])
+        ]
+        if len(axes) > MOST_AXES:
+            last = self._work[-1]
+            raise NoKernelError(last, f"{last.name} has {len(axes)} loops, at most {MOST_AXES}")
+        return axes
+
+    def _is_static(self, axis: Axis, loops: CommonLoops) -> bool:
+        return all(
+            size >= 0
+            for memory, own in loops.of_operand.items()
+            for loop, size in zip(own, memref_type(memory.type).get_shape(), strict=True)
+            if loop in axis
+        )
+
+    def _axes_of(self, memory: SSAValue, loops: CommonLoops, axes: Sequence[Axis]) -> list[int]:
+        """The axes of memory's dimensions, by their numbers, those taken together once."""
+        own = loops.of_operand[memory]
+        found = [at for loop in own for at, axis in enumerate(axes) if axis[0] == loop]
+        tail = found[-2:] if len(axes) > 1 else found[-1:]
+        last = {len(axes) - 1, len(axes) - 2} if len(axes) > 1 else {0}
+        inside = [at for at in tail if at in last]
+        if any(at in last for at in found[: len(found) - len(inside)]):
+            raise NoKernelError(
+                self._work[-1],
+                f"{self._work[-1].name} takes memory whose rows lie across what is written",
+            )
+        return found
+
+    def _name_sizes(self, external: Sequence[SSAValue]) -> None:
+        """Names dimensions that have none, so that a launch knows which sizes are equal."""
+        given = self._function.arg_attrs
+        every = (
+            list(given.data) if given is not None else [DictionaryAttr({})] * len(self._block.args)
+        )
+        names: dict[int, str] = {}
+        for memory in external:
+            assert isinstance(memory, BlockArgument)
+            known = frag.sizes_of(every[memory.index].data.get("frag.sizes"))
+            names.update(zip(self._loops.of_operand[memory], known, strict=False))
+        taken = set(names.values())
+        for loop in range(self._loops.count):
+            name = f"n{loop}"
+            while name in taken:
+                name += "_"
+            names.setdefault(loop, name)
+        for memory in external:
+            assert isinstance(memory, BlockArgument)
+            entry = every[memory.index].data
+            loops = self._loops.of_operand[memory]
+            if "frag.sizes" not in entry and loops:
+                said = ArrayAttr([StringAttr(names[loop]) for loop in loops])
+                every[memory.index] = DictionaryAttr({**entry, "frag.sizes": said})
+        self._function.arg_attrs = ArrayAttr(every)
+
+    # --- the program --------------------------------------------------------------------------
+
+    def _write(self, external: Sequence[SSAValue]) -> None:
+        axes = self._axes_found
+        at = InsertPoint.before(self._work[0])
+        self._builder = Builder(at)
+        self._builder.operation_insertion_handler = [self._place]
+        self._memory = {memory: self._collapsed(memory) for memory in external}
+        sizes = [self._size(number) for number in range(len(axes))]
+        self._shape = _tile_of(sizes)
+        extents = sizes if len(axes) > 1 else [1, *sizes]
+        leading = len(extents) - len(self._shape) if len(axes) > 1 else 0
+        by = [*[1] * leading, *(self._shape if len(axes) > 1 else (1, *self._shape))]
+        self._masked = any(
+            not isinstance(size, int) or size % tile
+            for size, tile in zip(sizes[-len(self._shape) :], self._shape, strict=True)
+        )
+        body = Block(arg_types=[INDEX] * len(extents))
+        self._at = list(body.args) if len(axes) > 1 else list(body.args[1:])
+        outer, self._builder = self._builder, Builder(InsertPoint.at_end(body))
+        self._builder.operation_insertion_handler = [self._place]
+        for op in self._work:
+            self._operation(op)
+        self._builder = outer
+        loop = frag.ForTilesOp(extents, by, Region(body))
+        self._builder.insert(loop)
+        if "frag.warps" not in self._function.attributes:
+            self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, [WARPS, 1])
+
+    def _place(self, op: Operation) -> None:
+        op.location = self._work[-1].location
+
+    def _put(self, op: Operation, name: str | None = None) -> SSAValue:
+        self._builder.insert(op)
+        if name is not None:
+            op.results[0].name_hint = name
+        return op.results[0]
+
+    def _collapsed(self, memory: SSAValue) -> SSAValue:
+        """Memory with one dimension for each axis that it has."""
+        type_, own = memref_type(memory.type), self._loops.of_operand[memory]
+        groups: list[list[int]] = []
+        for dim, loop in enumerate(own):
+            if any(axis[0] == loop for axis in self._axes_found):
+                groups.append([])
+            groups[-1].append(dim)
+        if len(groups) == len(own):
+            return memory
+        shape = type_.get_shape()
+        new = [prod(shape[dim] for dim in group) for group in groups]
+        made = memref.CollapseShapeOp.build(
+            operands=[memory],
+            properties={
+                "reassociation": ArrayAttr(
+                    [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+                )
+            },
+            result_types=[MemRefType(type_.element_type, new)],
+        )
+        return self._put(made, memory.name_hint)
+
+    def _size(self, number: int) -> int | SSAValue:
+        """How far an axis runs."""
+        axis = self._axes_found[number]
+        for memory, own in self._loops.of_operand.items():
+            if memory not in self._memory or axis[0] not in own:
+                continue
+            shape = memref_type(memory.type).get_shape()
+            sizes = [shape[own.index(loop)] for loop in axis]
+            if min(sizes) >= 0:
+                return prod(sizes)
+        memory = next(m for m in self._memory if axis[0] in self._loops.of_operand[m])
+        dim = self._loops.of_operand[memory].index(axis[0])
+        constant = self._put(arith.ConstantOp(IntegerAttr(dim, INDEX)))
+        return self._put(memref.DimOp(memory, constant), f"n{axis[0]}")
+
+    # --- operations ---------------------------------------------------------------------------
+
+    def _operation(self, op: LinalgStructuredOperation) -> None:
+        """The tiles of an operation's outputs, stored where others see them."""
+        elements: dict[SSAValue, SSAValue] = {}
+        for argument, operand in zip(op.body.block.args, op.operands, strict=True):
+            if argument.uses:
+                elements[argument] = self._element(operand)
+        end = op.body.block.last_op
+        assert end is not None
+        results = [self._mapped(op, elements, value) for value in end.operands]
+        for output, result in zip(op.outputs, results, strict=True):
+            self._values[output] = result
+            if output in self._memory:
+                self._store(result, output)
+
+    def _element(self, operand: SSAValue) -> SSAValue:
+        """A tile of an operand, or a number."""
+        if not is_memref(operand.type):
+            return operand
+        if operand not in self._values:
+            self._values[operand] = self._load(operand)
+        return self._values[operand]
+
+    def _indices(self, memory: SSAValue) -> list[SSAValue]:
+        return [self._at[axis] for axis in self._own[memory]]
+
+    def _load(self, memory: SSAValue) -> SSAValue:
+        own, indices = self._own[memory], self._indices(memory)
+        element = memref_type(memory.type).element_type
+        tile, held = frag.TileType(self._shape, element), self._memory[memory]
+        last, name = len(self._axes_found) - 1, memory.name_hint
+        if len(self._shape) == 1:
+            if own:
+                return self._put(frag.LoadOp(held, indices, tile, masked=self._masked), name)
+            return self._put(memref.LoadOp.get(held, []), name)
+        tail = [axis for axis in own if axis >= last - 1]
+        if not tail:
+            return self._put(memref.LoadOp.get(held, indices), name)
+        if len(tail) == 2:
+            turned = tail[0] == last
+            load = frag.LoadOp(held, indices, tile, transposed=turned, masked=self._masked)
+            return self._put(load, name)
+        by_row = tail == [last - 1]
+        if not by_row and len(own) == 1:
+            load = frag.LoadOp(held, indices, tile, masked=self._masked, broadcast=True)
+            return self._put(load, name)
+        zero = self._put(arith.ConstantOp(IntegerAttr(0, INDEX)))
+        where = [*indices, zero] if by_row else [*indices[:-1], zero, indices[-1]]
+        wide = self._expanded(held, len(own) if by_row else len(own) - 1)
+        load = frag.LoadOp(wide, where, tile, masked=self._masked, broadcast=True)
+        return self._put(load, name)
+
+    def _expanded(self, memory: SSAValue, at: int) -> SSAValue:
+        """Memory with one dimension more, of one element."""
+        type_ = memref_type(memory.type)
+        shape = list(type_.get_shape())
+        sizes: list[SSAValue] = []
+        for dim, size in enumerate(shape):
+            if size < 0:
+                constant = self._put(arith.ConstantOp(IntegerAttr(dim, INDEX)))
+                sizes.append(self._put(memref.DimOp(memory, constant)))
+        new = [*shape[:at], 1, *shape[at:]]
+        groups = [[dim] if dim < at else [dim + 1] for dim in range(len(shape))]
+        groups[min(at, len(shape) - 1)] = [min(at, len(shape) - 1), min(at, len(shape) - 1) + 1]
+        made = memref.ExpandShapeOp.build(
+            operands=[memory, sizes],
+            properties={
+                "reassociation": ArrayAttr(
+                    [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+                ),
+                "static_output_shape": DenseArrayBase.from_list(i64, new),
+            },
+            result_types=[MemRefType(type_.element_type, new)],
+        )
+        return self._put(made, memory.name_hint)
+
+    def _mapped(
+        self,
+        op: LinalgStructuredOperation,
+        elements: dict[SSAValue, SSAValue],
+        result: SSAValue,
+    ) -> SSAValue:
+        """A tile of one result of a body."""
+        element = result.type
+        tiles = {a: v for a, v in elements.items() if isinstance(v.type, frag.TileType)}
+        block = Block(arg_types=[a.type for a in tiles])
+        names: dict[SSAValue, SSAValue] = {a: v for a, v in elements.items() if a not in tiles}
+        names.update(zip(tiles, block.args, strict=True))
+        for argument, inner in zip(tiles, block.args, strict=True):
+            inner.name_hint = argument.name_hint
+        for inner in op.body.block.ops:
+            if not isinstance(inner, ops.YieldOp):
+                copy = inner.clone(names)
+                copy.location = inner.location
+                block.add_op(copy)
+        found = names.get(result, result)
+        shape = frag.TileType(self._shape, element)
+        if not tiles or (not isinstance(found.owner, Block) and found.owner.parent is not block):
+            for inner in list(block.ops):
+                inner.detach()
+                self._builder.insert(inner)
+            return self._put(frag.FillOp(found, shape))
+        block.add_op(frag.YieldOp(found))
+        for inner in reversed(list(block.ops)):
+            if inner.results and not any(r.uses for r in inner.results):
+                Rewriter.erase_op(inner)
+        made = frag.MapOp(list(tiles.values()), Region(block), shape)
+        made.location = op.location
+        return self._put(made, result.name_hint)
+
+    def _store(self, value: SSAValue, memory: SSAValue) -> None:
+        own, last = self._own[memory], len(self._axes_found) - 1
+        turned = len(self._shape) == 2 and own[-1] != last
+        self._builder.insert(
+            frag.StoreOp(
+                value,
+                self._memory[memory],
+                self._indices(memory),
+                transposed=turned,
+                masked=self._masked,
+            )
+        )
+
+    def _clean(self) -> None:
+        for op in reversed(list(self._block.ops)):
+            gone = op in self._work or isinstance(op, memref.DeallocOp)
+            if gone or (isinstance(op, memref.AllocOp) and not op.memref.uses):
+                Rewriter.erase_op(op)
+        erase_dead([op for op in self._block.ops if op.results], self._block)
+
+
+def _tile_of(sizes: Sequence[int | SSAValue]) -> tuple[int, ...]:
+    """The shape of a tile: of one axis, or of the last two."""
+
+    def fitting(size: int | SSAValue, most: int) -> int:
+        return most if not isinstance(size, int) else min(most, 1 << max(0, size - 1).bit_length())
+
+    if len(sizes) == 1:
+        return (max(32, fitting(sizes[0], ELEMENTS)),)
+    columns = fitting(sizes[-1], COLUMNS)
+    return fitting(sizes[-2], max(1, ELEMENTS // columns)), columns
