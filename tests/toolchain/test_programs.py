@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fragir
+from fragir.dialects.narrow import memref_type
 from fragir.host import Program
 from fragir.host.memory import GpuArena
 from fragir.toolchain import driver
@@ -71,7 +72,7 @@ def test_arrays_of_the_host(make: Callable[..., Any], program: Program) -> None:
 def test_a_graph(make: Callable[..., Any], program: Program) -> None:
     fake = make(8, 8)
     memory = [GpuArena(256), GpuArena(256)]
-    element = program.signature[0].type.element_type  # type: ignore[attr-defined]
+    element = memref_type(program.signature[0].type).element_type
     x, y = (one.piece(0, (256,), element).value for one in memory)
     graph = program.graph(x, y)
     found = np.empty(256, np.int8)
