@@ -1,4 +1,4 @@
-"""`linalg-tile`: elementwise operations of linalg become a program of tiles."""
+"""`linalg-tile`: operations of linalg without a product become a program of tiles."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from fragir.dialects.frag.kernels import kernels_of
 
 @dataclass(frozen=True)
 class LinalgTilePass(ModulePass):
-    """A function of elementwise generics on memory, without a product, becomes a loop over tiles.
+    """A function of generics on memory, without a product, becomes a loop over tiles.
 
     What they read and write may be transposed or broadcast; buffers of the function's own become
-    tiles in registers. A function with a product, or a reduction, stays as it is.
+    tiles in registers. Where something is reduced, tiles have whole rows of it. A function with a
+    product stays as it is.
     """
 
     name = "linalg-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.contraction.product import is_reduction
-        from fragir.passes.generics.tiling import ElementwiseKernel
+        from fragir.passes.generics.tiling import GenericKernel, has_product
 
         for function in kernels_of(op):
             work = [x for x in function.body.block.ops if isinstance(x, LinalgStructuredOperation)]
-            if not work or any(is_reduction(x) for x in work):
+            if not work or any(map(has_product, work)):
                 continue
-            problem = ElementwiseKernel(function).write()
+            problem = GenericKernel(function).write()
             if problem is not None:
                 fail(problem.op, problem.words)

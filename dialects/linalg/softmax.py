@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_result_def
@@ -9,11 +11,12 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.interfaces import MemoryInterface
 from fragir.dialects.linalg.structured import operands_in, print_operands, rank_of, tensors_of
 
 
 @irdl_op_definition
-class SoftmaxOp(IRDLOperation):
+class SoftmaxOp(IRDLOperation, MemoryInterface):
     """exp(x - max(x)) along a dimension, divided by its sum."""
 
     name = "linalg.softmax"
@@ -28,6 +31,18 @@ class SoftmaxOp(IRDLOperation):
             properties={"dimension": IntegerAttr(dimension, i64)},
             result_types=[tensors_of([output])],
         )
+
+    def reads(self) -> Sequence[SSAValue]:
+        """The input."""
+        return (self.input,)
+
+    def writes(self) -> Sequence[SSAValue]:
+        """The output, where it is memory."""
+        return () if self.result else (self.output,)
+
+    def view_of(self) -> SSAValue | None:
+        """A result takes the place of the output that it is made from."""
+        return self.output if self.result else None
 
     def verify_(self) -> None:
         rank, dimension = rank_of(self.input), self.dimension.value.data

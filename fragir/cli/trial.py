@@ -121,6 +121,10 @@ class Trial:
         if module is None and bufferized:
             module = self._function().parent_op().clone()
             keep_only(module, self.kernel.name)
+            if any(op.name == "linalg.softmax" for op in module.walk()):
+                from fragir.passes.linalg_normalize import LinalgNormalizePass
+
+                LinalgNormalizePass().apply(compiler.context(), module)
             FragBufferizePass().apply(compiler.context(), module)
         elif module is None:
             module = compiler.parse(self.text, self.file)

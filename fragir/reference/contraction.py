@@ -10,6 +10,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from fragir.dialects.frag.combinations import COMBINATIONS
 from fragir.dialects.interfaces import MEANINGS
 from fragir.errors import FragirError
 from fragir.reference import elementwise
@@ -17,6 +18,8 @@ from fragir.reference.bounded import Bounded, apart, bounded, rounded
 from fragir.reference.element_types import type_name
 from fragir.reference.formats import FLOATS, INTEGERS
 from fragir.reference.memory import BoundedMemory
+from fragir.reference.reductions import one_by_one, total
+from fragir.reference.reductions import product as times
 from fragir.reference.run import Run
 from fragir.reference.tensor_cores import chains, dot
 
@@ -104,10 +107,7 @@ def _contract(run: Run, op: LinalgStructuredOperation) -> Bounded:
     block = op.body.block
     unsigned = _factors(block) if len(op.inputs) == 2 else None
     if unsigned is None:
-        raise FragirError(
-            f"the reference knows no such reduction in {op.name}",
-            hint="a contraction multiplies two inputs, extended or not, and adds the output",
-        )
+        return _reduce(run, op)
     first, second, out = (_dims(map_) for map_ in _maps(op))
     batch = [d for d in first if d in second and d in out]
     rows = [d for d in first if d in out and d not in batch]
@@ -133,6 +133,49 @@ def _contract(run: Run, op: LinalgStructuredOperation) -> Bounded:
     return Bounded(
         result.value.reshape(shape).transpose(back), result.bound.reshape(shape).transpose(back)
     )
+
+
+# Reductions --------------------------------------------------------------------------------------
+
+
+def _reduce(run: Run, op: LinalgStructuredOperation) -> Bounded:
+    """The output combined with a function of the inputs, in any order."""
+    block, maps = op.body.block, _maps(op)
+    end, old = block.last_op, block.args[-1]
+    combine = _maker(end.operands[0]) if end is not None and len(end.operands) == 1 else None
+    words = {name: word for word, names in COMBINATIONS.items() for name in names[:2] if name}
+    if combine is None or combine.name not in words or old not in combine.operands:
+        raise FragirError(
+            f"the reference knows no such reduction in {op.name}",
+            hint="its body combines the output with a function of the inputs, by arith.addf say",
+        )
+    x = combine.operands[1 if combine.operands[0] is old else 0]
+    kept, loops = _dims(maps[-1]), maps[0].num_dims
+    gone = [loop for loop in range(loops) if loop not in kept]
+    extents = [1] * loops
+    for map_, value in zip(maps, op.operands, strict=True):
+        shape = run[value].value.shape
+        for expression, size in zip(map_.results, shape, strict=True):
+            if isinstance(expression, AffineDimExpr):
+                extents[expression.position] = size
+    before = run[op.outputs[0]]
+    inputs = [_spread(run[v], m, loops) for v, m in zip(op.inputs, maps, strict=False)]
+    run.region(block, [*inputs, _spread(before, maps[-1], loops)], extents)
+    values = Bounded(np.broadcast_to(run[x].value, extents), np.broadcast_to(run[x].bound, extents))
+    order = [*gone, *kept]
+    count = int(np.prod([extents[loop] for loop in gone], dtype=int))
+    shape = [count, *(extents[loop] for loop in kept)]
+    rows = [array.transpose(order).reshape(shape) for array in (values.value, values.bound)]
+    # the old one is one element more, which comes in at any time
+    every = Bounded(
+        np.concatenate([before.value[None], rows[0]]), np.concatenate([before.bound[None], rows[1]])
+    )
+    word, element = words[combine.name], type_name(x.type)
+    if word == "add" and element in FLOATS:
+        return total(every, FLOATS[element])
+    if word == "mul" and element in FLOATS:
+        return times(every, FLOATS[element])
+    return one_by_one(every, word, element)
 
 
 def _arranged(x: Bounded, dims: list[int], *groups: list[int]) -> Bounded:

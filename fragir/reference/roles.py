@@ -156,15 +156,15 @@ def metadata(function: func.FuncOp) -> dict[int, int]:
     return result
 
 
-def counters(function: func.FuncOp) -> set[int]:
+def counters(function: func.FuncOp) -> list[int]:
     """The numbers of the arguments in which blocks are counted."""
-    found: set[int] = set()
+    found: list[int] = []
     for op in function.walk():
         accesses = accesses_of(op)
         for memory in () if accesses is None else accesses.counters():
             root = root_of(memory)
             if isinstance(root, BlockArgument):
-                found.add(root.index)
+                found.append(root.index)
     return found
 
 

@@ -151,6 +151,10 @@ class Bufferization:
             obstacle = "another result is computed there"
         if obstacle is None:
             return memory
+        if reads and isinstance(start.owner, ops.FillOp):
+            memory = self._allocate(op, start)  # filled once more
+            self._insert(op, ops.FillOp([start.owner.inputs[0]], [memory], []))
+            return memory
         if reads:
             fail(
                 op,

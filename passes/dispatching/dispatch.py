@@ -76,16 +76,19 @@ class Dispatch:
         """A function that computes a group, in no module yet, and what it is launched with."""
         outside = self._outside(group)
         within = self._within(group, outside)
-        roots = dict.fromkeys(value for op in within for value in self._needed(op, within))
-        for value in self._used(group):
-            if not isinstance(value.owner, Operation) or value.owner not in within:
-                roots[value] = None
-        arguments = sorted(roots, key=self._order.__getitem__)
+        inner = sorted(within, key=self._place)
+        used = [value for op in inner for value in op.operands]
+        roots = [
+            value
+            for value in (*used, *self._used(group))
+            if not isinstance(value.owner, Operation) or value.owner not in within
+        ]
+        arguments = sorted(dict.fromkeys(roots), key=self._order.__getitem__)
         block = Block(arg_types=[value.type for value in arguments])
         names: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
         for value, argument in zip(arguments, block.args, strict=True):
             argument.name_hint = value.name_hint
-        for op in (*sorted(within, key=self._place), *group):
+        for op in (*inner, *group):
             copy = op.clone(names)
             for old, new in zip(op.walk(), copy.walk(), strict=True):
                 new.location = old.location
@@ -133,11 +136,6 @@ class Dispatch:
                 found.add(op)
                 pending += op.operands
         return found
-
-    def _needed(self, op: Operation, within: set[Operation]) -> Iterator[SSAValue]:
-        for value in op.operands:
-            if not isinstance(value.owner, Operation) or value.owner not in within:
-                yield value
 
     def _annotate(self, kernel: func.FuncOp, arguments: Sequence[SSAValue]) -> None:
         """Names of sizes, and what is promised of them."""

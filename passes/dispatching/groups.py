@@ -82,7 +82,7 @@ def units_of(block: Block) -> list[Unit]:
         fills = [filled.pop(memory) for memory in begun]
         if isinstance(op, ops.FillOp):
             units += [Unit((fill,), facts[fill]) for fill in fills]
-            filled[next(iter(fact.writes))] = op
+            filled[root_of(op.outputs[0])] = op
             continue
         memory = Touched(fact.reads - set(begun), fact.writes | set(begun))
         units.append(Unit((*fills, op), memory))

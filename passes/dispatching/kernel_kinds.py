@@ -13,14 +13,13 @@ from fragir.errors import FragirError
 def problem_of(function: func.FuncOp) -> str | None:
     """Why no pass makes a kernel of a function; None where one does. It is tried on a copy."""
     from fragir.passes.contraction.fusion import Fusion
-    from fragir.passes.contraction.product import is_reduction
-    from fragir.passes.generics.tiling import ElementwiseKernel
+    from fragir.passes.generics.tiling import GenericKernel, has_product
 
     copy = function.clone()
     ModuleOp([copy])
     work = [op for op in copy.body.block.ops if isinstance(op, LinalgStructuredOperation)]
-    if work and not any(is_reduction(op) for op in work):
-        problem = ElementwiseKernel(copy).write()
+    if work and not any(map(has_product, work)):
+        problem = GenericKernel(copy).write()
         return None if problem is None else problem.words
     try:
         Fusion(copy).run()

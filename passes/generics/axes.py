@@ -37,22 +37,28 @@ class NoKernelError(Exception):
 
 
 class CommonLoops:
-    """Loops by numbers, alike for all operations; those of the last operation's output in order."""
+    """Loops by numbers, alike for all operations: those along which results lie, then those that
+    are reduced. Each operation has all of them, or the first ones.
+    """
 
     def __init__(self, work: Sequence[LinalgStructuredOperation]):
         self._work = work
         self._parents: dict[tuple[int, int], tuple[int, int]] = {}
         self._join()
-        last = maps_of(work[-1])[-1]
-        order = [(len(work) - 1, e.position) for e in last.results if isinstance(e, AffineDimExpr)]
-        self._numbers = {self._root(node): number for number, node in enumerate(order)}
+        widest = max(range(len(work)), key=lambda at: (_loops(work[at]), not _reduced(work[at])))
+        reduced = {self._root((at, loop)) for at, op in enumerate(work) for loop in _reduced(op)}
+        order = [self._root((widest, loop)) for loop in _in_order(work[widest])]
+        order.sort(key=lambda node: node in reduced)
+        self._numbers = {node: number for number, node in enumerate(order)}
         self.count = len(self._numbers)
-        if self.count != last.num_dims or self.count != len(order):
-            raise NoKernelError(
-                work[-1], f"{work[-1].name} does not write all of its loops, each at its own place"
-            )
+        self.reduced = tuple(n for node, n in self._numbers.items() if node in reduced)
+        """Those that are reduced, the last ones."""
         self.of_operand: dict[SSAValue, tuple[int, ...]] = {}
         """The loop of each dimension of memory."""
+        self.whole: dict[LinalgStructuredOperation, bool] = {}
+        """Whether an operation has all loops."""
+        if not reduced <= self._numbers.keys():
+            raise NoKernelError(work[widest], f"{work[widest].name} has no loop that is reduced")
         self._place()
 
     def _root(self, node: tuple[int, int]) -> tuple[int, int]:
@@ -76,29 +82,46 @@ class CommonLoops:
                         self._parents[node] = other
 
     def _place(self) -> None:
+        kept = self.count - len(self.reduced)
         for at, op in enumerate(self._work):
             found = [self._numbers.get(self._root((at, d))) for d in range(_loops(op))]
-            if None in found or len(set(found)) != self.count or len(found) != self.count:
+            numbers = {number for number in found if number is not None}
+            self.whole[op] = len(numbers) == self.count
+            alike = len(numbers) == len(found) and numbers in (
+                set(range(self.count)),
+                set(range(kept)),
+            )
+            if not alike:
                 raise NoKernelError(
                     op,
                     f"{op.name} has other loops than {self._work[-1].name}, which ends the kernel: "
                     "one writes elements that the other has at other places",
                 )
+            gone = {found[loop] for loop in _reduced(op)}
+            if gone and gone != set(self.reduced):
+                raise NoKernelError(op, f"{op.name} reduces other loops than those before it")
             for value, map_ in zip(op.operands, maps_of(op), strict=True):
                 dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
                 loops = tuple(number for d in dims if (number := found[d]) is not None)
                 if len(set(loops)) < len(loops):
                     raise NoKernelError(op, f"{op.name} reads a diagonal")
-                if is_memref(value.type):
-                    if self.of_operand.setdefault(value, loops) != loops:
-                        raise NoKernelError(op, f"{op.name} reads a buffer in another order, too")
+                if is_memref(value.type) and self.of_operand.setdefault(value, loops) != loops:
+                    raise NoKernelError(op, f"{op.name} reads a buffer in another order, too")
+            for value in op.outputs:
+                wanted = kept if gone or not self.whole[op] else self.count
+                if sorted(self.of_operand[value]) != list(range(wanted)):
+                    raise NoKernelError(
+                        op, f"{op.name} does not write all of its loops, each at its own place"
+                    )
 
     def axes(self, memories: Sequence[SSAValue]) -> list[Axis]:
         """The loops, those taken together that lie behind each other in all of these memories."""
         found: list[list[int]] = []
         for loop in range(self.count):
-            together = found and all(
-                self._follows(memory, found[-1][-1], loop) for memory in memories
+            together = (
+                found
+                and (loop in self.reduced) == (found[-1][-1] in self.reduced)
+                and all(self._follows(memory, found[-1][-1], loop) for memory in memories)
             )
             if together:
                 found[-1].append(loop)
@@ -119,3 +142,17 @@ class CommonLoops:
 
 def _loops(op: LinalgStructuredOperation) -> int:
     return maps_of(op)[0].num_dims
+
+
+def _reduced(op: LinalgStructuredOperation) -> list[int]:
+    """The loops that an output does not have."""
+    kept = {e.position for e in maps_of(op)[-1].results if isinstance(e, AffineDimExpr)}
+    return [loop for loop in range(_loops(op)) if loop not in kept]
+
+
+def _in_order(op: LinalgStructuredOperation) -> list[int]:
+    """Its loops as its output has them, or the first input that has all; then the others."""
+    maps = maps_of(op)
+    found = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in maps]
+    whole = next((dims for dims in (found[-1], *found) if len(dims) == _loops(op)), found[-1])
+    return list(dict.fromkeys([*whole, *range(_loops(op))]))

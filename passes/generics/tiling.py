@@ -1,9 +1,14 @@
-"""A function of elementwise generics as a loop over tiles."""
+"""A function of generics without a product as a loop over tiles.
+
+Where something is reduced, a tile has whole rows of it, and what is reduced is a tile of one number
+a row; so a softmax or a norm is one kernel.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, memref
@@ -11,8 +16,10 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     DictionaryAttr,
+    FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     MemRefType,
     NoneAttr,
     StringAttr,
@@ -25,9 +32,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.elements import is_element
+from fragir.dialects.frag.combinations import problem as combination_problem
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, is_scalar
 from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
+from fragir.passes.generics.combining import Combining, combining_of, neutral
 
 WARPS = 4
 ELEMENTS = 2048
@@ -35,10 +45,12 @@ ELEMENTS = 2048
 COLUMNS = 256
 """Of a tile with rows, at most."""
 MOST_AXES = 5
+LONGEST = 8192
+"""Elements of a row that is held in registers."""
 INDEX = IndexType()
 
 
-class ElementwiseKernel:
+class GenericKernel:
     """One function."""
 
     def __init__(self, function: func.FuncOp):
@@ -46,6 +58,10 @@ class ElementwiseKernel:
         self._work = [x for x in self._block.ops if isinstance(x, LinalgStructuredOperation)]
         self._values: dict[SSAValue, SSAValue] = {}
         """What buffers hold by now: tiles, or numbers."""
+        self._loaded: dict[tuple[SSAValue, bool], SSAValue] = {}
+        """Tiles of what memory held at first, for operations of all loops and of rows."""
+        self._last = {output: op for op in self._work for output in op.outputs}
+        """Who writes a buffer last, which others see."""
         self._at: list[SSAValue] = []
 
     def write(self) -> KernelProblem | None:
@@ -56,6 +72,7 @@ class ElementwiseKernel:
             self._check()
             loops = CommonLoops(self._work)
             external: list[SSAValue] = [x for x in loops.of_operand if isinstance(x, BlockArgument)]
+            self._combining = {op: self._combined(op) for op in self._work if _reduces(op)}
             axes = self._axes(loops, external)
             self._own = {memory: self._axes_of(memory, loops, axes) for memory in external}
         except NoKernelError as error:
@@ -88,6 +105,28 @@ class ElementwiseKernel:
                 if not isinstance(value.owner, Block | memref.AllocOp):
                     raise NoKernelError(op, f"{op.name} works on a view")
 
+    def _combined(self, op: LinalgStructuredOperation) -> Combining:
+        found = combining_of(op)
+        element = op.body.block.args[-1].type
+        start = op.outputs[0]
+        filled = any(
+            isinstance(x, ops.FillOp) and x.outputs[0] is start
+            for x in self._work[: self._work.index(op)]
+        )
+        if not filled:
+            # several threads hold a row's number, and would change it
+            words = "add to what memory holds; begin with a linalg.fill"
+            raise NoKernelError(op, f"{op.name} reduces along rows, which cannot {words}")
+        if found is None:
+            words = "is no `output combined with a function of the inputs` of one output"
+            raise NoKernelError(
+                op, f"the body of {op.name} {words}, by add, mul, max, min, and, or"
+            )
+        wrong = combination_problem(found.kind, element)
+        if wrong is not None or neutral(found.kind, element) is None:
+            raise NoKernelError(op, f"{op.name}: {wrong or f'{element} is not reduced'}")
+        return found
+
     def _axes(self, loops: CommonLoops, external: Sequence[SSAValue]) -> list[Axis]:
         """Loops taken together, those of sizes that only a launch knows by themselves."""
         axes = [
@@ -95,10 +134,30 @@ class ElementwiseKernel:
             for axis in loops.axes(external)
             for part in ([axis] if self._is_static(axis, loops) else [(loop,) for loop in axis])
         ]
+        last = self._work[-1]
         if len(axes) > MOST_AXES:
-            last = self._work[-1]
             raise NoKernelError(last, f"{last.name} has {len(axes)} loops, at most {MOST_AXES}")
+        if loops.reduced:
+            self._check_rows(loops, axes)
         return axes
+
+    def _check_rows(self, loops: CommonLoops, axes: Sequence[Axis]) -> None:
+        """What is reduced must be rows that registers hold."""
+        op = next(iter(self._combining))
+        if len(axes[-1]) != len(loops.reduced):
+            raise NoKernelError(op, f"{op.name} reduces loops that do not lie behind each other")
+        if len(axes) < 2:
+            raise NoKernelError(op, f"{op.name} reduces to one number, which no kernel does yet")
+        sizes = [
+            memref_type(memory.type).get_shape()[own.index(loop)]
+            for loop in axes[-1]
+            for memory, own in loops.of_operand.items()
+            if loop in own
+        ]
+        if min(sizes) < 0 or prod(sizes[:: max(1, len(sizes) // len(axes[-1]))]) > LONGEST:
+            raise NoKernelError(
+                op, f"{op.name} reduces rows of more than {LONGEST} elements, or of unknown length"
+            )
 
     def _is_static(self, axis: Axis, loops: CommonLoops) -> bool:
         return all(
@@ -151,13 +210,14 @@ class ElementwiseKernel:
     # --- the program --------------------------------------------------------------------------
 
     def _write(self, external: Sequence[SSAValue]) -> None:
-        axes = self._axes_found
-        at = InsertPoint.before(self._work[0])
-        self._builder = Builder(at)
+        axes, loops = self._axes_found, self._loops
+        end = self._block.last_op
+        assert end is not None
+        self._builder = Builder(InsertPoint.before(end))
         self._builder.operation_insertion_handler = [self._place]
         self._memory = {memory: self._collapsed(memory) for memory in external}
         sizes = [self._size(number) for number in range(len(axes))]
-        self._shape = _tile_of(sizes)
+        self._shape = _rows_of(sizes) if loops.reduced else _tile_of(sizes)
         extents = sizes if len(axes) > 1 else [1, *sizes]
         leading = len(extents) - len(self._shape) if len(axes) > 1 else 0
         by = [*[1] * leading, *(self._shape if len(axes) > 1 else (1, *self._shape))]
@@ -228,32 +288,100 @@ class ElementwiseKernel:
 
     def _operation(self, op: LinalgStructuredOperation) -> None:
         """The tiles of an operation's outputs, stored where others see them."""
+        seen = {output for output in op.outputs if self._last[output] is op}
+        seen &= self._memory.keys()
+        if isinstance(op, ops.FillOp) and not seen:
+            self._values[op.outputs[0]] = op.inputs[0]
+            return
         elements: dict[SSAValue, SSAValue] = {}
+        whole = self._loops.whole[op]
+        combining = self._combining.get(op)
         for argument, operand in zip(op.body.block.args, op.operands, strict=True):
-            if argument.uses:
-                elements[argument] = self._element(operand)
+            if argument.uses and not (combining and argument is op.body.block.args[-1]):
+                elements[argument] = self._element(operand, whole)
         end = op.body.block.last_op
         assert end is not None
-        results = [self._mapped(op, elements, value) for value in end.operands]
+        if combining is not None:
+            results = [self._reduced(op, combining, elements)]
+        else:
+            results = [self._mapped(op, elements, value, whole) for value in end.operands]
         for output, result in zip(op.outputs, results, strict=True):
             self._values[output] = result
-            if output in self._memory:
+            if output in seen:
                 self._store(result, output)
 
-    def _element(self, operand: SSAValue) -> SSAValue:
-        """A tile of an operand, or a number."""
+    def _reduced(
+        self,
+        op: LinalgStructuredOperation,
+        combining: Combining,
+        elements: dict[SSAValue, SSAValue],
+    ) -> SSAValue:
+        """One number a row: the output's old one, combined with all of the row."""
+        x = self._mapped(op, elements, combining.x, True, but=combining.op)
+        element, (rows, columns) = combining.x.type, self._shape
+        nothing = neutral(combining.kind, element)
+        assert nothing is not None
+        length = self._size(len(self._axes_found) - 1)
+        if length != columns:  # what lies behind a row changes nothing
+            i32 = frag.TileType(self._shape, IntegerType(32))
+            place = self._put(frag.IotaOp(1, i32))
+            block = Block(arg_types=[element, IntegerType(32)])
+            assert isinstance(length, int)
+            end = arith.ConstantOp(IntegerAttr(length, 32))
+            inside = arith.CmpiOp(block.args[1], end, "slt")
+            other = arith.ConstantOp(cast("FloatAttr", nothing))
+            chosen = arith.SelectOp(inside, block.args[0], other)
+            for inner in (end, inside, other, chosen, frag.YieldOp(chosen)):
+                inner.location = op.location
+                block.add_op(inner)
+            tile = frag.TileType(self._shape, element)
+            x = self._put(frag.MapOp([x, place], Region(block), tile))
+        found = self._put(frag.ReduceOp(combining.kind, 1, x), op.outputs[0].name_hint)
+        old = self._element(op.outputs[0], False)
+        if isinstance(old.owner, arith.ConstantOp) and old.owner.value == nothing:
+            return found
+        block = Block(arg_types=[element] * (2 if isinstance(old.type, frag.TileType) else 1))
+        both = [block.args[0], block.args[1] if len(block.args) > 1 else old]
+        combine = combining.op.create(
+            operands=both, result_types=[element], properties=dict(combining.op.properties)
+        )
+        for inner in (combine, frag.YieldOp(combine.results[0])):
+            inner.location = op.location
+            block.add_op(inner)
+        tiles = [found, *([old] if len(block.args) > 1 else [])]
+        return self._put(frag.MapOp(tiles, Region(block), frag.TileType((rows,), element)))
+
+    def _element(self, operand: SSAValue, whole: bool) -> SSAValue:
+        """A tile of an operand, as large as the operation's, or a number."""
         if not is_memref(operand.type):
             return operand
-        if operand not in self._values:
-            self._values[operand] = self._load(operand)
-        return self._values[operand]
+        value = self._values.get(operand)
+        if value is None:
+            if (operand, whole) not in self._loaded:
+                self._loaded[operand, whole] = self._load(operand, whole)
+            return self._loaded[operand, whole]
+        narrow = isinstance(value.type, frag.TileType) and len(value.type.shape) == 1
+        if narrow and whole and len(self._shape) > 1:
+            return self._put(frag.BroadcastOp(value, 1, self._shape[-1]), value.name_hint)
+        return value
+
+    @property
+    def _row(self) -> int:
+        """The axis of rows."""
+        return len(self._axes_found) - 2
 
     def _indices(self, memory: SSAValue) -> list[SSAValue]:
         return [self._at[axis] for axis in self._own[memory]]
 
-    def _load(self, memory: SSAValue) -> SSAValue:
+    def _load(self, memory: SSAValue, whole: bool) -> SSAValue:
         own, indices = self._own[memory], self._indices(memory)
         element = memref_type(memory.type).element_type
+        if not whole:
+            if self._row not in own:
+                return self._put(memref.LoadOp.get(self._memory[memory], indices))
+            tile = frag.TileType(self._shape[:1], element)
+            load = frag.LoadOp(self._memory[memory], indices, tile, masked=self._masked)
+            return self._put(load, memory.name_hint)
         tile, held = frag.TileType(self._shape, element), self._memory[memory]
         last, name = len(self._axes_found) - 1, memory.name_hint
         if len(self._shape) == 1:
@@ -306,8 +434,10 @@ class ElementwiseKernel:
         op: LinalgStructuredOperation,
         elements: dict[SSAValue, SSAValue],
         result: SSAValue,
+        whole: bool,
+        but: Operation | None = None,
     ) -> SSAValue:
-        """A tile of one result of a body."""
+        """A tile of a value of a body, which is computed without one of its operations."""
         element = result.type
         tiles = {a: v for a, v in elements.items() if isinstance(v.type, frag.TileType)}
         block = Block(arg_types=[a.type for a in tiles])
@@ -316,12 +446,15 @@ class ElementwiseKernel:
         for argument, inner in zip(tiles, block.args, strict=True):
             inner.name_hint = argument.name_hint
         for inner in op.body.block.ops:
-            if not isinstance(inner, ops.YieldOp):
+            if not isinstance(inner, ops.YieldOp) and inner is not but:
                 copy = inner.clone(names)
                 copy.location = inner.location
                 block.add_op(copy)
         found = names.get(result, result)
-        shape = frag.TileType(self._shape, element)
+        large = self._shape if whole or not self._loops.reduced else self._shape[:1]
+        shape = frag.TileType(large, element)
+        if but is not None and found in block.args:
+            return next(v for a, v in zip(block.args, tiles.values(), strict=True) if a is found)
         if not tiles or (not isinstance(found.owner, Block) and found.owner.parent is not block):
             for inner in list(block.ops):
                 inner.detach()
@@ -337,7 +470,7 @@ class ElementwiseKernel:
 
     def _store(self, value: SSAValue, memory: SSAValue) -> None:
         own, last = self._own[memory], len(self._axes_found) - 1
-        turned = len(self._shape) == 2 and own[-1] != last
+        turned = len(self._shape) == 2 and last in own and own[-1] != last
         self._builder.insert(
             frag.StoreOp(
                 value,
@@ -354,6 +487,30 @@ class ElementwiseKernel:
             if gone or (isinstance(op, memref.AllocOp) and not op.memref.uses):
                 Rewriter.erase_op(op)
         erase_dead([op for op in self._block.ops if op.results], self._block)
+
+
+def has_product(op: LinalgStructuredOperation) -> bool:
+    """Whether an operation sums products of two inputs: a matrix product, or what is like one."""
+    found = combining_of(op) if is_reduction(op) else None
+    if found is None:
+        return is_reduction(op)
+    x = found.x.owner
+    return len(op.inputs) == 2 and isinstance(x, arith.MulfOp | arith.MuliOp)
+
+
+def _reduces(op: LinalgStructuredOperation) -> bool:
+    return is_reduction(op)
+
+
+def _rows_of(sizes: Sequence[int | SSAValue]) -> tuple[int, int]:
+    """The shape of a tile of whole rows."""
+    length, rows = sizes[-1], sizes[-2]
+    assert isinstance(length, int)
+    columns = max(32, 1 << max(0, length - 1).bit_length())
+    most = max(1, min(16, 2 * ELEMENTS // columns))
+    if isinstance(rows, int):
+        most = min(most, 1 << max(0, rows - 1).bit_length())
+    return most, columns
 
 
 def _tile_of(sizes: Sequence[int | SSAValue]) -> tuple[int, ...]:

@@ -186,11 +186,6 @@ def test_a_fill_alone() -> None:
             "^bb0(%x: f32, %y: f32):\n linalg.yield %x : f32\n}",
             "reads a diagonal",
         ),
-        (
-            "linalg.reduce { arith.addf } ins(%a : memref<4x4xf32>) outs(%v : memref<4xf32>) "
-            "dimensions = [1]",
-            "reduces 1 inputs into 1 outputs",
-        ),
     ],
 )
 def test_what_is_refused(text: str, words: str) -> None:

@@ -185,8 +185,8 @@ def test_an_if_gives_what_its_branch_yields() -> None:
         assert (c == wanted).all()
 
 
-def test_three_loops_of_the_output_are_no_batch_unless_both_inputs_have_one() -> None:
-    """A (d0, d1, d3) by B (d3, d2): two of the output's loops are rows of A."""
+def test_one_matrix_for_a_whole_batch() -> None:
+    """A (d0, d1, d3) by B (d3, d2): each matrix of A times the same B."""
     text = """func.func @f(%a: memref<4x8x16xf16>, %b: memref<16x8xf16>, %c: memref<4x8x8xf32>) {
       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>,
                                        affine_map<(d0, d1, d2, d3) -> (d3, d2)>,
@@ -202,8 +202,12 @@ def test_three_loops_of_the_output_are_no_batch_unless_both_inputs_have_one() ->
       }
       func.return
     }"""
-    with pytest.raises(FragirError, match="has 3 parallel and 1 reduction loops"):
-        fragir.compile(text, target="sm_80")
+    rng = np.random.default_rng(0)
+    shapes = (4, 8, 16), (16, 8)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in shapes)
+    c = np.ones((4, 8, 8), np.float32)
+    fragir.compile(text, target="sm_80")(a, b, c, on="emulator")
+    assert np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32) + 1)
 
 
 def test_a_transposed_tile_is_stored_in_whole_rows() -> None:
