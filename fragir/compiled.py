@@ -188,7 +188,11 @@ class Kernel:
         """The arrays among the arguments, each checked against its declaration."""
         pairs = zip(self.signature, self._counted(arguments), strict=True)
         return [
-            declared_view(value, a.type, a.name, a.dims, a.strides) if a.is_memory else None
+            declared_view(
+                _bytes_of(value) if a.either_sign else value, a.type, a.name, a.dims, a.strides
+            )
+            if a.is_memory
+            else None
             for a, value in pairs
         ]
 
@@ -352,6 +356,13 @@ class Kernel:
             )
         borrowed.give_back()
         return report
+
+
+def _bytes_of(value: object) -> object:
+    """An array of bytes with a sign as one of the same without."""
+    kind = getattr(value, "dtype", None)
+    view = getattr(value, "view", None)
+    return view("uint8") if callable(view) and str(kind) == "int8" else value
 
 
 def _asked(options: Mapping[str, Any]) -> list[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Attribute
 
 from fragir import pipeline
 from fragir.compiled import PLACES, Kernel, Place
+from fragir.dialects.elements import element_name
 from fragir.dialects.frag.kernels import is_host, kernels_of
+from fragir.dialects.narrow import is_memref
 from fragir.errors import of_kind
 from fragir.isa.targets import known
 from fragir.passes.stages import is_lanes
@@ -94,7 +98,7 @@ def compile(
             if isinstance(function, func.FuncOp) and not function.is_declaration:
                 known = function.sym_name.data
                 if known not in found or not is_lanes(function):
-                    found[known] = interface_of(function)
+                    found[known] = _as_declared(interface_of(function), found.get(known))
 
     chosen = steps(module, "lane", target, passes)
     pipeline.run(chosen, module, source=text, before=look, observe=observe, times=stages)
@@ -113,6 +117,31 @@ def compile(
 
     host = function_of(module, name)
     return program_of(host, found[name], kernels, target, ptx, origins, stages, text)
+
+
+def _as_declared(now: Interface, before: Interface | None) -> Interface:
+    """What a function takes. Of memory that a pass reads as unsigned bytes it is noted if the
+    program does not say so.
+    """
+    if before is None or len(before.signature) != len(now.signature):
+        return now
+    pairs = list(zip(now.signature, before.signature, strict=True))
+    if all(a.type == b.type and not b.either_sign for a, b in pairs):
+        return now
+    signature = tuple(
+        replace(a, either_sign=True) if b.either_sign or _loses_sign(b.type, a.type) else a
+        for a, b in pairs
+    )
+    return replace(now, signature=signature)
+
+
+def _loses_sign(before: Attribute, now: Attribute) -> bool:
+    return (
+        is_memref(before)
+        and is_memref(now)
+        and before.element_type == IntegerType(8)
+        and element_name(now.element_type) == "u8"
+    )
 
 
 def _kernel(

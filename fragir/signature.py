@@ -28,6 +28,9 @@ class Argument:
     dims: tuple[int | str, ...] = ()
     strides: tuple[int | str, ...] | None = None
     least: tuple[Extent, ...] = ()
+    either_sign: bool = False
+    """Whether the program declares bytes without a sign, which the kernel reads as unsigned: arrays
+    may have one."""
 
     @property
     def is_memory(self) -> bool:

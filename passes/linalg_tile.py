@@ -25,7 +25,8 @@ class LinalgTilePass(ModulePass):
     name = "linalg-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.generics.tiling import GenericKernel, has_product
+        from fragir.passes.generics.combining import has_product
+        from fragir.passes.generics.tiling import GenericKernel
 
         for function in kernels_of(op):
             work = [x for x in function.body.block.ops if isinstance(x, LinalgStructuredOperation)]

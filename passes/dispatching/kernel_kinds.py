@@ -13,7 +13,8 @@ from fragir.errors import FragirError
 def problem_of(function: func.FuncOp) -> str | None:
     """Why no pass makes a kernel of a function; None where one does. It is tried on a copy."""
     from fragir.passes.contraction.fusion import Fusion
-    from fragir.passes.generics.tiling import GenericKernel, has_product
+    from fragir.passes.generics.combining import has_product
+    from fragir.passes.generics.tiling import GenericKernel
 
     copy = function.clone()
     ModuleOp([copy])

@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
-    NoneAttr,
     StringAttr,
     i64,
 )
@@ -31,22 +30,16 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
-from fragir.dialects.elements import is_element
-from fragir.dialects.frag.combinations import problem as combination_problem
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.product import is_reduction
-from fragir.passes.contraction.scalars import erase_dead, is_scalar
+from fragir.passes.contraction.scalars import erase_dead
 from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
-from fragir.passes.generics.combining import Combining, combining_of, neutral
+from fragir.passes.generics.checks import check_operations, check_rows, combined
+from fragir.passes.generics.combining import RowCombining, neutral, only_inside
+from fragir.passes.generics.shapes import rows_of, tile_of
 
 WARPS = 4
-ELEMENTS = 2048
-"""Of a tile: sixteen a lane."""
-COLUMNS = 256
-"""Of a tile with rows, at most."""
 MOST_AXES = 5
-LONGEST = 8192
-"""Elements of a row that is held in registers."""
 INDEX = IndexType()
 
 
@@ -69,10 +62,12 @@ class GenericKernel:
         them.
         """
         try:
-            self._check()
+            check_operations(self._block, self._work)
             loops = CommonLoops(self._work)
             external: list[SSAValue] = [x for x in loops.of_operand if isinstance(x, BlockArgument)]
-            self._combining = {op: self._combined(op) for op in self._work if _reduces(op)}
+            self._combining = {
+                op: combined(op, self._work) for op in self._work if is_reduction(op)
+            }
             axes = self._axes(loops, external)
             self._own = {memory: self._axes_of(memory, loops, axes) for memory in external}
         except NoKernelError as error:
@@ -85,48 +80,6 @@ class GenericKernel:
 
     # --- what is there ------------------------------------------------------------------------
 
-    def _check(self) -> None:
-        for op in self._block.ops:
-            plain = isinstance(op, memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp)
-            if not (plain or is_scalar(op) or op in self._work):
-                raise NoKernelError(op, f"{op.name} stands beside elementwise operations")
-        for op in self._work:
-            for inner in op.body.block.ops:
-                if not isinstance(inner, ops.YieldOp) and not is_scalar(inner):
-                    raise NoKernelError(op, f"{inner.name} in the body of {op.name}")
-            for value in op.operands:
-                if not is_memref(value.type):
-                    continue
-                type_ = memref_type(value.type)
-                if not is_element(type_.element_type) or not isinstance(
-                    type_.memory_space, NoneAttr
-                ):
-                    raise NoKernelError(op, f"{op.name} works on {type_}")
-                if not isinstance(value.owner, Block | memref.AllocOp):
-                    raise NoKernelError(op, f"{op.name} works on a view")
-
-    def _combined(self, op: LinalgStructuredOperation) -> Combining:
-        found = combining_of(op)
-        element = op.body.block.args[-1].type
-        start = op.outputs[0]
-        filled = any(
-            isinstance(x, ops.FillOp) and x.outputs[0] is start
-            for x in self._work[: self._work.index(op)]
-        )
-        if not filled:
-            # several threads hold a row's number, and would change it
-            words = "add to what memory holds; begin with a linalg.fill"
-            raise NoKernelError(op, f"{op.name} reduces along rows, which cannot {words}")
-        if found is None:
-            words = "is no `output combined with a function of the inputs` of one output"
-            raise NoKernelError(
-                op, f"the body of {op.name} {words}, by add, mul, max, min, and, or"
-            )
-        wrong = combination_problem(found.kind, element)
-        if wrong is not None or neutral(found.kind, element) is None:
-            raise NoKernelError(op, f"{op.name}: {wrong or f'{element} is not reduced'}")
-        return found
-
     def _axes(self, loops: CommonLoops, external: Sequence[SSAValue]) -> list[Axis]:
         """Loops taken together, those of sizes that only a launch knows by themselves."""
         axes = [
@@ -138,26 +91,8 @@ class GenericKernel:
         if len(axes) > MOST_AXES:
             raise NoKernelError(last, f"{last.name} has {len(axes)} loops, at most {MOST_AXES}")
         if loops.reduced:
-            self._check_rows(loops, axes)
+            check_rows(loops, axes, self._combining)
         return axes
-
-    def _check_rows(self, loops: CommonLoops, axes: Sequence[Axis]) -> None:
-        """What is reduced must be rows that registers hold."""
-        op = next(iter(self._combining))
-        if len(axes[-1]) != len(loops.reduced):
-            raise NoKernelError(op, f"{op.name} reduces loops that do not lie behind each other")
-        if len(axes) < 2:
-            raise NoKernelError(op, f"{op.name} reduces to one number, which no kernel does yet")
-        sizes = [
-            memref_type(memory.type).get_shape()[own.index(loop)]
-            for loop in axes[-1]
-            for memory, own in loops.of_operand.items()
-            if loop in own
-        ]
-        if min(sizes) < 0 or prod(sizes[:: max(1, len(sizes) // len(axes[-1]))]) > LONGEST:
-            raise NoKernelError(
-                op, f"{op.name} reduces rows of more than {LONGEST} elements, or of unknown length"
-            )
 
     def _is_static(self, axis: Axis, loops: CommonLoops) -> bool:
         return all(
@@ -217,7 +152,7 @@ class GenericKernel:
         self._builder.operation_insertion_handler = [self._place]
         self._memory = {memory: self._collapsed(memory) for memory in external}
         sizes = [self._size(number) for number in range(len(axes))]
-        self._shape = _rows_of(sizes) if loops.reduced else _tile_of(sizes)
+        self._shape = rows_of(sizes) if loops.reduced else tile_of(sizes)
         extents = sizes if len(axes) > 1 else [1, *sizes]
         leading = len(extents) - len(self._shape) if len(axes) > 1 else 0
         by = [*[1] * leading, *(self._shape if len(axes) > 1 else (1, *self._shape))]
@@ -313,7 +248,7 @@ class GenericKernel:
     def _reduced(
         self,
         op: LinalgStructuredOperation,
-        combining: Combining,
+        combining: RowCombining,
         elements: dict[SSAValue, SSAValue],
     ) -> SSAValue:
         """One number a row: the output's old one, combined with all of the row."""
@@ -325,17 +260,10 @@ class GenericKernel:
         if length != columns:  # what lies behind a row changes nothing
             i32 = frag.TileType(self._shape, IntegerType(32))
             place = self._put(frag.IotaOp(1, i32))
-            block = Block(arg_types=[element, IntegerType(32)])
             assert isinstance(length, int)
-            end = arith.ConstantOp(IntegerAttr(length, 32))
-            inside = arith.CmpiOp(block.args[1], end, "slt")
-            other = arith.ConstantOp(cast("FloatAttr", nothing))
-            chosen = arith.SelectOp(inside, block.args[0], other)
-            for inner in (end, inside, other, chosen, frag.YieldOp(chosen)):
-                inner.location = op.location
-                block.add_op(inner)
+            region = only_inside(length, element, cast("FloatAttr", nothing))
             tile = frag.TileType(self._shape, element)
-            x = self._put(frag.MapOp([x, place], Region(block), tile))
+            x = self._put(frag.MapOp([x, place], region, tile))
         found = self._put(frag.ReduceOp(combining.kind, 1, x), op.outputs[0].name_hint)
         old = self._element(op.outputs[0], False)
         if isinstance(old.owner, arith.ConstantOp) and old.owner.value == nothing:
@@ -487,39 +415,3 @@ class GenericKernel:
             if gone or (isinstance(op, memref.AllocOp) and not op.memref.uses):
                 Rewriter.erase_op(op)
         erase_dead([op for op in self._block.ops if op.results], self._block)
-
-
-def has_product(op: LinalgStructuredOperation) -> bool:
-    """Whether an operation sums products of two inputs: a matrix product, or what is like one."""
-    found = combining_of(op) if is_reduction(op) else None
-    if found is None:
-        return is_reduction(op)
-    x = found.x.owner
-    return len(op.inputs) == 2 and isinstance(x, arith.MulfOp | arith.MuliOp)
-
-
-def _reduces(op: LinalgStructuredOperation) -> bool:
-    return is_reduction(op)
-
-
-def _rows_of(sizes: Sequence[int | SSAValue]) -> tuple[int, int]:
-    """The shape of a tile of whole rows."""
-    length, rows = sizes[-1], sizes[-2]
-    assert isinstance(length, int)
-    columns = max(32, 1 << max(0, length - 1).bit_length())
-    most = max(1, min(16, 2 * ELEMENTS // columns))
-    if isinstance(rows, int):
-        most = min(most, 1 << max(0, rows - 1).bit_length())
-    return most, columns
-
-
-def _tile_of(sizes: Sequence[int | SSAValue]) -> tuple[int, ...]:
-    """The shape of a tile: of one axis, or of the last two."""
-
-    def fitting(size: int | SSAValue, most: int) -> int:
-        return most if not isinstance(size, int) else min(most, 1 << max(0, size - 1).bit_length())
-
-    if len(sizes) == 1:
-        return (max(32, fitting(sizes[0], ELEMENTS)),)
-    columns = fitting(sizes[-1], COLUMNS)
-    return fitting(sizes[-2], max(1, ELEMENTS // columns)), columns
