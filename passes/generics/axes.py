@@ -57,6 +57,8 @@ class CommonLoops:
         """The loop of each dimension of memory."""
         self.whole: dict[LinalgStructuredOperation, bool] = {}
         """Whether an operation has all loops."""
+        if not self.count:
+            raise NoKernelError(work[-1], f"{work[-1].name} has no loops; compute with numbers")
         if not reduced <= self._numbers.keys():
             raise NoKernelError(work[widest], f"{work[widest].name} has no loop that is reduced")
         self._place()

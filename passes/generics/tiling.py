@@ -15,13 +15,11 @@ from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
-    DictionaryAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
-    StringAttr,
     i64,
 )
 from xdsl.dialects.linalg import ops
@@ -37,6 +35,7 @@ from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKern
 from fragir.passes.generics.checks import check_operations, check_rows, combined
 from fragir.passes.generics.combining import RowCombining, neutral, only_inside
 from fragir.passes.generics.shapes import rows_of, tile_of
+from fragir.passes.generics.size_names import name_sizes
 
 WARPS = 4
 MOST_AXES = 5
@@ -73,7 +72,7 @@ class GenericKernel:
         except NoKernelError as error:
             return error.problem
         self._loops, self._axes_found = loops, axes
-        self._name_sizes(external)
+        name_sizes(self._function, external, loops)
         self._write(external)
         self._clean()
         return None
@@ -116,32 +115,6 @@ class GenericKernel:
             )
         return found
 
-    def _name_sizes(self, external: Sequence[SSAValue]) -> None:
-        """Names dimensions that have none, so that a launch knows which sizes are equal."""
-        given = self._function.arg_attrs
-        every = (
-            list(given.data) if given is not None else [DictionaryAttr({})] * len(self._block.args)
-        )
-        names: dict[int, str] = {}
-        for memory in external:
-            assert isinstance(memory, BlockArgument)
-            known = frag.sizes_of(every[memory.index].data.get("frag.sizes"))
-            names.update(zip(self._loops.of_operand[memory], known, strict=False))
-        taken = set(names.values())
-        for loop in range(self._loops.count):
-            name = f"n{loop}"
-            while name in taken:
-                name += "_"
-            names.setdefault(loop, name)
-        for memory in external:
-            assert isinstance(memory, BlockArgument)
-            entry = every[memory.index].data
-            loops = self._loops.of_operand[memory]
-            if "frag.sizes" not in entry and loops:
-                said = ArrayAttr([StringAttr(names[loop]) for loop in loops])
-                every[memory.index] = DictionaryAttr({**entry, "frag.sizes": said})
-        self._function.arg_attrs = ArrayAttr(every)
-
     # --- the program --------------------------------------------------------------------------
 
     def _write(self, external: Sequence[SSAValue]) -> None:
@@ -153,6 +126,8 @@ class GenericKernel:
         self._memory = {memory: self._collapsed(memory) for memory in external}
         sizes = [self._size(number) for number in range(len(axes))]
         self._shape = rows_of(sizes) if loops.reduced else tile_of(sizes)
+        if loops.reduced and sizes[-1] == 0:
+            sizes[-1] = 1  # rows of nothing have results, too
         extents = sizes if len(axes) > 1 else [1, *sizes]
         leading = len(extents) - len(self._shape) if len(axes) > 1 else 0
         by = [*[1] * leading, *(self._shape if len(axes) > 1 else (1, *self._shape))]
@@ -399,6 +374,9 @@ class GenericKernel:
     def _store(self, value: SSAValue, memory: SSAValue) -> None:
         own, last = self._own[memory], len(self._axes_found) - 1
         turned = len(self._shape) == 2 and last in own and own[-1] != last
+        if any((memory, whole) in self._loaded for whole in (True, False)):
+            # where a tile is smaller than the block several threads have an element
+            self._builder.insert(frag.BarrierOp())
         self._builder.insert(
             frag.StoreOp(
                 value,

@@ -158,6 +158,28 @@ func.func @f(%a: tensor<{shape}xf16>, %o: tensor<{shape}xf16>) -> tensor<{shape}
     assert np.array_equal(o, -a)
 
 
+@pytest.mark.parametrize("sizes", [(5, 7), (33, 70), (1, 300), (64, 128)])
+def test_in_place(sizes: tuple[int, int]) -> None:
+    """Nobody reads an element that another thread has changed, however small the tile."""
+    m, n = sizes
+    program = f"""func.func @f(%a: memref<{n}x{m}xf32>, %o: memref<{m}x{n}xf32>) {{
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}}
+      ins(%a : memref<{n}x{m}xf32>) outs(%o : memref<{m}x{n}xf32>) {{
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %y : f32
+    linalg.yield %z : f32
+  }}
+  func.return
+}}"""
+    rng = np.random.default_rng(0)
+    a, o = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((n, m), (m, n)))
+    expected = o + a.T
+    report = fragir.compile(program, target="sm_80")(a, o, on="emulator", check=True)
+    assert report.findings == []
+    assert np.array_equal(o, expected)
+
+
 def run(program: str, *arrays: Any) -> Any:
     kernel = fragir.compile(program, target="sm_80")
     kernel(*arrays, on="emulator")
@@ -186,11 +208,18 @@ def test_a_fill_alone() -> None:
             "^bb0(%x: f32, %y: f32):\n linalg.yield %x : f32\n}",
             "reads a diagonal",
         ),
+        (
+            "linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], "
+            "iterator_types = []} ins(%n : memref<f32>) outs(%n : memref<f32>) {\n"
+            "^bb0(%x: f32, %y: f32):\n linalg.yield %x : f32\n}",
+            "has no loops",
+        ),
     ],
 )
 def test_what_is_refused(text: str, words: str) -> None:
     program = (
-        f"func.func @f(%a: memref<4x4xf32>, %v: memref<4xf32>) {{\n  {text}\n  func.return\n}}"
+        "func.func @f(%a: memref<4x4xf32>, %v: memref<4xf32>, %n: memref<f32>) {\n"
+        f"  {text}\n  func.return\n}}"
     )
     with pytest.raises(fragir.FragirError, match=words) as caught:
         fragir.compile(program)
