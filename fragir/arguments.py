@@ -198,7 +198,9 @@ def _of_numpy(array: Array, element: Attribute, name: str) -> ArrayView:
         raise FragirError(f"{name} has strides of parts of elements", hint="pass a copy")
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
     shape, strides = _unpacked(array.shape, strides, element)
-    return ArrayView(shape, strides, array, False)
+    # launchers take an array without dimensions for its number
+    held = array.reshape(1) if array.ndim == 0 else array
+    return ArrayView(shape, strides, held, False)
 
 
 def _unpacked(

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from fragir.diagnostics import fail
 from fragir.dialects.frag.kernels import kernels_of
 from fragir.passes.levels import require
+from fragir.passes.target_pass import TargetPass
 
 
 @dataclass(frozen=True)
-class LinalgDispatchPass(ModulePass):
+class LinalgDispatchPass(TargetPass):
     """Forms groups of operations that one kernel computes, each a function of its own.
 
     A product takes the elementwise operations behind it whose values nobody else reads; elsewhere
@@ -39,7 +39,7 @@ class LinalgDispatchPass(ModulePass):
                 fail(
                     found[0], f"{found[0].name} stands in a loop or branch, where no kernel begins"
                 )
-            Dispatch(op, function).run()
+            Dispatch(op, function, self.target).run()
 
 
 def _is_inside(op: object) -> bool:

@@ -1,4 +1,4 @@
-"""`linalg-tile`: operations of linalg without a product become a program of tiles."""
+"""`linalg-tile`: operations of linalg become a program of tiles."""
 
 from __future__ import annotations
 
@@ -7,31 +7,40 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.passes import ModulePass
 
 from fragir.diagnostics import fail
 from fragir.dialects.frag.kernels import kernels_of
+from fragir.passes.target_pass import TargetPass
 
 
 @dataclass(frozen=True)
-class LinalgTilePass(ModulePass):
-    """A function of generics on memory, without a product, becomes a loop over tiles.
+class LinalgTilePass(TargetPass):
+    """A function of generics on memory becomes a loop over tiles.
 
     What they read and write may be transposed or broadcast; buffers of the function's own become
-    tiles in registers. Where something is reduced, tiles have whole rows of it. A function with a
-    product stays as it is.
+    tiles in registers. Where rows are reduced, tiles have whole rows of it; else elements are
+    computed from their places: any maps and bodies, sums element after element, many at a time, or
+    on tensor cores. A function with a product that `convert-linalg-to-frag` knows stays as it is.
     """
 
     name = "linalg-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.generics.combining import has_product
-        from fragir.passes.generics.tiling import GenericKernel
+        from fragir.passes.dispatching.kernel_kinds import (
+            fusion_problem,
+            has_matrix_product,
+            problem_of,
+            tile,
+        )
 
         for function in kernels_of(op):
             work = [x for x in function.body.block.ops if isinstance(x, LinalgStructuredOperation)]
-            if not work or any(map(has_product, work)):
+            if not work:
                 continue
-            problem = GenericKernel(function).write()
+            if has_matrix_product(function) and (
+                fusion_problem(function) is None or problem_of(function, self.target) is not None
+            ):
+                continue
+            problem = tile(function, self.target)
             if problem is not None:
                 fail(problem.op, problem.words)

@@ -58,7 +58,11 @@ def collapse(run: Run, op: memref.CollapseShapeOp) -> None:
 
 @MEANINGS.attach(memref.LoadOp)
 def load(run: Run, op: memref.LoadOp) -> None:
-    run[op.res] = run.memory(op.memref).at(run.numbers(op.indices)).content
+    memory = run.memory(op.memref)
+    if any(run[index].value.ndim for index in op.indices):  # for all elements of a region at once
+        run[op.res] = memory.gathered([run[index] for index in op.indices])
+    else:
+        run[op.res] = memory.at(run.numbers(op.indices)).content
 
 
 @MEANINGS.attach(memref.StoreOp)

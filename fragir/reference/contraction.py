@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from math import prod
+
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.dialects.math import FmaOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fragir.dialects.frag.combinations import COMBINATIONS
 from fragir.dialects.interfaces import MEANINGS
@@ -16,119 +21,105 @@ from fragir.errors import FragirError
 from fragir.reference import elementwise
 from fragir.reference.bounded import Bounded, apart, bounded, rounded
 from fragir.reference.element_types import type_name
-from fragir.reference.formats import FLOATS, INTEGERS
+from fragir.reference.formats import FLOATS, INTEGERS, Array, half_spacing
+from fragir.reference.loops import body, extents_of, grid, maps_of, spread
 from fragir.reference.memory import BoundedMemory
-from fragir.reference.reductions import one_by_one, total
+from fragir.reference.reductions import in_any_order, one_by_one, total
 from fragir.reference.reductions import product as times
 from fragir.reference.run import Run
-from fragir.reference.tensor_cores import chains, dot
+from fragir.reference.tensor_cores import Chain, chains, dot
 
 
 @MEANINGS.attach(LinalgStructuredOperation)
 def structured(run: Run, op: LinalgStructuredOperation) -> None:
     """Evaluates one operation and writes its outputs, or binds its tensors."""
-    if len(op.outputs) != 1:
-        raise FragirError(f"the reference knows {op.name} with one output only")
     kinds = [attribute.data for attribute in op.get_iterator_types()]
-    if all(kind == IteratorType.PARALLEL for kind in kinds):
-        result = _elementwise(run, op)
+    every = range(len(kinds))
+    whole = all(set(every) <= map_.used_dims() for map_ in maps_of(op)[len(op.inputs) :])
+    if whole and all(kind == IteratorType.PARALLEL for kind in kinds):
+        results = _elementwise(run, op)
     else:
-        result = _contract(run, op)
-    output = op.outputs[0]
-    if isinstance(output.type, TensorType):
-        run[op.res[0]] = result
-        if output in run.homes:
-            run.homes[op.res[0]] = run.homes[output]
-        return
-    home = run.values[output]
-    assert isinstance(home, BoundedMemory)
-    home.write(result)
+        results = _reduced(run, op)
+    for number, (output, result) in enumerate(zip(op.outputs, results, strict=True)):
+        if isinstance(output.type, TensorType):
+            run[op.res[number]] = result
+            if output in run.homes:
+                run.homes[op.res[number]] = run.homes[output]
+            continue
+        home = run.values[output]
+        assert isinstance(home, BoundedMemory)
+        home.write(result)
 
 
-def _maps(op: LinalgStructuredOperation) -> list[AffineMap]:
-    return [attribute.data for attribute in op.get_indexing_maps()]
-
-
-def _dims(map_: AffineMap) -> list[int]:
-    """The loops that index an operand's dimensions."""
-    dims: list[int] = []
-    for expression in map_.results:
-        if not isinstance(expression, AffineDimExpr):
-            raise FragirError(f"the reference does not know the indexing map {map_}")
-        dims.append(expression.position)
+def _dims(op: LinalgStructuredOperation, map_: AffineMap) -> list[int]:
+    """The loops that index an output's dimensions."""
+    dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
+    if len(set(dims)) < len(map_.results):
+        raise FragirError(f"{op.name}: the output's indexing map must name loops, each once")
     return dims
 
 
 # Elementwise -------------------------------------------------------------------------------------
 
 
-def _elementwise(run: Run, op: LinalgStructuredOperation) -> Bounded:
-    maps = _maps(op)
-    operands = [run[value] for value in (*op.inputs, *op.outputs)]
-    loops = maps[0].num_dims
-    extents = [1] * loops
-    for map_, operand in zip(maps, operands, strict=True):
-        for expression, size in zip(map_.results, operand.value.shape, strict=True):
-            if isinstance(expression, AffineDimExpr):
-                extents[expression.position] = size
-    spread = [_spread(x, map_, loops) for x, map_ in zip(operands, maps, strict=True)]
-    result = run.region(op.body.block, spread, extents)[0]
-    order = _dims(maps[-1])
-    if sorted(order) != list(range(loops)):
-        raise FragirError(f"{op.name}: the output's indexing map must name every loop once")
-    return Bounded(result.value.transpose(order), result.bound.transpose(order))
-
-
-def _spread(x: Bounded, map_: AffineMap, loops: int) -> Bounded:
-    """An operand with one dimension a loop, of size 1 where it does not depend on the loop."""
-    if not map_.results and x.value.ndim == 0:
-        return x
-    index: list[int | slice] = []
-    dims: list[int] = []
-    for expression in map_.results:
-        if isinstance(expression, AffineConstantExpr):
-            index.append(expression.value)
-        elif isinstance(expression, AffineDimExpr):
-            index.append(slice(None))
-            dims.append(expression.position)
-        else:
-            raise FragirError(f"the reference does not know the indexing map {map_}")
-    order = np.argsort(dims).tolist()
-    missing = tuple(loop for loop in range(loops) if loop not in dims)
-    value = x.value[tuple(index)].transpose(order)
-    bound = x.bound[tuple(index)].transpose(order)
-    return Bounded(np.expand_dims(value, missing), np.expand_dims(bound, missing))
+def _elementwise(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
+    maps, extents = maps_of(op), extents_of(run, op)
+    places = grid(extents)
+    operands = [spread(run[v], m, places) for v, m in zip(op.operands, maps, strict=True)]
+    found = body(run, op, operands, places, extents)
+    orders = [_dims(op, map_) for map_ in maps[len(op.inputs) :]]
+    return [
+        Bounded(x.value.transpose(order), x.bound.transpose(order))
+        for x, order in zip(found, orders, strict=True)
+    ]
 
 
 # Contractions ------------------------------------------------------------------------------------
 
 
-def _contract(run: Run, op: LinalgStructuredOperation) -> Bounded:
+def _reduced(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
+    """What an operation reduces to: by products, by combining in any order, or in order."""
+    if len(op.outputs) > 1:
+        return _in_order(run, op)
     block = op.body.block
     unsigned = _factors(block) if len(op.inputs) == 2 else None
-    if unsigned is None:
-        return _reduce(run, op)
-    first, second, out = (_dims(map_) for map_ in _maps(op))
-    batch = [d for d in first if d in second and d in out]
-    rows = [d for d in first if d in out and d not in batch]
-    columns = [d for d in second if d in out and d not in batch]
-    inner = [d for d in first if d in second and d not in out]
-    if {*first, *second} != {*batch, *rows, *columns, *inner}:
-        raise FragirError(f"{op.name}: every loop must index the output or both inputs")
+    if unsigned is not None:
+        try:
+            return [_contract(run, op, unsigned)]
+        except NoProductError:
+            pass
+    combining = _combining(block)
+    return _in_order(run, op) if combining is None else [_combine(run, op, *combining)]
+
+
+class NoProductError(FragirError):
+    """No instruction of tensor cores takes these types."""
+
+
+def _contract(run: Run, op: LinalgStructuredOperation, unsigned: tuple[bool, bool]) -> Bounded:
+    maps, extents = maps_of(op), extents_of(run, op)
+    used = [map_.used_dims() for map_ in maps]
+    out = _dims(op, maps[2])
+    batch = [d for d in out if (d in used[0]) == (d in used[1])]
+    rows = [d for d in out if d in used[0] and d not in batch]
+    columns = [d for d in out if d in used[1] and d not in batch]
+    inner = [d for d in range(len(extents)) if d not in out]
     names = [type_name(value.type) for value in op.inputs]
     factors = [run[value] for value in op.inputs]
     for i, without_sign in enumerate(unsigned):
         if without_sign and names[i][0] == "s":
             names[i] = f"u{names[i][1:]}"
             factors[i] = Bounded(INTEGERS[names[i]].wrapped(factors[i].value), factors[i].bound)
-    a = _arranged(factors[0], first, batch, rows, inner)
-    b = _arranged(factors[1], second, batch, inner, columns)
-    old = run[op.outputs[0]]
-    c = _arranged(old, out, batch, rows, columns)
+    places = grid(extents)
+    groups = ((batch, rows, inner), (batch, inner, columns), (batch, rows, columns))
+    a, b, c = (
+        _arranged(spread(x, map_, places), extents, *group)
+        for x, map_, group in zip((*factors, run[op.outputs[0]]), maps, groups, strict=True)
+    )
     types = names[0], names[1], type_name(op.outputs[0].type)
     result = product(a, b, c, types, run.target)
     order = [*batch, *rows, *columns]
-    shape = [old.value.shape[out.index(d)] for d in order]
+    shape = [extents[d] for d in order]
     back = [order.index(d) for d in out]
     return Bounded(
         result.value.reshape(shape).transpose(back), result.bound.reshape(shape).transpose(back)
@@ -138,30 +129,40 @@ def _contract(run: Run, op: LinalgStructuredOperation) -> Bounded:
 # Reductions --------------------------------------------------------------------------------------
 
 
-def _reduce(run: Run, op: LinalgStructuredOperation) -> Bounded:
-    """The output combined with a function of the inputs, in any order."""
-    block, maps = op.body.block, _maps(op)
+def _combining(block: Block) -> tuple[Operation, SSAValue] | None:
+    """The operation that combines the output with a value, and that value."""
     end, old = block.last_op, block.args[-1]
     combine = _maker(end.operands[0]) if end is not None and len(end.operands) == 1 else None
-    words = {name: word for word, names in COMBINATIONS.items() for name in names[:2] if name}
-    if combine is None or combine.name not in words or old not in combine.operands:
-        raise FragirError(
-            f"the reference knows no such reduction in {op.name}",
-            hint="its body combines the output with a function of the inputs, by arith.addf say",
-        )
+    if isinstance(combine, FmaOp) and combine.c is old:
+        return combine, combine.a
+    if combine is None or combine.name not in _WORDS or list(combine.operands).count(old) != 1:
+        return None
     x = combine.operands[1 if combine.operands[0] is old else 0]
-    kept, loops = _dims(maps[-1]), maps[0].num_dims
-    gone = [loop for loop in range(loops) if loop not in kept]
-    extents = [1] * loops
-    for map_, value in zip(maps, op.operands, strict=True):
-        shape = run[value].value.shape
-        for expression, size in zip(map_.results, shape, strict=True):
-            if isinstance(expression, AffineDimExpr):
-                extents[expression.position] = size
+    return (combine, x) if old.uses.get_length() == 1 else None
+
+
+_WORDS = {name: word for word, names in COMBINATIONS.items() for name in names[:2] if name}
+
+
+def _combine(run: Run, op: LinalgStructuredOperation, combine: Operation, x: SSAValue) -> Bounded:
+    """The output combined with a function of the inputs, in any order."""
+    maps, extents = maps_of(op), extents_of(run, op)
+    kept, places = _dims(op, maps[-1]), grid(extents)
+    gone = [loop for loop in range(len(extents)) if loop not in kept]
     before = run[op.outputs[0]]
-    inputs = [_spread(run[v], m, loops) for v, m in zip(op.inputs, maps, strict=False)]
-    run.region(block, [*inputs, _spread(before, maps[-1], loops)], extents)
+    operands = [spread(run[v], m, places) for v, m in zip(op.operands, maps, strict=True)]
+    body(run, op, operands, places, extents)
+    element = type_name(combine.results[0].type)
     values = Bounded(np.broadcast_to(run[x].value, extents), np.broadcast_to(run[x].bound, extents))
+    if isinstance(combine, FmaOp):
+        other = run[combine.b]
+        factor = Bounded(*(np.broadcast_to(y, extents) for y in (other.value, other.bound)))
+        values = elementwise.BINARY["arith.mulf"](values, factor, FLOATS[element])
+    fused = isinstance(combine, FmaOp) or isinstance(_maker(x), arith.MulfOp)
+    if fused and element in FLOATS and combine.name != "arith.mulf":
+        # a product may be rounded, or added as it is
+        finite = np.where(np.isfinite(values.value), np.abs(values.value), 0)
+        values = Bounded(values.value, values.bound + half_spacing(finite, FLOATS[element]))
     order = [*gone, *kept]
     count = int(np.prod([extents[loop] for loop in gone], dtype=int))
     shape = [count, *(extents[loop] for loop in kept)]
@@ -170,19 +171,60 @@ def _reduce(run: Run, op: LinalgStructuredOperation) -> Bounded:
     every = Bounded(
         np.concatenate([before.value[None], rows[0]]), np.concatenate([before.bound[None], rows[1]])
     )
-    word, element = words[combine.name], type_name(x.type)
+    word = "add" if isinstance(combine, FmaOp) else _WORDS[combine.name]
     if word == "add" and element in FLOATS:
-        return total(every, FLOATS[element])
+        return total(every, FLOATS[element], in_any_order(count + 1))
     if word == "mul" and element in FLOATS:
         return times(every, FLOATS[element])
     return one_by_one(every, word, element)
 
 
-def _arranged(x: Bounded, dims: list[int], *groups: list[int]) -> Bounded:
-    """An operand as a stack of matrices: one dimension for each group of loops."""
-    order = [dims.index(d) for group in groups for d in group]
-    shape = [int(np.prod([x.value.shape[dims.index(d)] for d in g], dtype=int)) for g in groups]
-    return Bounded(x.value.transpose(order).reshape(shape), x.bound.transpose(order).reshape(shape))
+def _in_order(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
+    """The body's results again and again, along what is reduced."""
+    maps, extents = maps_of(op), extents_of(run, op)
+    orders = [_dims(op, map_) for map_ in maps[len(op.inputs) :]]
+    gone = [loop for loop in range(len(extents)) if loop not in orders[0]]
+    if any(set(order) != set(orders[0]) for order in orders):
+        raise FragirError(f"{op.name}: its outputs lie along different loops")
+    inside = [1 if loop in gone else size for loop, size in enumerate(extents)]
+    places = grid(inside)
+    first = len(op.inputs)
+    held = [spread(run[v], m, places) for v, m in zip(op.outputs, maps[first:], strict=True)]
+    for at in np.ndindex(*(extents[loop] for loop in gone)):
+        for loop, number in zip(gone, at, strict=True):
+            places[loop] = np.full([1] * len(extents), number)
+        inputs = [spread(run[v], m, places) for v, m in zip(op.inputs, maps, strict=False)]
+        held = body(run, op, [*inputs, *held], places, inside)
+    found: list[Bounded] = []
+    for x, order in zip(held, orders, strict=True):
+        index = [0 if loop in gone else slice(None) for loop in range(len(extents))]
+        ranks = np.argsort(np.argsort(order)).tolist()
+        kept = [
+            np.broadcast_to(y, inside)[tuple(index)].transpose(ranks) for y in (x.value, x.bound)
+        ]
+        found.append(Bounded(*kept))
+    return found
+
+
+def _arranged(x: Bounded, extents: Sequence[int], *groups: list[int]) -> Bounded:
+    """An operand with a dimension a loop as a stack of matrices: one for each group of loops.
+
+    What depends on no loop of a group is the same all along it.
+    """
+    order = [d for group in groups for d in group]
+    order += [d for d in range(len(extents)) if d not in order]
+    sizes = [[extents[d] for d in group] for group in groups]
+    rest = len(order) - sum(map(len, groups))
+    shape = [size for group in sizes for size in group]
+    found: list[Array] = []
+    for array in (x.value, x.bound):
+        wide = np.asarray(array)
+        if wide.ndim < len(extents):
+            wide = wide.reshape([1] * len(extents))
+        wide = wide.transpose(order)
+        wide = wide.reshape(wide.shape[: len(shape)]) if rest else wide
+        found.append(np.broadcast_to(wide, shape).reshape([prod(group) for group in sizes]))
+    return Bounded(*found)
 
 
 def _factors(block: Block) -> tuple[bool, bool] | None:
@@ -242,13 +284,14 @@ def product(
 def _either_start(
     a: Bounded, b: Bounded, c: Bounded, types: tuple[str, str, str], target: str
 ) -> Bounded:
-    try:
+    ways: tuple[Chain, ...] = ()
+    with suppress(KeyError):
         ways = chains(target, types[0], types[2])
-    except KeyError:
-        raise FragirError(
+    if not ways:
+        raise NoProductError(
             f"no instruction multiplies {types[0]} and adds {types[2]}",
             hint="truncate the inputs to tf32, f16 or bf16",
-        ) from None
+        )
     alone = dot(a, b, None, types, ways)
     if (c.magnitude == 0).all():
         return alone

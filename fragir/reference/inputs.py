@@ -206,7 +206,7 @@ def array_from(array: Array, slot: ProgramArgument) -> Array:
     if slot.element in FLOATS:
         bits = array.dtype.kind in "uV" and array.dtype.itemsize == kind.itemsize
         if array.dtype == kind or bits:
-            return np.ascontiguousarray(array).view(kind)
+            return np.require(array, requirements="C").view(kind)
         if array.dtype.kind == "f":
             return encode(array.astype(np.float64), slot.element)
     elif array.dtype.kind in "iu":

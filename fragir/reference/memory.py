@@ -39,6 +39,16 @@ class BoundedMemory:
         # always a view: memory here is contiguous, and so are its parts at leading indices
         return BoundedMemory(self.value.reshape(shape), self.bound.reshape(shape), self.element)
 
+    def gathered(self, indices: Sequence[Bounded]) -> Bounded:
+        """The elements at places that arrays of indices give, which must be known for certain."""
+        if any(index.bound.any() for index in indices):
+            raise FragirError("where memory is read depends on rounding")
+        places = np.broadcast_arrays(*(index.value for index in indices))
+        for place, size in zip(places, self.value.shape, strict=True):
+            if place.size and not 0 <= place.min() <= place.max() < size:
+                raise FragirError(f"an index lies outside of a dimension of {size}")
+        return Bounded(self.value[tuple(places)], self.bound[tuple(places)])
+
     def at(self, indices: Sequence[int]) -> BoundedMemory:
         """The part at these leading indices."""
         for index, size in zip(indices, self.value.shape, strict=False):

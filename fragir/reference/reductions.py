@@ -121,6 +121,11 @@ def whole(count: int) -> Fold:
     return Fold(_at_once, count, most_roundings(count))
 
 
+def in_any_order(count: int) -> Fold:
+    """All of so many elements, one after the other if need be."""
+    return Fold(_at_once, count, count)
+
+
 def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
     """The sum along the first dimension, of floats."""
     fold = whole(len(x.value)) if fold is None else fold
@@ -140,7 +145,7 @@ def total(x: Bounded, form: FloatFormat, fold: Fold | None = None) -> Bounded:
 
 def _growth(units: Any) -> Any:
     """The relative error of so many roundings, each of half a unit: gamma of Higham's."""
-    return units / (1 - units)
+    return np.where(units < 1, units / np.where(units < 1, 1 - units, 1), np.inf)
 
 
 def _sums_exactly(x: Bounded, magnitude: Floats, form: FloatFormat, fold: Fold) -> Array:

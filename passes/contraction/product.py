@@ -94,7 +94,7 @@ def recognise(op: LinalgStructuredOperation) -> Product:
     ]
     if first[0] == "b":
         factors.reverse()
-    accumulate = _accumulator(op, body, elements)
+    accumulate = accumulator(op, body, elements)
     return Product(op, factors[0], factors[1], op.outputs[0], accumulate, body.total)
 
 
@@ -223,7 +223,7 @@ class Body:
 # --- types ----------------------------------------------------------------------------------------
 
 
-def _accumulator(op: LinalgStructuredOperation, body: Body, elements: list[Attribute]) -> Attribute:
+def accumulator(op: LinalgStructuredOperation, body: Body, elements: list[Attribute]) -> Attribute:
     """What the tensor cores sum in, checked against what the body says."""
     a, b = elements
     for type_ in (a, b, body.total):

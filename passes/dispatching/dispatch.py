@@ -15,22 +15,23 @@ from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.kernels import HOST
 from fragir.dialects.narrow import is_memref
 from fragir.passes.contraction.scalars import erase_dead, is_scalar
-from fragir.passes.dispatching.groups import VIEWS, groups_of, is_computed, root_of, units_of
+from fragir.passes.contraction.views import VIEWS, root_of
+from fragir.passes.dispatching.groups import groups_of, is_computed, units_of
 from fragir.passes.dispatching.kernel_kinds import problem_of
 
 
 class Dispatch:
     """One function."""
 
-    def __init__(self, module: ModuleOp, function: func.FuncOp):
-        self._module, self._function = module, function
+    def __init__(self, module: ModuleOp, function: func.FuncOp, target: str):
+        self._module, self._function, self._target = module, function, target
         self._block = function.body.block
         self._order = {value: at for at, value in enumerate(self._values())}
 
     def run(self) -> None:
         """Replaces the groups by launches, unless there is one only."""
         units = units_of(self._block)
-        if len(units) < 2 or problem_of(self._function) is None:
+        if len(units) < 2 or problem_of(self._function, self._target) is None:
             return
         groups = groups_of(units, self._accepts)
         if len(groups) < 2:
@@ -66,7 +67,7 @@ class Dispatch:
     def _accepts(self, group: Sequence[Operation]) -> bool:
         """Whether one kernel can compute a group."""
         kernel, _ = self._kernel(group, 0)
-        return problem_of(kernel) is None
+        return problem_of(kernel, self._target) is None
 
     # --- kernels ------------------------------------------------------------------------------
 

@@ -18,17 +18,9 @@ from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.dialects.narrow import is_memref
+from fragir.passes.contraction.views import root_of
 
-VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.SubviewOp)
-"""Operations whose result is memory of their first operand."""
 Accepts = Callable[[Sequence[Operation]], bool]
-
-
-def root_of(value: SSAValue) -> SSAValue:
-    """The argument or allocation that memory is a view of."""
-    while isinstance(value.owner, VIEWS):
-        value = value.owner.operands[0]
-    return value
 
 
 class Touched(NamedTuple):

@@ -69,7 +69,8 @@ class IndexedAccess(TileAccess):
     def _check_rows(self, op: Indexed, tile: frag.TileType) -> None:
         (rows,) = (frag.tile_of(value) for value in op.index_tiles().values())
         wanted = rows_layout(tile.layout, tile.shape)
-        if rows.resolve() != wanted.layout(*rows.shape):
+        found, needed = rows.resolve(), wanted.layout(*rows.shape)
+        if found != needed and not found.equivalent(needed):
             raise FragirError(
                 f"the rows of {tile} lie where {rows} does not say it",
                 hint=f"give the indices the layout {wanted}",

@@ -87,7 +87,7 @@ def row_major(ar: Arithmetic, shape: Sequence[Value]) -> tuple[Value, ...]:
     strides: list[Value] = [1]
     for size in reversed(shape[1:]):
         strides.append(ar.mul(strides[-1], size))
-    return tuple(reversed(strides))
+    return tuple(reversed(strides[: len(shape)]))
 
 
 def shared_memory(

@@ -203,24 +203,48 @@ def test_a_fill_alone() -> None:
     ("text", "words"),
     [
         (
-            "linalg.generic {indexing_maps = [affine_map<(i) -> (i, i)>, affine_map<(i) -> (i)>], "
-            'iterator_types = ["parallel"]} ins(%a : memref<4x4xf32>) outs(%v : memref<4xf32>) {\n'
+            "linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i, i)>], "
+            'iterator_types = ["parallel"]} ins(%v : memref<4xf32>) outs(%a : memref<4x4xf32>) {\n'
             "^bb0(%x: f32, %y: f32):\n linalg.yield %x : f32\n}",
-            "reads a diagonal",
+            "writes at .d0, d0., where elements may meet",
         ),
         (
-            "linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], "
-            "iterator_types = []} ins(%n : memref<f32>) outs(%n : memref<f32>) {\n"
-            "^bb0(%x: f32, %y: f32):\n linalg.yield %x : f32\n}",
-            "has no loops",
+            "linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], "
+            'iterator_types = ["parallel"]} outs(%l : memref<4xi64>) {\n'
+            "^bb0(%x: i64):\n linalg.yield %x : i64\n}",
+            "works on memref<4xi64>, of whose elements no tile is",
+        ),
+        (
+            "linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], "
+            'iterator_types = ["parallel"]} outs(%v : memref<4xf32>) {\n'
+            "^bb0(%x: f32):\n memref.store %x, %n[] : memref<f32>\n linalg.yield %x : f32\n}",
+            "memref.store in the body of linalg.generic",
         ),
     ],
 )
 def test_what_is_refused(text: str, words: str) -> None:
     program = (
-        "func.func @f(%a: memref<4x4xf32>, %v: memref<4xf32>, %n: memref<f32>) {\n"
-        f"  {text}\n  func.return\n}}"
+        "func.func @f(%a: memref<4x4xf32>, %v: memref<4xf32>, %n: memref<f32>, "
+        f"%l: memref<4xi64>) {{\n  {text}\n  func.return\n}}"
     )
     with pytest.raises(fragir.FragirError, match=words) as caught:
         fragir.compile(program)
     assert caught.value.line == 2
+
+
+def test_without_loops() -> None:
+    n, o = np.asarray(2.5, np.float32), np.zeros((), np.float32)
+    run(
+        """func.func @f(%n: memref<f32>, %o: memref<f32>) {
+  linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>],
+                  iterator_types = []} ins(%n : memref<f32>) outs(%o : memref<f32>) {
+  ^bb0(%x: f32, %y: f32):
+    %z = arith.addf %x, %x : f32
+    linalg.yield %z : f32
+  }
+  func.return
+}""",
+        n,
+        o,
+    )
+    assert o == 5

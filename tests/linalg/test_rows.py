@@ -112,7 +112,7 @@ func.func @f(%x: {x}, %g: tensor<{columns}xf32>, %o: {x}) -> {x} {{
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("sizes", [(33, 70), (5, 1024), (3, 4096)])
+@pytest.mark.parametrize("sizes", [(33, 70), (5, 1024), (3, 4096), (3, 9001)])
 def test_a_norm_is_one_kernel(sizes: tuple[int, int], target: str) -> None:
     kernel = fragir.compile(layer_norm(*sizes), target=target)
     assert not kernel.is_program
@@ -174,38 +174,14 @@ def test_a_product_and_a_softmax() -> None:
     np.testing.assert_allclose(o, powers / powers.sum(1, keepdims=True), atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (softmax("?x?", 1), "rows of more than 8192 elements, or of unknown length"),
-        (
-            """func.func @f(%a: memref<4x8xf32>, %o: memref<4xf32>) {
-  linalg.reduce { arith.addf } ins(%a : memref<4x8xf32>) outs(%o : memref<4xf32>) dimensions = [1]
-  func.return
-}""",
-            "cannot add to what memory holds; begin with a linalg.fill",
-        ),
-        (
-            """func.func @f(%a: memref<4x?xf32>, %o: memref<4xf32>) {
-  %x = arith.constant 0.0 : f32
-  linalg.fill ins(%x : f32) outs(%o : memref<4xf32>)
-  linalg.reduce { arith.addf } ins(%a : memref<4x?xf32>) outs(%o : memref<4xf32>) dimensions = [1]
-  func.return
-}""",
-            "rows of more than 8192 elements, or of unknown length",
-        ),
-        (
-            """func.func @f(%a: memref<4x8xf32>, %o: memref<f32>) {
-  %x = arith.constant 0.0 : f32
-  linalg.fill ins(%x : f32) outs(%o : memref<f32>)
-  linalg.reduce { arith.addf } ins(%a : memref<4x8xf32>) outs(%o : memref<f32>) dimensions = [0, 1]
-  func.return
-}""",
-            "reduces to one number",
-        ),
-    ],
-)
-def test_what_is_refused(text: str, words: str) -> None:
-    with pytest.raises(fragir.FragirError, match=words) as caught:
-        fragir.compile(text)
-    assert caught.value.line is not None
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("shape", [(5, 700), (33, 3), (1, 5000), (3, 0), (0, 4), (17, 256)])
+def test_rows_of_any_length(shape: tuple[int, int], target: str) -> None:
+    """Rows that registers do not hold are read again for each step, by one kernel."""
+    kernel = fragir.compile(softmax("?x?", 1), target=target)
+    assert isinstance(kernel, fragir.Kernel)
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    o = np.zeros_like(x)
+    assert kernel(x, o, on="emulator", check=True).findings == []
+    powers = np.exp(x - x.max(1, keepdims=True, initial=-np.inf))
+    np.testing.assert_allclose(o, powers / powers.sum(1, keepdims=True), atol=1e-6)

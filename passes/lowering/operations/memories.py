@@ -46,7 +46,7 @@ def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
         raise FragirError(f"{op.src.type} keeps its shape", hint="take memory of the function")
     given = iter(lanes.state.values[value] for value in op.output_shape)
     shape = [next(given) if size < 0 else size for size in op.static_output_shape.iter_values()]
-    strides: list[Value] = list(shape)
+    strides: list[Value] = [1] * len(shape)  # of dimensions of a single number, which has none
     for stride, group in zip(memory.strides, op.reassociation, strict=True):
         for dim in reversed([index.value.data for index in group]):
             strides[dim] = stride

@@ -1,0 +1,237 @@
+"""Memory at places: whole tiles where they lie behind each other in it, else elements.
+
+What lies along an axis of a tile is a loop, or several that are counted through. Memory whose last
+dimensions are the loops of an axis, in order, has the axis as one dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import NamedTuple
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    NoneAttr,
+    i64,
+)
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr
+from xdsl.ir.affine import AffineBinaryOpKind as Kind
+
+from fragir.dialects import frag
+from fragir.dialects.narrow import memref_type
+from fragir.passes.points.places import place_of, union
+from fragir.passes.points.tile_values import Axes, Insert, Place, Size, TileValue, ValueBuilder
+
+DEPTH = 2
+
+
+class AxisPlaces(NamedTuple):
+    """Where a tile is along an axis: its first place, and those along each loop, the outermost
+    first."""
+
+    first: Size
+    loops: tuple[Place, ...]
+    linear: Place
+    end: Size
+
+
+class _Found(NamedTuple):
+    """Memory with one dimension for an axis."""
+
+    left: int
+    groups: tuple[tuple[int, ...], ...]
+    axes: Axes
+
+
+class PlaceAccesses:
+    """Of one kernel: where its tiles are along each axis."""
+
+    def __init__(self, build: ValueBuilder, exact: Mapping[int, bool]):
+        self._build = build
+        self.exact = dict(exact)
+        """Whether all places of a tile along an axis are inside."""
+        self.axes: dict[int, AxisPlaces] = {}
+
+    @contextmanager
+    def without_depth(self) -> Generator[None]:
+        """Outside of the loops in which tiles lie along axes that others do not have."""
+        axes, exact = dict(self.axes), dict(self.exact)
+        try:
+            yield
+        finally:
+            self.axes, self.exact = axes, exact
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def read(self, memory: SSAValue, places: Sequence[Place], order: Axes, sure: bool) -> TileValue:
+        """Elements at places; `sure`: as far as tiles are inside, so are places."""
+        axes = union([p.axes for p in places if isinstance(p, TileValue)], order)
+        build, name = self._build, memory.name_hint
+        if not axes:
+            indices = [build.index(place) for place in places]
+            return TileValue(build.put(memref.LoadOp.get(memory, indices)), ())
+        tile = build.type_of(axes, memref_type(memory.type).element_type)
+        masked = not (sure and all(self.exact[axis] for axis in axes))
+        # beyond the last of memory's dimensions nothing is read: so their axes need no other test
+        for turned in (False, True) if len(axes) == 2 else (False,):
+            found = self._block(memory, places, axes[::-1] if turned else axes)
+            if found is not None:
+                held, indices = self._collapsed(memory, places, found)
+                load = frag.LoadOp(held, indices, tile, transposed=turned, masked=masked)
+                return TileValue(build.put(load, name), axes)
+        rows = self._rows(memory, places, axes)
+        if rows is not None:
+            # what is behind the last row may be another one where rows are counted through
+            mask = self.inside(axes[0]) if masked else None
+            load = frag.GatherOp(*rows, tile, masked=masked, mask=mask and mask.value)
+            return TileValue(build.put(load, name), axes)
+        where = self.inside(DEPTH) if DEPTH in axes else None
+        indices = [self._index(place, axes) for place in places]
+        mask = where and build.wide(where, axes)
+        load = frag.GatherOp(memory, indices, tile, masked=masked, mask=mask and mask.value)
+        return TileValue(build.put(load, name), axes)
+
+    def inside(self, axis: int) -> TileValue | None:
+        """Which places along an axis are before its end; None where all are."""
+        if self.exact[axis]:
+            return None
+        build, places = self._build, self.axes[axis]
+        assert isinstance(places.linear, TileValue)
+        end = places.end
+        bound = build.scalar(end if isinstance(end, int) else TileValue(end))
+
+        def less(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
+            return insert(arith.CmpiOp(x[0], bound, "slt"))
+
+        return build.map([places.linear], (axis,), IntegerType(1), less)
+
+    def _index(self, place: Place, axes: Axes) -> int | SSAValue:
+        if isinstance(place, int):
+            return place
+        return self._build.wide(place, axes).value if place.axes else place.value
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def write(self, tile: TileValue, memory: SSAValue, places: Sequence[Place], once: bool) -> None:
+        """Stores a tile at the places of its own axes; `once`: each element by one thread."""
+        build, axes = self._build, tile.axes
+        masked = not all(self.exact[axis] for axis in axes)
+        for turned in (False, True) if len(axes) == 2 else (False,):
+            found = self._block(memory, places, axes[::-1] if turned else axes)
+            if found is not None and not once:
+                held, indices = self._collapsed(memory, places, found)
+                build.add(frag.StoreOp(tile.value, held, indices, transposed=turned, masked=masked))
+                return
+        if not places:
+            memory, places = self._of_one(memory), [0]
+        if not any(isinstance(place, TileValue) and place.axes for place in places):
+            places = [build.counted(axes[0], 0), *places[1:]]
+        indices = [self._index(place, axes) for place in places]
+        build.add(frag.ScatterOp(tile.value, memory, indices, masked=masked))
+
+    def _of_one(self, memory: SSAValue) -> SSAValue:
+        """Memory of one number as an array of one."""
+        element = memref_type(memory.type).element_type
+        made = memref.ExpandShapeOp.build(
+            operands=[memory, []],
+            properties={
+                "reassociation": ArrayAttr([]),
+                "static_output_shape": DenseArrayBase.from_list(i64, [1]),
+            },
+            result_types=[MemRefType(element, [1])],
+        )
+        return self._build.put(made, memory.name_hint)
+
+    # --- how memory lies ----------------------------------------------------------------------
+
+    def _block(self, memory: SSAValue, places: Sequence[Place], axes: Axes) -> _Found | None:
+        """Memory whose last dimensions are these axes, behind dimensions with one place."""
+        found = self._last(memory, places, axes)
+        if found is None:
+            return None
+        rest = places[: found.left]
+        return found if not any(isinstance(p, TileValue) and p.axes for p in rest) else None
+
+    def _last(self, memory: SSAValue, places: Sequence[Place], axes: Axes) -> _Found | None:
+        """The last dimensions of memory that are these axes."""
+        at = len(places)
+        groups: list[tuple[int, ...]] = []
+        for axis in reversed(axes):
+            own = self.axes[axis].loops if axis in self.axes else ()
+            if not own or tuple(places[max(0, at - len(own)) : at]) != own:
+                return None
+            groups.append(tuple(range(at - len(own), at)))
+            at -= len(own)
+        if any(len(group) > 1 for group in groups) and not _is_plain(memory):
+            return None
+        return _Found(at, tuple(reversed(groups)), axes)
+
+    def _collapsed(
+        self, memory: SSAValue, places: Sequence[Place], found: _Found
+    ) -> tuple[SSAValue, list[int | SSAValue]]:
+        """Memory with a dimension an axis, and where the tile begins in it."""
+        groups = [*((dim,) for dim in range(found.left)), *found.groups]
+        leading = [p if isinstance(p, int) else p.value for p in places[: found.left]]
+        firsts = [self.axes[axis].first for axis in found.axes]
+        return self._with_groups(memory, groups), [*leading, *firsts]
+
+    def _with_groups(self, memory: SSAValue, groups: Sequence[Sequence[int]]) -> SSAValue:
+        if all(len(group) == 1 for group in groups):
+            return memory
+        type_ = memref_type(memory.type)
+        shape = type_.get_shape()
+        sizes = [[shape[dim] for dim in group] for group in groups]
+        new = [-1 if min(every, default=1) < 0 else prod(every) for every in sizes]
+        made = memref.CollapseShapeOp.build(
+            operands=[memory],
+            properties={
+                "reassociation": ArrayAttr(
+                    [ArrayAttr([IntegerAttr(dim, i64) for dim in group]) for group in groups]
+                )
+            },
+            result_types=[MemRefType(type_.element_type, new)],
+        )
+        return self._build.put(made, memory.name_hint)
+
+    def _rows(
+        self, memory: SSAValue, places: Sequence[Place], axes: Axes
+    ) -> tuple[SSAValue, list[int | SSAValue]] | None:
+        """Memory whose last dimensions are the second axis, and what lies before depends on the
+        first: as rows, each at an index."""
+        if len(axes) != 2:
+            return None
+        found = self._last(memory, places, axes[1:])
+        if found is None or not found.left or not _is_plain(memory):
+            return None
+        before = places[: found.left]
+        if any(isinstance(p, TileValue) and p.axes not in ((), axes[:1]) for p in before):
+            return None
+        build = self._build
+        linear: Place = before[0]
+        for dim, place in enumerate(before[1:], start=1):
+            linear = self._counted(linear, build.dim(memory, dim), place)
+        if not isinstance(linear, TileValue) or not linear.axes:
+            return None
+        held = self._with_groups(memory, [range(found.left), *found.groups])
+        return held, [linear.value, self.axes[axes[1]].first]
+
+    def _counted(self, outer: Place, size: Size, inner: Place) -> Place:
+        """outer * size + inner."""
+        by: Place = size if isinstance(size, int) else TileValue(size)
+        dims = [AffineDimExpr(at) for at in range(3)]
+        linear = AffineBinaryOpExpr(Kind.Mul, dims[0], dims[1]) + dims[2]
+        axes = union([p.axes for p in (outer, inner) if isinstance(p, TileValue)], (0, 2, 1))
+        return place_of(self._build, linear, [outer, by, inner], axes)
+
+
+def _is_plain(memory: SSAValue) -> bool:
+    """Whether dimensions lie behind each other."""
+    return isinstance(memref_type(memory.type).layout, NoneAttr)

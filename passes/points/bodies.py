@@ -1,0 +1,163 @@
+"""The body of a structured operation, computed for all places of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects.narrow import is_memref
+from fragir.passes.contraction.scalars import is_scalar
+from fragir.passes.generics.axes import NoKernelError
+from fragir.passes.points.places import union
+from fragir.passes.points.tile_values import (
+    I32,
+    INDEX,
+    Axes,
+    Insert,
+    Place,
+    TileValue,
+    ValueBuilder,
+)
+
+Read = Callable[[SSAValue, Sequence[Place]], TileValue]
+"""Reads memory at places."""
+
+
+def check_body(op: Operation, block: Block) -> None:
+    """NoKernelError where a body holds what is not computed element by element."""
+    for inner in block.ops:
+        if not (is_scalar(inner) or isinstance(inner, ops.YieldOp | ops.IndexOp | memref.LoadOp)):
+            raise NoKernelError(op, f"{inner.name} in the body of {op.name}")
+        if isinstance(inner, memref.LoadOp) and inner.memref.owner is block:
+            raise NoKernelError(op, f"{inner.name} of an element in the body of {op.name}")
+
+
+class BodyWriter:
+    """One body at one tile of places.
+
+    `known`: its arguments, and what else is known; `loops`: where along each loop the elements are;
+    `accumulator`: the argument whose sum with a product is one instruction.
+    """
+
+    def __init__(
+        self,
+        build: ValueBuilder,
+        block: Block,
+        known: Mapping[SSAValue, TileValue],
+        loops: Sequence[Place],
+        read: Read,
+        accumulator: SSAValue | None = None,
+    ):
+        self._build, self._block, self._known = build, block, dict(known)
+        self._loops, self._read, self._accumulator = loops, read, accumulator
+
+    def value(self, wanted: SSAValue, order: Axes, name: str | None = None) -> TileValue:
+        """What the body computes, along those axes of `order` on which it depends."""
+        if wanted in self._known:
+            return self._known[wanted]
+        if wanted.type == INDEX:
+            found = self._mapped(wanted, order, name, as_i32=True)
+        else:
+            found = self._mapped(wanted, order, name)
+        self._known[wanted] = found
+        return found
+
+    def _slice(self, wanted: SSAValue, order: Axes) -> list[Operation]:
+        """The operations of the body that compute a value, front to back; memory is read."""
+        found: set[Operation] = set()
+        pending = [wanted]
+        while pending:
+            value = pending.pop()
+            op = value.owner
+            if value in self._known or not isinstance(op, Operation) or op in found:
+                continue
+            if op.parent is not self._block:
+                continue
+            if isinstance(op, memref.LoadOp):
+                places = [self._index(index, order) for index in op.indices]
+                self._known[value] = self._read(op.memref, places)
+                continue
+            found.add(op)
+            pending += op.operands
+        return [op for op in self._block.ops if op in found]
+
+    def _index(self, index: SSAValue, order: Axes) -> Place:
+        """An index that the body computes, as a place."""
+        owner = index.owner
+        if isinstance(owner, ops.IndexOp) and owner.parent is self._block:
+            return self._loops[owner.dim.value.data]
+        return self.value(index, order)
+
+    def _mapped(
+        self, wanted: SSAValue, order: Axes, name: str | None, as_i32: bool = False
+    ) -> TileValue:
+        work = self._slice(wanted, order)
+        used = dict.fromkeys(value for op in work for value in op.operands)
+        if wanted in self._known:
+            return self._known[wanted]
+        places = {
+            op.result: self._loops[op.dim.value.data] for op in work if isinstance(op, ops.IndexOp)
+        }
+        tiles = {v: self._known[v] for v in used if v in self._known and self._known[v].axes}
+        tiles |= {v: p for v, p in places.items() if isinstance(p, TileValue) and p.axes}
+        names = {v: self._known[v].value for v in used if v in self._known and v not in tiles}
+        for value, place in places.items():
+            if value not in tiles:
+                names[value] = self._build.index(place)
+        axes = union([tile.axes for tile in tiles.values()], order)
+
+        def body(insert: Insert, elements: Sequence[SSAValue]) -> SSAValue:
+            here = dict(names)
+            for value, element in zip(tiles, elements, strict=True):
+                is_place = value.type == INDEX and element.type != INDEX
+                here[value] = insert(arith.IndexCastOp(element, INDEX)) if is_place else element
+            made: list[Operation] = []
+            for op in work:
+                if not isinstance(op, ops.IndexOp):
+                    copy = op.clone(here)
+                    insert(copy)
+                    copy.location = op.location
+                    made.append(copy)
+            result = here.get(wanted, wanted)
+            if self._accumulator is not None:
+                result = _contracted(made, result, here.get(self._accumulator))
+            return insert(arith.IndexCastOp(result, I32)) if as_i32 and axes else result
+
+        if not axes:
+            return TileValue(body(self._build.put, []))
+        element = I32 if as_i32 else wanted.type
+        return self._build.map(list(tiles.values()), axes, element, body, name or wanted.name_hint)
+
+
+def _contracted(
+    made: Sequence[Operation], result: SSAValue, accumulator: SSAValue | None
+) -> SSAValue:
+    """A sum of the accumulator and a product as one instruction, rounded once."""
+    total = result.owner
+    if not isinstance(total, arith.AddfOp) or not isinstance(result.type, AnyFloat):
+        return result
+    for old, term in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
+        product = term.owner
+        alone = isinstance(product, arith.MulfOp) and product in made
+        if old is accumulator and alone and term.uses.get_length() == 1:
+            assert isinstance(product, arith.MulfOp)
+            fused = math.FmaOp(product.lhs, product.rhs, old)
+            fused.location = total.location
+            Rewriter.insert_op(fused, InsertPoint.before(total))
+            result.replace_all_uses_with(fused.result)
+            Rewriter.erase_op(total)
+            Rewriter.erase_op(product)
+            return fused.result
+    return result
+
+
+def memories_in(block: Block) -> list[SSAValue]:
+    """Memory that a body reads at places of its own."""
+    return [
+        op.memref for op in block.ops if isinstance(op, memref.LoadOp) and is_memref(op.memref.type)
+    ]

@@ -1,0 +1,414 @@
+"""A function of generics as a kernel that computes each element of its results from its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.dialects import frag
+from fragir.dialects.elements import TILE_ELEMENTS, element_bits
+from fragir.dialects.linalg.hidden_body import maps_of
+from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.product import is_reduction
+from fragir.passes.contraction.scalars import erase_dead, is_scalar
+from fragir.passes.contraction.views import VIEWS, root_of
+from fragir.passes.generics.axes import KernelProblem, NoKernelError
+from fragir.passes.points.accesses import AxisPlaces, PlaceAccesses
+from fragir.passes.points.bodies import BodyWriter, check_body, memories_in
+from fragir.passes.points.origins import OperandOrigins
+from fragir.passes.points.places import part_of, place_of
+from fragir.passes.points.size_names import name_sizes
+from fragir.passes.points.space import LoopExtents, TileLoops, tile_loops, written
+from fragir.passes.points.sums import SumWriter
+from fragir.passes.points.tile_values import INDEX, Axes, Place, Size, TileValue, ValueBuilder
+from fragir.passes.points.ways import (
+    COLUMNS,
+    DEEPEST,
+    DEPTH,
+    ROWS,
+    SumWay,
+    can_be_deep,
+    deep_loops,
+    reduced_loops,
+    shape_tiles,
+    together,
+    way_of,
+)
+
+Structured = LinalgStructuredOperation
+
+
+class PointKernel:
+    """One function. Its last operation says what is computed; from it back, what is needed."""
+
+    def __init__(self, function: func.FuncOp, target: str):
+        self._function, self._block = function, function.body.block
+        self._target = target
+        self._work = [x for x in self._block.ops if isinstance(x, Structured)]
+        self._stored: set[tuple[Structured, int]] = set()
+        self._written: set[SSAValue] = set()
+        self._seen: list[tuple[SSAValue, tuple[Place, ...]]] = []
+        self._made: dict[object, list[TileValue]] = {}
+        self._sums_made: dict[Structured, list[TileValue]] = {}
+
+    def write(self) -> KernelProblem | None:
+        """Replaces the operations by a program of tiles; or says why there is none, and leaves
+        them.
+        """
+        try:
+            made = self._program()
+        except NoKernelError as error:
+            return error.problem
+        end = self._block.last_op
+        assert end is not None
+        inner = list(made.ops)
+        for op in inner:
+            op.detach()
+        Rewriter.insert_op(inner, InsertPoint.before(end))
+        name_sizes(self._function, self._work)
+        self._clean()
+        if "frag.warps" not in self._function.attributes:
+            self._function.attributes["frag.warps"] = DenseArrayBase.from_list(
+                i64, [2, 2] if SumWay.TENSOR_CORES in self._ways.values() else [4, 1]
+            )
+        return None
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        for op in self._block.ops:
+            plain = memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp
+            if not (isinstance(op, (plain, *VIEWS)) or is_scalar(op) or op in self._work):
+                raise NoKernelError(op, f"{op.name} stands beside operations of linalg")
+        for op in self._work:
+            check_body(op, op.body.block)
+            held = [value for value in op.operands if is_memref(value.type)]
+            for value in (*held, *memories_in(op.body.block)):
+                self._check_memory(op, value)
+
+    def _check_memory(self, op: Structured, memory: SSAValue) -> None:
+        type_ = memref_type(memory.type)
+        element, root = type_.element_type, root_of(memory)
+        inner = isinstance(root.owner, memref.AllocOp)
+        if not inner and (element not in TILE_ELEMENTS or element_bits(element) < 8):
+            raise NoKernelError(op, f"{op.name} works on {type_}, of whose elements no tile is")
+        if not (inner or isinstance(root, BlockArgument)):
+            raise NoKernelError(op, f"{op.name} works on memory of {root.owner}")
+
+    # --- the program --------------------------------------------------------------------------
+
+    def _program(self) -> Block:
+        self._check()
+        self._origins = OperandOrigins(self._work)
+        root = self._work[-1]
+        loops, count = written(root, 0), len(root.outputs)
+        if any(set(written(root, number)) != set(loops) for number in range(1, count)):
+            raise NoKernelError(root, f"{root.name} has outputs along different loops")
+        program = Block()
+        self.build = build = ValueBuilder(program, root)
+        self._extents = extents = LoopExtents(root)
+        main = self._main()
+        found = {loop: self._inputs_along(root, loop) for loop in loops}
+        reads = {loop: inputs for loop, inputs in found.items() if inputs is not None}
+        beyond = [loop for loop in loops if loop not in reads]
+        static = {loop: extents.static(loop) for loop in loops}
+        way = way_of(main, reads, self._target)
+        if beyond and (not reads or way is not SumWay.DEEP):
+            raise NoKernelError(root, f"{root.name} repeats what is summed; that is another kernel")
+        self._ways = {op: self._way(op, main, way) for op in self._work}
+        chosen = tile_loops(list(reads), static, reads, columns_only=way is SumWay.DEEP)
+        sizes = {loop: extents.size(loop, build) for loop in loops}
+        totals = {
+            axis: build.product([sizes[loop] for loop in own])
+            for axis, own in ((ROWS, chosen.rows), (COLUMNS, chosen.columns))
+            if own or axis == COLUMNS
+        }
+        build.sizes.update(shape_tiles(way, main, totals, self._depth(main, way)))
+        exact = {axis: _divides(build.sizes[axis], total) for axis, total in totals.items()}
+        self.accesses = PlaceAccesses(build, exact)
+        self._sums = SumWriter(self)
+        tiled = [axis for axis in (ROWS, COLUMNS) if axis in totals]
+        self.axes: Axes = tuple(tiled)
+        outer = [sizes[loop] for loop in chosen.outer]
+        counts = [*outer, *(totals[axis] for axis in tiled)]
+        by = [*[1] * len(outer), *(build.sizes[axis] for axis in tiled)]
+        if len(counts) == 1:
+            counts, by = [1, *counts], [1, *by]
+        body = Block(arg_types=[INDEX] * len(counts))
+        with build.inside(body):
+            places = self._places(chosen, sizes, body.args)
+            self._root, self._body = tuple(places.values()), body
+            every: list[Place | None] = [
+                places.get(loop) for loop in range(maps_of(root)[0].num_dims)
+            ]
+            if beyond:
+                self._rows(root, every, beyond, [sizes[loop] for loop in beyond])
+            else:
+                self.outputs(root, every, self.axes)
+        for op in self._work:
+            for number, output in enumerate(op.outputs):
+                last = self._origins.last[output] is op and self._is_seen(output)
+                if last and (op, number) not in self._stored:
+                    raise NoKernelError(
+                        op,
+                        f"{op.name} writes memory that {root.name}, which ends the kernel, "
+                        "does not read at its own places",
+                    )
+        build.add(frag.ForTilesOp(counts, by, Region(body)))
+        return program
+
+    def _rows(
+        self, root: Structured, loops: list[Place | None], along: list[int], sizes: list[Size]
+    ) -> None:
+        """What is computed of sums and all that they are the sums of, a part of rows at a time."""
+
+        def turn(places: Sequence[Place], held: Sequence[TileValue]) -> list[TileValue]:
+            for loop, place in zip(along, places, strict=True):
+                loops[loop] = place
+            self.outputs(root, loops, (*self.axes, DEPTH))
+            return []
+
+        static = [self._extents.static(loop) for loop in along]
+        self._sums.through(sizes, together(static, DEEPEST), [], turn)
+
+    def _is_seen(self, memory: SSAValue) -> bool:
+        """Whether others see what is written there."""
+        return not isinstance(root_of(memory).owner, memref.AllocOp)
+
+    def _way(self, op: Structured, main: Structured | None, way: SumWay) -> SumWay:
+        """How an operation reduces where another one, for which tiles are made, does so."""
+        if op is main:
+            return way
+        if not is_reduction(op):
+            return SumWay.NONE
+        return SumWay.DEEP if way is SumWay.DEEP and can_be_deep(op) else SumWay.SERIAL
+
+    def _depth(self, main: Structured | None, way: SumWay) -> Size:
+        """How much tiles of what is reduced lie along."""
+        if main is None or way not in (SumWay.DEEP, SumWay.TENSOR_CORES):
+            return 1
+        extents, loops = LoopExtents(main), reduced_loops(main)
+        own = loops[len(loops) - deep_loops(main, way) :]
+        return self.build.product([extents.size(loop, self.build) for loop in own])
+
+    def _main(self) -> Structured | None:
+        """The operation that reduces, the last one if there are several."""
+        return next((op for op in reversed(self._work) if is_reduction(op)), None)
+
+    def _inputs_along(self, op: Structured, loop: int) -> frozenset[int] | None:
+        """The inputs that depend on a loop, of the reduction on whose sums an operation depends.
+
+        None of a loop that what is summed does not have.
+        """
+        if not is_reduction(op):
+            for number, value in enumerate(op.operands):
+                if not (is_memref(value.type) and op.body.block.args[number].uses):
+                    continue
+                origin = self._origins.of(op, number)
+                if origin is None or not _leads_to_sums(origin, self._origins):
+                    continue
+                at = maps_of(op)[number].results
+                dims = [i for i, e in enumerate(at) if _position(e) == loop]
+                if not dims:
+                    return None
+                output = origin.outputs.index(value)
+                return self._inputs_along(origin, written(origin, output)[dims[0]])
+        maps = maps_of(op)
+        return frozenset(
+            number for number in range(len(op.inputs)) if loop in maps[number].used_dims()
+        )
+
+    def _places(
+        self, chosen: TileLoops, sizes: dict[int, Size], first: Sequence[SSAValue]
+    ) -> dict[int, Place]:
+        """Where along each loop the elements of a tile are."""
+        places: dict[int, Place] = {}
+        for loop, at in zip(chosen.outer, first, strict=False):
+            places[loop] = TileValue(at)
+        tiled = [(ROWS, chosen.rows), (COLUMNS, chosen.columns)]
+        at = len(first)
+        for axis, own in reversed(tiled):
+            if axis not in self.axes:
+                continue
+            at -= 1
+            if own:
+                linear = self.build.counted(axis, first[at])
+                found = self.split(linear, [sizes[loop] for loop in own])
+                places.update(zip(own, found, strict=True))
+                self.accesses.axes[axis] = AxisPlaces(
+                    first[at], tuple(found), linear, self.build.product([sizes[x] for x in own])
+                )
+        return places
+
+    def split(self, linear: Place, sizes: Sequence[Size]) -> list[Place]:
+        """Where along each of several loops a place is that counts them through."""
+        found: list[Place] = []
+        for at, size in enumerate(sizes):
+            behind = self.build.product(sizes[at + 1 :])
+            found.append(part_of(self.build, linear, behind, size if at else None))
+        return found
+
+    # --- operations ---------------------------------------------------------------------------
+
+    def outputs(
+        self, op: Structured, loops: Sequence[Place | None], order: Axes
+    ) -> list[TileValue]:
+        """What an operation computes at places along its loops, None for those that it reduces."""
+        key = (op, tuple(loops), order, self.build.block)
+        if key in self._made:
+            return self._made[key]
+        if is_reduction(op):
+            return self._reduced(op, loops)
+        plain = [0 if loop is None else loop for loop in loops]
+        body = self.body(op, plain, order)
+        end = op.body.block.last_op
+        assert end is not None
+        names = [output.name_hint for output in op.outputs]
+        found = [body.value(v, order, n) for v, n in zip(end.operands, names, strict=True)]
+        self._made[key] = found
+        for number, tile in enumerate(found):
+            self._write(op, number, tile, loops, order)
+        return found
+
+    def _reduced(self, op: Structured, loops: Sequence[Place | None]) -> list[TileValue]:
+        """What an operation reduces to, ahead of the loops that read it."""
+        if {place for place in loops if place is not None} != set(self._root):
+            raise NoKernelError(op, f"sums of {op.name} are read at other places, too")
+        if op not in self._sums_made:
+            with self.build.inside(self._body), self.accesses.without_depth():
+                found = self._sums.outputs(op, self._ways[op], loops, self.axes)
+                self._sums_made[op] = found
+                for number, tile in enumerate(found):
+                    self._write(op, number, tile, loops, self.axes)
+        return self._sums_made[op]
+
+    def body(
+        self,
+        op: Structured,
+        loops: Sequence[Place],
+        order: Axes,
+        known: dict[SSAValue, TileValue] | None = None,
+        accumulator: SSAValue | None = None,
+    ) -> BodyWriter:
+        """An operation's body at places along all of its loops."""
+        values = dict(known or {})
+        for number, argument in enumerate(op.body.block.args):
+            if argument.uses and argument not in values:
+                values[argument] = self.operand(op, number, loops, order)
+
+        def read(memory: SSAValue, places: Sequence[Place]) -> TileValue:
+            return self._read(op, memory, places, order, sure=False)
+
+        return BodyWriter(self.build, op.body.block, values, loops, read, accumulator)
+
+    def operand(
+        self, op: Structured, number: int, loops: Sequence[Place], order: Axes
+    ) -> TileValue:
+        """The elements of an operand at places along loops."""
+        value, map_ = op.operands[number], maps_of(op)[number]
+        if not is_memref(value.type):
+            return TileValue(value)
+        places = [place_of(self.build, e, loops, order) for e in map_.results]
+        origin = self._origins.of(op, number)
+        if origin is None:
+            return self._read(op, value, places, order, sure=True)
+        output = origin.outputs.index(value)
+        along: list[Place | None] = [None] * maps_of(origin)[0].num_dims
+        for loop, place in zip(written(origin, output), places, strict=True):
+            along[loop] = place
+        if not is_reduction(origin):
+            self._check_again(op, number, origin)
+        return self.outputs(origin, along, order)[output]
+
+    def is_computed(self, op: Structured, number: int) -> bool:
+        """Whether the kernel computes an operand."""
+        return is_memref(op.operands[number].type) and self._origins.of(op, number) is not None
+
+    def _check_again(self, op: Structured, number: int, origin: Structured) -> None:
+        """NoKernelError where much would be computed for each of many readers."""
+        known = {_position(e) for e in maps_of(op)[number].results} - {None}
+        again = is_reduction(op) and len(known) < maps_of(op)[0].num_dims
+        if again and any(inner.name.startswith("math.") for inner in origin.body.block.ops):
+            raise NoKernelError(op, f"{op.name} reads many times what {origin.name} computes")
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def _read(
+        self,
+        op: Structured,
+        memory: SSAValue,
+        places: Sequence[Place],
+        order: Axes,
+        sure: bool,
+    ) -> TileValue:
+        if isinstance(root_of(memory).owner, memref.AllocOp):
+            raise NoKernelError(op, f"{op.name} reads memory that nothing has written")
+        if root_of(memory) in self._written:
+            raise NoKernelError(op, f"{op.name} reads memory that the kernel has changed")
+        self._seen.append((memory, tuple(places)))
+        return self.accesses.read(memory, places, order, sure)
+
+    def _write(
+        self,
+        op: Structured,
+        number: int,
+        tile: TileValue,
+        loops: Sequence[Place | None],
+        order: Axes,
+    ) -> None:
+        """Stores what others see."""
+        memory = op.outputs[number]
+        last = self._origins.last[memory] is op
+        if not last or not self._is_seen(memory) or (op, number) in self._stored:
+            return
+        places = [loops[loop] for loop in written(op, number)]
+        if set(self._root) - set(places) or (order != self.axes and op is not self._work[-1]):
+            return
+        self._stored.add((op, number))
+        at = [place for place in places if place is not None]
+        root = root_of(memory)
+        meeting = [seen for seen in self._seen if root_of(seen[0]) is root]
+        for seen, elsewhere in meeting:
+            if seen is not memory or elsewhere != tuple(at):
+                raise NoKernelError(
+                    op, f"{op.name} writes memory that the kernel reads at other places"
+                )
+        if meeting:  # several threads may hold an element
+            self.build.add(frag.BarrierOp())
+        self._written.add(root)
+        self.accesses.write(self.build.wide(tile, order), memory, at, once=bool(meeting))
+
+    def _clean(self) -> None:
+        for op in reversed(list(self._block.ops)):
+            gone = op in self._work or isinstance(op, memref.DeallocOp)
+            unused = isinstance(op, (memref.AllocOp, *VIEWS)) and not op.results[0].uses
+            if gone or unused:
+                Rewriter.erase_op(op)
+        erase_dead([op for op in self._block.ops if op.results], self._block)
+
+
+def _position(expression: AffineExpr) -> int | None:
+    return expression.position if isinstance(expression, AffineDimExpr) else None
+
+
+def _leads_to_sums(op: Structured, origins: OperandOrigins) -> bool:
+    """Whether an operation reduces, or one that it reads from."""
+    if is_reduction(op):
+        return True
+    found: list[Operation] = []
+    for number, value in enumerate(op.operands):
+        if is_memref(value.type) and op.body.block.args[number].uses:
+            origin = origins.of(op, number)
+            if origin is not None and _leads_to_sums(origin, origins):
+                found.append(origin)
+    return bool(found)
+
+
+def _divides(tile: int, total: Size) -> bool:
+    return isinstance(total, int) and total % tile == 0
