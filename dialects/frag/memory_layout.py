@@ -116,9 +116,6 @@ def strides_of(type_: MemRefType[Attribute]) -> Strides | None:
             f"{type_} has a layout that is neither strided<...> nor #frag.layout<...>",
             hint="write strided<[...]>",
         )
-    offset = layout.offset
-    if (isinstance(offset, IntAttr) and offset.data != 0) or isinstance(offset, NoneAttr):
-        raise FragirError(f"{type_} has an offset", hint="pass a pointer to its first element")
     return tuple(
         stride.data if isinstance(stride, IntAttr) else DYNAMIC_INDEX
         for stride in layout.strides.data

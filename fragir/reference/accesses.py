@@ -44,7 +44,7 @@ class CopyAccesses(Accesses):
         return (self.op.destination,)
 
 
-@ACCESSES.attach(memref.CastOp, AlterShapeOperation)
+@ACCESSES.attach(memref.CastOp, memref.SubviewOp, AlterShapeOperation)
 class ViewAccesses(Accesses):
     """The same memory under another type."""
 

@@ -9,11 +9,13 @@ from xdsl.dialects import func, memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 
 from fragir.dialects.interfaces import MEANINGS
+from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.reference.bounded import exactly
 from fragir.reference.element_types import type_name
 from fragir.reference.memory import unwritten
 from fragir.reference.run import Run
+from fragir.reference.slices import part_of
 
 
 @MEANINGS.attach(memref.DimOp, tensor.DimOp)
@@ -54,6 +56,12 @@ def collapse(run: Run, op: memref.CollapseShapeOp) -> None:
     groups = [[index.value.data for index in group] for group in op.reassociation]
     shape = [prod(memory.value.shape[dim] for dim in group) for group in groups]
     run[op.result] = memory.reshaped(shape)
+
+
+@MEANINGS.attach(memref.SubviewOp)
+def subview(run: Run, op: memref.SubviewOp) -> None:
+    shape = memref_type(op.result.type).get_shape()
+    run[op.result] = run.memory(op.source).part(part_of(run, op, shape))
 
 
 @MEANINGS.attach(memref.LoadOp)

@@ -13,6 +13,10 @@ from fragir.reference.bounded import Bounded
 from fragir.reference.formats import INTEGERS, Array, Floats
 
 
+Where = tuple[int | slice, ...]
+"""An index or a range for every dimension."""
+
+
 @dataclass(frozen=True, eq=False)
 class BoundedMemory:
     """A matrix or stack of matrices that can be written; views share their arrays."""
@@ -36,8 +40,14 @@ class BoundedMemory:
         if prod(shape) != self.value.size:
             shapes = ["x".join(map(str, s)) for s in (self.value.shape, shape)]
             raise FragirError(f"memory of {shapes[0]} cannot be seen as {shapes[1]}")
-        # always a view: memory here is contiguous, and so are its parts at leading indices
-        return BoundedMemory(self.value.reshape(shape), self.bound.reshape(shape), self.element)
+        value, bound = self.value.reshape(shape), self.bound.reshape(shape)
+        if value.size and not np.shares_memory(value, self.value):
+            raise FragirError("memory with gaps cannot be seen in another shape", hint="copy it")
+        return BoundedMemory(value, bound, self.element)
+
+    def part(self, where: Where) -> BoundedMemory:
+        """The elements at some places."""
+        return BoundedMemory(self.value[where], self.bound[where], self.element)
 
     def gathered(self, indices: Sequence[Bounded]) -> Bounded:
         """The elements at places that arrays of indices give, which must be known for certain."""

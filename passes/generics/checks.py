@@ -14,9 +14,11 @@ from xdsl.ir import Block
 from fragir.dialects.elements import is_element
 from fragir.dialects.frag.combinations import problem as combination_problem
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.contraction.scalars import is_scalar
 from fragir.passes.generics.axes import Axis, CommonLoops, NoKernelError
 from fragir.passes.generics.combining import RowCombining, combining_of, neutral
+from fragir.passes.generics.views import check_views
 
 LONGEST = 8192
 """Elements of a row that is held in registers."""
@@ -25,7 +27,7 @@ LONGEST = 8192
 def check_operations(block: Block, work: Sequence[LinalgStructuredOperation]) -> None:
     """NoKernelError where something else stands there, or works on something else."""
     for op in block.ops:
-        plain = isinstance(op, memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp)
+        plain = isinstance(op, (memref.AllocOp, memref.DeallocOp, memref.DimOp, func.ReturnOp, *VIEWS))
         if not (plain or is_scalar(op) or op in work):
             raise NoKernelError(op, f"{op.name} stands beside elementwise operations")
     for op in work:
@@ -38,8 +40,9 @@ def check_operations(block: Block, work: Sequence[LinalgStructuredOperation]) ->
             type_ = memref_type(value.type)
             if not is_element(type_.element_type) or not isinstance(type_.memory_space, NoneAttr):
                 raise NoKernelError(op, f"{op.name} works on {type_}")
-            if not isinstance(value.owner, Block | memref.AllocOp):
-                raise NoKernelError(op, f"{op.name} works on a view")
+            if not isinstance(root_of(value).owner, Block | memref.AllocOp):
+                raise NoKernelError(op, f"{op.name} works on {type_}")
+    check_views(work)
 
 
 def combined(

@@ -21,8 +21,8 @@ def name_sizes(function: func.FuncOp, external: Sequence[SSAValue], common: Comm
         else [DictionaryAttr({})] * len(function.body.block.args)
     )
     names: dict[int, str] = {}
-    for memory in external:
-        assert isinstance(memory, BlockArgument)
+    arguments = [memory for memory in external if isinstance(memory, BlockArgument)]
+    for memory in arguments:
         known = frag.sizes_of(every[memory.index].data.get("frag.sizes"))
         names.update(zip(common.of_operand[memory], known, strict=False))
     taken = set(names.values())
@@ -31,8 +31,8 @@ def name_sizes(function: func.FuncOp, external: Sequence[SSAValue], common: Comm
         while name in taken:
             name += "_"
         names.setdefault(loop, name)
-    for memory in external:
-        assert isinstance(memory, BlockArgument)
+    arguments = [memory for memory in external if isinstance(memory, BlockArgument)]
+    for memory in arguments:
         entry = every[memory.index].data
         loops = common.of_operand[memory]
         if "frag.sizes" not in entry and loops:

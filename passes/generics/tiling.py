@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    UnitAttr,
     i64,
 )
 from xdsl.dialects.linalg import ops
@@ -29,6 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.views import VIEWS, is_named, size_of
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead
 from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
@@ -36,9 +38,12 @@ from fragir.passes.generics.checks import check_operations, check_rows, combined
 from fragir.passes.generics.combining import RowCombining, neutral, only_inside
 from fragir.passes.generics.shapes import rows_of, tile_of
 from fragir.passes.generics.size_names import name_sizes
+from fragir.passes.generics.views import write_copies
 
 WARPS = 4
 MOST_AXES = 5
+BLOCKS = 1024
+"""Of a kernel whose launch does not know its sizes, at most: those that run at once."""
 INDEX = IndexType()
 
 
@@ -47,6 +52,7 @@ class GenericKernel:
 
     def __init__(self, function: func.FuncOp):
         self._function, self._block = function, function.body.block
+        write_copies(function)
         self._work = [x for x in self._block.ops if isinstance(x, LinalgStructuredOperation)]
         self._values: dict[SSAValue, SSAValue] = {}
         """What buffers hold by now: tiles, or numbers."""
@@ -63,7 +69,7 @@ class GenericKernel:
         try:
             check_operations(self._block, self._work)
             loops = CommonLoops(self._work)
-            external: list[SSAValue] = [x for x in loops.of_operand if isinstance(x, BlockArgument)]
+            external = [x for x in loops.of_operand if not isinstance(x.owner, memref.AllocOp)]
             self._combining = {
                 op: combined(op, self._work) for op in self._work if is_reduction(op)
             }
@@ -143,6 +149,11 @@ class GenericKernel:
             self._operation(op)
         self._builder = outer
         loop = frag.ForTilesOp(extents, by, Region(body))
+        if not all(map(is_named, extents)) and "frag.grid" not in self._function.attributes:
+            # a launch cannot tell how many tiles there are: blocks take tiles until none is left
+            loop.persistent = UnitAttr()
+            count = frag.BlockCount((frag.Extent(BLOCKS),), resident=True)
+            self._function.attributes["frag.grid"] = frag.GridAttr((count,))
         self._builder.insert(loop)
         if "frag.warps" not in self._function.attributes:
             self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, [WARPS, 1])
@@ -189,10 +200,12 @@ class GenericKernel:
             sizes = [shape[own.index(loop)] for loop in axis]
             if min(sizes) >= 0:
                 return prod(sizes)
-        memory = next(m for m in self._memory if axis[0] in self._loops.of_operand[m])
-        dim = self._loops.of_operand[memory].index(axis[0])
-        constant = self._put(arith.ConstantOp(IntegerAttr(dim, INDEX)))
-        return self._put(memref.DimOp(memory, constant), f"n{axis[0]}")
+        known = [m for m in self._memory if axis[0] in self._loops.of_operand[m]]
+        memory = next((m for m in known if isinstance(m, BlockArgument)), known[0])
+        size = size_of(memory, self._loops.of_operand[memory].index(axis[0]), self._put)
+        if isinstance(size, SSAValue) and size.name_hint is None:
+            size.name_hint = f"n{axis[0]}"
+        return size
 
     # --- operations ---------------------------------------------------------------------------
 
@@ -390,6 +403,7 @@ class GenericKernel:
     def _clean(self) -> None:
         for op in reversed(list(self._block.ops)):
             gone = op in self._work or isinstance(op, memref.DeallocOp)
-            if gone or (isinstance(op, memref.AllocOp) and not op.memref.uses):
+            held = isinstance(op, (memref.AllocOp, *VIEWS)) and not op.results[0].uses
+            if gone or held:
                 Rewriter.erase_op(op)
         erase_dead([op for op in self._block.ops if op.results], self._block)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, i64
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntAttr,
+    MemRefType,
+    StridedLayoutAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, SSAValue
 
 from fragir.dialects import frag, ptx
@@ -59,6 +65,8 @@ class KernelArguments:
                 hint="allocate it in the kernel with memref.alloc",
             )
         element_bits(type_.element_type)
+        if isinstance(type_.layout, StridedLayoutAttr) and type_.layout.offset != IntAttr(0):
+            raise FragirError(f"{type_} has an offset", hint="pass a pointer to its first element")
         for size in (*type_.get_shape(), *(frag.strides_of(type_) or ())):
             if size != DYNAMIC_INDEX:
                 check_index(size, f"a size or stride of {type_}")

@@ -33,6 +33,8 @@ class LaneMemory(NamedTuple):
     element: Attribute
     layout: Layout | None = None
     slot: tuple[Value, int] = (0, 0)
+    aligned: int = BASE_ALIGNMENT
+    """Bytes of which the pointer is known to be a multiple."""
 
     @property
     def bits(self) -> int:
@@ -255,7 +257,7 @@ def alignment(ar: Arithmetic, memory: LaneMemory, place: MemoryPlace, masked: bo
     contiguous = memory.contiguous()
     if contiguous is None:
         return 1
-    known = gcd(BASE_ALIGNMENT * 8 // memory.bits, _divisor(ar, place, contiguous))
+    known = gcd(memory.aligned * 8 // memory.bits, _divisor(ar, place, contiguous))
     if memory.layout is not None:
         known = gcd(known, memory.run)
     for dim, stride in enumerate(memory.strides):

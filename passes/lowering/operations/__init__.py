@@ -50,6 +50,7 @@ LATE = {
     "heads": ("frag.head",),
     "in_flight": ("frag.in_flight", "frag.undefined"),
     "warpgroup_products": ("frag.wgmma",),
+    "views": ("memref.cast", "memref.reinterpret_cast", "memref.subview"),
     "vectors": ("vector.broadcast", "vector.extract", "vector.insert", "vector.shuffle"),
 }
 

@@ -15,7 +15,6 @@ from fragir.passes.lowering.access import TileAccess
 from fragir.passes.lowering.arithmetic import Value
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.memory import (
-    LaneMemory,
     MemoryPlace,
     shared_address,
     shared_bytes,
@@ -51,9 +50,7 @@ def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
         for dim in reversed([index.value.data for index in group]):
             strides[dim] = stride
             stride = ar.mul(stride, shape[dim])
-    lanes.state.memories[op.result] = LaneMemory(
-        memory.pointer, tuple(shape), tuple(strides), memory.element
-    )
+    lanes.state.memories[op.result] = memory._replace(shape=tuple(shape), strides=tuple(strides))
 
 
 @LOWERINGS.attach(memref.CollapseShapeOp)
@@ -69,12 +66,8 @@ def collapse(lanes: Lanes, op: memref.CollapseShapeOp) -> None:
         for dim in group:
             size = ar.mul(size, memory.shape[dim])
         shape.append(size)
-    lanes.state.memories[op.result] = LaneMemory(
-        memory.pointer,
-        tuple(shape),
-        tuple(memory.strides[group[-1]] for group in groups),
-        memory.element,
-    )
+    strides = [memory.strides[group[-1]] for group in groups]
+    lanes.state.memories[op.result] = memory._replace(shape=tuple(shape), strides=tuple(strides))
 
 
 @LOWERINGS.attach(memref.AllocOp)
