@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 
 from fragir.diagnostics import fail
 from fragir.dialects.frag.kernels import kernels_of
@@ -26,6 +25,7 @@ class LinalgTilePass(TargetPass):
     name = "linalg-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.dispatching.groups import is_computed
         from fragir.passes.dispatching.kernel_kinds import (
             fusion_problem,
             has_matrix_product,
@@ -34,7 +34,7 @@ class LinalgTilePass(TargetPass):
         )
 
         for function in kernels_of(op):
-            work = [x for x in function.body.block.ops if isinstance(x, LinalgStructuredOperation)]
+            work = [x for x in function.body.block.ops if is_computed(x)]
             if not work:
                 continue
             if has_matrix_product(function) and (

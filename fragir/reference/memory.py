@@ -12,7 +12,6 @@ from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import INTEGERS, Array, Floats
 
-
 Where = tuple[int | slice, ...]
 """An index or a range for every dimension."""
 

@@ -52,8 +52,10 @@ def tile(function: func.FuncOp, target: str) -> KernelProblem | None:
     """Makes a program of tiles of a function; or says why there is none, and leaves it."""
     from fragir.passes.generics.combining import has_product
     from fragir.passes.generics.tiling import GenericKernel
+    from fragir.passes.generics.views import write_copies
     from fragir.passes.points.kernel import PointKernel
 
+    write_copies(function)
     if not any(map(has_product, _work(function))) and GenericKernel(function).write() is None:
         return None
     return PointKernel(function, target).write()

@@ -14,8 +14,8 @@ from xdsl.ir import Block
 from fragir.dialects.elements import is_element
 from fragir.dialects.frag.combinations import problem as combination_problem
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.contraction.scalars import is_scalar
+from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.generics.axes import Axis, CommonLoops, NoKernelError
 from fragir.passes.generics.combining import RowCombining, combining_of, neutral
 from fragir.passes.generics.views import check_views
@@ -27,8 +27,8 @@ LONGEST = 8192
 def check_operations(block: Block, work: Sequence[LinalgStructuredOperation]) -> None:
     """NoKernelError where something else stands there, or works on something else."""
     for op in block.ops:
-        plain = isinstance(op, (memref.AllocOp, memref.DeallocOp, memref.DimOp, func.ReturnOp, *VIEWS))
-        if not (plain or is_scalar(op) or op in work):
+        plain = memref.AllocOp | memref.DeallocOp | memref.DimOp | func.ReturnOp
+        if not (isinstance(op, (plain, *VIEWS)) or is_scalar(op) or op in work):
             raise NoKernelError(op, f"{op.name} stands beside elementwise operations")
     for op in work:
         for inner in op.body.block.ops:

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
-    UnitAttr,
     i64,
 )
 from xdsl.dialects.linalg import ops
@@ -30,20 +29,18 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects import frag
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.views import VIEWS, is_named, size_of
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead
+from fragir.passes.contraction.views import VIEWS, size_of
 from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
 from fragir.passes.generics.checks import check_operations, check_rows, combined
 from fragir.passes.generics.combining import RowCombining, neutral, only_inside
 from fragir.passes.generics.shapes import rows_of, tile_of
 from fragir.passes.generics.size_names import name_sizes
-from fragir.passes.generics.views import write_copies
+from fragir.passes.generics.views import share_tiles
 
 WARPS = 4
 MOST_AXES = 5
-BLOCKS = 1024
-"""Of a kernel whose launch does not know its sizes, at most: those that run at once."""
 INDEX = IndexType()
 
 
@@ -52,7 +49,6 @@ class GenericKernel:
 
     def __init__(self, function: func.FuncOp):
         self._function, self._block = function, function.body.block
-        write_copies(function)
         self._work = [x for x in self._block.ops if isinstance(x, LinalgStructuredOperation)]
         self._values: dict[SSAValue, SSAValue] = {}
         """What buffers hold by now: tiles, or numbers."""
@@ -149,11 +145,7 @@ class GenericKernel:
             self._operation(op)
         self._builder = outer
         loop = frag.ForTilesOp(extents, by, Region(body))
-        if not all(map(is_named, extents)) and "frag.grid" not in self._function.attributes:
-            # a launch cannot tell how many tiles there are: blocks take tiles until none is left
-            loop.persistent = UnitAttr()
-            count = frag.BlockCount((frag.Extent(BLOCKS),), resident=True)
-            self._function.attributes["frag.grid"] = frag.GridAttr((count,))
+        share_tiles(self._function, loop)
         self._builder.insert(loop)
         if "frag.warps" not in self._function.attributes:
             self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, [WARPS, 1])

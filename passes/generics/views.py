@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.builtin import AffineMapAttr, UnitAttr
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.rewriter import Rewriter
 
+from fragir.dialects import frag
 from fragir.dialects.narrow import is_memref, memref_type
-from fragir.passes.contraction.views import root_of
+from fragir.passes.contraction.views import is_named, root_of
 from fragir.passes.generics.axes import NoKernelError
+
+BLOCKS = 1024
+"""Of a kernel whose launch does not know its sizes, at most: those that run at once."""
 
 
 def identity_copy(source: SSAValue, target: SSAValue) -> ops.GenericOp:
@@ -26,6 +30,14 @@ def identity_copy(source: SSAValue, target: SSAValue) -> ops.GenericOp:
     block.add_op(ops.YieldOp(block.args[0]))
     loops = [attrs.IteratorTypeAttr.parallel()] * rank
     return ops.GenericOp([source], [target], Region(block), [map_, map_], loops)
+
+
+def share_tiles(function: func.FuncOp, loop: frag.ForTilesOp) -> None:
+    """Lets blocks take tiles until none is left, where a launch cannot tell how many there are."""
+    if not all(map(is_named, loop.all_extents())) and "frag.grid" not in function.attributes:
+        loop.persistent = UnitAttr()
+        count = frag.BlockCount((frag.Extent(BLOCKS),), resident=True)
+        function.attributes["frag.grid"] = frag.GridAttr((count,))
 
 
 def write_copies(function: func.FuncOp) -> None:

@@ -19,6 +19,7 @@ from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, is_scalar
 from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.generics.axes import KernelProblem, NoKernelError
+from fragir.passes.generics.views import share_tiles
 from fragir.passes.points.accesses import AxisPlaces, PlaceAccesses
 from fragir.passes.points.bodies import BodyWriter, check_body, memories_in
 from fragir.passes.points.origins import OperandOrigins
@@ -160,7 +161,9 @@ class PointKernel:
                         f"{op.name} writes memory that {root.name}, which ends the kernel, "
                         "does not read at its own places",
                     )
-        build.add(frag.ForTilesOp(counts, by, Region(body)))
+        loop = frag.ForTilesOp(counts, by, Region(body))
+        share_tiles(self._function, loop)
+        build.add(loop)
         return program
 
     def _rows(

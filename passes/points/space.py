@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects import memref
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from fragir.dialects.linalg.hidden_body import dims_of, maps_of
 from fragir.dialects.narrow import is_memref, memref_type
+from fragir.passes.contraction.views import size_of
 from fragir.passes.generics.axes import NoKernelError
-from fragir.passes.points.places import number_of
 from fragir.passes.points.tile_values import Size, ValueBuilder
 
 MOST = 1 << 31
@@ -65,11 +64,7 @@ class LoopExtents:
             if isinstance(memory, BlockArgument):
                 return build.dim(memory, dim)
         memory, dim = told[0]
-        if isinstance(memory.owner, memref.AllocOp):
-            shape = memref_type(memory.type).get_shape()
-            at = sum(size < 0 for size in shape[:dim])
-            return number_of(memory.owner.dynamic_sizes[at])
-        return build.dim(memory, dim)
+        return size_of(memory, dim, build.put)
 
 
 class TileLoops(NamedTuple):
