@@ -32,6 +32,7 @@ class LinalgTilePass(TargetPass):
             problem_of,
             tile,
         )
+        from fragir.passes.generics.combining import has_product
 
         for function in kernels_of(op):
             work = [x for x in function.body.block.ops if is_computed(x)]
@@ -42,5 +43,5 @@ class LinalgTilePass(TargetPass):
             ):
                 continue
             problem = tile(function, self.target)
-            if problem is not None:
+            if problem is not None and not any(map(has_product, work)):
                 fail(problem.op, problem.words)

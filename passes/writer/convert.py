@@ -333,6 +333,11 @@ class Convert:
             for target, name in zip(w.define(result), names, strict=True):
                 w.emit("cvt.u32.u64", target, name)
         else:
+            if from_bits == 64:
+                low = [w.registers.fresh(32) for _ in names]
+                for target, name in zip(low, names, strict=True):
+                    w.emit("cvt.u32.u64", target, name)
+                names = low
             self._pack(result, names, to_bits)
 
     def _pack(self, result: SSAValue, names: list[str], bits: int) -> None:

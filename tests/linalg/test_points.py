@@ -301,3 +301,43 @@ def test_rows_of_a_table() -> None:
         return t[places]
 
     judged(text, {}, {"o": answer}, given={"i": places})
+
+
+def test_rows_of_a_table_by_long_indices() -> None:
+    """As PyTorch has them: i64, also what is computed and summed in."""
+    body = """  ^bb0(%x: i64, %old: f32, %sum: i64):
+    %a = arith.index_cast %x : i64 to index
+    %b = linalg.index 1 : index
+    %e = memref.load %t[%a, %b] : memref<30x12xf32>
+    %large = arith.constant 5000000000 : i64
+    %y = arith.muli %x, %large : i64
+    %z = arith.addi %sum, %y : i64
+    linalg.yield %e, %z : f32, i64
+"""
+    operands = [("i", (17,), "i64"), ("o", (17, 12), "f32"), ("s", (17, 12), "i64")]
+    text = generic(operands, ["d0", "d0, d1", "d0, d1"], "pp", body, 2)
+    text = text.replace("@f(", "@f(%t: memref<30x12xf32>, ")
+    places = np.random.default_rng(0).integers(0, 30, 17)
+
+    def answer(t: Any) -> Any:
+        return t[places]
+
+    def total(s: Any) -> Any:
+        return s + places[:, None] * 5_000_000_000
+
+    judged(text, {}, {"o": answer, "s": total}, given={"i": places})
+
+
+@pytest.mark.parametrize("kept", [[0], [1], []])
+def test_long_sums(kept: list[int]) -> None:
+    operands = [("a", (9, 300), "i64"), ("o", [(9, 300)[d] for d in kept], "i64")]
+    body = "  ^bb0(%u: i64, %old: i64):\n    %s = arith.addi %old, %u : i64\n"
+    maps = ["d0, d1", ", ".join(f"d{d}" for d in kept)]
+    iterators = "".join("p" if d in kept else "r" for d in range(2))
+    text = generic(operands, maps, iterators, body + "    linalg.yield %s : i64\n", 1, "0")
+
+    def answer(a: Any) -> Any:
+        return a.sum(tuple(d for d in range(2) if d not in kept))
+
+    a = np.random.default_rng(0).integers(-1 << 50, 1 << 50, (9, 300))
+    judged(text, {}, {"o": answer}, given={"a": a})

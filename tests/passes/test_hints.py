@@ -89,16 +89,15 @@ def product(name: str, a: Any, b: Any) -> Any:
     return (turned[0] if "_a" in name else a) @ (turned[1] if name.endswith("_b") else b)
 
 
-@pytest.mark.parametrize(("element", "words"), [("f32", "declare the inputs so"), ("i16", "store")])
-def test_products_that_no_tensor_core_has(element: str, words: str) -> None:
-    types = [f"memref<?x?x{element}>"] * 3
+def test_a_product_that_no_tensor_core_has() -> None:
+    types = ["memref<?x?xi16>"] * 3
     error = told(
         function(
             f"linalg.matmul_transpose_b ins(%a, %b : {types[0]}, {types[1]}) outs(%c : {types[2]})",
             *types,
         )
     )
-    assert words in error.sentence
+    assert "store the inputs so" in error.sentence
 
 
 def after_a_product(operation: str) -> str:
