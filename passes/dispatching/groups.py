@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from fragir.dialects.narrow import is_memref
 from fragir.passes.contraction.views import root_of
+from fragir.passes.generics.combining import has_product
 
 Accepts = Callable[[Sequence[Operation]], bool]
 
@@ -90,12 +91,27 @@ def groups_of(units: Sequence[Unit], accepts: Accepts) -> list[list[Operation]]:
         if fills and not accepts(first.operations) and accepts([op]):
             groups += [[fill] for fill in fills]
             first = Unit((op,), touched(op))
-        joining = _joining(first, rest)
+        joining = _with_one_product(first, _joining(first, rest))
         while joining and not accepts(_operations([first, *joining])):
             joining.pop()
         groups.append(_operations([first, *joining]))
         left = [unit for unit in rest if unit not in joining]
     return groups
+
+
+def _with_one_product(first: Unit, joining: Sequence[Unit]) -> list[Unit]:
+    """Those ahead of a second product: no kernel has two."""
+    products, found = sum(map(has_product, _structured([first]))), list[Unit]()
+    for unit in joining:
+        products += sum(map(has_product, _structured([unit])))
+        if products > 1:
+            break
+        found.append(unit)
+    return found
+
+
+def _structured(units: Sequence[Unit]) -> list[LinalgStructuredOperation]:
+    return [op for op in _operations(units) if isinstance(op, LinalgStructuredOperation)]
 
 
 def _operations(units: Sequence[Unit]) -> list[Operation]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.utils.exceptions import PassFailedException
 
+from fragir.diagnostics import trial
 from fragir.errors import FragirError
 from fragir.passes.generics.axes import KernelProblem
 
@@ -29,11 +32,9 @@ def has_matrix_product(function: func.FuncOp) -> bool:
 
     for op in _work(function):
         if is_reduction(op):
-            try:
+            with suppress(FragirError, PassFailedException), trial():
                 recognise(op)
-            except (FragirError, PassFailedException):
-                continue
-            return True
+                return True
     return False
 
 
@@ -42,7 +43,8 @@ def fusion_problem(function: func.FuncOp) -> str | None:
     from fragir.passes.contraction.fusion import Fusion
 
     try:
-        Fusion(_copied(function)).run()
+        with trial():
+            Fusion(_copied(function)).run()
     except (FragirError, PassFailedException) as error:
         return str(error)
     return None

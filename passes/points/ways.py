@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import PassFailedException
 
+from fragir.diagnostics import trial
 from fragir.dialects.elements import element_bits, element_name
 from fragir.dialects.frag.combinations import problem as combination_problem
 from fragir.dialects.linalg.hidden_body import maps_of
@@ -86,11 +87,12 @@ def multiplied(op: Structured, target: str) -> tuple[Attribute, Attribute] | Non
     if len(op.inputs) != 2 or len(op.outputs) != 1:
         return None
     try:
-        body = Body(op)
-        x, y, _ = op.body.block.args
-        elements = body.element(x), body.element(y)
-        if accumulator(op, body, list(elements)) != body.total:
-            return None
+        with trial():
+            body = Body(op)
+            x, y, _ = op.body.block.args
+            elements = body.element(x), body.element(y)
+            if accumulator(op, body, list(elements)) != body.total:
+                return None
     except (FragirError, PassFailedException):
         return None
     narrow = element_name(x.type) in FLOAT8 and int("".join(filter(str.isdigit, target))) < 89
