@@ -25,6 +25,8 @@ class LinalgTilePass(TargetPass):
     name = "linalg-tile"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+
         from fragir.passes.dispatching.groups import is_computed
         from fragir.passes.dispatching.kernel_kinds import (
             fusion_problem,
@@ -43,5 +45,6 @@ class LinalgTilePass(TargetPass):
             ):
                 continue
             problem = tile(function, self.target)
-            if problem is not None and not any(map(has_product, work)):
+            generics = (x for x in work if isinstance(x, LinalgStructuredOperation))
+            if problem is not None and not any(map(has_product, generics)):
                 fail(problem.op, problem.words)

@@ -95,7 +95,7 @@ class Trial:
                 self.file,
                 hint="run it with `fragir emulate`",
             )
-        self.slots = slots(function)
+        self.slots = slots(function, [argument.dims for argument in self.kernel.signature])
         values = self._given(given)
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
         arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}

@@ -163,12 +163,15 @@ class Program(Kernel):
         self, arguments: Sequence[object], views: Sequence[ArrayView | None]
     ) -> list[ArrayPiece | object]:
         """Arrays as pieces, numbers as they are."""
-        return [
-            value
-            if view is None
-            else ArrayPiece(view.value, view.shape, memref_type(argument.type).element_type)
-            for argument, value, view in zip(self.signature, arguments, views, strict=True)
-        ]
+        found: list[ArrayPiece | object] = []
+        for argument, value, view in zip(self.signature, arguments, views, strict=True):
+            if view is None:
+                found.append(value)
+                continue
+            piece = ArrayPiece(view.value, view.shape, memref_type(argument.type).element_type)
+            # what launchers take for an array without dimensions has one
+            found.append(piece if view.shape else piece.reshaped(()))
+        return found
 
     def _placed(self, pieces: Sequence[object]) -> ArenaPlan:
         shapes = HostRun(_no_memory, _no_launch, self.source).sizes_of(self.host, pieces)

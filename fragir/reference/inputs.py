@@ -31,8 +31,12 @@ class ProgramArgument:
     """A name for every dimension; made up (`a_d0`) where the program tells none."""
 
 
-def slots(function: func.FuncOp) -> list[ProgramArgument]:
-    """The arguments of a program."""
+def slots(
+    function: func.FuncOp, compiled: Sequence[Sequence[int | str]] = ()
+) -> list[ProgramArgument]:
+    """The arguments of a program. `compiled`: their dimensions in what was compiled of it, whose
+    names of dynamic sizes count where they are not made up.
+    """
     result: list[ProgramArgument] = []
     for i, (argument, names) in enumerate(
         zip(function.body.block.args, dimension_names(function), strict=True)
@@ -43,7 +47,11 @@ def slots(function: func.FuncOp) -> list[ProgramArgument]:
             result.append(ProgramArgument(name, element, None, ()))
             continue
         shape = tuple(None if size < 0 else size for size in sizes)
-        known = tuple(given or f"{name}_d{d}" for d, given in enumerate(names))
+        made = [f"{name}_d{d}" for d in range(len(names))]
+        known = tuple(given or other for given, other in zip(names, made, strict=True))
+        if compiled:
+            triples = zip(compiled[i], known, made, strict=True)
+            known = tuple(x if isinstance(x, str) and x != m else k for x, k, m in triples)
         result.append(ProgramArgument(name, element, shape, known))
     return result
 

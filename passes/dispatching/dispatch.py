@@ -15,7 +15,9 @@ from fragir.dialects.constants import constant_of
 from fragir.dialects.frag.kernels import HOST
 from fragir.dialects.narrow import is_memref
 from fragir.passes.contraction.scalars import erase_dead, is_scalar
+from fragir.passes.contraction.size_names import name_sizes
 from fragir.passes.contraction.views import VIEWS, root_of
+from fragir.passes.dispatching.dead import erase_unread
 from fragir.passes.dispatching.groups import groups_of, is_computed, units_of
 from fragir.passes.dispatching.kernel_kinds import problem_of
 
@@ -30,6 +32,7 @@ class Dispatch:
 
     def run(self) -> None:
         """Replaces the groups by launches, unless there is one only."""
+        erase_unread(self._block)
         units = units_of(self._block)
         if len(units) < 2 or problem_of(self._function, self._target) is None:
             return
@@ -37,6 +40,7 @@ class Dispatch:
         if len(groups) < 2:
             return
         self._name()
+        name_sizes(self._function)
         kernels = [self._kernel(group, number) for number, group in enumerate(groups)]
         self._hoist()
         for group, (kernel, arguments) in zip(groups, kernels, strict=True):

@@ -31,12 +31,12 @@ from fragir.dialects import frag
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead
+from fragir.passes.contraction.size_names import name_sizes
 from fragir.passes.contraction.views import VIEWS, size_of
 from fragir.passes.generics.axes import Axis, CommonLoops, KernelProblem, NoKernelError
 from fragir.passes.generics.checks import check_operations, check_rows, combined
 from fragir.passes.generics.combining import RowCombining, neutral, only_inside
 from fragir.passes.generics.shapes import rows_of, tile_of
-from fragir.passes.generics.size_names import name_sizes
 from fragir.passes.generics.views import share_tiles
 
 WARPS = 4
@@ -74,7 +74,7 @@ class GenericKernel:
         except NoKernelError as error:
             return error.problem
         self._loops, self._axes_found = loops, axes
-        name_sizes(self._function, external, loops)
+        name_sizes(self._function)
         self._write(external)
         self._clean()
         return None

@@ -17,6 +17,7 @@ from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import erase_dead, is_scalar
+from fragir.passes.contraction.size_names import name_sizes
 from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.generics.axes import KernelProblem, NoKernelError
 from fragir.passes.generics.views import share_tiles
@@ -24,7 +25,6 @@ from fragir.passes.points.accesses import AxisPlaces, PlaceAccesses
 from fragir.passes.points.bodies import BodyWriter, check_body, memories_in
 from fragir.passes.points.origins import OperandOrigins
 from fragir.passes.points.places import part_of, place_of
-from fragir.passes.points.size_names import name_sizes
 from fragir.passes.points.space import LoopExtents, TileLoops, tile_loops, written
 from fragir.passes.points.sums import SumWriter
 from fragir.passes.points.tile_values import INDEX, Axes, Place, Size, TileValue, ValueBuilder
@@ -72,7 +72,7 @@ class PointKernel:
         for op in inner:
             op.detach()
         Rewriter.insert_op(inner, InsertPoint.before(end))
-        name_sizes(self._function, self._work)
+        name_sizes(self._function)
         self._clean()
         if "frag.warps" not in self._function.attributes:
             self._function.attributes["frag.warps"] = DenseArrayBase.from_list(

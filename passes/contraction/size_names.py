@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from itertools import count
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType, StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from fragir.dialects import frag
+from fragir.dialects.constants import constant_of
 from fragir.dialects.linalg.hidden_body import maps_of
 from fragir.dialects.narrow import is_memref
 
 Dimension = tuple[SSAValue, int]
 
 
-def name_sizes(function: func.FuncOp, work: Sequence[LinalgStructuredOperation]) -> None:
-    """Names the dimensions of arguments that have no names, alike where a loop runs along them."""
+def name_sizes(function: func.FuncOp) -> None:
+    """Names the dimensions of arguments that have no names, alike where a loop of an operation runs
+    along them, or memory is allocated with a size of other memory.
+    """
     parents: dict[Dimension, Dimension] = {}
 
     def root(node: Dimension) -> Dimension:
@@ -27,16 +30,31 @@ def name_sizes(function: func.FuncOp, work: Sequence[LinalgStructuredOperation])
             node = parent
         return node
 
-    for op in work:
+    for op in function.body.block.ops:
+        for one, other in _alike(op):
+            parents[root(other)] = root(one)
+    _name(function, root)
+
+
+def _alike(op: Operation) -> Iterator[tuple[Dimension, Dimension]]:
+    """Dimensions that an operation says to be of one size."""
+    if isinstance(op, LinalgStructuredOperation):
         first: dict[int, Dimension] = {}
         for value, map_ in zip(op.operands, maps_of(op), strict=True):
-            if not is_memref(value.type):
-                continue
-            for dim, expression in enumerate(map_.results):
+            for dim, expression in enumerate(map_.results if is_memref(value.type) else ()):
                 if isinstance(expression, AffineDimExpr):
-                    one = root(first.setdefault(expression.position, (value, dim)))
-                    parents[root((value, dim))] = one
-    _name(function, root)
+                    node = value, dim
+                    yield first.setdefault(expression.position, node), node
+    elif isinstance(op, memref.AllocOp):
+        given = iter(op.dynamic_sizes)
+        for dim, size in enumerate(op.memref.type.get_shape()):
+            known = next(given).owner if size < 0 else None
+            at = constant_of(known.index) if isinstance(known, memref.DimOp) else None
+            if isinstance(known, memref.DimOp) and at is not None:
+                yield (known.source, at), (op.memref, dim)
+    elif isinstance(op, memref.CastOp) and is_memref(op.source.type) and is_memref(op.dest.type):
+        for dim in range(len(op.source.type.get_shape())):
+            yield (op.source, dim), (op.dest, dim)
 
 
 def _name(function: func.FuncOp, root: Callable[[Dimension], Dimension]) -> None:
