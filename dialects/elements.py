@@ -80,7 +80,7 @@ _TYPE: dict[str, TypeAttribute] = {name: type_ for name, type_, _ in reversed(_R
 
 # types that a tile and memory may have
 TILE_ELEMENTS = frozenset(
-    type_ for name, type_, _ in _ROWS if name not in ("pred", "s16") and type_ != IndexType()
+    type_ for name, type_, _ in _ROWS if name != "pred" and type_ != IndexType()
 )
 FLOATS = frozenset({"f16", "bf16", "tf32", "f32", "f64", *FLOAT8})
 NARROW_FLOATS = frozenset(FLOAT6_4)

@@ -50,6 +50,7 @@ RAW: dict[str, tuple[str, ...]] = {"bf16": ("uint16", "void16")} | dict.fromkeys
 )
 # what is smaller than a byte comes as bytes, the first element lowest
 PACKED: dict[str, tuple[str, ...]] = dict.fromkeys(("s4", "u4", "b1", "e2m1x2"), ("uint8",))
+_TRUTH = {"s8": ("bool",), "u8": ("bool",)}  # memory of i1 is such of i8
 ALIGNMENT = 16  # bytes, of every pointer that a kernel takes
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost (dlpack.h)
 _LARGEST = 2**31 - 1  # sizes and strides are 32 bits wide on the device
@@ -291,7 +292,7 @@ def _check_type(dtype: str, element: Attribute, name: str) -> None:
     wanted = element_name(element)
     found = DTYPES.get(dtype)
     same = found == wanted or (wanted == "tf32" and found == "f32")
-    raw = RAW.get(wanted, ()) + PACKED.get(wanted, ())
+    raw = RAW.get(wanted, ()) + PACKED.get(wanted, ()) + _TRUTH.get(wanted, ())
     if not same and dtype not in raw:
         known = [dtype for dtype, ptx in DTYPES.items() if ptx == wanted] or [*raw, "float32"]
         raise FragirError(f"{name} holds {dtype or 'no type'}, the kernel takes {known[0]}")

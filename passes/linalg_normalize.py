@@ -16,12 +16,14 @@ class LinalgNormalizePass(ModulePass):
     """Named operations become maps, iterators and a body; `linalg.fill` stays.
 
     `linalg.softmax` becomes its maximum, exponentials, their sum and a division. On tensors, what
-    only transposes or broadcasts disappears in the maps of those who read it.
+    only transposes or broadcasts disappears in the maps of those who read it. Memory and tensors of
+    i1 become such of i8 that hold 0 or 1.
     """
 
     name = "linalg-normalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.normalizing.booleans import widen_booleans
         from fragir.passes.normalizing.folding import fold_copies
         from fragir.passes.normalizing.generalising import generalise
         from fragir.passes.normalizing.softmax import expand_softmax
@@ -29,4 +31,5 @@ class LinalgNormalizePass(ModulePass):
         for function in kernels_of(op):
             expand_softmax(function)
             generalise(function)
+            widen_booleans(function)
             fold_copies(function)

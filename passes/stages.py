@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType, i1
 
 from fragir.dialects.walking import operations_in
 
@@ -107,10 +107,18 @@ def _tensors(contents: Contents) -> bool:
 
 
 def _named(contents: Contents) -> bool:
-    """Whether a program has operations of linalg besides those that every pass knows."""
+    """Whether a program has operations of linalg besides those that every pass knows, or works on
+    memory or tensors of i1.
+    """
+    if not _linalg(contents):
+        return False
     known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
     names = (name for name in contents.operations if name.startswith("linalg."))
-    return _of_tiles(contents) and any(name not in known for name in names)
+    return any(name not in known for name in names) or any(
+        isinstance(value.type, MemRefType | TensorType) and value.type.element_type == i1
+        for op in operations_in(contents.module)
+        for value in (*op.operands, *op.results)
+    )
 
 
 def _linalg(contents: Contents) -> bool:

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute
 
 from fragir.dialects.elements import NoElementError, element_name
 
-#: Types of elements that are combined: what PTX has arithmetic for.
+#: Types of elements that are combined: those that arith computes with.
 FLOATS = ("f16", "bf16", "f32", "f64")
-INTEGERS = ("s32", "u32", "s64")
+INTEGERS = ("s8", "s16", "s32", "u32", "s64")
 PREDICATES = ("pred",)
 
 
@@ -68,7 +68,7 @@ def problem(word: str, element: Attribute, words: Iterable[str] = WORDS) -> str 
         return None
     if able:
         return f"{element} is not combined by {word}; it is by {', '.join(able)}"
-    return f"{element} is not combined; cast the tile to f16, bf16, f32, f64, i32 or i64 before"
+    return f"{element} is not combined; cast the tile to f32 or i32 before"
 
 
 def _combines(word: str, element: str) -> bool:
@@ -80,7 +80,7 @@ def _combines(word: str, element: str) -> bool:
 
 def neutral(word: str, element: str) -> float | int:
     """What changes no element that it is combined with; of integers as bits with a sign."""
-    half = 2**63 if element == "s64" else 2**31
+    half = 2 ** (int(element[1:]) - 1) if element in INTEGERS else 0
     low, high = (0, -1) if element == "u32" or word.endswith("ui") else (-half, half - 1)
     if element in FLOATS:
         low, high = -inf, inf

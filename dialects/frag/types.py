@@ -154,7 +154,7 @@ class TileType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(
                 f"no tile holds {self.element_type}; write f16, bf16, tf32, f32, f64, f8E4M3FN, "
                 "f8E5M2, f8E8M0FNU, f6E3M2FN, f6E2M3FN, f4E2M1FN, !frag.packed<f4E2M1FN>, si8, "
-                "ui8, i8, si4, ui4, ui1, i1, i32 or i64"
+                "ui8, i8, si4, ui4, ui1, i1, i16, i32 or i64"
             )
         limit = tile_limit(prod(self.shape), self.element_type)
         if limit is not None:

@@ -53,6 +53,8 @@ class Integers:
 
     @property
     def storage(self) -> str:
+        if self.name == "pred":
+            return "bool"
         return f"{'' if self.signed and self.bits >= 8 else 'u'}int{max(8, self.bits)}"
 
     def wrapped(self, values: Array) -> Array:
@@ -88,6 +90,7 @@ FLOATS: dict[str, FloatFormat] = {
 INTEGERS: dict[str, Integers] = {
     row.name: row
     for row in (
+        Integers("pred", 1, False),
         Integers("b1", 1, False),
         Integers("s4", 4, True),
         Integers("u4", 4, False),

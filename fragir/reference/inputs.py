@@ -217,7 +217,7 @@ def array_from(array: Array, slot: ProgramArgument) -> Array:
             return np.require(array, requirements="C").view(kind)
         if array.dtype.kind == "f":
             return encode(array.astype(np.float64), slot.element)
-    elif array.dtype.kind in "iu":
+    elif array.dtype.kind in "iub":
         held = encode(array.astype(np.int64), slot.element)
         if np.array_equal(decode(held, slot.element), array):
             return held

@@ -32,6 +32,10 @@ _LOGIC: dict[str, Callable[..., Any]] = {
     "arith.xori": np.logical_xor,
     "arith.addi": np.logical_xor,
 }
+# arithmetic of one bit: the low bit of what wider integers give, 1 being -1 where there is a sign
+_OF_ONE_BIT = frozenset(
+    f"arith.{name}" for name in ("subi", "muli", "maxsi", "minsi", "maxui", "minui")
+)
 _CASTS = frozenset(
     f"arith.{name}"
     for name in "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci index_cast".split()
@@ -116,9 +120,10 @@ def _scalar(run: Run, op: Operation) -> Bounded:
         case arith.CmpfOp():
             return elementwise.compare(op.predicate.value.data, operands[0], operands[1])
         case arith.CmpiOp():
-            form = _integers(type_name(op.lhs.type))
+            name, number = type_name(op.lhs.type), op.predicate.value.data
+            signed = 2 <= number <= 5
             return integers.compare(
-                op.predicate.value.data, _as_int(operands[0]), _as_int(operands[1]), form
+                number, *(_as_int(x, name, signed) for x in operands), _integers(name)
             )
         case arith.SelectOp():
             return elementwise.select(*operands)
@@ -131,7 +136,13 @@ def _integer(name: str, operands: Sequence[Bounded], result: str) -> Bounded:
         return integers.apply(name, operands[0], operands[1], INTEGERS[result])
     x, y = operands
     if name not in _LOGIC:
-        raise FragirError(f"the reference does not know {name} on i1")
+        if name not in _OF_ONE_BIT:
+            raise FragirError(f"the reference does not know {name} on i1")
+        signed = name.endswith("si")
+        found = integers.apply(
+            name, *(_as_int(operand, result, signed) for operand in operands), INTEGERS["s32"]
+        )
+        return Bounded(found.value & 1 == 1, found.bound)
     value = _LOGIC[name](x.value, y.value)
     return Bounded(value, np.maximum(x.bound, y.bound) + np.zeros(value.shape))
 
@@ -150,8 +161,10 @@ def _integers(name: str) -> Integers:
     return INTEGERS["s32" if name == PREDICATE else name]
 
 
-def _as_int(x: Bounded) -> Bounded:
-    return Bounded(x.value.astype(np.int64), x.bound)
+def _as_int(x: Bounded, name: str, signed: bool) -> Bounded:
+    """Of one bit, 1 is -1 where an operation has a sign."""
+    value = x.value.astype(np.int64)
+    return Bounded(-value if signed and name == PREDICATE else value, x.bound)
 
 
 def cast(x: Bounded, source: str, target: str) -> Bounded:

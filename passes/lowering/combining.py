@@ -108,7 +108,7 @@ class Combining:
         if count * width % REGISTER == 0:
             return lanes.shuffle_xor(vector, mask)
         scalars = split(self.ar, vector, 1)
-        filled = self.vector([*scalars, scalars[-1]])
+        filled = self.vector([*scalars, *scalars[-1:] * (-count % (REGISTER // width))])
         moved = split(self.ar, lanes.shuffle_xor(filled, mask), 1)
         return self.vector(moved[:count])
 

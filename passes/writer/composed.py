@@ -73,6 +73,11 @@ def _written(w: KernelText, convert: Convert, op: Operation, name: str, found: S
 def _integers(w: KernelText, op: Operation) -> None:
     bits = ptx.bits(op.results[0].type)
     found = sequence(op.name, f"b{bits}")
+    if found is None and bits < 32:
+        from fragir.passes.writer.narrow_integers import NarrowIntegers
+
+        NarrowIntegers(w).compute(op)
+        return
     if found is None:
         raise FragirError(f"{op.name} on {op.results[0].type} is not supported; extend to i32")
     columns = [w.in_registers(x) for x in op.operands]

@@ -219,7 +219,7 @@ class Convert:
 
     # --- with integers ------------------------------------------------------------------------
 
-    def _widened(self, value: SSAValue, name: str) -> list[str]:
+    def widened(self, value: SSAValue, name: str) -> list[str]:
         """Integers as 32- or 64-bit registers, bytes extended by their sign."""
         w = self.writer
         registers = w.in_registers(value)
@@ -243,7 +243,7 @@ class Convert:
 
     def _from_integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
-        names = self._widened(source, first)
+        names = self.widened(source, first)
         kind = first if _INTEGER_BITS[first] >= 32 else f"{first[0]}32"
         if second in ("f32", "f64"):
             for target, name in zip(w.define(result), names, strict=True):
@@ -275,7 +275,7 @@ class Convert:
             )
         if _INTEGER_BITS[second] == 4:
             integers = [self._clamped(name, second) for name in integers]
-        self._pack(result, integers, _INTEGER_BITS[second])
+        self.narrowed(result, integers, _INTEGER_BITS[second])
 
     def _clamped(self, name: str, second: str) -> str:
         """A byte as a number of four bits; cvt saturates to eight."""
@@ -304,7 +304,7 @@ class Convert:
         if narrow and second in FLOATS:
             self.from_f32(result, list(targets), second)
         elif narrow:
-            self._pack(result, list(targets), _INTEGER_BITS[second])
+            self.narrowed(result, list(targets), _INTEGER_BITS[second])
 
     def _to_predicate(self, source: SSAValue, result: SSAValue, first: str) -> None:
         """The lowest bit of an integer."""
@@ -312,7 +312,7 @@ class Convert:
         if first in FLOATS:
             raise FragirError(f"{first} is not converted to i1", hint="compare: arith.cmpf")
         wide = _INTEGER_BITS[first] == 64
-        names = list(w.in_registers(source)) if wide else self._widened(source, first)
+        names = list(w.in_registers(source)) if wide else self.widened(source, first)
         bits = 64 if wide else 32
         for target, name in zip(w.define(result), names, strict=True):
             low = w.registers.fresh(bits)
@@ -321,7 +321,7 @@ class Convert:
 
     def _integer(self, source: SSAValue, result: SSAValue, first: str, second: str) -> None:
         w = self.writer
-        names = self._widened(source, first)
+        names = self.widened(source, first)
         from_bits, to_bits = _INTEGER_BITS[first], _INTEGER_BITS[second]
         kind = first if from_bits >= 32 else f"{first[0]}32"
         if to_bits == 64:
@@ -338,9 +338,9 @@ class Convert:
                 for target, name in zip(low, names, strict=True):
                     w.emit("cvt.u32.u64", target, name)
                 names = low
-            self._pack(result, names, to_bits)
+            self.narrowed(result, names, to_bits)
 
-    def _pack(self, result: SSAValue, names: list[str], bits: int) -> None:
+    def narrowed(self, result: SSAValue, names: list[str], bits: int) -> None:
         """The low bits of 32-bit registers, packed."""
         w = self.writer
         if not is_vector(result.type):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -15,6 +17,9 @@ from fragir.passes.writer.convert import Convert
 from fragir.passes.writer.masks import is_part, write_with_mask
 from fragir.passes.writer.text import KernelText
 from fragir.ptx.spelling import float_literal, vector
+
+if TYPE_CHECKING:
+    from fragir.passes.writer.narrow_integers import NarrowIntegers
 
 HALVES = ("f16", "bf16")
 # these pass NaN on
@@ -205,7 +210,8 @@ class ElementwiseWriter:
         relation, sign = tables.COMPARE_INTEGER[number]
         bits = ptx.bits(op.lhs.type)
         if bits < 32:
-            raise FragirError(f"integers of {bits} bits are not compared; extend them to i32")
+            self._narrow_integers().compare(op, number)
+            return
         x, y = w.in_registers(op.lhs), w.names[op.rhs]
         for result, left, right in zip(w.define(op.result), x, y, strict=True):
             w.emit(f"setp.{relation}.{sign}{bits}", result, left, right)
@@ -225,8 +231,11 @@ class ElementwiseWriter:
                 pair = picked[2 * i : 2 * i + 2]
                 w.emit("mov.b32", result, vector([*pair, *pair][:2]))
             return
-        if bits < 16 or width == 1:
-            raise FragirError(f"arith.select on {type_} is not supported; extend to i32")
+        if bits < 16:
+            if element_name(ptx.scalar_type(type_)) in FLOATS:
+                raise FragirError(f"arith.select on {type_} is not supported", hint="cast to f32")
+            self._narrow_integers().select(op)
+            return
         x, y = w.names[op.lhs], w.names[op.rhs]
         if len(conditions) == 1:
             conditions = conditions * len(x)
@@ -252,24 +261,23 @@ class ElementwiseWriter:
             return
         result = op.results[0]
         bits = ptx.bits(result.type)
-        opcode = tables.INTEGER[op.name]
-        if bits == 1 and opcode.startswith(("and", "or", "xor")):
-            opcode = f"{opcode.split('.')[0]}.pred"
-        elif bits in (32, 64):
-            opcode = opcode.format(bits=bits)
-        elif bits == 16 and not is_vector(result.type):
-            opcode = opcode.format(bits=16)
-        else:
-            raise FragirError(f"{op.name} on {result.type} is not supported; extend to i32")
+        shift = op.name.startswith("arith.sh")  # its count has 32 bits
+        if bits < 16 or (bits == 16 and (shift or is_vector(result.type))):
+            self._narrow_integers().compute(op)
+            return
+        opcode = tables.INTEGER[op.name].format(bits=bits)
         columns = [list(w.names[operand]) for operand in op.operands]
-        if bits == 1:
-            columns = [list(w.in_registers(operand)) for operand in op.operands]
         if bits == 64 and ".b64" in opcode and opcode.startswith("sh"):
             columns[1] = [self._narrow(name) for name in columns[1]]
         if all(not column[0].startswith("%") for column in columns):
             columns[0] = list(w.in_registers(op.operands[0]))
         for target, *operands in zip(w.define(result), *columns, strict=True):
             w.emit(opcode, target, *operands)
+
+    def _narrow_integers(self) -> NarrowIntegers:
+        from fragir.passes.writer.narrow_integers import NarrowIntegers  # few programs have them
+
+        return NarrowIntegers(self.writer)
 
     def _narrow(self, name: str) -> str:
         """A shift count as 32 bits (PTX ISA 9.2, section 9.7.8.7)."""

@@ -14,9 +14,9 @@ func.func @f(%a: memref<16x8xf32>) {
   func.return
 }
 // -----
-// No tile holds i16.
+// No tile holds i24.
 func.func @f(%a: memref<16x8xf32>) {
   %0 = frag.load %a[0, 0] : memref<16x8xf32> -> !frag.tile<16x8xf32>
-  %1 = frag.cast %0 : !frag.tile<16x8xf32> -> !frag.tile<16x8xi16>
+  %1 = frag.cast %0 : !frag.tile<16x8xf32> -> !frag.tile<16x8xi24>
   func.return
 }

@@ -52,11 +52,11 @@ func.func @f(%x: memref<8x32xf32>) {
 }
 // -----
 // No arithmetic in 8 bits.
-func.func @f(%x: memref<8x32xsi8>) {
-  %0 = frag.load %x[0, 0] : memref<8x32xsi8> -> !frag.tile<8x32xsi8>
-  %1 = frag.reduce_by dim 1 %0 : !frag.tile<8x32xsi8> -> !frag.tile<8xsi8> {
-  ^bb0(%v: si8, %w: si8):
-    frag.yield %v : si8
+func.func @f(%x: memref<8x32xui8>) {
+  %0 = frag.load %x[0, 0] : memref<8x32xui8> -> !frag.tile<8x32xui8>
+  %1 = frag.reduce_by dim 1 %0 : !frag.tile<8x32xui8> -> !frag.tile<8xui8> {
+  ^bb0(%v: ui8, %w: ui8):
+    frag.yield %v : ui8
   }
   func.return
 }

@@ -22,9 +22,9 @@ func.func @f(%x: memref<8x32xf32>) {
 }
 // -----
 // No arithmetic in 8 bits.
-func.func @f(%x: memref<8x32xsi8>) {
-  %0 = frag.load %x[0, 0] : memref<8x32xsi8> -> !frag.tile<8x32xsi8>
-  %1 = frag.reduce add dim 1 %0 : !frag.tile<8x32xsi8> -> !frag.tile<8xsi8>
+func.func @f(%x: memref<8x32xui8>) {
+  %0 = frag.load %x[0, 0] : memref<8x32xui8> -> !frag.tile<8x32xui8>
+  %1 = frag.reduce add dim 1 %0 : !frag.tile<8x32xui8> -> !frag.tile<8xui8>
   func.return
 }
 // -----

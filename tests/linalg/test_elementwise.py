@@ -210,9 +210,9 @@ def test_a_fill_alone() -> None:
         ),
         (
             "linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], "
-            'iterator_types = ["parallel"]} outs(%l : memref<4xi16>) {\n'
-            "^bb0(%x: i16):\n linalg.yield %x : i16\n}",
-            "works on memref<4xi16>, of whose elements no tile is",
+            'iterator_types = ["parallel"]} outs(%l : memref<4xi24>) {\n'
+            "^bb0(%x: i24):\n linalg.yield %x : i24\n}",
+            "works on memref<4xi24>, of whose elements no tile is",
         ),
         (
             "linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], "
@@ -225,7 +225,7 @@ def test_a_fill_alone() -> None:
 def test_what_is_refused(text: str, words: str) -> None:
     program = (
         "func.func @f(%a: memref<4x4xf32>, %v: memref<4xf32>, %n: memref<f32>, "
-        f"%l: memref<4xi16>) {{\n  {text}\n  func.return\n}}"
+        f"%l: memref<4xi24>) {{\n  {text}\n  func.return\n}}"
     )
     with pytest.raises(fragir.FragirError, match=words) as caught:
         fragir.compile(program)

@@ -24,20 +24,22 @@ Array = npt.NDArray[Any]
 
 NUMPY: dict[str, Any] = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32, "ui32": np.uint32,
+    "i8": np.int8, "i16": np.int16, "i64": np.int64,
 }  # fmt: skip
+SIGNED = ("i8", "i16", "i32", "i64")
 #: word -> types of elements, and what numpy has for it.
 KINDS: dict[str, tuple[tuple[str, ...], Any]] = {
-    "add": (("f16", "f32", "f64", "i32"), np.add.reduce),
-    "mul": (("f16", "f32", "f64", "i32"), np.multiply.reduce),
-    "max": (("f16", "f32", "f64", "i32", "ui32"), np.maximum.reduce),
-    "min": (("f16", "f32", "f64", "i32", "ui32"), np.minimum.reduce),
+    "add": (("f16", "f32", "f64", *SIGNED), np.add.reduce),
+    "mul": (("f16", "f32", "f64", *SIGNED), np.multiply.reduce),
+    "max": (("f16", "f32", "f64", *SIGNED, "ui32"), np.maximum.reduce),
+    "min": (("f16", "f32", "f64", *SIGNED, "ui32"), np.minimum.reduce),
     "maxnum": (("f16", "f32", "f64"), np.fmax.reduce),
     "minnum": (("f16", "f32", "f64"), np.fmin.reduce),
-    "and": (("i32",), np.bitwise_and.reduce),
-    "or": (("i32",), np.bitwise_or.reduce),
-    "xor": (("i32",), np.bitwise_xor.reduce),
-    "argmax": (("f16", "f32", "f64", "i32", "ui32"), np.argmax),
-    "argmin": (("f16", "f32", "f64", "i32", "ui32"), np.argmin),
+    "and": (SIGNED, np.bitwise_and.reduce),
+    "or": (SIGNED, np.bitwise_or.reduce),
+    "xor": (SIGNED, np.bitwise_xor.reduce),
+    "argmax": (("f16", "f32", "f64", *SIGNED, "ui32"), np.argmax),
+    "argmin": (("f16", "f32", "f64", *SIGNED, "ui32"), np.argmin),
 }
 
 
@@ -97,9 +99,9 @@ def numbers(kind: str, element: str, shape: Sequence[int], seed: int) -> Array:
     if kind == "mul":
         # rarely more than 1 or less, so that nothing leaves f16
         found = rng.choice([-1, 1], shape) * np.where(rng.random(shape) < 4 / max(shape), 2, 1)
-    elif element in ("i32", "ui32"):
-        low = 0 if element == "ui32" else -(2**31)
-        found = rng.integers(low, 2 ** (32 if element == "ui32" else 31), shape)
+    elif element[0] != "f":
+        info = np.iinfo(NUMPY[element])
+        found = rng.integers(info.min, info.max, shape, NUMPY[element], endpoint=True)
         if kind.startswith("arg"):
             found = rng.integers(0, 5, shape)  # equals
     else:

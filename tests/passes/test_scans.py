@@ -18,23 +18,23 @@ from fragir.layout import Layout
 from fragir.layout.scanning import runs
 from fragir.passes.lowering.scan import prefixes
 from tests.passes.test_ranks import SHAPES, WARPS, layouts, tile
-from tests.passes.test_reductions import MIXED, NUMPY, Array, buffer, divides, numbers, run
+from tests.passes.test_reductions import MIXED, NUMPY, SIGNED, Array, buffer, divides, numbers, run
 from tests.properties.judge import examples, judge
 
 #: word -> types of elements, and what numpy has for it.
 KINDS: dict[str, tuple[tuple[str, ...], Callable[..., Array]]] = {
-    "add": (("f16", "f32", "f64", "i32", "ui32"), np.add.accumulate),
-    "mul": (("f32", "f64", "i32"), np.multiply.accumulate),
-    "max": (("f16", "f32", "f64", "i32", "ui32"), np.maximum.accumulate),
-    "min": (("f16", "f32", "f64", "i32", "ui32"), np.minimum.accumulate),
+    "add": (("f16", "f32", "f64", *SIGNED, "ui32"), np.add.accumulate),
+    "mul": (("f32", "f64", *SIGNED), np.multiply.accumulate),
+    "max": (("f16", "f32", "f64", *SIGNED, "ui32"), np.maximum.accumulate),
+    "min": (("f16", "f32", "f64", *SIGNED, "ui32"), np.minimum.accumulate),
     "maxnum": (("f16", "f32", "f64"), np.fmax.accumulate),
     "minnum": (("f16", "f32", "f64"), np.fmin.accumulate),
-    "and": (("i32",), np.bitwise_and.accumulate),
-    "or": (("i32",), np.bitwise_or.accumulate),
-    "xor": (("i32",), np.bitwise_xor.accumulate),
+    "and": (SIGNED, np.bitwise_and.accumulate),
+    "or": (SIGNED, np.bitwise_or.accumulate),
+    "xor": (SIGNED, np.bitwise_xor.accumulate),
 }
 FLAGS = ("", "exclusive", "reverse", "exclusive reverse")
-NAMES = {"i32": "s32", "ui32": "u32"}
+NAMES = {"ui32": "u32", **{f"i{bits}": f"s{bits}" for bits in (8, 16, 32, 64)}}
 
 
 def program(
@@ -224,6 +224,6 @@ def test_methods_of_tiles() -> None:
     ):
         np.testing.assert_allclose(found_, wanted, rtol=2**-10, atol=1e-4)
     with fragir.kernel("wrong") as k:
-        t = k.load(k.memory("x", fragir.s8, (8, 64)), (0, 0), shape=(8, 64))
+        t = k.load(k.memory("x", fragir.u8, (8, 64)), (0, 0), shape=(8, 64))
         with pytest.raises(FragirError, match="is not combined"):
             t.cumsum(1)
