@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType, VectorType
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, TensorType, VectorType, i1
 from xdsl.ir import Attribute
 
 
@@ -21,6 +21,12 @@ def memref_type(type_: Attribute) -> MemRefType[Attribute]:
 def is_memref(type_: Attribute) -> TypeGuard[MemRefType[Attribute]]:
     """Whether a type is a memref."""
     return type(type_) is MemRefType
+
+
+def holds_i1(type_: Attribute) -> bool:
+    """Whether a type is memory or a tensor of i1."""
+    kind = type(type_)
+    return (kind is MemRefType or kind is TensorType) and cast("Any", type_).element_type == i1
 
 
 def is_vector(type_: Attribute) -> TypeGuard[VectorType[Attribute]]:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import cached_property
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType, i1
+from xdsl.dialects.builtin import ModuleOp, TensorType
 
+from fragir.dialects.narrow import holds_i1
 from fragir.dialects.walking import operations_in
 
 
@@ -115,7 +116,7 @@ def _named(contents: Contents) -> bool:
     known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
     names = (name for name in contents.operations if name.startswith("linalg."))
     return any(name not in known for name in names) or any(
-        isinstance(value.type, MemRefType | TensorType) and value.type.element_type == i1
+        holds_i1(value.type)
         for op in operations_in(contents.module)
         for value in (*op.operands, *op.results)
     )

@@ -121,10 +121,8 @@ def _scalar(run: Run, op: Operation) -> Bounded:
             return elementwise.compare(op.predicate.value.data, operands[0], operands[1])
         case arith.CmpiOp():
             name, number = type_name(op.lhs.type), op.predicate.value.data
-            signed = 2 <= number <= 5
-            return integers.compare(
-                number, *(_as_int(x, name, signed) for x in operands), _integers(name)
-            )
+            x, y = (_as_int(operand, name, 2 <= number <= 5) for operand in operands)
+            return integers.compare(number, x, y, _integers(name))
         case arith.SelectOp():
             return elementwise.select(*operands)
         case _:
@@ -138,10 +136,8 @@ def _integer(name: str, operands: Sequence[Bounded], result: str) -> Bounded:
     if name not in _LOGIC:
         if name not in _OF_ONE_BIT:
             raise FragirError(f"the reference does not know {name} on i1")
-        signed = name.endswith("si")
-        found = integers.apply(
-            name, *(_as_int(operand, result, signed) for operand in operands), INTEGERS["s32"]
-        )
+        x, y = (_as_int(operand, result, name.endswith("si")) for operand in operands)
+        found = integers.apply(name, x, y, INTEGERS["s32"])
         return Bounded(found.value & 1 == 1, found.bound)
     value = _LOGIC[name](x.value, y.value)
     return Bounded(value, np.maximum(x.bound, y.bound) + np.zeros(value.shape))

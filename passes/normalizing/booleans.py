@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects.constants import constant_of
+from fragir.dialects.narrow import holds_i1
 
 LOGIC = (arith.AndIOp, arith.OrIOp, arith.XOrIOp)
 
@@ -30,7 +31,7 @@ def widen_booleans(function: func.FuncOp) -> None:
     """Replaces memory and tensors of i1 by such of i8; structured operations are generics."""
     wide: set[SSAValue] = set()
     for value in list(_values(function)):
-        if _is_boolean(value.type):
+        if holds_i1(value.type):
             wide.add(Rewriter.replace_value_with_new_type(value, _widened(value.type)))
     if not wide:
         return
@@ -58,10 +59,6 @@ def _values(function: func.FuncOp) -> Iterator[SSAValue]:
         for region in op.regions:
             for block in region.blocks:
                 yield from block.args
-
-
-def _is_boolean(type_: Attribute) -> bool:
-    return isinstance(type_, MemRefType | TensorType) and type_.element_type == i1
 
 
 def _widened(type_: Attribute) -> Attribute:
