@@ -21,10 +21,20 @@ func.func @softmax(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
 }
 // -----
 // Logic on what is read is logic on bytes.
-func.func @truth(%p: memref<4x8xi1>, %q: tensor<4x8xi1>, %x: memref<4x8xf32>, %o: memref<4xi1>) -> tensor<4x8xi1> {
+func.func @truth(%p: memref<4x8xi1>, %x: memref<4x8xf32>, %o: memref<4xi1>) {
   %false = arith.constant false
   linalg.fill ins(%false : i1) outs(%o : memref<4xi1>)
   linalg.reduce { arith.ori } ins(%p : memref<4x8xi1>) outs(%o : memref<4xi1>) dimensions = [1]
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<4x8xi1>) outs(%x : memref<4x8xf32>) {
+  ^bb0(%a: i1, %old: f32):
+    %zero = arith.constant 0.0 : f32
+    %kept = arith.select %a, %old, %zero : f32
+    linalg.yield %kept : f32
+  }
+  func.return
+}
+// -----
+func.func @not(%q: tensor<4x8xi1>) -> tensor<4x8xi1> {
   %e = tensor.empty() : tensor<4x8xi1>
   %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%q : tensor<4x8xi1>) outs(%e : tensor<4x8xi1>) {
   ^bb0(%a: i1, %old: i1):
@@ -32,11 +42,5 @@ func.func @truth(%p: memref<4x8xi1>, %q: tensor<4x8xi1>, %x: memref<4x8xf32>, %o
     %not = arith.xori %a, %true : i1
     linalg.yield %not : i1
   } -> tensor<4x8xi1>
-  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : memref<4x8xi1>) outs(%x : memref<4x8xf32>) {
-  ^bb0(%a: i1, %old: f32):
-    %zero = arith.constant 0.0 : f32
-    %kept = arith.select %a, %old, %zero : f32
-    linalg.yield %kept : f32
-  }
   func.return %r : tensor<4x8xi1>
 }
