@@ -25,7 +25,7 @@ class FragBufferizePass(ModulePass):
     name = "frag-bufferize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        from fragir.passes.contraction.buffers import Bufferization
+        from fragir.passes.bufferizing.buffers import Bufferization
 
         for function in op.ops:
             if isinstance(function, func.FuncOp) and _has_tensors(function):

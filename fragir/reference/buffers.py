@@ -9,6 +9,7 @@ from xdsl.dialects import func, memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 
 from fragir.dialects.interfaces import MEANINGS
+from fragir.dialects.linalg.destinations import homes_of
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.reference.bounded import exactly
@@ -91,8 +92,8 @@ def copy(run: Run, op: memref.CopyOp) -> None:
 def returned(run: Run, op: func.ReturnOp) -> None:
     """A returned tensor is written to the argument it was made from (outs), else to a result."""
     results = iter(run.results)
-    for value in op.arguments:
-        home = run.homes.get(value) or next(results, None)
+    for value, argument in zip(op.arguments, homes_of(op.arguments), strict=True):
+        home = next(results, None) if argument is None else run.homes[argument]
         if home is None:
             raise FragirError(
                 "a returned tensor has no argument that it could be written to",

@@ -43,8 +43,6 @@ def structured(run: Run, op: LinalgStructuredOperation) -> None:
     for number, (output, result) in enumerate(zip(op.outputs, results, strict=True)):
         if isinstance(output.type, TensorType):
             run[op.res[number]] = result
-            if output in run.homes:
-                run.homes[op.res[number]] = run.homes[output]
             continue
         home = run.values[output]
         assert isinstance(home, BoundedMemory)

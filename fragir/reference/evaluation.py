@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from fragir.dialects.interfaces import accesses_of
+from fragir.dialects.linalg.destinations import homes_of
 from fragir.errors import FragirError, kind_of
 from fragir.reference import accesses as accesses  # of operations of xDSL
 from fragir.reference import meanings as meanings  # of all operations but foreign ones
@@ -61,7 +62,8 @@ def _homeless(function: func.FuncOp) -> list[SSAValue]:
     end = function.body.block.last_op
     if not isinstance(end, func.ReturnOp):
         return []
-    return [value for value in end.arguments if not isinstance(_root(value), BlockArgument)]
+    pairs = zip(end.arguments, homes_of(end.arguments), strict=True)
+    return [value for value, home in pairs if home is None]
 
 
 def _value(type_: Attribute, argument: Any) -> Value:

@@ -23,6 +23,19 @@ MEANINGS.attached_in("fragir.reference.awaiting", "frag.await")
 MEANINGS.attached_in("fragir.reference.clusters", "frag.cluster_rank")
 MEANINGS.attached_in("fragir.reference.heads", "frag.head")
 MEANINGS.attached_in("fragir.reference.launches", "frag.launch")
+MEANINGS.attached_in(
+    "fragir.reference.tensors",
+    "tensor.collapse_shape",
+    "tensor.concat",
+    "tensor.expand_shape",
+    "tensor.extract",
+    "tensor.extract_slice",
+    "tensor.from_elements",
+    "tensor.insert",
+    "tensor.insert_slice",
+    "tensor.pad",
+    "tensor.splat",
+)
 MEANINGS.attached_in("fragir.reference.softmax", "linalg.softmax")
 MEANINGS.attached_in(
     "fragir.reference.side_by_side", "frag.pass_turn", "frag.roles", "frag.take_turn"

@@ -56,7 +56,7 @@ class Run:
         self.grid = (1, 1, 1)
         """The blocks along x, y and z."""
         self.values: dict[SSAValue, Value] = {}
-        # the memory of an argument that a tensor's value is written to in the end
+        # the memory of arguments that are tensors: what is computed in their place ends there
         self.homes: dict[SSAValue, BoundedMemory] = {}
         # for returned tensors that come from no argument
         self.results: list[BoundedMemory] = []

@@ -31,8 +31,6 @@ def softmax(run: Run, op: SoftmaxOp) -> None:
     result = Bounded(np.moveaxis(found.value, 0, along), np.moveaxis(found.bound, 0, along))
     if isinstance(op.output.type, TensorType):
         run[op.result[0]] = result
-        if op.output in run.homes:
-            run.homes[op.result[0]] = run.homes[op.output]
         return
     home = run.values[op.output]
     assert isinstance(home, BoundedMemory)

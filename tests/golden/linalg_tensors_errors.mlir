@@ -10,72 +10,6 @@
 #one = affine_map<(m, n) -> (0)>
 #none = affine_map<(m, n) -> ()>
 // -----
-// An argument would be overwritten that is not returned.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>, %e: tensor<?x?xf32>) -> tensor<?x?xf32> {
-  %sum = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>) outs(%c : tensor<?x?xf32>) {
-  ^bb0(%x: f16, %y: f16, %s: f32):
-    %x1 = arith.extf %x : f16 to f32
-    %y1 = arith.extf %y : f16 to f32
-    %p = arith.mulf %x1, %y1 : f32
-    %t = arith.addf %s, %p : f32
-    linalg.yield %t : f32
-  } -> tensor<?x?xf32>
-  %d = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%sum : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) {
-  ^bb0(%v: f32, %o: f32):
-    %0 = arith.negf %v : f32
-    linalg.yield %0 : f32
-  } -> tensor<?x?xf32>
-  func.return %d : tensor<?x?xf32>
-}
-// -----
-// The old value is read after the sum has taken its place.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
-  %sum = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>) outs(%c : tensor<?x?xf32>) {
-  ^bb0(%x: f16, %y: f16, %s: f32):
-    %x1 = arith.extf %x : f16 to f32
-    %y1 = arith.extf %y : f16 to f32
-    %p = arith.mulf %x1, %y1 : f32
-    %t = arith.addf %s, %p : f32
-    linalg.yield %t : f32
-  } -> tensor<?x?xf32>
-  %d = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%sum : tensor<?x?xf32>) outs(%c : tensor<?x?xf32>) {
-  ^bb0(%v: f32, %o: f32):
-    %0 = arith.addf %v, %o : f32
-    linalg.yield %0 : f32
-  } -> tensor<?x?xf32>
-  func.return %d : tensor<?x?xf32>
-}
-// -----
-// The start of the sum is read later too.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
-  %sum = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>) outs(%c : tensor<?x?xf32>) {
-  ^bb0(%x: f16, %y: f16, %s: f32):
-    %x1 = arith.extf %x : f16 to f32
-    %y1 = arith.extf %y : f16 to f32
-    %p = arith.mulf %x1, %y1 : f32
-    %t = arith.addf %s, %p : f32
-    linalg.yield %t : f32
-  } -> tensor<?x?xf32>
-  %d = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%sum, %c : tensor<?x?xf32>, tensor<?x?xf32>) outs(%c : tensor<?x?xf32>) {
-  ^bb0(%v: f32, %w: f32, %o: f32):
-    %0 = arith.addf %v, %w : f32
-    linalg.yield %0 : f32
-  } -> tensor<?x?xf32>
-  func.return %d : tensor<?x?xf32>
-}
-// -----
-// A product in place of its own input.
-func.func @f(%a: tensor<?x?xf64>, %b: tensor<?x?xf64>) -> tensor<?x?xf64> {
-  %d = linalg.matmul ins(%a, %b : tensor<?x?xf64>, tensor<?x?xf64>) outs(%a : tensor<?x?xf64>) -> tensor<?x?xf64>
-  func.return %d : tensor<?x?xf64>
-}
-// -----
 // An empty tensor is read.
 func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>) -> tensor<?x?xf32> {
   %c0 = arith.constant 0 : index
@@ -111,11 +45,6 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>) -> tensor<?x?xf32> {
   func.return %d : tensor<?x?xf32>
 }
 // -----
-// An argument is returned as it came.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
-  func.return %c : tensor<?x?xf32>
-}
-// -----
 // An empty tensor is returned.
 func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>) -> tensor<?x?xf32> {
   %c0 = arith.constant 0 : index
@@ -126,45 +55,9 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>) -> tensor<?x?xf32> {
   func.return %d : tensor<?x?xf32>
 }
 // -----
-// A tensor is returned twice.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
-  %d = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>) outs(%c : tensor<?x?xf32>) {
-  ^bb0(%x: f16, %y: f16, %s: f32):
-    %x1 = arith.extf %x : f16 to f32
-    %y1 = arith.extf %y : f16 to f32
-    %p = arith.mulf %x1, %y1 : f32
-    %t = arith.addf %s, %p : f32
-    linalg.yield %t : f32
-  } -> tensor<?x?xf32>
-  func.return %d, %d : tensor<?x?xf32>, tensor<?x?xf32>
-}
-// -----
 // A number is returned.
 func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>, %x: f32) -> f32 {
   func.return %x : f32
-}
-// -----
-// The result starts from an argument that is still needed.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
-  %zero = arith.constant 0.0 : f32
-  %f = linalg.fill ins(%zero : f32) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
-  %sum = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>) outs(%f : tensor<?x?xf32>) {
-  ^bb0(%x: f16, %y: f16, %s: f32):
-    %x1 = arith.extf %x : f16 to f32
-    %y1 = arith.extf %y : f16 to f32
-    %p = arith.mulf %x1, %y1 : f32
-    %t = arith.addf %s, %p : f32
-    linalg.yield %t : f32
-  } -> tensor<?x?xf32>
-  %d = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
-      ins(%c : tensor<?x?xf32>) outs(%sum : tensor<?x?xf32>) {
-  ^bb0(%v: f32, %o: f32):
-    %0 = arith.addf %v, %o : f32
-    linalg.yield %0 : f32
-  } -> tensor<?x?xf32>
-  func.return %d : tensor<?x?xf32>
 }
 // -----
 // A constant tensor.
@@ -180,12 +73,6 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>) -> tensor<64x64xf32> {
     linalg.yield %t : f32
   } -> tensor<64x64xf32>
   func.return %d : tensor<64x64xf32>
-}
-// -----
-// A slice.
-func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>) -> tensor<64x?xf32> {
-  %d = tensor.cast %c : tensor<?x?xf32> to tensor<64x?xf32>
-  func.return %d : tensor<64x?xf32>
 }
 // -----
 // A tensor without a rank.

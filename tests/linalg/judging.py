@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,16 @@ from fragir.cli.trial import Trial
 Array = npt.NDArray[Any]
 
 
-def judged(text: str, names: Sequence[str], arrays: Sequence[Array], target: str) -> list[Array]:
-    """What the function writes, which lies within the reference's bound."""
+def judged(
+    text: str,
+    names: Sequence[str],
+    arrays: Sequence[Array],
+    target: str,
+    sizes: Mapping[str, int] | None = None,
+) -> list[Array]:
+    """What the function writes, which lies within the reference's bound. `sizes`: those that no
+    array tells.
+    """
     trial = Trial(text, "<test>", None, target, "emulator", None)
     trial.compile()
     with tempfile.TemporaryDirectory() as folder:
@@ -25,7 +33,7 @@ def judged(text: str, names: Sequence[str], arrays: Sequence[Array], target: str
             path = Path(folder) / f"{name}.npy"
             np.save(path, array)
             given[name] = str(path)
-        trial.prepare({}, given, "normal", 0)
+        trial.prepare(dict(sizes or {}), given, "normal", 0)
     trial.evaluate()
     copies = [x.copy() if hasattr(x, "copy") else x for x in trial.inputs]
     if 0 not in trial.kernel.grid(trial.sizes):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from fragir.dialects import frag, ptx
 from fragir.dialects.interfaces import LOWERINGS
+from fragir.dialects.memory_types import collapsed_type
 from fragir.dialects.narrow import memref_type
 from fragir.errors import FragirError
 from fragir.layout import Layout
@@ -55,18 +56,23 @@ def expand(lanes: Lanes, op: memref.ExpandShapeOp) -> None:
 
 @LOWERINGS.attach(memref.CollapseShapeOp)
 def collapse(lanes: Lanes, op: memref.CollapseShapeOp) -> None:
-    """Dimensions that lie behind each other as one, in global memory without strides."""
-    memory, ar = lanes.memory(op.src), lanes.state.ar
-    if memory.layout is not None or not isinstance(memref_type(op.src.type).layout, NoneAttr):
-        raise FragirError(f"{op.src.type} keeps its shape", hint="take memory without strides")
+    """Dimensions that lie behind each other as one, in global memory."""
+    memory, ar, type_ = lanes.memory(op.src), lanes.state.ar, memref_type(op.src.type)
     groups = [[index.value.data for index in group] for group in op.reassociation]
+    if memory.layout is not None or collapsed_type(type_, groups) is None:
+        raise FragirError(
+            f"{op.src.type} keeps its shape",
+            hint="take memory without strides, or with such as say that rows follow each other",
+        )
     shape: list[Value] = []
     for group in groups:
         size: Value = 1
         for dim in group:
             size = ar.mul(size, memory.shape[dim])
         shape.append(size)
-    strides = [memory.strides[group[-1]] for group in groups]
+    own = type_.get_shape()
+    last = [next((d for d in reversed(group) if own[d] != 1), group[-1]) for group in groups]
+    strides = [memory.strides[dim] for dim in last]
     lanes.state.memories[op.result] = memory._replace(shape=tuple(shape), strides=tuple(strides))
 
 

@@ -1,0 +1,98 @@
+"""Types of views: how memory lies that is seen in another shape, or of which a part is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntAttr,
+    MemRefType,
+    NoneAttr,
+    StridedLayoutAttr,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from fragir.dialects.slices import kept_dims
+
+Memory = MemRefType[Attribute]
+Strides = list[int | None]
+
+
+def known_strides(type_: Memory) -> Strides:
+    """Strides in elements, None for those that the type does not say.
+
+    Of layouts other than `strided<...>` none is known.
+    """
+    shape, layout = type_.get_shape(), type_.layout
+    if isinstance(layout, StridedLayoutAttr):
+        return [entry.data if isinstance(entry, IntAttr) else None for entry in layout.strides]
+    if not isinstance(layout, NoneAttr):
+        return [None] * len(shape)
+    return [
+        None if DYNAMIC_INDEX in shape[dim + 1 :] else prod(shape[dim + 1 :])
+        for dim in range(len(shape))
+    ]
+
+
+def collapsed_type(type_: Memory, groups: Sequence[Sequence[int]]) -> Memory | None:
+    """Memory with some dimensions as one; None where its type does not say that they lie behind
+    each other.
+    """
+    shape = type_.get_shape()
+    new = [_product([shape[dim] for dim in group]) for group in groups]
+    if isinstance(type_.layout, NoneAttr):
+        return MemRefType(type_.element_type, new, type_.layout, type_.memory_space)
+    if not isinstance(type_.layout, StridedLayoutAttr):
+        return None
+    strides, kept = known_strides(type_), Strides()
+    for group in groups:
+        long = [dim for dim in group if shape[dim] != 1]
+        for first, second in pairwise(long):
+            step = strides[second]
+            if step is None or shape[second] < 0 or strides[first] != step * shape[second]:
+                return None
+        kept.append(strides[long[-1] if long else group[-1]])
+    return _strided(type_, new, kept)
+
+
+def expanded_type(type_: Memory, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Memory:
+    """Memory with several dimensions for one."""
+    if not isinstance(type_.layout, StridedLayoutAttr):
+        return MemRefType(type_.element_type, shape, type_.layout, type_.memory_space)
+    strides: Strides = [1] * len(shape)
+    for group, step in zip(groups, known_strides(type_), strict=True):
+        for dim in reversed(group):
+            strides[dim] = step
+            step = None if step is None or shape[dim] < 0 else step * shape[dim]
+    return _strided(type_, shape, strides)
+
+
+def part_type(
+    type_: Memory,
+    offsets: Sequence[SSAValue | int],
+    sizes: Sequence[SSAValue | int],
+    strides: Sequence[SSAValue | int],
+    shape: Sequence[int],
+) -> Memory:
+    """A part of memory, of a shape that may leave out dimensions of size 1."""
+    whole = memref.SubviewOp.infer_result_type(type_, offsets, sizes, strides)
+    kept = kept_dims(sizes, shape, memref.SubviewOp.name)
+    found = known_strides(whole)
+    return _strided(whole, shape, [found[dim] for dim in kept])
+
+
+def _strided(like: Memory, shape: Sequence[int], strides: Sequence[int | None]) -> Memory:
+    layout = like.layout
+    assert isinstance(layout, StridedLayoutAttr)
+    new = StridedLayoutAttr(list(strides), layout.offset)
+    return MemRefType(like.element_type, shape, new, like.memory_space)
+
+
+def _product(sizes: Sequence[int]) -> int:
+    if 0 in sizes:
+        return 0 if DYNAMIC_INDEX not in sizes else DYNAMIC_INDEX
+    return DYNAMIC_INDEX if DYNAMIC_INDEX in sizes else prod(sizes)

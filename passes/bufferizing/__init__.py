@@ -1,0 +1,1 @@
+"""Memory for tensors: the parts of the pass `frag-bufferize`."""
