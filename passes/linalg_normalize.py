@@ -16,7 +16,8 @@ class LinalgNormalizePass(ModulePass):
     """Named operations become maps, iterators and a body; `linalg.fill` stays.
 
     `linalg.softmax` becomes its maximum, exponentials, their sum and a division. On tensors, what
-    only transposes or broadcasts disappears in the maps of those who read it. Memory and tensors of
+    only transposes or broadcasts disappears in the maps of those who read it. Padding, tables of
+    elements and joined tensors become fills, generics and insertions. Memory and tensors of
     i1 become such of i8 that hold 0 or 1.
     """
 
@@ -27,9 +28,11 @@ class LinalgNormalizePass(ModulePass):
         from fragir.passes.normalizing.folding import fold_copies
         from fragir.passes.normalizing.generalising import generalise
         from fragir.passes.normalizing.softmax import expand_softmax
+        from fragir.passes.normalizing.tensors import expand_tensors
 
         for function in kernels_of(op):
             expand_softmax(function)
             generalise(function)
+            expand_tensors(function)
             widen_booleans(function)
             fold_copies(function)

@@ -108,17 +108,37 @@ def _tensors(contents: Contents) -> bool:
 
 
 def _named(contents: Contents) -> bool:
-    """Whether a program has operations of linalg besides those that every pass knows, or works on
-    memory or tensors of i1.
+    """Whether a program has operations of linalg or on tensors besides those that every pass knows,
+    or works on memory or tensors of i1.
     """
-    if not _linalg(contents):
+    if not (_linalg(contents) or _tensors(contents)):
         return False
+    if is_expanded(contents.module):
+        return True
     known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
     names = (name for name in contents.operations if name.startswith("linalg."))
     return any(name not in known for name in names) or any(
         holds_i1(value.type)
         for op in operations_in(contents.module)
         for value in (*op.operands, *op.results)
+    )
+
+
+_EXPANDED = frozenset(
+    (
+        *("linalg.softmax", "tensor.splat", "tensor.from_elements", "tensor.insert"),
+        *("tensor.concat", "tensor.pad"),
+    )
+)
+
+
+def is_expanded(module: ModuleOp) -> bool:
+    """Whether `linalg-normalize` puts several operations in the place of one."""
+    return any(
+        op.name in _EXPANDED
+        or (op.name == "arith.constant" and isinstance(op.results[0].type, TensorType))
+        or (op.name == "tensor.extract" and isinstance(op.parent_op(), func.FuncOp))
+        for op in operations_in(module)
     )
 
 

@@ -115,13 +115,14 @@ class Trial:
 
         from fragir import compiler
         from fragir.passes.frag_bufferize import FragBufferizePass
+        from fragir.passes.stages import is_expanded
         from fragir.program import keep_only
 
         module = self.modules.get(bufferized)
         if module is None and bufferized:
             module = self._function().parent_op().clone()
             keep_only(module, self.kernel.name)
-            if any(op.name == "linalg.softmax" for op in module.walk()):
+            if is_expanded(module):
                 from fragir.passes.linalg_normalize import LinalgNormalizePass
 
                 LinalgNormalizePass().apply(compiler.context(), module)

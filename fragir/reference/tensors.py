@@ -62,7 +62,9 @@ def extract(run: Run, op: tensor.ExtractOp) -> None:
 @MEANINGS.attach(tensor.InsertOp)
 def insert(run: Run, op: tensor.InsertOp) -> None:
     memory, x = _memory(run, op.dest), run[op.scalar]
-    memory.at(run.numbers(op.indices)).write(x)
+    where = tuple(run.numbers(op.indices))
+    memory.at(where)  # is there such an element?
+    memory.value[where], memory.bound[where] = x.value, x.bound
     run[op.result] = memory.content
 
 

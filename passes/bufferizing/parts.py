@@ -53,7 +53,6 @@ class TensorParts:
         """A part of memory is overwritten, of a copy where others need what lay there."""
         memory = self._memory
         source = memory.held(op, op.source)
-        assert is_tensor(op.source.type)
         memory.replaced.append(op)
         before = memory[op.dest] if op.dest in memory else None
         origin = in_place(op)
@@ -62,7 +61,7 @@ class TensorParts:
             return
         meets = before is not None and root_of(before) is root_of(source)
         target = memory.destination(op, op.dest, reads=True, obstacle=meets)
-        part = memory.put(op, self._part(op, target, op.source.type.get_shape()))
+        part = memory.put(op, self._part(op, target, memref_type(source.type).get_shape()))
         memory.copy(op, source, part)
         memory.write(op.result, target)
 

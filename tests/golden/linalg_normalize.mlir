@@ -44,3 +44,29 @@ func.func @not(%q: tensor<4x8xi1>) -> tensor<4x8xi1> {
   } -> tensor<4x8xi1>
   func.return %r : tensor<4x8xi1>
 }
+// -----
+// Padding, a table, one element, joined tensors.
+func.func @pad(%a: tensor<4x8xf32>, %x: f32) -> tensor<6x8xf32> {
+  %p = tensor.pad %a low[2, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %x : f32
+  } : tensor<4x8xf32> to tensor<6x8xf32>
+  func.return %p : tensor<6x8xf32>
+}
+// -----
+func.func @pad_open(%a: tensor<?x8xf32>, %x: f32) -> tensor<?x8xf32> {
+  %p = tensor.pad %a low[2, 0] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %x : f32
+  } : tensor<?x8xf32> to tensor<?x8xf32>
+  func.return %p : tensor<?x8xf32>
+}
+// -----
+func.func @joined(%a: tensor<4x8xf32>, %b: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %t = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %c0 = arith.constant 0 : index
+  %one = tensor.extract %t[%c0] : tensor<2xf32>
+  %s = tensor.splat %one : tensor<3x8xf32>
+  %o = tensor.concat dim(0) %a, %s, %b : (tensor<4x8xf32>, tensor<3x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %o : tensor<?x8xf32>
+}

@@ -105,3 +105,146 @@ def test_other_shapes(dynamic: bool) -> None:
 }}"""
     (found,) = judged(text, "a", [a], "sm_80", {"n3": 12} if dynamic else None)
     assert np.allclose(found, np.exp(a.reshape(12, 2, 8)), rtol=1e-5)
+
+
+# --- what is put together -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(("low", "high"), [((1, 2), (1, 3)), ((0, 0), (0, 5)), ((3, 0), (0, 0))])
+def test_padding(low: tuple[int, int], high: tuple[int, int], dynamic: bool) -> None:
+    a = numbers(9, 17)
+    wanted = np.pad(a, list(zip(low, high, strict=True)), constant_values=1.5)
+    source, whole = ("tensor<?x?xf32>",) * 2 if dynamic else (
+        "tensor<9x17xf32>", f"tensor<{wanted.shape[0]}x{wanted.shape[1]}xf32>")  # fmt: skip
+    text = f"""func.func @f(%a: {source}) -> {whole} {{
+  %v = arith.constant 1.5 : f32
+  %o = tensor.pad %a low{list(low)} high{list(high)} {{
+  ^bb0(%i: index, %j: index):
+    tensor.yield %v : f32
+  }} : {source} to {whole}
+  return %o : {whole}
+}}"""
+    sizes = {f"n{2 + d}": n for d, n in enumerate(wanted.shape)} if dynamic else None
+    (found,) = judged(text, "a", [a], "sm_80", sizes)
+    assert np.array_equal(found, wanted)
+
+
+def test_padding_by_place() -> None:
+    a = numbers(4, 6)
+    text = """func.func @f(%a: tensor<4x6xf32>) -> tensor<6x8xf32> {
+  %o = tensor.pad %a low[1, 1] high[1, 1] {
+  ^bb0(%i: index, %j: index):
+    %s = arith.addi %i, %j : index
+    %t = arith.index_cast %s : index to i32
+    %v = arith.sitofp %t : i32 to f32
+    tensor.yield %v : f32
+  } : tensor<4x6xf32> to tensor<6x8xf32>
+  return %o : tensor<6x8xf32>
+}"""
+    wanted = np.add.outer(np.arange(6), np.arange(8)).astype(np.float32)
+    wanted[1:-1, 1:-1] = a
+    (found,) = judged(text, "a", [a], "sm_80")
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_a_padded_convolution(target: str) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (2, 8, 8, 16)).astype(np.float16)
+    w = rng.integers(-4, 5, (3, 3, 16, 8)).astype(np.float16)
+    text = """func.func @f(%a: tensor<2x8x8x16xf16>, %w: tensor<3x3x16x8xf16>)
+    -> tensor<2x8x8x8xf32> {
+  %zero = arith.constant 0.0 : f16
+  %none = arith.constant 0.0 : f32
+  %p = tensor.pad %a low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %i: index, %j: index, %c: index):
+    tensor.yield %zero : f16
+  } : tensor<2x8x8x16xf16> to tensor<2x10x10x16xf16>
+  %e = tensor.empty() : tensor<2x8x8x8xf32>
+  %f = linalg.fill ins(%none : f32) outs(%e : tensor<2x8x8x8xf32>) -> tensor<2x8x8x8xf32>
+  %o = linalg.conv_2d_nhwc_hwcf
+      ins(%p, %w : tensor<2x10x10x16xf16>, tensor<3x3x16x8xf16>)
+      outs(%f : tensor<2x8x8x8xf32>) -> tensor<2x8x8x8xf32>
+  return %o : tensor<2x8x8x8xf32>
+}"""
+    wide = np.pad(a.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    wanted = sum(
+        np.einsum("nijc,cf->nijf", wide[:, y : y + 8, x : x + 8], w[y, x].astype(np.float32))
+        for y in range(3)
+        for x in range(3)
+    )
+    (found,) = judged(text, "aw", [a, w], target)
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_joining(dim: int, dynamic: bool) -> None:
+    shapes = [[5, 5], [5, 5]]
+    shapes[0][dim], shapes[1][dim] = 3, 11
+    a, b = numbers(*shapes[0]), numbers(*shapes[1], seed=1)
+    wanted = np.concatenate([a, b], dim)
+    types = [
+        "tensor<?x?xf32>" if dynamic else f"tensor<{x.shape[0]}x{x.shape[1]}xf32>"
+        for x in (a, b, wanted)
+    ]
+    text = f"""func.func @f(%a: {types[0]}, %b: {types[1]}) -> {types[2]} {{
+  %o = tensor.concat dim({dim}) %a, %b : ({types[0]}, {types[1]}) -> {types[2]}
+  return %o : {types[2]}
+}}"""
+    sizes = {f"n{4 + d}": n for d, n in enumerate(wanted.shape)} if dynamic else None
+    (found,) = judged(text, "ab", [a, b], "sm_80", sizes)
+    assert np.array_equal(found, wanted)
+
+
+def test_tables_and_single_elements() -> None:
+    a = numbers(3, 4)
+    text = """func.func @f(%a: tensor<3x4xf32>, %x: f32) -> (tensor<3x4xf32>, tensor<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t = arith.constant dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0],
+                             [9.0, 9.0, 9.5, 0.0]]> : tensor<3x4xf32>
+  %s = arith.constant dense<0.5> : tensor<3x4xf32>
+  %e = tensor.empty() : tensor<3x4xf32>
+  %p = linalg.add ins(%a, %t : tensor<3x4xf32>, tensor<3x4xf32>)
+                  outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %q = linalg.mul ins(%p, %s : tensor<3x4xf32>, tensor<3x4xf32>)
+                  outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %r = tensor.insert %x into %q[%c1, %c2] : tensor<3x4xf32>
+  %one = tensor.extract %a[%c2, %c1] : tensor<3x4xf32>
+  %w = tensor.from_elements %x, %x, %x, %x : tensor<4xf32>
+  %g = tensor.empty() : tensor<4xf32>
+  %b = linalg.fill ins(%one : f32) outs(%g : tensor<4xf32>) -> tensor<4xf32>
+  %v = linalg.sub ins(%w, %b : tensor<4xf32>, tensor<4xf32>)
+                  outs(%g : tensor<4xf32>) -> tensor<4xf32>
+  return %r, %v : tensor<3x4xf32>, tensor<4xf32>
+}"""
+    table = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [9, 9, 9.5, 0]], np.float32)
+    wanted = (a + table) * np.float32(0.5)
+    wanted[1, 2] = 1
+    first, second = judged(text, "a", [a], "sm_80")
+    assert np.array_equal(first, wanted)
+    assert np.array_equal(second, np.full(4, 1 - a[2, 1]))
+
+
+def test_an_element_that_a_product_has_computed() -> None:
+    """An element is read where it is used: by a kernel behind that of the product."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (16, 16)).astype(np.float16) for _ in range(2))
+    m = "tensor<16x16xf32>"
+    text = f"""func.func @f(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>) -> {m} {{
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {m}
+  %z = linalg.fill ins(%zero : f32) outs(%e : {m}) -> {m}
+  %p = linalg.matmul ins(%a, %b : tensor<16x16xf16>, tensor<16x16xf16>) outs(%z : {m}) -> {m}
+  %x = tensor.extract %p[%c1, %c1] : {m}
+  %s = tensor.splat %x : {m}
+  %o = linalg.sub ins(%p, %s : {m}, {m}) outs(%e : {m}) -> {m}
+  return %o : {m}
+}}"""
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    (found,) = judged(text, "ab", [a, b], "sm_80")
+    assert np.array_equal(found, product - product[1, 1])
