@@ -123,7 +123,8 @@ class Dispatch:
     def _outside(self, group: Sequence[Operation]) -> set[SSAValue]:
         """The buffers of the function's own that others use as well, by their roots."""
         others = [op for op in self._block.ops if is_computed(op) and op not in group]
-        return {root_of(value) for op in others for value in op.operands if is_memref(value.type)}
+        used = (value for op in others for inner in op.walk() for value in inner.operands)
+        return {root_of(value) for value in used if is_memref(value.type)}
 
     def _within(self, group: Sequence[Operation], outside: set[SSAValue]) -> set[Operation]:
         """The operations of the function that the kernel repeats: constants, its own buffers and

@@ -46,6 +46,7 @@ def touched(op: Operation) -> Touched:
     inputs = [value for value in op.inputs if is_memref(value.type)]
     arguments = op.body.block.args[len(op.inputs) :]
     inputs += [x for x, argument in zip(op.outputs, arguments, strict=True) if argument.uses]
+    inputs += [inner.memref for inner in op.body.walk() if isinstance(inner, memref.LoadOp)]
     return Touched(frozenset(map(root_of, inputs)), frozenset(map(root_of, op.outputs)))
 
 

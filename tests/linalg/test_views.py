@@ -248,3 +248,20 @@ def test_an_element_that_a_product_has_computed() -> None:
     product = a.astype(np.float32) @ b.astype(np.float32)
     (found,) = judged(text, "ab", [a, b], "sm_80")
     assert np.array_equal(found, product - product[1, 1])
+
+
+def test_padding_of_what_was_computed() -> None:
+    """A body that reads memory at places of its own waits for the kernel that fills it."""
+    a = numbers(40, 48)
+    text = """func.func @f(%a: tensor<40x48xf32>) -> tensor<44x50xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<40x48xf32>
+  %h = linalg.exp ins(%a : tensor<40x48xf32>) outs(%e : tensor<40x48xf32>) -> tensor<40x48xf32>
+  %o = tensor.pad %h low[3, 1] high[1, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<40x48xf32> to tensor<44x50xf32>
+  return %o : tensor<44x50xf32>
+}"""
+    (found,) = judged(text, "a", [a], "sm_80")
+    assert np.allclose(found, np.pad(np.exp(a), ((3, 1), (1, 1))), rtol=1e-5)
