@@ -8,7 +8,8 @@
 
 func.func @linears(
     %x: tensor<?x64xf16> {frag.sizes = ["n", "k"]},
-    %w1: tensor<96x64xf16>, %b1: tensor<96xf16>, %w2: tensor<48x96xf16>, %b2: tensor<48xf16>, %w3: tensor<10x48xf16>, %b3: tensor<10xf16>)
+    %w1: tensor<96x64xf16>, %b1: tensor<96xf16>, %w2: tensor<48x96xf16>, %b2: tensor<48xf16>,
+    %w3: tensor<10x48xf16>, %b3: tensor<10xf16>)
     -> tensor<?x10xf32> {
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?x64xf16>

@@ -1,7 +1,9 @@
 // A transformer's block as torch-mlir prints one: RMS norm, causal attention with two heads, residual, RMS norm,
 // an MLP with SiLU, residual. Operands of products are f16, sums and the residual f32.
 //
-//   fragir run examples/linalg/transformer_block.mlir
+//   fragir compile examples/linalg/transformer_block.mlir --target sm_80 --to ptx
+//
+// examples/linalg/transformer_block.py runs it.
 
 #id2 = affine_map<(i, j) -> (i, j)>
 #id3 = affine_map<(h, i, j) -> (h, i, j)>

@@ -81,8 +81,9 @@ def _compiled(text: str, name: str, entry: str | None, target: str) -> Trial:
     trial.compile()
     assembled = trial.kernel.assembled  # Trial.assemble would look at the SASS as well
     assert not assembled.warnings
-    info = assembled.entries[trial.kernel.name]
-    trial.registers, trial.spills = info.registers, info.spill_stores + info.spill_loads
+    entries = [assembled.entries[part.name] for part in trial.kernel.parts]
+    trial.registers = max(info.registers for info in entries)
+    trial.spills = sum(info.spill_stores + info.spill_loads for info in entries)
     assert trial.spills == 0
     return trial
 
@@ -110,6 +111,10 @@ def _run(trial: Trial, how: Mapping[str, Any]) -> None:
     trial.results = [x.copy() if hasattr(x, "copy") else x for x in trial.inputs]
     grid = kernel.grid(trial.sizes)
     if 0 in grid:
+        return
+    if kernel.is_program:
+        report = kernel(*trial.results, on="emulator", check=True, **how)
+        assert report.findings == [], (trial.file, how)
         return
     report = kernel.launch(grid, None, *trial.results, on="emulator", check=True, **how)
     assert report.findings == [], (trial.file, how)
