@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import fragir
+from fragir.host import Program
 from tests.examples.judged import EXAMPLES, judged, script
 
 # kernels, temporaries
 PLANS = {"linears": (3, 2), "residual_block": (2, 1), "transformer_block": (11, 11)}
-OF = {"linears": ("x", "w1", "b1", "w2", "b2", "w3", "b3")}
-OF["residual_block"] = ("x", "w1", "b1", "w2", "b2")
-OF["transformer_block"] = ("x", "g1", "g2", "wq", "wk", "wv", "wo", "w1", "w2")
+NAMES = {
+    "linears": "x w1 b1 w2 b2 w3 b3",
+    "residual_block": "x w1 b1 w2 b2",
+    "transformer_block": "x g1 g2 wq wk wv wo w1 w2",
+}
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
@@ -22,7 +25,7 @@ OF["transformer_block"] = ("x", "g1", "g2", "wq", "wk", "wv", "wo", "w1", "w2")
 def test_kernels_and_temporaries(name: str, target: str) -> None:
     text = (EXAMPLES / f"linalg/{name}.mlir").read_text()
     program = fragir.compile(text, target=target)
-    assert isinstance(program, fragir.host.Program)
+    assert isinstance(program, Program)
     assert (len(program.plan.launches), len(program.plan.temporaries)) == PLANS[name]
 
 
@@ -45,7 +48,7 @@ def judge(name: str, target: str, given: list[Any], rtol: float) -> None:
     """Within the reference's bound, and near the script's answer in numpy."""
     path = EXAMPLES / f"linalg/{name}.mlir"
     answer = script(f"linalg/{name}.py")["layers" if name == "linears" else "block"]
-    arrays = dict(zip(OF[name], given, strict=True))
+    arrays = dict(zip(NAMES[name].split(), given, strict=True))
     wanted = answer(*given)
     trial = judged(path, {}, {"y": lambda: wanted}, target, given=arrays, rtol=rtol)
     assert not np.isnan(trial.results[-1].astype(np.float64)).any()
