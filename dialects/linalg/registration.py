@@ -10,6 +10,7 @@ from functools import cache
 from xdsl.dialects.linalg import Linalg, attrs
 from xdsl.ir import Operation
 
+from fragir.dialects.linalg.generic_results import GenericReader
 from fragir.late_dialect import LateDialect
 
 KEPT = frozenset(f"linalg.{name}" for name in ("generic", "yield", "index", "fill", "transpose"))
@@ -48,7 +49,11 @@ def names() -> dict[str, tuple[str, str]]:
 
 LINALG = LinalgDialect(
     "linalg",
-    [op for op in Linalg.operations if op.name in KEPT],
+    [
+        GenericReader if op.name == "linalg.generic" else op
+        for op in Linalg.operations
+        if op.name in KEPT
+    ],
     [attrs.IteratorTypeAttr],
     {},
     _ATTRIBUTES,

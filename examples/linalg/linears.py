@@ -1,10 +1,11 @@
-"""Three layers of torch.nn.Linear with ReLU between them, compiled from linalg and run on the emulator.
+"""Three layers of torch.nn.Linear with ReLU between, compiled from linalg, run on the emulator.
 
-    python examples/linalg/linears.py
+python examples/linalg/linears.py
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def arguments(rows: int, seed: int = 0) -> list[Array]:
     """Normal inputs, and weights as torch initialises them."""
     rng = np.random.default_rng(seed)
     found: list[Array] = [rng.standard_normal((rows, WIDTHS[0])).astype(np.float16)]
-    for k, n in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for k, n in pairwise(WIDTHS):
         bound = k**-0.5
         found.append(rng.uniform(-bound, bound, (n, k)).astype(np.float16))
         found.append(rng.uniform(-bound, bound, n).astype(np.float16))

@@ -1,6 +1,6 @@
 """A basic block of a ResNet, compiled from linalg and run on the emulator.
 
-    python examples/linalg/residual_block.py
+python examples/linalg/residual_block.py
 """
 
 from __future__ import annotations

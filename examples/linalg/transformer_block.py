@@ -1,6 +1,6 @@
 """A transformer's block, compiled from linalg and run on the emulator.
 
-    python examples/linalg/transformer_block.py
+python examples/linalg/transformer_block.py
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class Bufferization:
 
     def _structured(self, op: LinalgStructuredOperation) -> None:
         inputs = [
-            self.memory.held(op, value) if self._is_tensor(value) else value for value in op.inputs
+            self._input(op, value, argument) if self._is_tensor(value) else value
+            for value, argument in zip(op.inputs, op.body.block.args, strict=False)
         ]
         seen = self._body(op)
         outputs: list[SSAValue] = []
@@ -92,6 +93,14 @@ class Bufferization:
         self.memory.replaced.append(op)
         for memory, result in zip(outputs, op.res, strict=True):
             self.memory.write(result, memory)
+
+    def _input(
+        self, op: LinalgStructuredOperation, value: SSAValue, argument: SSAValue
+    ) -> SSAValue:
+        """The memory of an input; of one that only says how far loops run it may be empty."""
+        if argument.uses or value in self.memory:
+            return self.memory.held(op, value)
+        return self.memory.allocate(op, value)
 
     def _body(self, op: LinalgStructuredOperation) -> list[SSAValue]:
         """Elements that a body reads, by memory; what it reads."""

@@ -61,7 +61,7 @@ class Results:
         type_ = memref_type(memory.type)
         plain = MemRefType(type_.element_type, type_.get_shape())
         argument = self._block.insert_arg(plain, len(self._block.args))
-        argument.name_hint = value.name_hint or chain_start(value).name_hint or "result"
+        argument.name_hint = self._name(value)
         root = root_of(memory)
         given = root.owner
         if isinstance(given, memref.AllocOp) and self._is_whole(memory):
@@ -71,6 +71,13 @@ class Results:
             Rewriter.erase_op(given)
         else:
             self._memory.copy(self._end, memory, argument)
+
+    def _name(self, value: SSAValue) -> str:
+        """What a result's argument is called: as the result, by another name than the others."""
+        base = value.name_hint or chain_start(value).name_hint or "result"
+        taken = {argument.name_hint for argument in self._block.args}
+        names = (base, *(f"{base}{number}" for number in range(2, len(taken) + 2)))
+        return next(name for name in names if name not in taken)
 
     def _is_whole(self, memory: SSAValue) -> bool:
         """Whether memory has all elements of an allocation, and its shape is told from it."""

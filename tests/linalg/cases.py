@@ -1,0 +1,135 @@
+"""The functions of `tests/linalg/corpus`: a file each, its arrays, and what numpy makes of them.
+
+A file's head says what it shows, the shapes of its arguments in order (`below N`: indices), and for
+every array that it writes, in order, an expression of numpy on their values. `page` names where
+MLIR defines a form that a released mlir-opt does not know yet.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute
+
+from fragir.cli.trial import Trial
+from fragir.dialects.narrow import memref_type
+from fragir.reference.formats import FLOATS, decode
+from fragir.reference.inputs import array_from
+
+Array = npt.NDArray[Any]
+FOLDER = Path(__file__).parent / "corpus"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file."""
+
+    name: str
+    text: str
+    arrays: tuple[tuple[str, tuple[int, ...], int | None], ...]
+    """Name, shape, and for indices what they lie below."""
+    results: tuple[str, ...]
+    page: str | None
+
+
+def cases() -> list[Case]:
+    """All files, by name."""
+    return [_case(path) for path in sorted(FOLDER.glob("*.mlir"))]
+
+
+def _case(path: Path) -> Case:
+    text, arrays, results, page = path.read_text(), list[Any](), list[str](), None
+    for line in text.splitlines():
+        word, _, rest = line.removeprefix("// ").partition(": ")
+        if not line.startswith("//"):
+            break
+        if word == "arrays" and rest:
+            arrays += [_array(part) for part in rest.split(", ")]
+        elif word == "result":
+            results.append(rest)
+        elif word == "page":
+            page = rest
+    return Case(path.stem, text, tuple(arrays), tuple(results), page)
+
+
+def _array(words: str) -> tuple[str, tuple[int, ...], int | None]:
+    name, shape, *below = words.split()
+    return name, tuple(map(int, shape.split("x"))), int(below[1]) if below else None
+
+
+def trial_of(case: Case, target: str) -> Trial:
+    """Compiled, with arrays drawn: normal floats, small integers, indices."""
+    trial = Trial(case.text, f"{case.name}.mlir", None, target, "emulator", None)
+    trial.compile()
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        given: dict[str, str] = {}
+        wanted = _shapes(case)
+        for number, argument in enumerate(trial.kernel.signature):
+            shape, below = wanted[number]
+            path = Path(folder) / f"{argument.name}.npy"
+            is_result = number >= len(case.arrays)
+            # where nothing is written of a result it is seen
+            np.save(path, _drawn(rng, shape, argument.type, 2 if is_result else below))
+            given[argument.name] = str(path)
+        trial.prepare({}, given, "normal", 0)
+    return trial
+
+
+def _shapes(case: Case) -> list[tuple[tuple[int, ...], int | None]]:
+    """Of the arguments, and behind them of the results that have arguments of their own."""
+    zeros = {
+        name: np.zeros(shape, np.float64 if below is None else np.int64)
+        for name, shape, below in case.arrays
+    }
+    with np.errstate(all="ignore"):
+        made = [np.shape(_evaluated(result, zeros)) for result in case.results]
+    return [*((shape, below) for _, shape, below in case.arrays), *((s, None) for s in made)]
+
+
+def _drawn(
+    rng: np.random.Generator, shape: Sequence[int], type_: Attribute, below: int | None
+) -> Array:
+    is_integer = isinstance(memref_type(type_).element_type, IntegerType)
+    if below is not None:
+        return rng.integers(0, below, shape) if is_integer else np.full(shape, np.nan)
+    return rng.integers(-4, 5, shape) if is_integer else rng.standard_normal(shape)
+
+
+def answers(case: Case, trial: Trial) -> list[Array]:
+    """What numpy makes of the trial's inputs, in f64."""
+    values = {
+        slot.name: decode(x, slot.element)
+        for slot, x in zip(trial.slots, trial.inputs, strict=True)
+        if slot.shape is not None
+    }
+    return [np.asarray(_evaluated(result, values)) for result in case.results]
+
+
+def _evaluated(expression: str, values: dict[str, Array]) -> Any:
+    return eval(expression, {"np": np, "math": math, **values})  # of files in this folder
+
+
+def differences(case: Case, trial: Trial) -> list[float]:
+    """How far each result is from numpy, in parts of the largest; whole numbers must be equal."""
+    found: list[float] = []
+    for number, answer in zip(sorted(trial.expected), answers(case, trial), strict=True):
+        slot = trial.slots[number]
+        wanted = decode(array_from(answer, slot), slot.element)
+        result = decode(trial.results[number], slot.element)
+        if slot.element not in FLOATS:
+            found.append(float(not np.array_equal(result, wanted)))
+            continue
+        finite = np.isfinite(wanted)
+        assert np.array_equal(result[~finite], wanted[~finite], equal_nan=True)
+        scale = np.abs(wanted[finite]).max(initial=1e-30)
+        found.append(float(np.abs(result - wanted)[finite].max(initial=0) / scale))
+    return found

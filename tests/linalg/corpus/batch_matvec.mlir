@@ -1,0 +1,10 @@
+// Matrices by vectors
+// arrays: a 3x17x32, b 3x32
+// result: np.einsum('bmk,bk->bm', a, b)
+func.func @f(%a: tensor<3x17x32xf16>, %b: tensor<3x32xf16>) -> tensor<3x17xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c_e = tensor.empty() : tensor<3x17xf32>
+  %c_0 = linalg.fill ins(%zero : f32) outs(%c_e : tensor<3x17xf32>) -> tensor<3x17xf32>
+  %c = linalg.batch_matvec ins(%a, %b : tensor<3x17x32xf16>, tensor<3x32xf16>) outs(%c_0 : tensor<3x17xf32>) -> tensor<3x17xf32>
+  return %c : tensor<3x17xf32>
+}

@@ -1,0 +1,10 @@
+// B by columns
+// arrays: a 33x40, b 24x40
+// result: a @ b.T
+func.func @f(%a: tensor<33x40xf16>, %b: tensor<24x40xf16>) -> tensor<33x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c_e = tensor.empty() : tensor<33x24xf32>
+  %c_0 = linalg.fill ins(%zero : f32) outs(%c_e : tensor<33x24xf32>) -> tensor<33x24xf32>
+  %c = linalg.matmul_transpose_b ins(%a, %b : tensor<33x40xf16>, tensor<24x40xf16>) outs(%c_0 : tensor<33x24xf32>) -> tensor<33x24xf32>
+  return %c : tensor<33x24xf32>
+}
