@@ -91,7 +91,7 @@ def judged(case: Case, trial: Trial) -> tuple[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help="files, without .mlir; all of them without one")
     parser.add_argument("--mlir-opt", default="mlir-opt-19", help="which mlir-opt")
     parser.add_argument("--json", metavar="FILE", help="write the outcomes here")
