@@ -54,7 +54,7 @@ _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
 @click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
 @click.option(
     "--launcher",
-    type=click.Choice(("c", "python", "json")),
+    type=click.Choice(("c", "python", "json", "mlir")),
     help="Write what launches the kernel without fragir: a program, or its description.",
 )
 def main(
@@ -158,7 +158,7 @@ class Compilation(NamedTuple):
             comments=self.comments,
             observe=self.observe,
         )
-        if language != "json":  # which needs no ptxas
+        if language in ("c", "python"):  # the others need no ptxas
             self.warnings.extend(kernel.notes)
         return launchers.launcher(kernel, language)
 

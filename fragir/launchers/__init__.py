@@ -6,6 +6,7 @@
 | `c_program` | a C program: driver API, the cubin in it |
 | `python_program` | a Python module: `ctypes`, the cubin in it |
 | `document` | the plan as JSON |
+| `mlir_module` | `gpu.binary` and `gpu.launch_func`, of programs too |
 """
 
 from __future__ import annotations
@@ -17,20 +18,26 @@ from fragir.errors import FragirError, one_of
 if TYPE_CHECKING:
     from fragir.compiled import Kernel
 
-LANGUAGES = ("c", "python", "json")
+LANGUAGES = ("c", "python", "json", "mlir")
 
 
 def launcher(kernel: Kernel, language: str) -> str:
-    """A program, or a JSON document, by which others launch a kernel: `c`, `python` or `json`.
+    """A program, a JSON document, or a module of MLIR, by which others launch a kernel: `c`,
+    `python`, `json` or `mlir`, which programs of several kernels have too.
 
-    Programs have the cubin in them, which takes a ptxas. FragirError where there is none.
+    Programs in C and Python have the cubin in them, which takes a ptxas. FragirError where there is
+    none.
     """
+    one_of(language, LANGUAGES, "the language of a launcher")
+    if language == "mlir":
+        from fragir.launchers.mlir_module import module
+
+        return module(kernel)
     if kernel.is_program:
         raise FragirError(
             f"{kernel.name} launches several kernels ({', '.join(k.name for k in kernel.parts)})",
-            hint="a launcher starts one: name it with --entry, in a program of frag.host",
+            hint="name one with --entry, in a program of frag.host, or take --launcher mlir",
         )
-    one_of(language, LANGUAGES, "the language of a launcher")
     from fragir.launchers.plan import plan_of
 
     plan = plan_of(kernel)

@@ -1,0 +1,229 @@
+"""A kernel or a program as a module of MLIR's dialect `gpu`, for those who go on from there.
+
+A `gpu.binary` holds the PTX of all kernels, a function of the host launches them by
+`gpu.launch_func`, with what they take: addresses, and sizes as i32. `mlir-opt --gpu-to-llvm` lowers
+the host's function as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import StringIO
+
+from xdsl.dialects import arith, func, llvm, memref
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    IntAttr,
+    IntegerAttr,
+    MemRefType,
+    StridedLayoutAttr,
+    SymbolRefAttr,
+    UnregisteredOp,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.printer import Printer
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.compiled import Kernel
+from fragir.dialects import frag
+from fragir.dialects.frag.grid import BlockCount, Extent
+from fragir.dialects.narrow import memref_type
+from fragir.errors import FragirError
+from fragir.host import Program
+
+INDEX = IndexType()
+
+
+def module(kernel: Kernel) -> str:
+    """The module's text. FragirError for kernels that take tensor maps, which gpu.launch_func has
+    no way to pass, and for bare addresses.
+    """
+    binary = f"{kernel.name}_kernels"
+    if isinstance(kernel, Program):
+        function = kernel.host.clone()
+        function.attributes.clear()
+        kernels: Mapping[str, Kernel] = kernel.kernels
+    else:
+        function, kernels = _alone(kernel), {kernel.name: kernel}
+    function.arg_attrs = None
+    for op in list(function.walk()):
+        if isinstance(op, frag.LaunchOp):
+            one = kernels[op.callee.string_value()]
+            _Launch(op, one, binary).replace(list(op.arguments))
+    _allocate_there(function)
+    stream = StringIO()
+    Printer(stream, indent_num_spaces=2).print_op(function)
+    body = "".join(f"  {line}\n" for line in stream.getvalue().splitlines())
+    target = f'#nvvm.target<chip = "{kernel.target}">'
+    held = f"#gpu.object<{target}, assembly = {_quoted(kernel.ptx)}>"
+    return (
+        "module attributes {gpu.container_module} {\n"
+        f"  gpu.binary @{binary} [{held}]\n{body}}}\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    found = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
+    return f'"{found}"'.replace("\t", "\\09")
+
+
+def _alone(kernel: Kernel) -> func.FuncOp:
+    """A function of the host that launches one kernel."""
+    block = Block(arg_types=[argument.type for argument in kernel.signature])
+    for value, argument in zip(block.args, kernel.signature, strict=True):
+        value.name_hint = argument.name
+    block.add_ops((frag.LaunchOp(kernel.name, block.args), func.ReturnOp()))
+    types = [value.type for value in block.args]
+    return func.FuncOp(kernel.name, (types, []), Region(block))
+
+
+class _Launch:
+    """One launch: what stands ahead of it, and itself."""
+
+    def __init__(self, op: frag.LaunchOp, kernel: Kernel, binary: str):
+        self._op, self._kernel, self._binary = op, kernel, binary
+        self._sizes: dict[str, SSAValue] = {}
+
+    def replace(self, arguments: Sequence[SSAValue]) -> None:
+        """Puts a gpu.launch_func in the place of a frag.launch."""
+        kernel = self._kernel
+        if kernel.tensor_maps:
+            raise FragirError(
+                f"{kernel.name} takes tensor maps, which gpu.launch_func does not pass",
+                hint="compile for a machine before sm_90, or write --launcher c",
+            )
+        given: list[SSAValue] = []
+        for value, argument in zip(arguments, kernel.signature, strict=True):
+            if argument.is_pointer or argument.is_tensor_map:
+                raise FragirError(f"{argument.name} of {kernel.name} is no array and no number")
+            if not argument.is_memory:
+                is_index = value.type == INDEX
+                given.append(self._put(arith.IndexCastOp(value, i32)) if is_index else value)
+                continue
+            given += [self._address(value), *self._numbers(value, argument.dims, argument.strides)]
+        grid = [self._blocks(count) for count in self._counts()]
+        if kernel.whole_clusters:
+            grid = [
+                self._times(self._divided(count, size), size)
+                for count, size in zip(grid, kernel.cluster, strict=True)
+            ]
+        cluster = [] if kernel.cluster == (1, 1, 1) else [*map(self._number, kernel.cluster)]
+        block = [self._number(size) for size in kernel.block]
+        shared = self._put(arith.ConstantOp(IntegerAttr(kernel.shared, i32)))
+        operands = [*grid, *block, *cluster, shared, *given]
+        launch = _unregistered(
+            "gpu.launch_func",
+            operands,
+            [0, *[1] * 6, *[int(bool(cluster))] * 3, 1, len(given), 0],
+            kernel=SymbolRefAttr(self._binary, [kernel.name]),
+        )
+        Rewriter.replace_op(self._op, launch)
+
+    # --- arguments ----------------------------------------------------------------------------
+
+    def _address(self, memory: SSAValue) -> SSAValue:
+        layout = memref_type(memory.type).layout
+        if isinstance(layout, StridedLayoutAttr) and layout.offset != IntAttr(0):
+            raise FragirError(
+                f"{self._kernel.name} takes memory with an offset, {memory.type}",
+                hint="hand over memory that begins at its address",
+            )
+        at = memref.ExtractAlignedPointerAsIndexOp.create(operands=[memory], result_types=[INDEX])
+        number = self._put(arith.IndexCastOp(self._put(at), i64))
+        return self._put(
+            llvm.IntToPtrOp.create(operands=[number], result_types=[llvm.LLVMPointerType()])
+        )
+
+    def _numbers(
+        self,
+        memory: SSAValue,
+        dims: Sequence[int | str],
+        strides: Sequence[int | str] | None,
+    ) -> list[SSAValue]:
+        """Sizes and strides that the type leaves open, as the kernel takes them."""
+        found: list[SSAValue] = []
+        for dim, size in enumerate(dims):
+            if isinstance(size, str):
+                value = self._put(memref.DimOp(memory, self._number(dim)))
+                self._sizes.setdefault(size, value)
+                found.append(self._put(arith.IndexCastOp(value, i32)))
+        if strides is None or not any(isinstance(stride, str) for stride in strides):
+            return found
+        type_ = memref_type(memory.type)
+        rank = len(dims)
+        told = memref.ExtractStridedMetaDataOp.create(
+            operands=[memory],
+            result_types=[MemRefType(type_.element_type, []), *[INDEX] * (1 + 2 * rank)],
+        )
+        self._put(told)
+        for dim, stride in enumerate(strides):
+            if isinstance(stride, str):
+                found.append(self._put(arith.IndexCastOp(told.results[2 + rank + dim], i32)))
+        return found
+
+    # --- the grid -----------------------------------------------------------------------------
+
+    def _counts(self) -> list[BlockCount]:
+        given = self._kernel.grid_attribute
+        if given is None:
+            return [BlockCount((Extent(size),)) for size in self._kernel.cluster]
+        counts = [BlockCount((one,)) if isinstance(one, Extent) else one for one in given.data]
+        return [*counts, *(BlockCount((Extent(1),)),) * 3][:3]
+
+    def _blocks(self, count: BlockCount) -> SSAValue:
+        """A block for every tile, also where a loop would let fewer do them all."""
+        found: SSAValue | None = None
+        for factor in count.factors:
+            size = factor.size
+            if isinstance(size, int):
+                part = self._number(factor.evaluate({}))
+            else:
+                part = self._divided(self._sizes[size], factor.divisor)
+            found = part if found is None else self._put(arith.MuliOp(found, part))
+        assert found is not None
+        return found
+
+    def _divided(self, value: SSAValue, by: int) -> SSAValue:
+        return value if by == 1 else self._put(arith.CeilDivUIOp(value, self._number(by)))
+
+    def _times(self, value: SSAValue, by: int) -> SSAValue:
+        return value if by == 1 else self._put(arith.MuliOp(value, self._number(by)))
+
+    def _number(self, number: int) -> SSAValue:
+        return self._put(arith.ConstantOp(IntegerAttr(number, INDEX)))
+
+    def _put(self, op: Operation) -> SSAValue:
+        Rewriter.insert_op(op, InsertPoint.before(self._op))
+        return op.results[0]
+
+
+def _allocate_there(function: func.FuncOp) -> None:
+    """Memory between kernels is the device's, and given back at the end."""
+    for op in list(function.body.block.ops):
+        if not isinstance(op, memref.AllocOp):
+            continue
+        sizes = list(op.dynamic_sizes)
+        made = _unregistered("gpu.alloc", sizes, [0, len(sizes), 0], [op.memref.type])
+        made.results[0].name_hint = op.memref.name_hint
+        Rewriter.replace_op(op, made)
+        end = function.body.block.last_op
+        assert end is not None
+        back = _unregistered("gpu.dealloc", [made.results[0]], None)
+        Rewriter.insert_op(back, InsertPoint.before(end))
+
+
+def _unregistered(
+    name: str,
+    operands: Sequence[SSAValue],
+    segments: Sequence[int] | None,
+    results: Sequence[Attribute] = (),
+    **properties: Attribute,
+) -> Operation:
+    """An operation of the dialect `gpu` in its generic form."""
+    if segments is not None:
+        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, list(segments))
+    kind = UnregisteredOp.with_name(name)
+    return kind.create(operands=operands, result_types=list(results), properties=properties)
