@@ -20,7 +20,10 @@ DIALECTS = {
     "frag": ("fragir.dialects.frag", "Frag"),
     "ptx": ("fragir.dialects.ptx", "Ptx"),
 }
-OWN_DIALECTS = {"linalg": ("fragir.dialects.linalg.registration", "LINALG")}
+OWN_DIALECTS = {
+    "linalg": ("fragir.dialects.linalg.registration", "LINALG"),
+    "tensor": ("fragir.dialects.tensors.registration", "TENSOR"),
+}
 """Dialects that take the place of xDSL's in fragir's own contexts."""
 PASSES = {
     "convert-linalg-to-frag": ("fragir.passes.convert_linalg_to_frag", "ConvertLinalgToFragPass"),

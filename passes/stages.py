@@ -127,7 +127,7 @@ def _named(contents: Contents) -> bool:
 _EXPANDED = frozenset(
     (
         *("linalg.softmax", "tensor.splat", "tensor.from_elements", "tensor.insert"),
-        *("tensor.concat", "tensor.pad"),
+        *("tensor.concat", "tensor.pad", "tensor.generate", "tensor.pack", "tensor.unpack"),
     )
 )
 

@@ -265,3 +265,71 @@ def test_padding_of_what_was_computed() -> None:
 }"""
     (found,) = judged(text, "a", [a], "sm_80")
     assert np.allclose(found, np.pad(np.exp(a), ((3, 1), (1, 1))), rtol=1e-5)
+
+
+# --- tiles ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("rows", [16, 13])
+def test_tiles_and_back(rows: int, turned: bool) -> None:
+    """Of tiles of 8 x 4, the last of which are padded; and without what they have too much."""
+    a = numbers(rows, 12)
+    counts = "3x2" if turned else "2x3"
+    order = "outer_dims_perm = [1, 0] " if turned else ""
+    padding = "padding_value(%v : f32) " if rows % 8 else ""
+    lists = f"{order}inner_dims_pos = [0, 1] inner_tiles = [8, 4]"
+    m, p = f"tensor<{rows}x12xf32>", f"tensor<{counts}x8x4xf32>"
+    text = f"""func.func @f(%a: {m}) -> ({p}, {m}) {{
+  %v = arith.constant 7.0 : f32
+  %e = tensor.empty() : {p}
+  %o = tensor.pack %a {padding}{lists} into %e : {m} -> {p}
+  %d = tensor.empty() : {p}
+  %s = linalg.add ins(%o, %o : {p}, {p}) outs(%d : {p}) -> {p}
+  %g = tensor.empty() : {m}
+  %b = tensor.unpack %s {lists} into %g : {p} -> {m}
+  return %o, %b : {p}, {m}
+}}"""
+    wide = np.pad(a, ((0, -rows % 8), (0, 0)), constant_values=7)
+    wanted = wide.reshape(2, 8, 3, 4).transpose((2, 0, 1, 3) if turned else (0, 2, 1, 3))
+    packed, back = judged(text, "a", [a], "sm_80")
+    assert np.array_equal(packed, wanted)
+    assert np.array_equal(back, 2 * a)
+
+
+def test_one_dimension_in_tiles_of_any_length() -> None:
+    a = numbers(5, 21)
+    text = """func.func @f(%a: tensor<?x?xf32>, %v: f32) -> tensor<?x?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %m = tensor.dim %a, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %q = arith.ceildivui %n, %c4 : index
+  %e = tensor.empty(%m, %q) : tensor<?x?x4xf32>
+  %o = tensor.pack %a padding_value(%v : f32) inner_dims_pos = [1] inner_tiles = [4]
+      into %e : tensor<?x?xf32> -> tensor<?x?x4xf32>
+  return %o : tensor<?x?x4xf32>
+}"""
+    (found,) = judged(text, "a", [a], "sm_80", {"n2": 5, "n3": 6})
+    wanted = np.pad(a, ((0, 0), (0, 3)), constant_values=1).reshape(5, 6, 4)
+    assert np.array_equal(found, wanted)
+
+
+def test_what_a_region_gives() -> None:
+    a = numbers(7)
+    text = """func.func @f(%a: tensor<?xf32>) -> tensor<?x3xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %a, %c0 : tensor<?xf32>
+  %o = tensor.generate %m {
+  ^bb0(%i: index, %j: index):
+    %x = tensor.extract %a[%i] : tensor<?xf32>
+    %n = arith.index_cast %j : index to i32
+    %f = arith.sitofp %n : i32 to f32
+    %y = arith.addf %x, %f : f32
+    tensor.yield %y : f32
+  } : tensor<?x3xf32>
+  return %o : tensor<?x3xf32>
+}"""
+    (found,) = judged(text, "a", [a], "sm_80", {"n1": 7})
+    assert np.array_equal(found, a[:, None] + np.arange(3, dtype=np.float32))

@@ -1,0 +1,122 @@
+"""Builds operations on tensors ahead of one that they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import cast
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, TensorType
+from xdsl.dialects.linalg import attrs, ops
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from fragir.diagnostics import fail
+
+MOST_ELEMENTS = 64
+"""Of a table that is written out: a choice an element."""
+Size = SSAValue | int
+Tensor = TensorType[Attribute]
+
+
+class TensorBuilder:
+    """Builds ahead of an operation, which is replaced."""
+
+    def __init__(self, op: Operation):
+        self.op = op
+
+    def put(self, made: Operation) -> SSAValue:
+        for inner in made.walk():
+            inner.location = self.op.location
+        Rewriter.insert_op(made, InsertPoint.before(self.op))
+        return made.results[0]
+
+    def replace(self, value: SSAValue) -> None:
+        value.name_hint = self.op.results[0].name_hint
+        Rewriter.replace_op(self.op, [], [value])
+
+    def number(self, number: int) -> SSAValue:
+        return self.put(arith.ConstantOp(IntegerAttr(number, IndexType())))
+
+    def size(self, value: SSAValue, dim: int) -> Size:
+        known = self.tensor(value.type).get_shape()[dim]
+        return known if known >= 0 else self.put(tensor.DimOp(value, self.number(dim)))
+
+    def sum(self, sizes: Sequence[Size]) -> Size:
+        known = sum(size for size in sizes if isinstance(size, int))
+        found: Size = known
+        for size in sizes:
+            if isinstance(size, int):
+                continue
+            first = found if isinstance(found, SSAValue) else self.number(found) if found else None
+            found = size if first is None else self.put(arith.AddiOp(first, size))
+        return found
+
+    def empty(self, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
+        return self.put(tensor.EmptyOp(sizes, self.tensor(type_)))
+
+    def filled(self, value: SSAValue, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
+        return self.put(ops.FillOp([value], [self.empty(type_, sizes)], [type_]))
+
+    def table(self, elements: Sequence[SSAValue], type_: Attribute) -> SSAValue:
+        """A tensor of these elements in row-major order."""
+        kind = self.tensor(type_)
+        if len(elements) > MOST_ELEMENTS:
+            fail(
+                self.op,
+                f"a table of {len(elements)} elements is not written out; pass it as an argument, "
+                f"or give at most {MOST_ELEMENTS}",
+            )
+        if not elements:
+            return self.empty(type_)
+        if len(set(elements)) == 1:
+            return self.filled(elements[0], type_)
+        shape = kind.get_shape()
+
+        def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
+            at: SSAValue | None = None
+            for dim, place in enumerate(places):
+                step = prod(shape[dim + 1 :])
+                scaled = place if step == 1 else build.insert(
+                    arith.MuliOp(place, index_in(build, step))
+                ).result  # fmt: skip
+                at = scaled if at is None else build.insert(arith.AddiOp(at, scaled)).result
+            assert at is not None
+            found = elements[-1]
+            for number, element in enumerate(elements[:-1]):
+                here = build.insert(arith.CmpiOp(at, index_in(build, number), "eq")).result
+                found = build.insert(arith.SelectOp(here, element, found)).result
+            return found
+
+        return self.generic(self.empty(type_), body)
+
+    def generic(
+        self, into: SSAValue, body: Callable[[Builder, Sequence[SSAValue]], SSAValue]
+    ) -> SSAValue:
+        """Every element of a tensor from its place. The old element is the body's argument."""
+        type_ = self.tensor(into.type)
+        rank = len(type_.get_shape())
+        block = Block(arg_types=[type_.element_type])
+        build = Builder(InsertPoint.at_end(block))
+        places = [build.insert(ops.IndexOp(dim)).result for dim in range(rank)]
+        build.insert(ops.YieldOp(body(build, places)))
+        parallel = attrs.IteratorTypeAttr(attrs.IteratorType.PARALLEL)
+        identity = AffineMapAttr(AffineMap.identity(rank))
+        return self.put(
+            ops.GenericOp([], [into], Region(block), [identity], [parallel] * rank, [type_])
+        )
+
+    def tensor(self, type_: Attribute) -> Tensor:
+        """A type that must be a tensor of known rank."""
+        if not isinstance(type_, TensorType):
+            words = f"{self.op.name} on {type_} is not supported; take a tensor of known rank"
+            fail(self.op, words)
+        return cast("Tensor", type_)
+
+
+def index_in(build: Builder, number: int) -> SSAValue:
+    """A number as an index, in a body."""
+    return build.insert(arith.ConstantOp(IntegerAttr(number, IndexType()))).result
