@@ -95,7 +95,9 @@ class Trial:
                 self.file,
                 hint="run it with `fragir emulate`",
             )
-        self.slots = slots(function, [argument.dims for argument in self.kernel.signature])
+        compiled = [argument.dims for argument in self.kernel.signature]
+        of_linalg = any(op.name.startswith("linalg.") for op in function.walk())
+        self.slots = slots(function, compiled if of_linalg else ())
         values = self._given(given)
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}
         arrays = {name: value for name, value in arrays.items() if hasattr(value, "shape")}
