@@ -67,6 +67,7 @@ class Results:
         if isinstance(given, memref.AllocOp) and self._is_whole(memory):
             seen = self._seen_as(given, memory, argument)
             root.replace_all_uses_with(seen)
+            self._memory.moved(root, seen)
             candidates += owners(given)
             Rewriter.erase_op(given)
         else:

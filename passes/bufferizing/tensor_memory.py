@@ -85,6 +85,12 @@ class TensorMemory:
         self._keep(value, memory)
         self.tenants.replace(memory, value)
 
+    def moved(self, memory: SSAValue, to: SSAValue) -> None:
+        """What lay in an allocation that is no more lies elsewhere."""
+        for value, held in self._memory.items():
+            if held is memory:
+                self._memory[value] = to
+
     def _keep(self, value: SSAValue, memory: SSAValue) -> None:
         self._memory[value] = memory
         if memory.name_hint is None:

@@ -12,24 +12,32 @@ COLUMNS = 256
 """Of a tile with rows, at most."""
 
 
-def rows_of(sizes: Sequence[int | SSAValue]) -> tuple[int, int]:
-    """The shape of a tile of whole rows."""
+def rows_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, int]:
+    """The shape of a tile of whole rows, of at least an element a thread."""
     length, rows = sizes[-1], sizes[-2]
     assert isinstance(length, int)
-    columns = max(32, 1 << max(0, length - 1).bit_length())
+    columns = max(32, _power_of_two(length))
     most = max(1, min(16, 2 * ELEMENTS // columns))
     if isinstance(rows, int):
-        most = min(most, 1 << max(0, rows - 1).bit_length())
-    return most, columns
+        most = min(most, _power_of_two(rows))
+    return max(most, threads // columns), columns
 
 
-def tile_of(sizes: Sequence[int | SSAValue]) -> tuple[int, ...]:
-    """The shape of a tile: of one axis, or of the last two."""
+def tile_of(sizes: Sequence[int | SSAValue], threads: int) -> tuple[int, ...]:
+    """The shape of a tile: of one axis, or of the last two. It has at least an element a thread:
+    of a smaller one several threads would have the same element, read it and write it.
+    """
 
     def fitting(size: int | SSAValue, most: int) -> int:
-        return most if not isinstance(size, int) else min(most, 1 << max(0, size - 1).bit_length())
+        return most if not isinstance(size, int) else min(most, _power_of_two(size))
 
     if len(sizes) == 1:
-        return (max(32, fitting(sizes[0], ELEMENTS)),)
+        return (max(threads, fitting(sizes[0], ELEMENTS)),)
     columns = fitting(sizes[-1], COLUMNS)
-    return fitting(sizes[-2], max(1, ELEMENTS // columns)), columns
+    rows = fitting(sizes[-2], max(1, ELEMENTS // columns))
+    return max(rows, threads // columns), columns
+
+
+def _power_of_two(size: int) -> int:
+    """The next one."""
+    return 1 << max(0, size - 1).bit_length()

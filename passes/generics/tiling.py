@@ -127,7 +127,8 @@ class GenericKernel:
         self._builder.operation_insertion_handler = [self._place]
         self._memory = {memory: self._collapsed(memory) for memory in external}
         sizes = [self._size(number) for number in range(len(axes))]
-        self._shape = rows_of(sizes) if loops.reduced else tile_of(sizes)
+        shape_of = rows_of if loops.reduced else tile_of
+        self._shape = shape_of(sizes, self._threads())
         if loops.reduced and sizes[-1] == 0:
             sizes[-1] = 1  # rows of nothing have results, too
         extents = sizes if len(axes) > 1 else [1, *sizes]
@@ -149,6 +150,12 @@ class GenericKernel:
         self._builder.insert(loop)
         if "frag.warps" not in self._function.attributes:
             self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, [WARPS, 1])
+
+    def _threads(self) -> int:
+        """Of a block."""
+        given = self._function.attributes.get("frag.warps")
+        warps = [WARPS] if given is None else cast("DenseArrayBase", given).get_values()
+        return 32 * prod(int(count) for count in warps)
 
     def _place(self, op: Operation) -> None:
         op.location = self._work[-1].location
@@ -380,7 +387,7 @@ class GenericKernel:
         own, last = self._own[memory], len(self._axes_found) - 1
         turned = len(self._shape) == 2 and last in own and own[-1] != last
         if any((memory, whole) in self._loaded for whole in (True, False)):
-            # where a tile is smaller than the block several threads have an element
+            # numbers of rows are those of several threads
             self._builder.insert(frag.BarrierOp())
         self._builder.insert(
             frag.StoreOp(

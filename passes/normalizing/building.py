@@ -29,23 +29,28 @@ class TensorBuilder:
         self.op = op
 
     def put(self, made: Operation) -> SSAValue:
+        """Inserts an operation with the place of the one replaced; its first result."""
         for inner in made.walk():
             inner.location = self.op.location
         Rewriter.insert_op(made, InsertPoint.before(self.op))
         return made.results[0]
 
     def replace(self, value: SSAValue) -> None:
+        """The value takes the place and the name of the operation's result."""
         value.name_hint = self.op.results[0].name_hint
         Rewriter.replace_op(self.op, [], [value])
 
     def number(self, number: int) -> SSAValue:
+        """A constant of type index."""
         return self.put(arith.ConstantOp(IntegerAttr(number, IndexType())))
 
     def size(self, value: SSAValue, dim: int) -> Size:
+        """How large a tensor is in a dimension: a number where its type says so."""
         known = self.tensor(value.type).get_shape()[dim]
         return known if known >= 0 else self.put(tensor.DimOp(value, self.number(dim)))
 
     def sum(self, sizes: Sequence[Size]) -> Size:
+        """The sum of sizes: a number where all of them are."""
         known = sum(size for size in sizes if isinstance(size, int))
         found: Size = known
         for size in sizes:
@@ -56,9 +61,11 @@ class TensorBuilder:
         return found
 
     def empty(self, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
+        """A tensor of any elements. `sizes`: those that the type leaves open."""
         return self.put(tensor.EmptyOp(sizes, self.tensor(type_)))
 
     def filled(self, value: SSAValue, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
+        """A tensor whose elements are all the same."""
         return self.put(ops.FillOp([value], [self.empty(type_, sizes)], [type_]))
 
     def table(self, elements: Sequence[SSAValue], type_: Attribute) -> SSAValue:
