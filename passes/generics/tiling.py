@@ -38,8 +38,9 @@ from fragir.passes.generics.checks import check_operations, check_rows, combined
 from fragir.passes.generics.combining import RowCombining, neutral, only_inside
 from fragir.passes.generics.shapes import rows_of, tile_of
 from fragir.passes.generics.views import share_tiles
+from fragir.passes.scopes import WARPS, threads_of
 
-WARPS = 4
+DEFAULT_WARPS = 4
 MOST_AXES = 5
 INDEX = IndexType()
 
@@ -127,8 +128,10 @@ class GenericKernel:
         self._builder.operation_insertion_handler = [self._place]
         self._memory = {memory: self._collapsed(memory) for memory in external}
         sizes = [self._size(number) for number in range(len(axes))]
+        if WARPS not in self._function.attributes:
+            self._function.attributes[WARPS] = DenseArrayBase.from_list(i64, [DEFAULT_WARPS, 1])
         shape_of = rows_of if loops.reduced else tile_of
-        self._shape = shape_of(sizes, self._threads())
+        self._shape = shape_of(sizes, threads_of(self._function))
         if loops.reduced and sizes[-1] == 0:
             sizes[-1] = 1  # rows of nothing have results, too
         extents = sizes if len(axes) > 1 else [1, *sizes]
@@ -148,14 +151,6 @@ class GenericKernel:
         loop = frag.ForTilesOp(extents, by, Region(body))
         share_tiles(self._function, loop)
         self._builder.insert(loop)
-        if "frag.warps" not in self._function.attributes:
-            self._function.attributes["frag.warps"] = DenseArrayBase.from_list(i64, [WARPS, 1])
-
-    def _threads(self) -> int:
-        """Of a block."""
-        given = self._function.attributes.get("frag.warps")
-        warps = [WARPS] if given is None else cast("DenseArrayBase", given).get_values()
-        return 32 * prod(int(count) for count in warps)
 
     def _place(self, op: Operation) -> None:
         op.location = self._work[-1].location
