@@ -84,7 +84,7 @@ def compile(
     module = parse(program, filename) if isinstance(program, str) else program.clone()
     stages["parse"] = (time.perf_counter() - start) * 1e3
     name = choose_entry(module, entry)
-    keep_only(module, name)
+    keep_only(module, name, text)
     check_sizes(module, text)
     if is_host(function_of(module, name)):
         from fragir.host.running import check_host

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, ShapedType, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, ShapedType, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
@@ -142,6 +142,9 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
         )
     if not names:
         raise FragirError("the program has no function", hint="write func.func @name(...) {...}")
+    if len(names) > 1 and entry is None:
+        called = _called(module)
+        names = [name for name in names if name not in called] or names
     hosts = [op.sym_name.data for op in module.ops if isinstance(op, func.FuncOp) and is_host(op)]
     if entry is None and 1 in (len(names), len(hosts)):
         return names[0] if len(names) == 1 else hosts[0]
@@ -151,9 +154,16 @@ def choose_entry(module: ModuleOp, entry: str | None) -> str:
     raise FragirError(f"{what}; the program has {', '.join(names)}", hint="--entry NAME")
 
 
-def keep_only(module: ModuleOp, name: str) -> None:
-    """Removes every other function but those that it launches."""
+def _called(module: ModuleOp) -> set[str]:
+    """The names of functions that others call."""
+    return {op.callee.string_value() for op in module.walk() if isinstance(op, func.CallOp)}
+
+
+def keep_only(module: ModuleOp, name: str, source: str | None = None) -> None:
+    """Removes every other function but those that it launches or calls, which become private."""
     kept = {name}
+    if len(module.ops) > 1 and _called(module):
+        kept |= _make_private(function_of(module, name), source)
     function = function_of(module, name)
     if is_host(function):
         launches = (op for op in function.walk() if op.name == "frag.launch")
@@ -161,6 +171,19 @@ def keep_only(module: ModuleOp, name: str) -> None:
     for op in list(module.ops):
         if isinstance(op, func.FuncOp) and op.sym_name.data not in kept:
             op.detach()
+
+
+def _make_private(function: func.FuncOp, source: str | None) -> set[str]:
+    """Makes the functions that one calls private; their names."""
+    from fragir.dialects.calls import CallError, called_by  # few programs need it
+
+    try:
+        called = called_by(function)
+    except CallError as error:
+        raise diagnostics.located(error.op, str(error), source) from error
+    for callee in called:
+        callee.sym_visibility = StringAttr("private")
+    return {callee.sym_name.data for callee in called}
 
 
 def _symbols(op: Operation) -> list[SymbolRefAttr]:

@@ -34,6 +34,7 @@ PASSES = {
     "frag-specialize": ("fragir.passes.frag_specialize", "FragSpecializePass"),
     "frag-tile": ("fragir.passes.frag_tile", "FragTilePass"),
     "frag-place": ("fragir.passes.frag_place", "FragPlacePass"),
+    "func-inline": ("fragir.passes.func_inline", "FuncInlinePass"),
     "linalg-dispatch": ("fragir.passes.linalg_dispatch", "LinalgDispatchPass"),
     "linalg-normalize": ("fragir.passes.linalg_normalize", "LinalgNormalizePass"),
     "linalg-tile": ("fragir.passes.linalg_tile", "LinalgTilePass"),

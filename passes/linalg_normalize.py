@@ -18,12 +18,13 @@ class LinalgNormalizePass(ModulePass):
     `linalg.softmax` becomes its maximum, exponentials, their sum and a division. On tensors, what
     only transposes or broadcasts disappears in the maps of those who read it. Padding, tables of
     elements and joined tensors become fills, generics and insertions. Memory and tensors of
-    i1 become such of i8 that hold 0 or 1.
+    i1 become such of i8 that hold 0 or 1. `affine.apply` and `affine.min` become arith.
     """
 
     name = "linalg-normalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from fragir.passes.normalizing.affine import expand_affine
         from fragir.passes.normalizing.booleans import widen_booleans
         from fragir.passes.normalizing.folding import fold_copies
         from fragir.passes.normalizing.generalising import generalise
@@ -31,6 +32,7 @@ class LinalgNormalizePass(ModulePass):
         from fragir.passes.normalizing.tensors import expand_tensors
 
         for function in kernels_of(op):
+            expand_affine(function)
             expand_softmax(function)
             generalise(function)
             expand_tensors(function)

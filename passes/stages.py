@@ -113,7 +113,7 @@ def _named(contents: Contents) -> bool:
     """
     if not (_linalg(contents) or _tensors(contents)):
         return False
-    if is_expanded(contents.module):
+    if is_expanded(contents.module) or not contents.operations.isdisjoint(_AFFINE):
         return True
     known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
     names = (name for name in contents.operations if name.startswith("linalg."))
@@ -124,6 +124,7 @@ def _named(contents: Contents) -> bool:
     )
 
 
+_AFFINE = ("affine.apply", "affine.min")
 _EXPANDED = frozenset(
     (
         *("linalg.softmax", "tensor.splat", "tensor.from_elements", "tensor.insert"),
@@ -159,7 +160,12 @@ def _loops_over_tiles(contents: Contents) -> bool:
     return _of_tiles(contents) and "frag.for_tiles" in contents.operations
 
 
+def _calls(contents: Contents) -> bool:
+    return not contents.has_lanes and "func.call" in contents.operations
+
+
 STAGES = (
+    Stage("func-inline", _calls, "linalg-normalize"),
     Stage("linalg-normalize", _named, "frag-bufferize"),
     Stage("frag-bufferize", _tensors, "linalg-dispatch"),
     Stage("linalg-dispatch", _linalg, "linalg-tile"),

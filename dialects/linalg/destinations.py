@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import tensor
+from xdsl.dialects import func, tensor
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
@@ -17,6 +17,9 @@ def destination_of(value: SSAValue) -> SSAValue | None:
     if not isinstance(value, OpResult):
         return None
     op = value.op
+    if isinstance(op, func.CallOp):
+        start = chain_start(_returned(value))
+        return op.operands[start.index] if isinstance(start, BlockArgument) else None
     if isinstance(op, LinalgStructuredOperation):
         return op.outputs[value.index]
     if op.name == "linalg.softmax":
@@ -40,7 +43,17 @@ def is_built(value: SSAValue) -> bool:
     """Whether something is computed in a chain of destinations."""
     while isinstance(value.owner, tensor.CastOp):
         value = value.owner.source
-    return destination_of(value) is not None
+    before = destination_of(value)
+    if before is None or not isinstance(value, OpResult) or not isinstance(value.op, func.CallOp):
+        return before is not None
+    return is_built(_returned(value)) or is_built(before)
+
+
+def _returned(result: OpResult) -> SSAValue:
+    """What the function that is called returns for a result."""
+    from fragir.dialects.calls import returned_by
+
+    return returned_by(result)
 
 
 def homes_of(values: Sequence[SSAValue]) -> list[BlockArgument | None]:

@@ -117,6 +117,7 @@ class Trial:
 
         from fragir import compiler
         from fragir.passes.frag_bufferize import FragBufferizePass
+        from fragir.passes.func_inline import FuncInlinePass
         from fragir.passes.stages import is_expanded
         from fragir.program import keep_only
 
@@ -124,6 +125,7 @@ class Trial:
         if module is None and bufferized:
             module = self._function().parent_op().clone()
             keep_only(module, self.kernel.name)
+            FuncInlinePass().apply(compiler.context(), module)
             if is_expanded(module):
                 from fragir.passes.linalg_normalize import LinalgNormalizePass
 

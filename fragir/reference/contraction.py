@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import ShapedType, TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.math import FmaOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from fragir.dialects.frag.combinations import COMBINATIONS
 from fragir.dialects.interfaces import MEANINGS
@@ -40,7 +40,8 @@ def structured(run: Run, op: LinalgStructuredOperation) -> None:
         results = _elementwise(run, op)
     else:
         results = _reduced(run, op)
-    for number, (output, result) in enumerate(zip(op.outputs, results, strict=True)):
+    for number, (output, found) in enumerate(zip(op.outputs, results, strict=True)):
+        result = _with_units(op, output, maps_of(op)[len(op.inputs) + number], found)
         if isinstance(output.type, TensorType):
             run[op.res[number]] = result
             continue
@@ -50,11 +51,27 @@ def structured(run: Run, op: LinalgStructuredOperation) -> None:
 
 
 def _dims(op: LinalgStructuredOperation, map_: AffineMap) -> list[int]:
-    """The loops that index an output's dimensions."""
+    """The loops that index an output's dimensions, but those of one element, at 0."""
     dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
-    if len(set(dims)) < len(map_.results):
+    if len(set(dims)) + len(_units(map_)) < len(map_.results):
         raise FragirError(f"{op.name}: the output's indexing map must name loops, each once")
     return dims
+
+
+def _units(map_: AffineMap) -> list[int]:
+    """The dimensions that are always at 0."""
+    return [dim for dim, x in enumerate(map_.results) if x == AffineConstantExpr(0)]
+
+
+def _with_units(
+    op: LinalgStructuredOperation, output: SSAValue, map_: AffineMap, result: Bounded
+) -> Bounded:
+    """A result by its loops in the output's shape."""
+    units = _units(map_)
+    shape = output.type.get_shape() if isinstance(output.type, ShapedType) else ()
+    if any(shape[dim] != 1 for dim in units):
+        raise FragirError(f"{op.name}: the output's indexing map leaves elements out")
+    return Bounded(np.expand_dims(result.value, units), np.expand_dims(result.bound, units))
 
 
 # Elementwise -------------------------------------------------------------------------------------
@@ -147,7 +164,9 @@ def _combine(run: Run, op: LinalgStructuredOperation, combine: Operation, x: SSA
     maps, extents = maps_of(op), extents_of(run, op)
     kept, places = _dims(op, maps[-1]), grid(extents)
     gone = [loop for loop in range(len(extents)) if loop not in kept]
-    before = run[op.outputs[0]]
+    old = run[op.outputs[0]]
+    units = tuple(_units(maps[-1]))
+    before = Bounded(np.squeeze(old.value, units), np.squeeze(old.bound, units))
     operands = [spread(run[v], m, places) for v, m in zip(op.operands, maps, strict=True)]
     body(run, op, operands, places, extents)
     element = type_name(combine.results[0].type)

@@ -99,6 +99,10 @@ def _written(op: Operation) -> Sequence[SSAValue]:
         from fragir.reference.launches import kernel_of  # few programs need it
 
         return [op.operands[number] for number in outputs(kernel_of(op))]
+    if isinstance(op, func.CallOp):
+        from fragir.dialects.calls import callee_of
+
+        return [op.operands[number] for number in outputs(callee_of(op))]
     accesses = accesses_of(op)
     if accesses is None:
         return ()

@@ -58,18 +58,19 @@ def spread(x: Bounded, map_: AffineMap, places: Sequence[Any]) -> Bounded:
     """An operand at places along loops, with one dimension a loop where it depends on any."""
     if not map_.results:
         return x
-    index = np.broadcast_arrays(*(_place(e, places) for e in map_.results))
+    index = np.broadcast_arrays(*(place_at(e, places) for e in map_.results))
     return Bounded(x.value[tuple(index)], x.bound[tuple(index)])
 
 
-def _place(expression: AffineExpr, places: Sequence[Any]) -> Any:
+def place_at(expression: AffineExpr, places: Sequence[Any]) -> Any:
+    """An affine expression of numbers for its dimensions."""
     if isinstance(expression, AffineDimExpr):
         return places[expression.position]
     if isinstance(expression, AffineConstantExpr):
         return np.asarray(expression.value)
     if not isinstance(expression, AffineBinaryOpExpr):
         raise FragirError(f"the reference does not know the place {expression}")
-    x, y = (_place(part, places) for part in (expression.lhs, expression.rhs))
+    x, y = (place_at(part, places) for part in (expression.lhs, expression.rhs))
     return _KINDS[expression.kind](x, y)
 
 

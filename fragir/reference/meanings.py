@@ -22,6 +22,8 @@ MEANINGS.attached_in("fragir.reference.arrival", "frag.arrive")
 MEANINGS.attached_in("fragir.reference.awaiting", "frag.await")
 MEANINGS.attached_in("fragir.reference.clusters", "frag.cluster_rank")
 MEANINGS.attached_in("fragir.reference.heads", "frag.head")
+MEANINGS.attached_in("fragir.reference.affine_values", "affine.apply", "affine.min")
+MEANINGS.attached_in("fragir.reference.calls", "func.call")
 MEANINGS.attached_in("fragir.reference.launches", "frag.launch")
 MEANINGS.attached_in(
     "fragir.reference.tensors",

@@ -177,6 +177,10 @@ class Run:
             self.run_op(op, meaning or Run._without_meaning)
         return []
 
+    def run_known(self, op: Operation) -> None:
+        """Runs one operation as what it is attached to mean."""
+        self.run_op(op, MEANINGS.of(type(op)) or Run._without_meaning)
+
     def run_op(self, op: Operation, meaning: Callable[[Run, Any], None]) -> None:
         """Runs one operation; what goes wrong is told of its place."""
         try:

@@ -60,7 +60,7 @@ def constant(run: Run, op: arith.ConstantOp) -> None:
     if isinstance(attribute, DenseIntOrFPElementsAttr):
         shape = op.result.type.get_shape() if isinstance(op.result.type, ShapedType) else ()
         values = np.array(list(attribute.iter_values()))
-        values = np.broadcast_to(values, shape) if values.size == 1 else values.reshape(shape)
+        values = np.full(shape, values.flat[0]) if values.size == 1 else values.reshape(shape)
     elif isinstance(attribute, IntegerAttr | FloatAttr):
         values = np.array(attribute.value.data)
     else:

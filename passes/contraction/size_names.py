@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -14,7 +14,7 @@ from xdsl.ir.affine import AffineDimExpr
 from fragir.dialects import frag
 from fragir.dialects.constants import constant_of
 from fragir.dialects.linalg.hidden_body import maps_of
-from fragir.dialects.narrow import is_memref
+from fragir.dialects.narrow import is_memref, memref_type
 
 Dimension = tuple[SSAValue, int]
 
@@ -55,6 +55,21 @@ def _alike(op: Operation) -> Iterator[tuple[Dimension, Dimension]]:
     elif isinstance(op, memref.CastOp) and is_memref(op.source.type) and is_memref(op.dest.type):
         for dim in range(len(op.source.type.get_shape())):
             yield (op.source, dim), (op.dest, dim)
+    elif isinstance(op, memref.CollapseShapeOp):
+        yield from _regrouped(op.src, op.result, op.reassociation)
+    elif isinstance(op, memref.ExpandShapeOp):
+        yield from _regrouped(op.result, op.src, op.reassociation)
+
+
+def _regrouped(
+    wide: SSAValue, narrow: SSAValue, groups: ArrayAttr[ArrayAttr[IntegerAttr]]
+) -> Iterator[tuple[Dimension, Dimension]]:
+    """A dimension of several is the only one among them that has more than one element."""
+    shape = memref_type(wide.type).get_shape()
+    for dim, group in enumerate(groups):
+        long = [entry.value.data for entry in group if shape[entry.value.data] != 1]
+        if len(long) == 1:
+            yield (wide, long[0]), (narrow, dim)
 
 
 def _name(function: func.FuncOp, root: Callable[[Dimension], Dimension]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import memref
+from xdsl.dialects import cf, memref
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -31,7 +31,10 @@ def erase_unread(block: Block) -> None:
         }
         if isinstance(op, LinalgStructuredOperation):
             written = {root_of(output) for output in op.outputs}
-            if all(isinstance(m.owner, memref.AllocOp) and m not in read for m in written):
+            asserts = any(isinstance(inner, cf.AssertOp) for inner in op.body.block.ops)
+            if not asserts and all(
+                isinstance(m.owner, memref.AllocOp) and m not in read for m in written
+            ):
                 Rewriter.erase_op(op)
                 continue
         read |= memories

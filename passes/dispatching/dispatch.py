@@ -20,6 +20,7 @@ from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.dispatching.dead import erase_unread
 from fragir.passes.dispatching.groups import groups_of, is_computed, units_of
 from fragir.passes.dispatching.kernel_kinds import problem_of
+from fragir.passes.dispatching.unit_dims import drop_unit_dims
 
 
 class Dispatch:
@@ -28,11 +29,13 @@ class Dispatch:
     def __init__(self, module: ModuleOp, function: func.FuncOp, target: str):
         self._module, self._function, self._target = module, function, target
         self._block = function.body.block
-        self._order = {value: at for at, value in enumerate(self._values())}
+        self._order: dict[SSAValue, int] = {}
 
     def run(self) -> None:
         """Replaces the groups by launches, unless there is one only."""
         erase_unread(self._block)
+        drop_unit_dims(self._block)
+        self._order = {value: at for at, value in enumerate(self._values())}
         units = units_of(self._block)
         if len(units) < 2 or problem_of(self._function, self._target) is None:
             return
@@ -43,10 +46,16 @@ class Dispatch:
         name_sizes(self._function)
         kernels = [self._kernel(group, number) for number, group in enumerate(groups)]
         self._hoist()
+        end = self._block.last_op
+        assert end is not None
         for group, (kernel, arguments) in zip(groups, kernels, strict=True):
+            # in their order: the first operation of a group may be a fill that stands further ahead
             launch = frag.LaunchOp(kernel.sym_name.data, arguments)
             launch.location = group[-1].location
-            Rewriter.insert_op(launch, InsertPoint.before(group[0]))
+            Rewriter.insert_op(launch, InsertPoint.before(end))
+        for op in [x for x in self._block.ops if isinstance(x, memref.DeallocOp)]:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(end))
         for op in (op for group in groups for op in group):
             Rewriter.erase_op(op)
         self._clean()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects import arith, math, memref
+from xdsl.dialects import arith, cf, math, memref
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.dialects.linalg import ops
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.dialects.narrow import is_memref
+from fragir.passes.contraction.product import is_reduction
 from fragir.passes.contraction.scalars import is_scalar
 from fragir.passes.generics.axes import NoKernelError
 from fragir.passes.points.places import union
@@ -28,10 +30,13 @@ Read = Callable[[SSAValue, Sequence[Place]], TileValue]
 """Reads memory at places."""
 
 
-def check_body(op: Operation, block: Block) -> None:
+def check_body(op: LinalgStructuredOperation, block: Block) -> None:
     """NoKernelError where a body holds what is not computed element by element."""
+    known: tuple[type[Operation], ...] = (ops.YieldOp, ops.IndexOp, memref.LoadOp)
+    if not is_reduction(op):
+        known = (*known, cf.AssertOp)
     for inner in block.ops:
-        if not (is_scalar(inner) or isinstance(inner, ops.YieldOp | ops.IndexOp | memref.LoadOp)):
+        if not (is_scalar(inner) or isinstance(inner, known)):
             raise NoKernelError(op, f"{inner.name} in the body of {op.name}")
         if isinstance(inner, memref.LoadOp) and inner.memref.owner is block:
             raise NoKernelError(op, f"{inner.name} of an element in the body of {op.name}")

@@ -22,6 +22,7 @@ from fragir.passes.contraction.views import VIEWS, root_of
 from fragir.passes.generics.axes import KernelProblem, NoKernelError
 from fragir.passes.generics.views import share_tiles
 from fragir.passes.points.accesses import AxisPlaces, PlaceAccesses
+from fragir.passes.points.assertions import write_assertions
 from fragir.passes.points.bodies import BodyWriter, check_body, memories_in
 from fragir.passes.points.origins import OperandOrigins
 from fragir.passes.points.places import part_of, place_of
@@ -275,6 +276,7 @@ class PointKernel:
         names = [output.name_hint for output in op.outputs]
         found = [body.value(v, order, n) for v, n in zip(end.operands, names, strict=True)]
         self._made[key] = found
+        write_assertions(self.build, self.accesses, op.body.block, body, order)
         for number, tile in enumerate(found):
             self._write(op, number, tile, loops, order)
         return found

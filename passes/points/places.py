@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
-    AffineExpr,
-)
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from fragir.dialects.constants import constant_of
+from fragir.passes.contraction.affine_values import Number, computed, value_of
 from fragir.passes.points.tile_values import (
     I32,
-    INDEX,
     Axes,
     Insert,
     Place,
     TileValue,
     ValueBuilder,
 )
-
-Kind = AffineBinaryOpKind
-Number = int | SSAValue
-_OPERATIONS: Mapping[Kind, Callable[[SSAValue, SSAValue], Operation]] = {
-    Kind.Add: arith.AddiOp,
-    Kind.Mul: arith.MuliOp,
-    Kind.FloorDiv: arith.FloorDivSIOp,
-    Kind.CeilDiv: arith.CeilDivSIOp,
-}
 
 
 def union(axes: Sequence[Axes], order: Axes) -> Axes:
@@ -55,7 +39,7 @@ def place_of(
     if not tiles:
         for at, place in used.items():
             numbers[at] = place if isinstance(place, int) else place.value
-        found = _computed(build.put, expression, numbers, is_index=True)
+        found = computed(build.put, expression, numbers, is_index=True)
         return found if isinstance(found, int) else TileValue(found)
     for at, place in used.items():
         if at not in tiles:
@@ -64,7 +48,7 @@ def place_of(
 
     def body(insert: Insert, elements: Sequence[SSAValue]) -> SSAValue:
         every = {**numbers, **dict(zip(tiles, elements, strict=True))}
-        return _value(insert, _computed(insert, expression, every, is_index=False), False)
+        return value_of(insert, computed(insert, expression, every, is_index=False), False)
 
     return build.map(list(tiles.values()), axes, I32, body)
 
@@ -83,7 +67,7 @@ def part_of(build: ValueBuilder, linear: Place, behind: Number, extent: Number |
 
     def divided(insert: Insert, x: SSAValue, is_index: bool) -> SSAValue:
         for op, by in steps:
-            x = insert(op(x, _value(insert, by, is_index)))
+            x = insert(op(x, value_of(insert, by, is_index)))
         return x
 
     if isinstance(linear, TileValue) and linear.axes:
@@ -92,50 +76,6 @@ def part_of(build: ValueBuilder, linear: Place, behind: Number, extent: Number |
         ]
         return build.map([linear], linear.axes, I32, lambda at, x: divided(at, x[0], False))
     return TileValue(divided(build.put, build.index(linear), True))
-
-
-def _value(insert: Insert, number: Number, is_index: bool) -> SSAValue:
-    if isinstance(number, int):
-        return insert(arith.ConstantOp(IntegerAttr(number, INDEX if is_index else I32)))
-    return number
-
-
-def _computed(
-    insert: Insert, expression: AffineExpr, loops: Mapping[int, Number], is_index: bool
-) -> Number:
-    """An expression of numbers, those that are known folded."""
-    if isinstance(expression, AffineDimExpr):
-        return loops[expression.position]
-    if isinstance(expression, AffineConstantExpr):
-        return expression.value
-    assert isinstance(expression, AffineBinaryOpExpr)
-    x = _computed(insert, expression.lhs, loops, is_index)
-    y = _computed(insert, expression.rhs, loops, is_index)
-    kind = expression.kind
-    if isinstance(x, int) and isinstance(y, int):
-        return _folded(kind, x, y)
-    if (kind is Kind.Add and y == 0) or (kind is not Kind.Add and kind is not Kind.Mod and y == 1):
-        return x
-    if (kind is Kind.Add and x == 0) or (kind is Kind.Mul and x == 1):
-        return y
-    if kind is Kind.Mul and 0 in (x, y):
-        return 0
-    left, right = _value(insert, x, is_index), _value(insert, y, is_index)
-    if kind is not Kind.Mod:
-        return insert(_OPERATIONS[kind](left, right))
-    times = insert(arith.MuliOp(insert(arith.FloorDivSIOp(left, right)), right))
-    return insert(arith.SubiOp(left, times))
-
-
-def _folded(kind: Kind, x: int, y: int) -> int:
-    ways = {
-        Kind.Add: lambda: x + y,
-        Kind.Mul: lambda: x * y,
-        Kind.Mod: lambda: x % y,
-        Kind.FloorDiv: lambda: x // y,
-        Kind.CeilDiv: lambda: -(-x // y),
-    }
-    return ways[kind]()
 
 
 def number_of(value: SSAValue) -> Number:

@@ -138,14 +138,14 @@ def test_stages_of_packages_stand_ahead_of_those_they_name() -> None:
         ("d", Stage("other", never, "frag-place")),
     ]
     names = [stage.name for stage in inserted(STAGES, others)]
-    assert names[:3] == ["linalg-normalize", "frag-bufferize", "linalg-dispatch"]
+    assert names[:4] == ["func-inline", "linalg-normalize", "frag-bufferize", "linalg-dispatch"]
     ours = [stage.name for stage in STAGES[2:-2]]
     assert names[2:] == [*ours, "second", "first", "other", *PLACED, "late"]
     with pytest.raises(FragirError) as e:
         inserted(STAGES, [*others, ("toys", Stage("toy-fuse", never, "frag-tlie"))])
     assert e.value.sentence.startswith(
         "the package toys puts its stage toy-fuse before 'frag-tlie', which is none (there are "
-        "linalg-normalize, frag-bufferize, linalg-dispatch, linalg-tile, convert-linalg-to-frag, "
+        "func-inline, linalg-normalize, frag-bufferize, linalg-dispatch, linalg-tile, "
     )
 
 
