@@ -1,6 +1,7 @@
 """The functions of `tests/linalg/corpus`: a file each, its arrays, and what numpy makes of them.
 
-A file's head says what it shows, the shapes of its arguments in order (`below N`: indices), and for
+A file's head says what it shows, the shapes of its arguments in order (`below N`: indices;
+`positive`: above 0), and for
 every array that it writes, in order, an expression of numpy on their values. `page` names where
 MLIR defines a form that a released mlir-opt does not know yet.
 """
@@ -9,10 +10,9 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +28,22 @@ Array = npt.NDArray[Any]
 FOLDER = Path(__file__).parent / "corpus"
 
 
+class Argument(NamedTuple):
+    """An array, and what its elements are."""
+
+    name: str
+    shape: tuple[int, ...]
+    below: int | None = None
+    positive: bool = False
+
+
 @dataclass(frozen=True)
 class Case:
     """One file."""
 
     name: str
     text: str
-    arrays: tuple[tuple[str, tuple[int, ...], int | None], ...]
-    """Name, shape, and for indices what they lie below."""
+    arrays: tuple[Argument, ...]
     results: tuple[str, ...]
     page: str | None
 
@@ -60,9 +68,10 @@ def _case(path: Path) -> Case:
     return Case(path.stem, text, tuple(arrays), tuple(results), page)
 
 
-def _array(words: str) -> tuple[str, tuple[int, ...], int | None]:
-    name, shape, *below = words.split()
-    return name, tuple(map(int, shape.split("x"))), int(below[1]) if below else None
+def _array(words: str) -> Argument:
+    name, shape, *more = words.split()
+    below = int(more[1]) if more[:1] == ["below"] else None
+    return Argument(name, tuple(map(int, shape.split("x"))), below, more == ["positive"])
 
 
 def trial_of(case: Case, target: str) -> Trial:
@@ -74,34 +83,33 @@ def trial_of(case: Case, target: str) -> Trial:
         given: dict[str, str] = {}
         wanted = _shapes(case)
         for number, argument in enumerate(trial.kernel.signature):
-            shape, below = wanted[number]
             path = Path(folder) / f"{argument.name}.npy"
-            is_result = number >= len(case.arrays)
-            # where nothing is written of a result it is seen
-            np.save(path, _drawn(rng, shape, argument.type, 2 if is_result else below))
+            np.save(path, _drawn(rng, wanted[number], argument.type))
             given[argument.name] = str(path)
         trial.prepare({}, given, "normal", 0)
     return trial
 
 
-def _shapes(case: Case) -> list[tuple[tuple[int, ...], int | None]]:
-    """Of the arguments, and behind them of the results that have arguments of their own."""
+def _shapes(case: Case) -> list[Argument]:
+    """The arguments, and behind them the results that have arguments of their own."""
     zeros = {
-        name: np.zeros(shape, np.float64 if below is None else np.int64)
-        for name, shape, below in case.arrays
+        x.name: np.zeros(x.shape, np.float64 if x.below is None else np.int64) for x in case.arrays
     }
     with np.errstate(all="ignore"):
         made = [np.shape(_evaluated(result, zeros)) for result in case.results]
-    return [*((shape, below) for _, shape, below in case.arrays), *((s, None) for s in made)]
+    # where nothing is written of a result it is seen
+    return [*case.arrays, *(Argument("", shape, below=2) for shape in made)]
 
 
-def _drawn(
-    rng: np.random.Generator, shape: Sequence[int], type_: Attribute, below: int | None
-) -> Array:
+def _drawn(rng: np.random.Generator, wanted: Argument, type_: Attribute) -> Array:
     is_integer = isinstance(memref_type(type_).element_type, IntegerType)
-    if below is not None:
-        return rng.integers(0, below, shape) if is_integer else np.full(shape, np.nan)
-    return rng.integers(-4, 5, shape) if is_integer else rng.standard_normal(shape)
+    if wanted.below is not None:
+        shape = wanted.shape
+        return rng.integers(0, wanted.below, shape) if is_integer else np.full(shape, np.nan)
+    numbers = rng.standard_normal(wanted.shape)
+    if wanted.positive:
+        return np.abs(numbers) + 0.5
+    return rng.integers(-4, 5, wanted.shape) if is_integer else numbers
 
 
 def answers(case: Case, trial: Trial) -> list[Array]:
