@@ -126,7 +126,35 @@ CONVOLUTIONS = {
         "kh kw c m",
         "n h w c m",
     ),
+    "depthwise_conv_1d_nwc_wcm": ("n w c m kw", "n w*s0+kw*d0 c", "kw c m", "n w c m"),
+    "depthwise_conv_3d_ndhwc_dhwc": (
+        "n d h w kd kh kw c",
+        "n d*s0+kd*d0 h*s1+kh*d1 w*s2+kw*d2 c",
+        "kd kh kw c",
+        "n d h w c",
+    ),
+    "depthwise_conv_3d_ncdhw_cdhw": (
+        "n d h w kd kh kw c",
+        "n c d*s0+kd*d0 h*s1+kh*d1 w*s2+kw*d2",
+        "c kd kh kw",
+        "n c d h w",
+    ),
+    "depthwise_conv_3d_ndhwc_dhwcm": (
+        "n d h w m kd kh kw c",
+        "n d*s0+kd*d0 h*s1+kh*d1 w*s2+kw*d2 c",
+        "kd kh kw c m",
+        "n d h w c m",
+    ),
 }
+QUANTIZED_CONVOLUTIONS = {
+    f"{name}_q": (*CONVOLUTIONS[name][:3], "", "", CONVOLUTIONS[name][3])
+    for name in (
+        *("conv_2d_nhwc_hwcf", "conv_2d_nhwc_fhwc", "conv_2d_nchw_fchw", "conv_2d_ngchw_gfchw"),
+        *("conv_2d_nhwgc_gfhwc", "conv_3d_ndhwc_dhwcf"),
+        *("depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nhwc_hwcm"),
+    )
+}
+"""Convolutions of integers, with the zero points of image and filter."""
 POOLINGS = {
     "nhwc": ("n h w c kh kw", "n h*s0+kh*d0 w*s1+kw*d1 c", "kh kw", "n h w c"),
     "nchw": ("n c h w kh kw", "n c h*s0+kh*d0 w*s1+kw*d1", "kh kw", "n c h w"),
@@ -237,6 +265,10 @@ def meanings() -> dict[str, Meaning]:
     }
     found |= {name: Meaning(4, _fixed(row), quantized_product) for name, row in QUANTIZED.items()}
     found |= {name: Meaning(2, _windows(row), product) for name, row in CONVOLUTIONS.items()}
+    found |= {
+        name: Meaning(4, _windows(row), quantized_product)
+        for name, row in QUANTIZED_CONVOLUTIONS.items()
+    }
     for layout, row in POOLINGS.items():
         for what in OF_LAYOUT.get(layout, COMBINED):
             name, unsigned = COMBINED[what]

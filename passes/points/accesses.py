@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from math import prod
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from xdsl.ir.affine import AffineBinaryOpKind as Kind
 from fragir.dialects import frag
 from fragir.dialects.narrow import memref_type
 from fragir.passes.points.places import place_of, union
-from fragir.passes.points.tile_values import Axes, Insert, Place, Size, TileValue, ValueBuilder
+from fragir.passes.points.tile_values import I32, Axes, Insert, Place, Size, TileValue, ValueBuilder
 
 DEPTH = 2
 
@@ -132,10 +133,27 @@ class PlaceAccesses:
                 return
         if not places:
             memory, places = self._of_one(memory), [0]
+        mask: SSAValue | None = None
         if not any(isinstance(place, TileValue) and place.axes for place in places):
-            places = [build.counted(axes[0], 0), *places[1:]]
+            # one number: the tile's first element, at a place that is the same for all
+            mask = self._first(axes).value
+            same = frag.FillOp(build.scalar(places[0]), build.type_of(axes, I32))
+            places = [TileValue(build.put(same), axes), *places[1:]]
         indices = [self._index(place, axes) for place in places]
-        build.add(frag.ScatterOp(tile.value, memory, indices, masked=masked))
+        build.add(frag.ScatterOp(tile.value, memory, indices, masked=masked, mask=mask))
+
+    def _first(self, axes: Axes) -> TileValue:
+        """Which element is the first one along all of these axes."""
+        build = self._build
+        zero = build.scalar(0)
+        counts = [build.counted(axis, 0) for axis in axes]
+
+        def first(insert: Insert, x: Sequence[SSAValue]) -> SSAValue:
+            found = [insert(arith.CmpiOp(number, zero, "eq")) for number in x]
+            return reduce(lambda one, other: insert(arith.AndIOp(one, other)), found)
+
+        tiles = [count for count in counts if isinstance(count, TileValue)]
+        return build.map(tiles, axes, IntegerType(1), first)
 
     def _of_one(self, memory: SSAValue) -> SSAValue:
         """Memory of one number as an array of one."""

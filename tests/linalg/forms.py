@@ -78,6 +78,10 @@ def products() -> Iterator[Form]:
 
 def windows() -> Iterator[Form]:
     rows = {name: (row, ("f16", "f16", "f32")) for name, row in table.CONVOLUTIONS.items()}
+    rows |= {
+        name: (row, ("i8", "i8", "i32", "i32", "i32"))
+        for name, row in table.QUANTIZED_CONVOLUTIONS.items()
+    }
     for layout, row in table.POOLINGS.items():
         for what in table.OF_LAYOUT.get(layout, table.COMBINED):
             element = "i32" if what.endswith("unsigned") else "f32"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from xdsl.dialects.func import FuncOp
 
 import fragir
 from fragir.errors import FragirError
@@ -56,6 +57,7 @@ def test_what_does_not_hold(place: int, message: str) -> None:
     with pytest.raises(FragirError, match=message):
         run(37, places)
     (function,) = fragir.parse(TEXT.format(37, "sge")).ops
+    assert isinstance(function, FuncOp)
     table = np.zeros((50, 16), np.float32)
     with pytest.raises(FragirError, match=rf"{message}: this does not hold at \[21, 0\]"):
         evaluate(function, [table, places, np.zeros((37, 16), np.float32)])

@@ -77,3 +77,30 @@ def test_one_column_of_several_is_refused() -> None:
     with pytest.raises(FragirError, match=r"writes at \(d0, 0\)") as caught:
         fragir.compile(text, target="sm_80")
     assert caught.value.line == 4
+
+
+def test_what_a_sum_reads_is_stored_at_its_places() -> None:
+    """A number for each turn of the loop, and one of all: each in its place."""
+    text = """func.func @f(%x: memref<8xf32>, %y: memref<8x1xf32>, %s: memref<f32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(i, u) -> (i)>, affine_map<(i, u) -> (i, u)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8xf32>) outs(%y : memref<8x1xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %r = arith.maximumf %a, %zero : f32
+      linalg.yield %r : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%s : memref<f32>)
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i, 0)>, affine_map<(i) -> ()>],
+      iterator_types = ["reduction"]} ins(%y : memref<8x1xf32>) outs(%s : memref<f32>) {
+    ^bb0(%a: f32, %o: f32):
+      %r = arith.addf %o, %a : f32
+      linalg.yield %r : f32
+  }
+  return
+}
+"""
+    x = np.arange(-3, 5, dtype=np.float32)
+    found = judged(text, ["x"], [x], "sm_80")
+    np.testing.assert_array_equal(found[0][:, 0], np.maximum(x, 0))
+    np.testing.assert_array_equal(found[1], 10)
