@@ -36,9 +36,9 @@ class FuncInlinePass(ModulePass):
             while calls := list(calls_in(function)):
                 for call in calls:
                     _inline(call)
-        for function in called:
+        for function in functions:
             visibility = function.sym_visibility
-            if visibility is not None and visibility.data == "private":
+            if function in called and visibility is not None and visibility.data == "private":
                 Rewriter.erase_op(function)
 
 
