@@ -129,6 +129,7 @@ _EXPANDED = frozenset(
     (
         *("linalg.softmax", "tensor.splat", "tensor.from_elements", "tensor.insert"),
         *("tensor.concat", "tensor.pad", "tensor.generate", "tensor.pack", "tensor.unpack"),
+        *("linalg.pack", "linalg.unpack"),
     )
 )
 

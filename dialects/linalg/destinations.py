@@ -8,7 +8,9 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
-INTO = frozenset(("tensor.insert_slice", "tensor.insert", "tensor.pack", "tensor.unpack"))
+PACKING = ("linalg.pack", "linalg.unpack", "tensor.pack", "tensor.unpack")
+"""Tensors in tiles, and back, under the names that MLIR has had for them."""
+INTO = frozenset(("tensor.insert_slice", "tensor.insert", *PACKING))
 """Operations that put something into their operand `dest`."""
 
 
@@ -24,7 +26,7 @@ def destination_of(value: SSAValue) -> SSAValue | None:
         return op.outputs[value.index]
     if op.name == "linalg.softmax":
         return op.operands[1]
-    if op.name in INTO or op.name in ("linalg.pack", "linalg.unpack"):
+    if op.name in INTO:
         return op.operands[-1] if op.name == "tensor.insert" else getattr(op, "dest")
     return None
 

@@ -21,6 +21,8 @@ _OTHERS = {
     "linalg.map": (f"{_ROOM}.shaped", "LinalgMapOp"),
     "linalg.reduce": (f"{_ROOM}.shaped", "LinalgReduceOp"),
     "linalg.softmax": (f"{_ROOM}.softmax", "SoftmaxOp"),
+    "linalg.pack": ("fragir.dialects.tensors.packing", "LinalgPackOp"),
+    "linalg.unpack": ("fragir.dialects.tensors.packing", "LinalgUnpackOp"),
     "linalg.elementwise": (f"{_ROOM}.named_table", "ElementwiseOp"),
 }
 _ATTRIBUTES = {

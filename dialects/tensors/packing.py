@@ -1,5 +1,5 @@
-"""`tensor.pack` and `tensor.unpack`, which later versions of MLIR call `linalg.pack` and `unpack`:
-a tensor as tiles of the same size behind each other, and back.
+"""`linalg.pack` and `linalg.unpack`: a tensor or memory as tiles of one size behind each other, and
+back. Until version 20 MLIR called them `tensor.pack` and `tensor.unpack`.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar, cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, TensorType, i64
+from xdsl.dialects.builtin import DenseArrayBase, MemRefType, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -16,26 +16,51 @@ from xdsl.irdl import (
     operand_def,
     opt_operand_def,
     prop_def,
-    result_def,
+    var_result_def,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from fragir.dialects.interfaces import MemoryInterface
 from fragir.dialects.narrow import integers
 
-Tensor = TensorType[Attribute]
+Shaped = TensorType[Attribute] | MemRefType
 
 
-class Packing(IRDLOperation):
+class Packing(IRDLOperation, MemoryInterface):
     """What both have: `tiles[j]` elements of dimension `positions[j]` are a tile's dimension j; the
     outer dimensions count tiles, in the order that `outer_dims_perm` says.
+
+    A result takes the place of the tensor `dest`; memory has none.
     """
 
     outer_dims_perm = prop_def(DenseArrayBase)
     inner_dims_pos = prop_def(DenseArrayBase)
     static_inner_tiles = prop_def(DenseArrayBase)
-    result = result_def(TensorType)
+    result = var_result_def(TensorType)
+
+    @property
+    def operand_of(self) -> SSAValue:
+        """The tensor or memory that is packed or unpacked."""
+        return self.operands[0]
+
+    @property
+    def into(self) -> SSAValue:
+        """The tensor whose place the result takes, or the memory that is written."""
+        return self.operands[1]
+
+    def reads(self) -> Sequence[SSAValue]:
+        """The source."""
+        return (self.operand_of,)
+
+    def writes(self) -> Sequence[SSAValue]:
+        """The destination, where it is memory."""
+        return () if self.result else (self.into,)
+
+    def view_of(self) -> SSAValue | None:
+        """A result takes the place of the destination."""
+        return self.into if self.result else None
 
     @property
     def positions(self) -> list[int]:
@@ -54,12 +79,12 @@ class Packing(IRDLOperation):
         return given or list(range(len(self.unpacked.get_shape())))
 
     @property
-    def unpacked(self) -> Tensor:
+    def unpacked(self) -> Shaped:
         """The type without tiles."""
         raise NotImplementedError
 
     @property
-    def packed(self) -> Tensor:
+    def packed(self) -> Shaped:
         """The type with tiles."""
         raise NotImplementedError
 
@@ -68,6 +93,17 @@ class Packing(IRDLOperation):
         return dict(zip(self.positions, self.tiles, strict=True)).get(dim)
 
     def verify_(self) -> None:
+        kinds = [type(value.type) for value in (self.operand_of, self.into)]
+        known, words = [TensorType], "two tensors"
+        if self.name.startswith("linalg."):
+            known, words = [TensorType, MemRefType], "two tensors, or two memrefs,"
+        if kinds[0] is not kinds[1] or kinds[0] not in known:
+            raise VerifyException(
+                f"{self.name} takes {words} of known rank, "
+                f"not {self.operand_of.type} and {self.into.type}"
+            )
+        if [value.type for value in self.result] != [self.into.type][: kinds[0] is TensorType]:
+            raise VerifyException(f"{self.name} gives the type that it writes into")
         rank, positions = len(self.unpacked.get_shape()), self.positions
         if sorted(self.order) != list(range(rank)):
             raise VerifyException(f"{self.name}: outer_dims_perm orders {rank} dimensions")
@@ -75,8 +111,6 @@ class Packing(IRDLOperation):
             raise VerifyException(f"{self.name}: inner_dims_pos are dimensions of {rank}")
         if len(positions) != len(self.tiles) or any(size < 1 for size in self.tiles):
             raise VerifyException(f"{self.name}: inner_tiles has a size for each of inner_dims_pos")
-        if self.into.type != self.result.type:
-            raise VerifyException(f"{self.name} gives the type that it writes into")
         shape = self.packed.get_shape()
         if len(shape) != rank + len(positions) or list(shape[rank:]) != self.tiles:
             raise VerifyException(f"{self.name}: {self.packed} does not end in its tiles")
@@ -84,16 +118,6 @@ class Packing(IRDLOperation):
             count, size, tile = shape[at], self.unpacked.get_shape()[dim], self.tile_of(dim) or 1
             if count >= 0 and size >= 0 and count != -(-size // tile):
                 raise VerifyException(f"{self.name}: {size} by {tile} is not {count} tiles")
-
-    @property
-    def operand_of(self) -> SSAValue:
-        """The tensor that is packed or unpacked."""
-        return self.operands[0]
-
-    @property
-    def into(self) -> SSAValue:
-        """The tensor whose place the result takes."""
-        return self.operands[1]
 
     # --- text ---------------------------------------------------------------------------------
 
@@ -118,29 +142,27 @@ class Packing(IRDLOperation):
         printer.print_string(" : ")
         printer.print_attribute(self.operand_of.type)
         printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        printer.print_attribute(self.into.type)
 
 
-@irdl_op_definition
-class TensorPackOp(Packing):
+class PacksInTiles(Packing):
     """Tiles of a tensor; where a last one is not full it has `padding_value`."""
 
-    name = "tensor.pack"
-    source = operand_def(TensorType)
-    dest = operand_def(TensorType)
+    source = operand_def(Attribute)
+    dest = operand_def(Attribute)
     padding_value = opt_operand_def(Attribute)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     @property
-    def unpacked(self) -> Tensor:
-        return cast("Tensor", self.source.type)
+    def unpacked(self) -> Shaped:
+        return cast("Shaped", self.source.type)
 
     @property
-    def packed(self) -> Tensor:
-        return self.result.type
+    def packed(self) -> Shaped:
+        return cast("Shaped", self.dest.type)
 
     @classmethod
-    def parse(cls, parser: Parser) -> TensorPackOp:
+    def parse(cls, parser: Parser) -> PacksInTiles:
         source, padding = parser.parse_unresolved_operand(), list[SSAValue]()
         if parser.parse_optional_keyword("padding_value"):
             with parser.in_parens():
@@ -161,24 +183,22 @@ class TensorPackOp(Packing):
         self.print_lists(printer)
 
 
-@irdl_op_definition
-class TensorUnpackOp(Packing):
+class UnpacksTiles(Packing):
     """A tensor of its tiles; what the last ones have too much is left out."""
 
-    name = "tensor.unpack"
-    source = operand_def(TensorType)
-    dest = operand_def(TensorType)
+    source = operand_def(Attribute)
+    dest = operand_def(Attribute)
 
     @property
-    def unpacked(self) -> Tensor:
-        return self.result.type
+    def unpacked(self) -> Shaped:
+        return cast("Shaped", self.dest.type)
 
     @property
-    def packed(self) -> Tensor:
-        return cast("Tensor", self.source.type)
+    def packed(self) -> Shaped:
+        return cast("Shaped", self.source.type)
 
     @classmethod
-    def parse(cls, parser: Parser) -> TensorUnpackOp:
+    def parse(cls, parser: Parser) -> UnpacksTiles:
         source = parser.parse_unresolved_operand()
         return _made(cls, parser, source, cls.parse_lists(parser), [])
 
@@ -186,6 +206,34 @@ class TensorUnpackOp(Packing):
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
         self.print_lists(printer)
+
+
+@irdl_op_definition
+class LinalgPackOp(PacksInTiles):
+    """Tiles of a tensor or of memory."""
+
+    name = "linalg.pack"
+
+
+@irdl_op_definition
+class LinalgUnpackOp(UnpacksTiles):
+    """A tensor or memory of its tiles."""
+
+    name = "linalg.unpack"
+
+
+@irdl_op_definition
+class TensorPackOp(PacksInTiles):
+    """Tiles of a tensor."""
+
+    name = "tensor.pack"
+
+
+@irdl_op_definition
+class TensorUnpackOp(UnpacksTiles):
+    """A tensor of its tiles."""
+
+    name = "tensor.unpack"
 
 
 PackingT = TypeVar("PackingT", bound=Packing)
@@ -216,16 +264,18 @@ def _made(
             name: DenseArrayBase.from_list(i64, list(numbers))
             for name, numbers in zip(names, lists, strict=True)
         },
-        result_types=[result],
+        result_types=[[] if isinstance(result, MemRefType) else [result]],
     )
 
 
 def _list(parser: Parser) -> list[int]:
+    def number() -> int:
+        found = parser.parse_optional_integer()
+        if found is None:
+            parser.raise_error(
+                "a number expected here: sizes of tiles that are values are not read"
+            )
+        return found
+
     parser.parse_punctuation("=")
-    at = parser.pos
-    numbers = parser.parse_comma_separated_list(
-        parser.Delimiter.SQUARE, lambda: parser.parse_optional_integer()
-    )
-    if any(number is None for number in numbers):
-        parser.raise_error("sizes of tiles are numbers here, not values", at)
-    return [DYNAMIC_INDEX if number is None else number for number in numbers]
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, number)

@@ -38,7 +38,8 @@ MEANINGS.attached_in(
     "tensor.pad",
     "tensor.splat",
 )
-MEANINGS.attached_in("fragir.reference.packing", "tensor.generate", "tensor.pack", "tensor.unpack")
+_TENSORS = ("tensor.generate", "tensor.pack", "tensor.unpack", "linalg.pack", "linalg.unpack")
+MEANINGS.attached_in("fragir.reference.packing", *_TENSORS)
 MEANINGS.attached_in("fragir.reference.softmax", "linalg.softmax")
 MEANINGS.attached_in(
     "fragir.reference.side_by_side", "frag.pass_turn", "frag.roles", "frag.take_turn"

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import TensorType
 
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.tensors.generating import GenerateOp
-from fragir.dialects.tensors.packing import Packing, TensorPackOp, TensorUnpackOp
+from fragir.dialects.tensors.packing import Packing, PacksInTiles, UnpacksTiles
 from fragir.errors import FragirError
 from fragir.reference.bounded import Bounded
 from fragir.reference.formats import Array
@@ -23,8 +23,8 @@ def generate(run: Run, op: GenerateOp) -> None:
     run[op.result] = Bounded(found.value.copy(), found.bound.copy())
 
 
-@MEANINGS.attach(TensorPackOp)
-def pack(run: Run, op: TensorPackOp) -> None:
+@MEANINGS.attach(PacksInTiles)
+def pack(run: Run, op: PacksInTiles) -> None:
     """Padded to whole tiles, split, and turned."""
     x = run[op.source]
     more = [(0, -size % (op.tile_of(dim) or 1)) for dim, size in enumerate(x.value.shape)]
@@ -35,13 +35,25 @@ def pack(run: Run, op: TensorPackOp) -> None:
         padding = run[op.padding_value]
         value = np.pad(value, more, constant_values=padding.value.item())
         bound = np.pad(bound, more, constant_values=padding.bound.item())
-    run[op.result] = Bounded(_tiled(op, value), _tiled(op, bound))
+    _give(run, op, Bounded(_tiled(op, value), _tiled(op, bound)))
 
 
-@MEANINGS.attach(TensorUnpackOp)
-def unpack(run: Run, op: TensorUnpackOp) -> None:
+@MEANINGS.attach(UnpacksTiles)
+def unpack(run: Run, op: UnpacksTiles) -> None:
     x, shape = run[op.source], run[op.dest].value.shape
-    run[op.result] = Bounded(_whole(op, x.value, shape), _whole(op, x.bound, shape))
+    _give(run, op, Bounded(_whole(op, x.value, shape), _whole(op, x.bound, shape)))
+
+
+def _give(run: Run, op: Packing, found: Bounded) -> None:
+    """To the result, or the memory that is written."""
+    if op.result:
+        run[op.result[0]] = found
+        return
+    home = run.memory(op.into)
+    if home.value.shape != found.value.shape:
+        shapes = ["x".join(map(str, x.value.shape)) for x in (found, home)]
+        raise FragirError(f"{op.name} gives {shapes[0]}, its memory is {shapes[1]}")
+    home.write(found)
 
 
 def _tiled(op: Packing, x: Array) -> Array:

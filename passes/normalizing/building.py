@@ -7,8 +7,8 @@ from math import prod
 from typing import cast
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, TensorType
+from xdsl.dialects import arith, memref, tensor
+from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, MemRefType, TensorType
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -20,6 +20,7 @@ MOST_ELEMENTS = 64
 """Of a table that is written out: a choice an element."""
 Size = SSAValue | int
 Tensor = TensorType[Attribute]
+Memory = MemRefType[Attribute]
 
 
 class TensorBuilder:
@@ -30,15 +31,22 @@ class TensorBuilder:
 
     def put(self, made: Operation) -> SSAValue:
         """Inserts an operation with the place of the one replaced; its first result."""
+        value = self.put_optional(made)
+        assert value is not None
+        return value
+
+    def put_optional(self, made: Operation) -> SSAValue | None:
+        """The same, of an operation that has no result where it writes memory."""
         for inner in made.walk():
             inner.location = self.op.location
         Rewriter.insert_op(made, InsertPoint.before(self.op))
-        return made.results[0]
+        return made.results[0] if made.results else None
 
-    def replace(self, value: SSAValue) -> None:
-        """The value takes the place and the name of the operation's result."""
-        value.name_hint = self.op.results[0].name_hint
-        Rewriter.replace_op(self.op, [], [value])
+    def replace(self, value: SSAValue | None) -> None:
+        """The value takes the place and the name of the operation's result, if it has one."""
+        if value is not None:
+            value.name_hint = self.op.results[0].name_hint
+        Rewriter.replace_op(self.op, [], [] if value is None else [value])
 
     def number(self, number: int) -> SSAValue:
         """A constant of type index."""
@@ -46,8 +54,12 @@ class TensorBuilder:
 
     def size(self, value: SSAValue, dim: int) -> Size:
         """How large a tensor is in a dimension: a number where its type says so."""
-        known = self.tensor(value.type).get_shape()[dim]
-        return known if known >= 0 else self.put(tensor.DimOp(value, self.number(dim)))
+        type_ = self.shaped(value.type)
+        known = type_.get_shape()[dim]
+        if known >= 0:
+            return known
+        dims = memref.DimOp if isinstance(type_, MemRefType) else tensor.DimOp
+        return self.put(dims(value, self.number(dim)))
 
     def sum(self, sizes: Sequence[Size]) -> Size:
         """The sum of sizes: a number where all of them are."""
@@ -104,7 +116,15 @@ class TensorBuilder:
         self, into: SSAValue, body: Callable[[Builder, Sequence[SSAValue]], SSAValue]
     ) -> SSAValue:
         """Every element of a tensor from its place. The old element is the body's argument."""
-        type_ = self.tensor(into.type)
+        value = self.generic_optional(into, body)
+        assert value is not None
+        return value
+
+    def generic_optional(
+        self, into: SSAValue, body: Callable[[Builder, Sequence[SSAValue]], SSAValue]
+    ) -> SSAValue | None:
+        """The same of a tensor or of memory, which has no result."""
+        type_ = self.shaped(into.type)
         rank = len(type_.get_shape())
         block = Block(arg_types=[type_.element_type])
         build = Builder(InsertPoint.at_end(block))
@@ -112,8 +132,9 @@ class TensorBuilder:
         build.insert(ops.YieldOp(body(build, places)))
         parallel = attrs.IteratorTypeAttr(attrs.IteratorType.PARALLEL)
         identity = AffineMapAttr(AffineMap.identity(rank))
-        return self.put(
-            ops.GenericOp([], [into], Region(block), [identity], [parallel] * rank, [type_])
+        results = [type_] if isinstance(type_, TensorType) else []
+        return self.put_optional(
+            ops.GenericOp([], [into], Region(block), [identity], [parallel] * rank, results)
         )
 
     def tensor(self, type_: Attribute) -> Tensor:
@@ -122,6 +143,10 @@ class TensorBuilder:
             words = f"{self.op.name} on {type_} is not supported; take a tensor of known rank"
             fail(self.op, words)
         return cast("Tensor", type_)
+
+    def shaped(self, type_: Attribute) -> Tensor | Memory:
+        """A type that must be a tensor of known rank, or memory."""
+        return cast("Memory", type_) if isinstance(type_, MemRefType) else self.tensor(type_)
 
 
 def index_in(build: Builder, number: int) -> SSAValue:

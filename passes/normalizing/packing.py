@@ -1,29 +1,29 @@
-"""`tensor.pack` and `tensor.unpack` as generics: which element of a tile is which of a tensor."""
+"""`linalg.pack` and `linalg.unpack` as generics: which element of a tile is which of a tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from fragir.dialects.tensors.packing import Packing, TensorPackOp, TensorUnpackOp
+from fragir.dialects.tensors.packing import Packing, PacksInTiles
 from fragir.passes.normalizing.building import TensorBuilder, index_in
 
 
 def expand_packing(op: Packing) -> None:
     """Replaces either."""
     at = TensorBuilder(op)
-    if isinstance(op, TensorPackOp) and op.padding_value is not None:
+    if not isinstance(op, PacksInTiles):
+        at.replace(_moved(at, op, _of_tiles(op)))
+    elif op.padding_value is not None:
         at.replace(_padded(op, at))
-    elif isinstance(op, TensorPackOp):
-        at.replace(_moved(at, op.operand_of, op.into, _in_tiles(op)))
-    elif isinstance(op, TensorUnpackOp):
-        at.replace(_moved(at, op.operand_of, op.into, _of_tiles(op)))
+    else:
+        at.replace(_moved(at, op, _in_tiles(op)))
 
 
 def _in_tiles(op: Packing) -> list[AffineExpr]:
@@ -45,35 +45,33 @@ def _of_tiles(op: Packing) -> list[AffineExpr]:
     return [*outer, *inner]
 
 
-def _moved(
-    at: TensorBuilder, source: SSAValue, into: SSAValue, where: Sequence[AffineExpr]
-) -> SSAValue:
-    type_ = at.tensor(into.type)
+def _moved(at: TensorBuilder, op: Packing, where: Sequence[AffineExpr]) -> SSAValue | None:
+    type_ = at.shaped(op.into.type)
     rank = len(type_.get_shape())
     block = Block(arg_types=[type_.element_type, type_.element_type])
     block.add_op(ops.YieldOp(block.args[0]))
     maps = (AffineMap(rank, 0, tuple(where)), AffineMap.identity(rank))
     parallel = attrs.IteratorTypeAttr(attrs.IteratorType.PARALLEL)
-    return at.put(
+    return at.put_optional(
         ops.GenericOp(
-            [source],
-            [into],
+            [op.operand_of],
+            [op.into],
             Region(block),
             [AffineMapAttr(one) for one in maps],
             [parallel] * rank,
-            [type_],
+            [value.type for value in op.result],
         )
     )
 
 
-def _padded(op: TensorPackOp, at: TensorBuilder) -> SSAValue:
+def _padded(op: PacksInTiles, at: TensorBuilder) -> SSAValue | None:
     """What lies behind the tensor is the padding."""
     source, padding = op.source, op.padding_value
     assert padding is not None
     rank = len(op.order)
     sizes = [at.size(source, dim) for dim in range(rank)]
     divided = dict(zip(op.positions, range(rank, rank + len(op.positions)), strict=True))
-    element = at.tensor(source.type).element_type
+    element = at.shaped(source.type).element_type
 
     def body(build: Builder, places: Sequence[SSAValue]) -> SSAValue:
         inside: SSAValue | None = None
@@ -93,9 +91,13 @@ def _padded(op: TensorPackOp, at: TensorBuilder) -> SSAValue:
                 ).result  # fmt: skip
                 place = held
             indices.append(place)
-        value = build.insert(tensor.ExtractOp(source, indices, element)).result
+        value = build.insert(
+            tensor.ExtractOp(source, indices, element)
+            if op.result
+            else memref.LoadOp.get(source, indices)
+        ).results[0]
         return value if inside is None else build.insert(
             arith.SelectOp(inside, value, padding)
         ).result  # fmt: skip
 
-    return at.generic(op.dest, body)
+    return at.generic_optional(op.dest, body)

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from fragir.diagnostics import fail
+from fragir.dialects.linalg.destinations import PACKING
 from fragir.dialects.slices import mixed
 from fragir.passes.normalizing.building import MOST_ELEMENTS, Size, Tensor, TensorBuilder, index_in
 
@@ -46,7 +47,7 @@ def _expand(op: Operation) -> None:
         sizes, block = list(op.operands), op.regions[0].block
         empty = at.empty(op.results[0].type, sizes)
         at.replace(at.generic(empty, lambda build, places: _yielded(op, block, build, places)))
-    elif op.name in ("tensor.pack", "tensor.unpack"):
+    elif op.name in PACKING:
         from fragir.dialects.tensors.packing import Packing
         from fragir.passes.normalizing.packing import expand_packing
 
