@@ -13,13 +13,12 @@ from bisect import bisect_right
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import prod
 from typing import NoReturn, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.parser import Parser, ParserState, UnresolvedOperand
+from xdsl.parser import ParserState, UnresolvedOperand
 from xdsl.utils.exceptions import (
     DiagnosticException,
     MultipleSpansParseError,
@@ -32,6 +31,7 @@ from xdsl.utils.exceptions import (
 from xdsl.utils.lexer import Input, Span
 
 from fragir import plugins
+from fragir.dense_literals import DenseLiterals
 from fragir.dominance import used_too_early
 from fragir.errors import FragirError
 from fragir.mlir_lexer import Lexer
@@ -39,13 +39,11 @@ from fragir.mlir_lexer import Lexer
 _Type = TypeVar("_Type", bound=Attribute)
 
 _NEWLINE = re.compile("\n")
-MOST_ELEMENTS = 1 << 16
-"""Elements of a `dense<...>`; xDSL writes them all out, also those of a splat."""
 _SPEAKING = (DiagnosticException, ValueError, PyRDLError, UnregisteredConstructException)
 """Exceptions of xDSL whose words are for those who write MLIR."""
 
 
-class LocatingParser(Parser):
+class LocatingParser(DenseLiterals):
     """Gives operations their location, and errors raised while one is built its place."""
 
     def __init__(self, ctx: Context, text: str, name: str = "<input>"):
@@ -89,17 +87,6 @@ class LocatingParser(Parser):
             # outside of operations stand aliases and the file's metadata
             words = _words_of(error, "what is defined here", "not a type or attribute")
             raise ParseError(self._current_token.span, words) from error
-
-    def _parse_dense_literal_type(self):
-        """As in Parser; a constant is no larger than what anyone would write into a program."""
-        start = self.pos
-        type_ = super()._parse_dense_literal_type()
-        count = prod(type_.get_shape())
-        if count > MOST_ELEMENTS:
-            self.raise_error(
-                f"a constant of {count} elements; the limit is {MOST_ELEMENTS}", start, self.pos
-            )
-        return type_
 
     def parse_operation(self) -> Operation:
         """As in Parser; what building the operation raises becomes a ParseError with a span."""

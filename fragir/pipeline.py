@@ -268,11 +268,11 @@ def run(
     ctx = plugins.FragirContext()
     applied: list[ModulePass] = []
     for one in passes:
-        if before is not None:
-            before(module)
         package = plugins.package_of(type(one))
-        start = time.perf_counter()
         try:
+            if before is not None:
+                before(module)
+            start = time.perf_counter()
             one.apply(ctx, module)
         except Exception as error:
             packages = plugins.packages_of(module) | plugins.imported_packages()

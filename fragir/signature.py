@@ -71,6 +71,11 @@ def signature_of(function: func.FuncOp) -> tuple[Argument, ...]:
     from fragir.dialects.narrow import is_memref
 
     result: list[Argument] = []
+    if len(function.body.blocks) != 1:
+        from fragir.diagnostics import fail
+
+        name = function.sym_name.data
+        fail(function, f"{name} has branches between blocks; use scf, or linalg on all of it")
     for i, argument in enumerate(function.body.block.args):
         name = argument.name_hint or f"arg{i}"
         type_ = argument.type

@@ -8,9 +8,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.kernels import kernels_of
 from fragir.passes.levels import require
 from fragir.passes.scopes import threads_of
 from fragir.passes.target_pass import TargetPass

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from fragir.diagnostics import fail
-from fragir.dialects.frag.kernels import kernels_of
+from fragir.passes.kernels import kernels_of
 from fragir.passes.levels import require
 
 

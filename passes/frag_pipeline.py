@@ -9,8 +9,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 
 from fragir.diagnostics import fail
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.isa.targets import known
+from fragir.passes.kernels import kernels_of
 from fragir.passes.target_pass import TargetPass
 
 

@@ -13,10 +13,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.walking import operations_in
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.kernels import kernels_of
 from fragir.passes.placing.placement import set_layout
 from fragir.passes.placing.relations import Relations, tiles_of
 from fragir.passes.scopes import WarpScope, scopes

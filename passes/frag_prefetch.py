@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from fragir.dialects.frag.kernels import kernels_of
+from fragir.passes.kernels import kernels_of
 from fragir.passes.target_pass import TargetPass
 
 

@@ -8,9 +8,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from fragir.diagnostics import fail
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.kernels import kernels_of
 from fragir.passes.target_pass import TargetPass
 
 
@@ -18,11 +18,11 @@ from fragir.passes.target_pass import TargetPass
 class FragRasterPass(TargetPass):
     """Replaces `frag.for_tiles` by index arithmetic on the block's number, and sets the grid.
 
-    `order` ("rows", "columns", "grouped", "hilbert") and `group` are those of loops that say none;
-    `persistent` makes all of them so. In plain orders a block's tile is its place in the grid:
-    block x is the column, block y the row. `grouped` and `hilbert` number the tiles of a grid of
-    one dimension, and a persistent loop goes on by the number of blocks, which the launch asks of
-    the GPU.
+    `order` ("rows", "columns", "linear", "grouped", "hilbert") and `group` are those of loops that
+    say none; `persistent` makes all of them so. In plain orders a block's tile is its place in the
+    grid: block x is the column, block y the row. `linear`, `grouped` and `hilbert` number the tiles
+    of a grid of one dimension, and a persistent loop goes on by the number of blocks, which the
+    launch asks of the GPU.
 
     Loops of a function with `frag.cluster` go by clusters of so many blocks. One that has a
     `frag.grid` keeps it where it is what its loops need, or they are

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute
 
 from fragir.diagnostics import fail
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.kernels import kernels_of
 from fragir.passes.target_pass import TargetPass
 
 SPECIALIZE = "frag.specialize"

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from fragir.diagnostics import fail
 from fragir.dialects import frag
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError
 from fragir.isa.targets import known
+from fragir.passes.kernels import kernels_of
 from fragir.passes.target_pass import TargetPass
 
 # what every block would do once more

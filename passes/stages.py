@@ -12,6 +12,7 @@ from functools import cached_property
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation
 
 from fragir.dialects.narrow import holds_i1
 from fragir.dialects.walking import operations_in
@@ -138,10 +139,20 @@ def is_expanded(module: ModuleOp) -> bool:
     """Whether `linalg-normalize` puts several operations in the place of one."""
     return any(
         op.name in _EXPANDED
-        or (op.name == "arith.constant" and isinstance(op.results[0].type, TensorType))
+        or (
+            op.name.startswith(("arith.", "math."))
+            and any(isinstance(result.type, TensorType) for result in op.results)
+        )
         or (op.name == "tensor.extract" and isinstance(op.parent_op(), func.FuncOp))
+        or (op.name == "linalg.generic" and len(op.results) > 1 and _splits(op))
         for op in operations_in(module)
     )
+
+
+def _splits(op: Operation) -> bool:
+    from fragir.passes.normalizing.splitting import parts_of
+
+    return bool(parts_of(op))
 
 
 def _linalg(contents: Contents) -> bool:

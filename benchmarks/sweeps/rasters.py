@@ -11,7 +11,7 @@ import numpy as np
 import fragir
 from fragir.sweeps import Plan, Result, Sweep, Task
 
-ORDERS = ("", "rows", "columns", "grouped", "hilbert")
+ORDERS = ("", "rows", "columns", "linear", "grouped", "hilbert")
 
 
 def loop_program(random: Random) -> tuple[str, int]:

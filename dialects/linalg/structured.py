@@ -134,6 +134,7 @@ class NamedStructuredOp(LinalgStructuredOperation):
             properties[word] = parser.parse_attribute()
         attributes = parser.parse_optional_attr_dict()
         inputs, outputs = operands_in(parser, "ins"), operands_in(parser, "outs")
+        attributes = {**attributes, **parser.parse_optional_attr_dict()}
         for name in cls.get_irdl_definition().properties:
             if name in attributes:
                 properties[name] = attributes.pop(name)

@@ -88,7 +88,8 @@ class GridOperations(TileOperations):
                 ...
 
         `sizes` and `tile` have rows and columns, and before them those of a batch. `order`
-        is "rows", "columns", "grouped" (`group` rows of tiles at a time) or "hilbert"; with
+        is "rows", "columns", "linear" (rows along one dimension of the grid, which alone may have
+        more than 65535 blocks), "grouped" (`group` rows of tiles at a time) or "hilbert"; with
         `persistent` as many blocks as run at once visit tile after tile; `cluster` neighbouring
         blocks get tiles below each other; `share=(0, 2)`: of a block's tiles every other one, from
         the first on, while another role has `share=(1, 2)`. The launch's grid follows from it.

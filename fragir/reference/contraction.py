@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from math import prod
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ShapedType, TensorType
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.dialects.math import FmaOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
@@ -27,19 +27,15 @@ from fragir.reference.memory import BoundedMemory
 from fragir.reference.reductions import in_any_order, one_by_one, total
 from fragir.reference.reductions import product as times
 from fragir.reference.run import Run
+from fragir.reference.several_outputs import by_loops, each_alone
 from fragir.reference.tensor_cores import Chain, chains, dot
 
 
 @MEANINGS.attach(LinalgStructuredOperation)
 def structured(run: Run, op: LinalgStructuredOperation) -> None:
     """Evaluates one operation and writes its outputs, or binds its tensors."""
-    kinds = [attribute.data for attribute in op.get_iterator_types()]
-    every = range(len(kinds))
-    whole = all(set(every) <= map_.used_dims() for map_ in maps_of(op)[len(op.inputs) :])
-    if whole and all(kind == IteratorType.PARALLEL for kind in kinds):
-        results = _elementwise(run, op)
-    else:
-        results = _reduced(run, op)
+    alone = len(by_loops(op)) > 1
+    results = each_alone(op, partial(_results, run)) if alone else _results(run, op)
     for number, (output, found) in enumerate(zip(op.outputs, results, strict=True)):
         result = _with_units(op, output, maps_of(op)[len(op.inputs) + number], found)
         if isinstance(output.type, TensorType):
@@ -48,6 +44,14 @@ def structured(run: Run, op: LinalgStructuredOperation) -> None:
         home = run.values[output]
         assert isinstance(home, BoundedMemory)
         home.write(result)
+
+
+def _results(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
+    """Of outputs along the same loops."""
+    every = set(range(len(op.get_iterator_types())))
+    if all(every <= map_.used_dims() for map_ in maps_of(op)[len(op.inputs) :]):
+        return _elementwise(run, op)
+    return _reduced(run, op)
 
 
 def _dims(op: LinalgStructuredOperation, map_: AffineMap) -> list[int]:
@@ -201,8 +205,6 @@ def _in_order(run: Run, op: LinalgStructuredOperation) -> list[Bounded]:
     maps, extents = maps_of(op), extents_of(run, op)
     orders = [_dims(op, map_) for map_ in maps[len(op.inputs) :]]
     gone = [loop for loop in range(len(extents)) if loop not in orders[0]]
-    if any(set(order) != set(orders[0]) for order in orders):
-        raise FragirError(f"{op.name}: its outputs lie along different loops")
     inside = [1 if loop in gone else size for loop, size in enumerate(extents)]
     places = grid(inside)
     first = len(op.inputs)

@@ -14,8 +14,8 @@ Tile = tuple[int, int]
 def tile_order(rows: int, columns: int, order: str, group: int = 1) -> Iterator[Tile]:
     """Every tile of `rows` x `columns` tiles once.
 
-    `order` is "rows" (one row after the other), "columns", "grouped" (`group` rows at a time,
-    column by column) or "hilbert" (`curve`).
+    `order` is "rows" or "linear" (one row after the other), "columns", "grouped" (`group` rows at a
+    time, column by column) or "hilbert" (`curve`).
     """
     if order == "columns":
         yield from ((row, column) for column in range(columns) for row in range(rows))

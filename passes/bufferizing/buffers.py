@@ -35,6 +35,8 @@ class Bufferization:
     """One function; front to back, knowing which tensor each piece of memory holds by then."""
 
     def __init__(self, function: func.FuncOp):
+        if len(function.body.blocks) > 1:
+            fail(function, "a function of tensors has one block, without branches")
         self.function = function
         self.memory = TensorMemory(function)
         self.block = self.memory.block
@@ -44,8 +46,6 @@ class Bufferization:
         """Replaces every tensor of the function."""
         if self.function.is_declaration:
             fail(self.function, "a kernel has a body; this function of tensors has none")
-        if len(self.function.body.blocks) > 1:
-            fail(self.function, "a function of tensors has one block, without branches")
         operations = list(self.block.ops)
         end = operations[-1]
         if not isinstance(end, func.ReturnOp):

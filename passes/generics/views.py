@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects import func, memref
-from xdsl.dialects.builtin import AffineMapAttr, UnitAttr
+from xdsl.dialects.builtin import AffineMapAttr, StringAttr, UnitAttr
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -16,6 +17,7 @@ from fragir.dialects import frag
 from fragir.dialects.narrow import is_memref, memref_type
 from fragir.passes.contraction.views import is_named, root_of
 from fragir.passes.generics.axes import NoKernelError
+from fragir.ptx.machines import GRID
 
 BLOCKS = 1024
 """Of a kernel whose launch does not know its sizes, at most: those that run at once."""
@@ -33,7 +35,19 @@ def identity_copy(source: SSAValue, target: SSAValue) -> ops.GenericOp:
 
 
 def share_tiles(function: func.FuncOp, loop: frag.ForTilesOp) -> None:
-    """Lets blocks take tiles until none is left, where a launch cannot tell how many there are."""
+    """Lets blocks take tiles until none is left, where a launch cannot tell how many there are.
+
+    Where there may be more rows of tiles than a grid has blocks along y, or matrices along z, tiles
+    are numbered along x.
+    """
+    *counts, columns = (
+        -(-extent // size) if isinstance(extent, int) else None
+        for extent, size in zip(loop.all_extents(), loop.tile_shape, strict=True)
+    )
+    outer = counts[:-1]
+    many = [counts[-1], None if None in outer else prod(x for x in outer if x is not None)]
+    if any(count is None or count > GRID[1] for count in many):
+        loop.order = StringAttr("columns" if columns == 1 and not outer else "linear")
     if not all(map(is_named, loop.all_extents())) and "frag.grid" not in function.attributes:
         loop.persistent = UnitAttr()
         count = frag.BlockCount((frag.Extent(BLOCKS),), resident=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, tensor
@@ -73,19 +72,17 @@ def _constant(op: arith.ConstantOp) -> None:
     if not isinstance(value, DenseIntOrFPElementsAttr):
         fail(op, f"{value} is not supported; write dense<...>, or pass an argument")
     numbers = list(value.iter_attrs())
-    if value.is_splat():
-        numbers = numbers[:1] * prod(type_.get_shape())
-    if len(set(numbers)) > 1 and len(numbers) > MOST_ELEMENTS:
+    if 0 not in type_.get_shape() and all(number == numbers[0] for number in numbers):
+        at.replace(at.filled(at.put(arith.ConstantOp(numbers[0])), type_))
+        return
+    if len(numbers) > MOST_ELEMENTS:
         fail(
             op,
             f"a table of {len(numbers)} elements is not written out; pass it as an argument, or "
             f"give at most {MOST_ELEMENTS}",
         )
     made = {number: at.put(arith.ConstantOp(number)) for number in dict.fromkeys(numbers)}
-    if len(made) == 1:
-        at.replace(at.filled(made[numbers[0]], type_))
-    else:
-        at.replace(at.table([made[number] for number in numbers], type_))
+    at.replace(at.table([made[number] for number in numbers], type_))
 
 
 def _insert(op: tensor.InsertOp, at: TensorBuilder) -> None:

@@ -8,11 +8,11 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
 from fragir.dialects import frag
 from fragir.dialects.elements import element_bits
-from fragir.dialects.frag.kernels import kernels_of
 from fragir.dialects.frag.sum_parts import adds_to_old, most_parts
 from fragir.dialects.frag.tensor_copies import UNIT
 from fragir.dialects.limits import MOST_PARTS
 from fragir.dialects.narrow import memref_type
+from fragir.passes.kernels import kernels_of
 from fragir.passes.tiling.choosing import choice_for
 from fragir.passes.tiling.modelled import ScheduleChoice, configuration_of
 from fragir.passes.tiling.open_sizes import ROWS, SAMPLE, cheapest, known_rows, sample_problems

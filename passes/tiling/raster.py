@@ -94,9 +94,13 @@ def _own_tile(at: Indices, loop: frag.ForTilesOp, raster: Raster) -> list[SSAVal
             row = at.add(band, at.rem(x, cluster))
         matrix, part = _matrix(at, loop, frag.Dimension.Z)
         return [*at.starts((*matrix, row, column), loop.tile_shape), *part]
-    number = at.block(frag.Dimension.X, "bx")
-    matrix, part = _matrix(at, loop, frag.Dimension.Y)
+    number: Number = at.block(frag.Dimension.X, "bx")
     tiles = Tiles(at, loop)
+    if raster.order == "linear":  # batches are counted along x, too
+        of_matrix = at.mul(at.mul(tiles.bands, tiles.columns), cluster)
+        matrix, part, number = _in_line(at, loop, number, of_matrix)
+    else:
+        matrix, part = _matrix(at, loop, frag.Dimension.Y)
     band, column = tiles.place(at.div(number, cluster), raster)
     row = at.add(at.mul(band, cluster), at.rem(number, cluster))
     return [*at.starts((*matrix, row, column), loop.tile_shape), *part]
@@ -107,10 +111,26 @@ def _matrix(
 ) -> tuple[list[Number], list[SSAValue]]:
     """Which matrix of a batch a block has, and its part of the sum, if that is cut: both are
     counted along one dimension of the grid."""
-    along = loop.along()
-    if len(loop.tile_shape) == 2 and along is None:
+    if len(loop.tile_shape) == 2 and loop.along() is None:
         return [], []
-    number, matrices = at.block(dimension, f"b{dimension.value}"), BatchMatrices(at, loop)
+    return _matrix_of(at, loop, at.block(dimension, f"b{dimension.value}"))
+
+
+def _in_line(
+    at: Indices, loop: frag.ForTilesOp, number: Number, of_matrix: Number
+) -> tuple[list[Number], list[SSAValue], Number]:
+    """The same of the n-th block, each matrix having so many; and which of them it is."""
+    if len(loop.tile_shape) == 2 and loop.along() is None:
+        return [], [], number
+    which = at.div(number, of_matrix)
+    rest = at.sub(number, at.mul(which, of_matrix))
+    return *_matrix_of(at, loop, which), rest
+
+
+def _matrix_of(
+    at: Indices, loop: frag.ForTilesOp, number: Number
+) -> tuple[list[Number], list[SSAValue]]:
+    along, matrices = loop.along(), BatchMatrices(at, loop)
     if along is None:
         return matrices.place(number), []
     from fragir.passes.tiling.sum_shares import SplitSum  # few programs need it
@@ -194,7 +214,7 @@ class Tiles:
     def place(self, number: Number, raster: Raster) -> tuple[Number, Number]:
         """Band and column of the n-th tile of a matrix."""
         at = self.at
-        if raster.order == "rows":
+        if raster.order in ("rows", "linear"):
             band = at.div(number, self.columns)
             return band, at.sub(number, at.mul(band, self.columns))
         if raster.order == "columns":
@@ -299,6 +319,8 @@ def grid_of(function: func.FuncOp, loop: frag.ForTilesOp, raster: Raster) -> fra
         return frag.GridAttr((_product((columns, *whole)), bands, *matrices))
     if raster.order == "columns":
         return frag.GridAttr((_product((bands, *whole)), columns, *matrices))
+    if raster.order == "linear":
+        return frag.GridAttr((_product((*outer, bands, columns, *whole)),))
     return frag.GridAttr((_product((bands, columns, *whole)), *matrices))
 
 

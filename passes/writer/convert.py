@@ -23,6 +23,8 @@ from fragir.ptx.spelling import float_literal, vector
 
 HALVES = ("f16", "bf16")
 _INTEGER_BITS = {f"{sign}{bits}": bits for sign in "su" for bits in (4, 8, 16, 32, 64)}
+_SMALL = {"f16", *FLOAT8} | NARROW_FLOATS
+"""Floats whose numbers end before 2^24: what f32 rounds is infinite or the largest in them."""
 _ANY_FLOAT = FLOATS | NARROW_FLOATS | {"e2m1x2", "ue8m0"}
 
 
@@ -249,7 +251,7 @@ class Convert:
             for target, name in zip(w.define(result), names, strict=True):
                 w.emit(f"cvt.rn.{second}.{kind}", target, name)
             return
-        if _INTEGER_BITS[first] > 16:
+        if _INTEGER_BITS[first] > 16 and second not in _SMALL:
             # f32 holds 24 bits: an i32 would be rounded twice
             raise FragirError(
                 f"no single rounding from {first} to {second}", hint="cast to f32 first"
@@ -370,7 +372,7 @@ class Convert:
 
 def _bits_of(name: str) -> int:
     """The bits of an element."""
-    return element_bits(element_type(name)) if name != "u16" else 16
+    return _INTEGER_BITS.get(name) or element_bits(element_type(name))
 
 
 def _padded(names: list[str], count: int) -> list[str]:

@@ -258,3 +258,18 @@ def test_reductions_wrap(name: str, element: str) -> None:
             wanted = function(wanted, column)
             wanted = wanted.astype(a.dtype).astype(np.int64)
     assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("operation", ["sitofp", "uitofp"])
+@pytest.mark.parametrize("element", ["i16", "i32", "i64"])
+def test_integers_of_any_width_in_f16(element: str, operation: str) -> None:
+    """Rounded once: f32 is exact below 2^24, where the numbers of f16 have long ended."""
+    dtype = np.dtype(element.replace("i", "int"))
+    near = [2049, 2051, 4098, 4102, 65503, 65504, 65519, 65520, 65521, 2**24 + 1, 2**31 - 1]
+    x = np.resize(np.array([*range(600), *(-n for n in near), *near]).astype(dtype), SHAPE)
+    unsigned = dtype if operation == "sitofp" else np.dtype(f"u{dtype}")
+    text = elementwise([element], "f16", f"%r = arith.{operation} %a : {element} to f16")
+    (found,) = judged(text, "x", [x], "sm_80")
+    with np.errstate(over="ignore"):
+        wanted = x.view(unsigned).astype(np.float64).astype(np.float16)
+    assert np.array_equal(found, wanted)

@@ -18,7 +18,7 @@ from fragir.reference import evaluate
 from fragir.scheduling.orders import curve, tile_order
 from fragir.sweeps import Plan, runner
 
-ORDERS = ("", "rows", "columns", "grouped 1", "grouped 3", "grouped", "hilbert")
+ORDERS = ("", "rows", "columns", "linear", "grouped 1", "grouped 3", "grouped", "hilbert")
 
 # atomics count: a tile that two blocks visit has 2, one that none does 0
 COUNT = """
@@ -108,7 +108,7 @@ func.func @number(%c: memref<?x?xi32> {frag.sizes = ["m", "n"]}) {
 """
 
 
-@pytest.mark.parametrize("words", ["grouped 1", "grouped 4", "hilbert"])
+@pytest.mark.parametrize("words", ["linear", "grouped 1", "grouped 4", "hilbert"])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (8, 1), (7, 5), (8, 16), (13, 6), (11, 23)])
 def test_tiles_come_in_their_order(words: str, shape: tuple[int, int]) -> None:
     c = np.zeros(shape, np.int32)
@@ -116,6 +116,14 @@ def test_tiles_come_in_their_order(words: str, shape: tuple[int, int]) -> None:
     order, _, group = words.partition(" ")
     places = list(tile_order(*shape, order, int(group or 1)))
     assert [int(c[place]) for place in places] == list(range(len(places)))
+
+
+def test_one_dimension_of_the_grid_has_room_for_any_number_of_rows() -> None:
+    sizes = {"m": 70_000, "n": 3}
+    assert compiled(NUMBER, "linear").grid(sizes) == (210_000, 1, 1)
+    assert compiled(NUMBER, "rows").grid(sizes) == (3, 70_000, 1)
+    batch = {"b": 100_000, "m": 9, "n": 9}
+    assert compiled(BATCH, "linear").grid(batch) == (600_000, 1, 1)
 
 
 def test_a_cluster_has_neighbours_along_m() -> None:
@@ -231,7 +239,11 @@ def test_mistakes_in_python_are_told() -> None:
     for arguments, words, text in (
         (((8, 8), (4, 4)), {}, "share them out twice"),
         (((8, 8), (4,)), {}, "tiles of 1 dimensions for a matrix of 2"),
-        (((8, 8), (4, 4)), {"order": "spiral"}, "write one of rows, columns, grouped, hilbert"),
+        (
+            ((8, 8), (4, 4)),
+            {"order": "spiral"},
+            "one of rows, columns, linear, grouped",
+        ),
         (((8, 8), (4, 4)), {"group": 2}, "only order="),
         (((8, 8), (4, 4)), {"order": "grouped", "group": 0}, "group"),
     ):

@@ -56,7 +56,7 @@ GROUPS = st.lists(st.integers(0, 11), min_size=1, max_size=5)
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from(("", "columns", "grouped 2", "hilbert")),
+    st.sampled_from(("", "columns", "linear", "grouped 2", "hilbert")),
     GROUPS,
     st.integers(0, 6),
     st.integers(1, 20),

@@ -58,7 +58,7 @@ def program(words: str, step: int) -> str:
 @st.composite
 def loops(draw: st.DrawFn) -> tuple[str, int]:
     """Words of a loop, and how many parts a tile has at most."""
-    order = draw(st.sampled_from(("", "columns", "grouped 2", "hilbert")))
+    order = draw(st.sampled_from(("", "columns", "linear", "grouped 2", "hilbert")))
     even = draw(st.booleans())
     parts = draw(st.integers(2 if even else 1, 4))
     persistent = even or draw(st.booleans())

@@ -50,7 +50,7 @@ def simulated(
     st.sampled_from([(480, 480), (480, 960), (960, 240)]),
     st.integers(1, 12),
     st.integers(0, 14000),
-    st.sampled_from(["rows", "columns", "grouped", "hilbert"]),
+    st.sampled_from(["rows", "columns", "linear", "grouped", "hilbert"]),
     st.integers(1, 4),
 )
 def test_the_formula_is_a_cache_that_forgets_the_least_recently_used(
