@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, MemRefType, TensorType, VectorType, i1
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    IndexType,
+    MemRefType,
+    TensorType,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute
 
 
@@ -23,10 +30,13 @@ def is_memref(type_: Attribute) -> TypeGuard[MemRefType[Attribute]]:
     return type(type_) is MemRefType
 
 
-def holds_i1(type_: Attribute) -> bool:
-    """Whether a type is memory or a tensor of i1."""
+def is_stored_wider(type_: Attribute) -> bool:
+    """Whether a type is memory or a tensor of i1 or index, which arrays hold as i8 and i32."""
     kind = type(type_)
-    return (kind is MemRefType or kind is TensorType) and cast("Any", type_).element_type == i1
+    if kind is not MemRefType and kind is not TensorType:
+        return False
+    element = cast("Any", type_).element_type
+    return element == i1 or type(element) is IndexType
 
 
 def is_vector(type_: Attribute) -> TypeGuard[VectorType[Attribute]]:

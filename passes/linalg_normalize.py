@@ -18,21 +18,21 @@ class LinalgNormalizePass(ModulePass):
     `linalg.softmax` becomes its maximum, exponentials, their sum and a division. On tensors, what
     only transposes or broadcasts disappears in the maps of those who read it. Padding, tables of
     elements and joined tensors become fills, generics and insertions. Memory and tensors of
-    i1 become such of i8 that hold 0 or 1. `affine.apply` and `affine.min` become arith. arith and
-    math on tensors become generics. Of several outputs, those that are reduced get one of their
-    own.
+    i1 become such of i8 that hold 0 or 1, of index such of i32. `affine.apply` and `affine.min`
+    become arith, arith and math on tensors generics. Of several outputs, those that are reduced get
+    a generic of their own.
     """
 
     name = "linalg-normalize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.normalizing.affine import expand_affine
-        from fragir.passes.normalizing.booleans import widen_booleans
         from fragir.passes.normalizing.elementwise import expand_elementwise
         from fragir.passes.normalizing.folding import fold_copies
         from fragir.passes.normalizing.generalising import generalise
         from fragir.passes.normalizing.softmax import expand_softmax
         from fragir.passes.normalizing.splitting import split_generics
+        from fragir.passes.normalizing.stored_elements import widen_elements
         from fragir.passes.normalizing.tensors import expand_tensors
 
         for function in kernels_of(op):
@@ -42,5 +42,5 @@ class LinalgNormalizePass(ModulePass):
             generalise(function)
             split_generics(function)
             expand_tensors(function)
-            widen_booleans(function)
+            widen_elements(function)
             fold_copies(function)

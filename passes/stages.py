@@ -14,7 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation
 
-from fragir.dialects.narrow import holds_i1
+from fragir.dialects.narrow import is_stored_wider
 from fragir.dialects.walking import operations_in
 
 
@@ -110,7 +110,7 @@ def _tensors(contents: Contents) -> bool:
 
 def _named(contents: Contents) -> bool:
     """Whether a program has operations of linalg or on tensors besides those that every pass knows,
-    or works on memory or tensors of i1.
+    or works on memory or tensors of i1 or index.
     """
     if not (_linalg(contents) or _tensors(contents)):
         return False
@@ -119,7 +119,7 @@ def _named(contents: Contents) -> bool:
     known = {"linalg.generic", "linalg.fill", "linalg.yield", "linalg.index"}
     names = (name for name in contents.operations if name.startswith("linalg."))
     return any(name not in known for name in names) or any(
-        holds_i1(value.type)
+        is_stored_wider(value.type)
         for op in operations_in(contents.module)
         for value in (*op.operands, *op.results)
     )

@@ -78,6 +78,8 @@ class TensorBuilder:
 
     def filled(self, value: SSAValue, type_: Attribute, sizes: Sequence[SSAValue] = ()) -> SSAValue:
         """A tensor whose elements are all the same."""
+        if isinstance(value.type, IndexType):  # which xDSL's fill does not take
+            return self.generic(self.empty(type_, sizes), lambda build, places: value)
         return self.put(ops.FillOp([value], [self.empty(type_, sizes)], [type_]))
 
     def table(self, elements: Sequence[SSAValue], type_: Attribute) -> SSAValue:
