@@ -29,7 +29,7 @@ import fragir
 from fragir.cli.trial import Trial
 from fragir.errors import FragirError
 from fragir.host import Program
-from tests.linalg.cases import FOLDER, Case, cases, differences, trial_of
+from tests.linalg.cases import FOLDER, Case, cases, differences, nearness, trial_of
 
 TARGETS = ("sm_80", "sm_90a")
 
@@ -87,7 +87,7 @@ def judged(case: Case, trial: Trial) -> tuple[str, float]:
     difference = max(differences(case, trial))
     if not trial.passed:
         return "outside of the reference's bound", difference
-    return "right" if difference <= 2e-3 else "not what numpy says", difference
+    return "right" if difference <= nearness(trial) else "not what numpy says", difference
 
 
 def main() -> int:

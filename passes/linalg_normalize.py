@@ -20,7 +20,7 @@ class LinalgNormalizePass(ModulePass):
     elements and joined tensors become fills, generics and insertions. Memory and tensors of
     i1 become such of i8 that hold 0 or 1, of index such of i32. `affine.apply` and `affine.min`
     become arith, arith and math on tensors generics. Of several outputs, those that are reduced get
-    a generic of their own.
+    a generic of their own. Products that are summed in bf16 or 8 bits are summed in f32.
     """
 
     name = "linalg-normalize"
@@ -34,6 +34,7 @@ class LinalgNormalizePass(ModulePass):
         from fragir.passes.normalizing.splitting import split_generics
         from fragir.passes.normalizing.stored_elements import widen_elements
         from fragir.passes.normalizing.tensors import expand_tensors
+        from fragir.passes.normalizing.wide_sums import widen_sums
 
         for function in kernels_of(op):
             expand_affine(function)
@@ -41,6 +42,7 @@ class LinalgNormalizePass(ModulePass):
             expand_elementwise(function)
             generalise(function)
             split_generics(function)
+            widen_sums(function)
             expand_tensors(function)
             widen_elements(function)
             fold_copies(function)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import AnyFloat, Float16Type, ModuleOp, TensorType
 from xdsl.ir import Operation
 
 from fragir.dialects.narrow import is_stored_wider
@@ -144,15 +144,23 @@ def is_expanded(module: ModuleOp) -> bool:
             and any(isinstance(result.type, TensorType) for result in op.results)
         )
         or (op.name == "tensor.extract" and isinstance(op.parent_op(), func.FuncOp))
-        or (op.name == "linalg.generic" and len(op.results) > 1 and _splits(op))
+        or (op.name == "linalg.generic" and _is_rewritten(op))
         for op in operations_in(module)
     )
 
 
-def _splits(op: Operation) -> bool:
-    from fragir.passes.normalizing.splitting import parts_of
+def _is_rewritten(op: Operation) -> bool:
+    """Whether `linalg-normalize` puts other generics in the place of one."""
+    if len(op.results) > 1:
+        from fragir.passes.normalizing.splitting import parts_of
 
-    return bool(parts_of(op))
+        return bool(parts_of(op))
+    total = op.regions[0].block.args[-1].type if op.regions[0].blocks else None
+    if not isinstance(total, AnyFloat) or total.bitwidth > 16 or isinstance(total, Float16Type):
+        return False
+    from fragir.passes.normalizing.wide_sums import factors_of
+
+    return factors_of(op) is not None
 
 
 def _linalg(contents: Contents) -> bool:

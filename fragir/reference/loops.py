@@ -59,6 +59,12 @@ def spread(x: Bounded, map_: AffineMap, places: Sequence[Any]) -> Bounded:
     if not map_.results:
         return x
     index = np.broadcast_arrays(*(place_at(e, places) for e in map_.results))
+    for dim, (at, size) in enumerate(zip(index, x.value.shape, strict=True)):
+        if at.size and not 0 <= at.min() <= at.max() < size:
+            raise FragirError(
+                f"the loops go from {at.min()} to {at.max()} along dimension {dim} of an operand, "
+                f"which has {size}; sizes have to go with each other"
+            )
     return Bounded(x.value[tuple(index)], x.bound[tuple(index)])
 
 

@@ -8,7 +8,15 @@ from typing import cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, memref, tensor
-from xdsl.dialects.builtin import AffineMapAttr, IndexType, IntegerAttr, MemRefType, TensorType
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    TensorType,
+)
 from xdsl.dialects.linalg import attrs, ops
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -82,6 +90,18 @@ class TensorBuilder:
             return self.generic(self.empty(type_, sizes), lambda build, places: value)
         return self.put(ops.FillOp([value], [self.empty(type_, sizes)], [type_]))
 
+    def zeros(self, like: SSAValue, element: AnyFloat) -> SSAValue:
+        """A tensor or memory of a float's zeros, of the shape of another one."""
+        type_ = self.shaped(like.type)
+        zero = self.put(arith.ConstantOp(FloatAttr(0.0, element)))
+        known = (self.size(like, dim) for dim in range(len(type_.get_shape())))
+        sizes = [size for size in known if isinstance(size, SSAValue)]
+        if isinstance(type_, TensorType):
+            return self.filled(zero, TensorType(element, type_.get_shape()), sizes)
+        made = self.put(memref.AllocOp.get(element, None, list(type_.get_shape()), sizes))
+        self.put_optional(ops.FillOp([zero], [made], []))
+        return made
+
     def table(self, elements: Sequence[SSAValue], type_: Attribute) -> SSAValue:
         """A tensor of these elements in row-major order."""
         kind = self.tensor(type_)
@@ -137,6 +157,26 @@ class TensorBuilder:
         results = [type_] if isinstance(type_, TensorType) else []
         return self.put_optional(
             ops.GenericOp([], [into], Region(block), [identity], [parallel] * rank, results)
+        )
+
+    def elementwise(
+        self,
+        inputs: Sequence[SSAValue],
+        into: SSAValue,
+        body: Callable[[Builder, Sequence[SSAValue]], SSAValue],
+    ) -> SSAValue | None:
+        """What the elements of tensors of one shape give, the old one the last of them."""
+        types = [self.shaped(value.type) for value in (*inputs, into)]
+        rank = len(types[-1].get_shape())
+        block = Block(arg_types=[type_.element_type for type_ in types])
+        build = Builder(InsertPoint.at_end(block))
+        build.insert(ops.YieldOp(body(build, block.args)))
+        parallel = attrs.IteratorTypeAttr(attrs.IteratorType.PARALLEL)
+        identity = AffineMapAttr(AffineMap.identity(rank))
+        results = [types[-1]] if isinstance(types[-1], TensorType) else []
+        maps = [identity] * len(types)
+        return self.put_optional(
+            ops.GenericOp(inputs, [into], Region(block), maps, [parallel] * rank, results)
         )
 
     def tensor(self, type_: Attribute) -> Tensor:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xdsl.builder import Builder
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import AffineMapAttr, TensorType
-from xdsl.dialects.linalg import attrs, ops
-from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
 
 from fragir.passes.normalizing.building import TensorBuilder
 
@@ -34,26 +35,15 @@ def _expand(op: Operation) -> None:
     inputs = list(dict.fromkeys(x for x in op.operands if isinstance(x.type, TensorType)))
     sizes = (at.size(inputs[0], dim) for dim in range(len(type_.get_shape())))
     into = at.empty(type_, [size for size in sizes if isinstance(size, SSAValue)])
-    types = [at.tensor(value.type).element_type for value in (*inputs, into)]
-    block = Block(arg_types=types)
-    elements: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=False))
-    made = type(op).create(
-        operands=[elements.get(value, value) for value in op.operands],
-        result_types=[type_.element_type],
-        properties=op.properties,
-        attributes=op.attributes,
-    )
-    block.add_ops([made, ops.YieldOp(made.results[0])])
-    rank = len(type_.get_shape())
-    at.replace(
-        at.put(
-            ops.GenericOp(
-                inputs,
-                [into],
-                Region(block),
-                [AffineMapAttr(AffineMap.identity(rank))] * len(types),
-                [attrs.IteratorTypeAttr.parallel()] * rank,
-                [type_],
-            )
+
+    def body(build: Builder, elements: Sequence[SSAValue]) -> SSAValue:
+        known: dict[SSAValue, SSAValue] = dict(zip(inputs, elements, strict=False))
+        made = type(op).create(
+            operands=[known.get(value, value) for value in op.operands],
+            result_types=[type_.element_type],
+            properties=op.properties,
+            attributes=op.attributes,
         )
-    )
+        return build.insert(made).results[0]
+
+    at.replace(at.elementwise(inputs, into, body))

@@ -117,7 +117,7 @@ def _body(op: ops.GenericOp, wide: Sequence[Attribute | None]) -> None:
 
 
 def _stored(value: SSAValue, read: Mapping[SSAValue, SSAValue], before: Operation) -> SSAValue:
-    """An i1 as a byte, an index as i32: logic between bytes that were read is done on them again."""
+    """A byte of an i1, an i32 of an index: logic between bytes that were read is done on them."""
     if value in read:
         return read[value]
     op = value.owner
@@ -167,10 +167,12 @@ _WRITING = ("tensor.insert", "memref.store", "tensor.splat")
 
 def _narrow(stored: SSAValue, element: Attribute, at: InsertPoint, like: Operation) -> SSAValue:
     """Lets all that use a byte use whether it is not 0, and all that use an i32 use an index."""
-    made: list[Operation] = [arith.IndexCastOp(stored, element)]
+    made: list[Operation]
     if element == i1:
         zero = arith.ConstantOp(IntegerAttr(0, i8))
         made = [zero, arith.CmpiOp(stored, zero.result, "ne")]
+    else:
+        made = [arith.IndexCastOp(stored, element)]
     narrow = made[-1]
     for op in made:
         op.location = like.location

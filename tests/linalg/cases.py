@@ -126,6 +126,13 @@ def _evaluated(expression: str, values: dict[str, Array]) -> Any:
     return eval(expression, {"np": np, "math": math, **values})  # of files in this folder
 
 
+def nearness(trial: Trial) -> float:
+    """How far results may be from numpy: a rounding to f16, two to bf16, or some of f32 and of
+    approximations, in parts of the largest number.
+    """
+    return 1e-2 if any(trial.slots[at].element == "bf16" for at in trial.expected) else 2e-3
+
+
 def differences(case: Case, trial: Trial) -> list[float]:
     """How far each result is from numpy, in parts of the largest; whole numbers must be equal."""
     found: list[float] = []

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 import fragir
-from tests.linalg.cases import Case, cases, differences, trial_of
+from tests.linalg.cases import Case, cases, differences, nearness, trial_of
 
 CASES = cases()
 #: By file, what fragir says of those that it does not compile yet.
 NOT_YET: dict[str, str] = {}
-NEAR = 2e-3  # a rounding to f16, or some of f32 and of approximations
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ def test_a_function(case: Case, number: int) -> None:
     trial.execute()
     trial.judge()
     assert trial.passed, trial.comparisons
-    assert max(differences(case, trial)) <= NEAR
+    assert max(differences(case, trial)) <= nearness(trial)
 
 
 def test_there_are_enough() -> None:

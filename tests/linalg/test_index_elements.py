@@ -48,7 +48,8 @@ def test_places_are_computed(shaped: str) -> None:
     result = f" -> {type_}" if shaped == "tensor" else ""
     text = f"""#every = affine_map<(i, j) -> (i, j)>
 func.func @f(%a: {type_}, %o: {type_}){gives} {{
-  {text}linalg.generic {{indexing_maps = [#every, #every], iterator_types = ["parallel", "parallel"]}}
+  {text}linalg.generic {{indexing_maps = [#every, #every],
+      iterator_types = ["parallel", "parallel"]}}
       ins(%a : {type_}) outs(%o : {type_}) {{
   ^bb0(%x: index, %old: index):
     %i = linalg.index 0 : index
