@@ -22,6 +22,7 @@ DIALECTS = {
 }
 OWN_DIALECTS = {
     "linalg": ("fragir.dialects.linalg.registration", "LINALG"),
+    "memref": ("fragir.dialects.memories.registration", "MEMREF"),
     "tensor": ("fragir.dialects.tensors.registration", "TENSOR"),
 }
 """Dialects that take the place of xDSL's in fragir's own contexts."""

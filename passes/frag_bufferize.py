@@ -19,16 +19,22 @@ class FragBufferizePass(ModulePass):
     built in place of (the `outs` that its chain of linalg operations starts from), or, where that
     is a tensor.empty, a new last argument. Other tensors are allocated, for
     `convert-linalg-to-frag` to fuse away. An argument is overwritten only where it is returned;
-    what would need a copy is refused.
+    what would need a copy is refused. Memory that is returned stays the argument that it is; an
+    allocation becomes a new last argument.
     """
 
     name = "frag-bufferize"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.bufferizing.buffers import Bufferization
+        from fragir.passes.bufferizing.memory_results import keep_memory, returns_memory
 
         for function in op.ops:
-            if isinstance(function, func.FuncOp) and _has_tensors(function):
+            if not isinstance(function, func.FuncOp):
+                continue
+            if returns_memory(function) and not function.is_declaration:
+                keep_memory(function)
+            if _has_tensors(function):
                 Bufferization(function).run()
 
 

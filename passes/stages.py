@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import AnyFloat, Float16Type, ModuleOp, TensorType
+from xdsl.dialects.builtin import AnyFloat, Float16Type, MemRefType, ModuleOp, TensorType
 from xdsl.ir import Operation
 
 from fragir.dialects.narrow import is_stored_wider
@@ -63,6 +63,16 @@ class Contents:
         )
 
     @cached_property
+    def returns_memory(self) -> bool:
+        """Whether a function with a body returns memory."""
+        return any(
+            isinstance(type_, MemRefType)
+            for function in self.functions
+            if not function.is_declaration
+            for type_ in function.function_type.outputs
+        )
+
+    @cached_property
     def has_lanes(self) -> bool:
         """Whether a function is at the lane level: a program of lanes needs no pass of ours."""
         foreign = any(op.name == "ptx.function" for op in self.module.ops)
@@ -105,7 +115,8 @@ def _of_tiles(contents: Contents) -> bool:
 
 
 def _tensors(contents: Contents) -> bool:
-    return _of_tiles(contents) and ("tensor" in contents.dialects or contents.passes_tensors)
+    tensors = "tensor" in contents.dialects or contents.passes_tensors
+    return _of_tiles(contents) and (tensors or contents.returns_memory)
 
 
 def _named(contents: Contents) -> bool:
@@ -164,7 +175,8 @@ def _is_rewritten(op: Operation) -> bool:
 
 
 def _linalg(contents: Contents) -> bool:
-    return _of_tiles(contents) and "linalg" in contents.dialects
+    copies = "memref.copy" in contents.operations
+    return _of_tiles(contents) and (copies or "linalg" in contents.dialects)
 
 
 def _products(contents: Contents) -> bool:

@@ -72,10 +72,9 @@ class ForTilesOp(IRDLOperation):
     batch. The blocks of the grid together visit every tile once.
 
     The order says which tiles are computed side by side, and so what stays in the L2 cache: `rows`
-    and `columns`, one after the other; `linear`, rows that are numbered along one dimension of the
-    grid, which alone may have more than 65535 blocks; `grouped G`, G rows of tiles at a time,
-    column by column; `grouped` with the G that reads least; `hilbert`, a curve that goes from tile
-    to neighbouring tile. Without a word the pass `frag-raster` chooses.
+    and `columns`, one after the other; `linear`, rows along x, which alone may have more than 65535
+    blocks; `grouped G`, G rows of tiles at a time, column by column; `grouped` with the G that
+    reads least; `hilbert`, a curve from tile to neighbouring tile; else `frag-raster` chooses.
 
     `persistent`: a grid of as many blocks as run at once, each visits tile after tile. Else there
     is a block for every tile. `cluster N`: N neighbouring blocks get tiles below each other, and

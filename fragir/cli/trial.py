@@ -96,7 +96,7 @@ class Trial:
                 hint="run it with `fragir emulate`",
             )
         compiled = [argument.dims for argument in self.kernel.signature]
-        of_linalg = any(op.name.startswith("linalg.") for op in function.walk())
+        of_linalg = any(op.name.startswith(("linalg.", "memref.copy")) for op in function.walk())
         self.slots = slots(function, compiled if of_linalg else ())
         values = self._given(given)
         arrays = {slot.name: values[slot.name] for slot in self.slots if slot.name in values}

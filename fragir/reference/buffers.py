@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 from xdsl.dialects import func, memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
+from xdsl.ir import BlockArgument, SSAValue
 
 from fragir.dialects.interfaces import MEANINGS
 from fragir.dialects.linalg.destinations import homes_of
@@ -88,11 +90,23 @@ def copy(run: Run, op: memref.CopyOp) -> None:
     run.memory(op.destination).write(run[op.source])
 
 
+def places_of(values: Sequence[SSAValue]) -> list[BlockArgument | None]:
+    """For each value that is returned the argument that holds it; None of what needs one more."""
+    return [
+        (value if isinstance(value, BlockArgument) else None)
+        if isinstance(value.type, MemRefType)
+        else home
+        for value, home in zip(values, homes_of(values), strict=True)
+    ]
+
+
 @MEANINGS.attach(func.ReturnOp)
 def returned(run: Run, op: func.ReturnOp) -> None:
     """A returned tensor is written to the argument it was made from (outs), else to a result."""
     results = iter(run.results)
-    for value, argument in zip(op.arguments, homes_of(op.arguments), strict=True):
+    for value, argument in zip(op.arguments, places_of(op.arguments), strict=True):
+        if isinstance(value.type, MemRefType) and argument is not None:
+            continue  # memory is where it is
         home = next(results, None) if argument is None else run.homes[argument]
         if home is None:
             raise FragirError(

@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from fragir.dialects.interfaces import accesses_of
-from fragir.dialects.linalg.destinations import homes_of
 from fragir.errors import FragirError, kind_of
 from fragir.reference import accesses as accesses  # of operations of xDSL
 from fragir.reference import meanings as meanings  # of all operations but foreign ones
 from fragir.reference.bounded import Bounded, exactly
+from fragir.reference.buffers import places_of
 from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS, decode, round_to
 from fragir.reference.memory import BoundedMemory, memory_of
@@ -58,11 +58,11 @@ def evaluate(
 
 
 def _homeless(function: func.FuncOp) -> list[SSAValue]:
-    """The returned tensors that are computed in the place of no argument."""
+    """The returned tensors and memory that no argument is the place of."""
     end = function.body.block.last_op
     if not isinstance(end, func.ReturnOp):
         return []
-    pairs = zip(end.arguments, homes_of(end.arguments), strict=True)
+    pairs = zip(end.arguments, places_of(end.arguments), strict=True)
     return [value for value, home in pairs if home is None]
 
 

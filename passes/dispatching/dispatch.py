@@ -37,7 +37,8 @@ class Dispatch:
         drop_unit_dims(self._block)
         self._order = {value: at for at, value in enumerate(self._values())}
         units = units_of(self._block)
-        if len(units) < 2 or problem_of(self._function, self._target) is None:
+        alone = len(units) < 2 and all(len(unit.operations) < 2 for unit in units)
+        if alone or problem_of(self._function, self._target) is None:
             return
         groups = groups_of(units, self._accepts)
         if len(groups) < 2:

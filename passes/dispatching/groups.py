@@ -88,16 +88,37 @@ def groups_of(units: Sequence[Unit], accepts: Accepts) -> list[list[Operation]]:
     left, groups = list(units), list[list[Operation]]()
     while left:
         first, *rest = left
-        *fills, op = first.operations
-        if fills and not accepts(first.operations) and accepts([op]):
-            groups += [[fill] for fill in fills]
-            first = Unit((op,), touched(op))
+        apart = _fills_apart(first, accepts)
+        if apart:
+            groups += [[fill] for fill in apart]
+            *kept, op = (one for one in first.operations if one not in apart)
+            fact, begun = touched(op), _written(kept)
+            memory = Touched(fact.reads - begun, fact.writes | begun)
+            first = Unit((*kept, op), memory)
         joining = _with_one_product(first, _joining(first, rest))
         while joining and not accepts(_operations([first, *joining])):
             joining.pop()
         groups.append(_operations([first, *joining]))
         left = [unit for unit in rest if unit not in joining]
     return groups
+
+
+def _fills_apart(unit: Unit, accepts: Accepts) -> list[Operation]:
+    """The fills of a unit that need kernels of their own: none, those of what the operation only
+    reads, or all.
+    """
+    *fills, op = unit.operations
+    if not fills or accepts(unit.operations):
+        return []
+    others = [fill for fill in fills if _written([fill]).isdisjoint(touched(op).writes)]
+    for apart in (others, fills):
+        if apart and accepts([one for one in unit.operations if one not in apart]):
+            return apart
+    return []
+
+
+def _written(operations: Sequence[Operation]) -> frozenset[SSAValue]:
+    return frozenset(memory for op in operations for memory in touched(op).writes)
 
 
 def _with_one_product(first: Unit, joining: Sequence[Unit]) -> list[Unit]:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IntAttr,
     MemRefType,
+    NoneAttr,
     StridedLayoutAttr,
     i64,
 )
@@ -65,8 +66,13 @@ class KernelArguments:
                 hint="allocate it in the kernel with memref.alloc",
             )
         element_bits(type_.element_type)
-        if isinstance(type_.layout, StridedLayoutAttr) and type_.layout.offset != IntAttr(0):
-            raise FragirError(f"{type_} has an offset", hint="pass a pointer to its first element")
+        # a launch passes a pointer to the first element, wherever that lies
+        layout = type_.layout
+        if isinstance(layout, StridedLayoutAttr) and layout.offset not in (IntAttr(0), NoneAttr()):
+            raise FragirError(
+                f"{type_} has an offset",
+                hint="write `offset: ?`, or none, and pass a pointer to its first element",
+            )
         for size in (*type_.get_shape(), *(frag.strides_of(type_) or ())):
             if size != DYNAMIC_INDEX:
                 check_index(size, f"a size or stride of {type_}")

@@ -1,0 +1,1 @@
+"""Operations of MLIR's dialect `memref` of which xDSL has no text."""
