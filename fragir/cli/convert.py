@@ -10,6 +10,7 @@ import click
 from fragir.cli.command import FINDING, command, json_option, print_json, print_table, report
 from fragir.cli.layout_answers import bits_of, tidy
 from fragir.cli.layout_texts import read_any, read_tile, read_warps
+from fragir.cli.pictures import show
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ Point = tuple[int, ...]
     "--warps", callback=read_warps, metavar="RxC", help="Warps that an instruction's operand has."
 )
 @click.option("--target", "machine", metavar="SM", default="sm_90a", show_default=True)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(("text", "json", "svg", "html")),
+    default="text",
+    show_default=True,
+    help="svg and html draw who holds each element before and after.",
+)
+@click.option("--full", is_flag=True, help="Leave no repeats of a large picture out.")
 @json_option
 def main(
     source: str,
@@ -37,13 +47,20 @@ def main(
     tile: Point | None,
     warps: tuple[int, int] | None,
     machine: str,
+    style: str,
+    full: bool,
     as_json: bool,
 ) -> int | None:
     """Plan a conversion between two register layouts: steps, counts, price, what nothing undercuts.
 
     A LAYOUT is any text that `fragir layout` takes: fragir's own, MNEMONIC:OPERAND,
     cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES, formula:..., #frag.mma<...>.
+
+    \b
+    fragir convert --from 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' \\
+        --to 'lane [2:(0,4) 16:(1,0)] element [4:(0,1)]' --type f16 --format svg > moved.svg
     """
+    as_json = as_json or style == "json"
     try:
         bits = bits_of(element)
         ends = [_registers(text, tile, warps) for text in (source, target)]
@@ -55,9 +72,18 @@ def main(
         return FINDING
     if as_json:
         print_json(_document(plan, found, element, machine))
+    elif style in ("svg", "html"):
+        _draw(plan, found, f"{element} on {machine}", style, full)
     else:
         _show(plan, found, element, machine)
     return None
+
+
+def _draw(plan: ConversionPlan, found: ConversionReport, what: str, style: str, full: bool) -> None:
+    from fragir.draw.conversions import conversion_drawing, plan_facts
+
+    facts = ((what, ""), *plan_facts(plan, found))
+    show(conversion_drawing(plan.source, plan.target, facts), style, full)
 
 
 def _registers(text: str, tile: Point | None, warps: tuple[int, int] | None) -> Layout:

@@ -16,6 +16,7 @@ import click
 from fragir.cli.command import FINDING, command, json_option, print_json, report
 from fragir.cli.layout_answers import LayoutQuestion, answer
 from fragir.cli.layout_texts import read_any, read_tile, read_warps
+from fragir.cli.pictures import DRAWN, Picture, operand_drawing, show
 from fragir.cli.query import (
     PLACE_COLUMNS,
     TABLE_FORMATS,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 Point = tuple[int, ...]
 FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
+VIEWS = ("matrix", "hardware", "memory")
+COLOURS = ("lane", "warp", "register", "element")
 NOTATIONS = ("layout", "cute", "f2", "ttg", "linear")
 """Further formats of a layout's text."""
 
@@ -46,6 +49,7 @@ class Query:
     immediates: dict[str, int]
     logical: bool
     style: str
+    picture: Picture
 
     def view(self) -> View:
         from fragir.isa.query import View
@@ -94,6 +98,25 @@ class Query:
     default="text",
     show_default=True,
 )
+@click.option(
+    "--view",
+    "seen",
+    type=click.Choice(VIEWS),
+    default="matrix",
+    show_default=True,
+    help="Who holds each element; what each lane holds; lines of memory by banks.",
+)
+@click.option(
+    "--colour",
+    type=click.Choice(COLOURS),
+    default="lane",
+    show_default=True,
+    help="What has one colour in the picture.",
+)
+@click.option(
+    "--access", metavar="TEXT", help="With --view memory: lanes that read it, and who collides."
+)
+@click.option("--full", is_flag=True, help="Leave no repeats of a large picture out.")
 @json_option
 def main(
     subject: str,
@@ -111,6 +134,10 @@ def main(
     logical: bool,
     offset: int,
     style: str,
+    seen: str,
+    colour: str,
+    access: str | None,
+    full: bool,
     as_json: bool,
 ) -> int | None:
     """Show which lane holds which element of an instruction's operand, or any layout.
@@ -118,6 +145,12 @@ def main(
     OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
     TEXT is a layout in any notation: fragir's own, cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES,
     formula:..., #frag.mma<...>, MNEMONIC:OPERAND.
+
+    \b
+    fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a
+    fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d --at 9,3
+    fragir layout 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' --view hardware
+    fragir layout 'row [64:^144] col [64:2] dims (byte)' --view memory --format svg > picture.svg
     """
     style = "json" if as_json else style
     asked = sum(question is not None for question in (at, lane, made))
@@ -127,6 +160,11 @@ def main(
         raise click.UsageError("--element goes with --lane")
     if asked and style not in (*TABLE_FORMATS, "json"):
         raise click.UsageError(f"--format {style} shows the whole operand; leave the question out")
+    if access is not None and seen != "memory":
+        raise click.UsageError("--access goes with --view memory")
+    picture = Picture(seen, colour, access, full)
+    if picture != Picture() and (asked or style not in DRAWN):
+        raise click.UsageError("--view, --colour, --access and --full are of whole pictures")
     immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
     try:
         if operand is None:
@@ -135,7 +173,7 @@ def main(
             if made is not None or logical or any(immediates.values()):
                 raise click.UsageError("--output, --logical and immediates are of instructions")
             layout = read_any(subject, tile, warps)
-            return answer(LayoutQuestion(layout, element_type, at, lane, element, style))
+            return answer(LayoutQuestion(layout, element_type, at, lane, element, style, picture))
         if tile is not None or warps is not None or element_type is not None:
             raise click.UsageError(
                 "--tile, --warps and --type are of a layout's text: write MNEMONIC:OPERAND"
@@ -146,7 +184,7 @@ def main(
                 raise click.UsageError(f"`{text}` is not of the form ROW,COL")
         if style in NOTATIONS:
             raise click.UsageError(f"--format {style} is of a layout's text: MNEMONIC:OPERAND")
-        query = Query(find(subject), operand, immediates, logical, style)
+        query = Query(find(subject), operand, immediates, logical, style, picture)
         _check_immediates(query, whole=made is not None)
         if at is not None:
             _show_at(query, at)
@@ -280,19 +318,13 @@ def _show_whole(query: Query) -> None:
         _print_compact({**query.head(), **document})
     elif query.style == "formula":
         _show_formula(view)
-    elif query.style in ("svg", "html"):
-        from fragir.draw import svg
+    elif query.style == "csv":
+        from fragir.draw.text import view_csv
 
-        sys.stdout.write(svg.view_svg(view) if query.style == "svg" else svg.view_html(view))
+        sys.stdout.write(view_csv(view))
     else:
-        from fragir.draw import text
-
-        if query.style == "text":
-            sys.stdout.write(_heading(view) + "\n" + text.view_text(view))
-        elif query.style == "csv":
-            sys.stdout.write(text.view_csv(view))
-        else:
-            sys.stdout.write(text.view_markdown(view))
+        heading = _heading(view) if query.style == "text" else ""
+        show(operand_drawing(view, query.picture), query.style, query.picture.full, heading)
 
 
 def _print_compact(document: dict[str, Any]) -> None:
@@ -325,7 +357,6 @@ def _heading(view: View) -> str:
         f"  layout: {view.layout}",
         *(f"  {line}" for line in notes(instruction)),
         *([f"  refused: {instruction.refused}"] if instruction.refused else []),
-        "  T5:3 is element 3 of lane 5",
     ]
     return "\n".join(lines) + "\n"
 

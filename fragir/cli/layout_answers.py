@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fragir.cli.command import print_json
+from fragir.cli.pictures import Picture, show, text_drawing
 from fragir.cli.query import TABLE_FORMATS, print_rows
 from fragir.errors import FragirError
 
@@ -32,6 +33,7 @@ class LayoutQuestion:
     lane: int | None
     element: int | None
     style: str
+    picture: Picture
 
     @cached_property
     def bits(self) -> int | None:
@@ -220,26 +222,11 @@ def _nested(layout: Layout | LayoutChain) -> Iterable[Any]:
 
 
 def _draw(question: LayoutQuestion) -> None:
-    from fragir.draw import svg, text
-    from fragir.draw.layouts import layout_drawing
-
     layout = question.layout
     facts = tuple(_facts(question))
-    drawn = layout_drawing(layout, (("layout", str(layout)), *facts))
-    match question.style:
-        case "svg":
-            sys.stdout.write(svg.svg(drawn))
-        case "html":
-            sys.stdout.write(svg.html(drawn))
-        case "markdown":
-            sys.stdout.write(text.grids_markdown(drawn.grids))
-        case _:
-            lines = [
-                str(layout),
-                *(f"  {name}: {value}" for name, value in facts),
-                f"  {drawn.key}",
-            ]
-            sys.stdout.write("\n".join(lines) + "\n\n" + text.grids_text(drawn.grids))
+    drawn = text_drawing(layout, (("layout", str(layout)), *facts), question.picture, question.bits)
+    lines = [str(layout), *(f"  {name}: {value}" for name, value in facts)]
+    show(drawn, question.style, question.picture.full, "\n".join(lines) + "\n")
 
 
 def _facts(question: LayoutQuestion) -> Iterator[tuple[str, str]]:

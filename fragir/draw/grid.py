@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from fragir.isa.query import Holder, View
 
+Point = tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An element of the matrix: what is written there, and what is said when it is pointed at.
+    """What stands at a place of a picture: what is written there, and what is said of it.
 
     `shade` is the lane (or another number) that gives the cell its colour; None where it is empty.
+    `key` are the numbers that the label shows, by which repeats are found. `mark` frames the cell.
     """
 
     row: int
@@ -20,16 +23,56 @@ class Cell:
     label: str
     note: str
     shade: int | None
+    key: Point | None = None
+    mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Rows (axis 0) or columns (axis 1) of which only the first and the last period are drawn.
+
+    There are `times` periods of `period` places; from one to the next the numbers of every label
+    grow by `steps`, which `names` names.
+    """
+
+    axis: int
+    period: int
+    times: int
+    names: tuple[str, ...]
+    steps: Point
+
+    @property
+    def words(self) -> str:
+        """`columns 8 to 247 repeat the first 8: element + 4 each time`."""
+        grown = ", ".join(
+            f"{name} + {step}" if step > 0 else f"{name} - {-step}"
+            for name, step in zip(self.names, self.steps, strict=True)
+            if step
+        )
+        kind = ("rows", "columns")[self.axis]
+        last = self.period * (self.times - 1) - 1
+        how = f"{grown} each time" if grown else "all alike"
+        return f"{kind} {self.period} to {last} repeat the first {self.period}: {how}"
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One matrix of an operand; `title` says which, where there are several."""
+    """One matrix of a picture; `title` says which, where there are several.
+
+    `names` are what the numbers of the cells' keys are. `folds` say which rows and columns are
+    left out.
+    """
 
     title: str
     row_name: str
     col_name: str
     rows: tuple[tuple[Cell, ...], ...]
+    names: tuple[str, ...] = ()
+    folds: tuple[Repeat, ...] = ()
+
+    def gap(self, axis: int) -> int | None:
+        """After how many drawn rows or columns some are left out; None where none are."""
+        return next((fold.period for fold in self.folds if fold.axis == axis), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +83,22 @@ class Drawing:
     facts: tuple[tuple[str, str], ...]
     key: str
     grids: tuple[Grid, ...]
+    beside: bool = False
+    """Whether the grids stand beside each other, not below."""
 
 
-def drawing(view: View) -> Drawing:
-    """The drawing of an operand."""
+def shade_of(colour: str, place: Holder) -> int:
+    """The number that colours a place of an instruction's operand."""
+    return {
+        "lane": place.lane,
+        "warp": 4 * (place.lane // 32) + 2,
+        "register": place.register,
+        "element": place.element,
+    }[colour]
+
+
+def drawing(view: View, colour: str = "lane") -> Drawing:
+    """The drawing of an operand, coloured by lane, warp, register or element."""
     operand = view.operand
     facts = (
         ("type", operand.element),
@@ -53,10 +108,10 @@ def drawing(view: View) -> Drawing:
         ("formula", view.layout.formula()),
     )
     title = f"{view.instruction.mnemonic}, operand {operand.name}"
-    return Drawing(title, facts, "T5:3 is element 3 of lane 5", tuple(grids(view)))
+    return Drawing(title, facts, "T5:3 is element 3 of lane 5", tuple(grids(view, colour)))
 
 
-def grids(view: View) -> Iterator[Grid]:
+def grids(view: View, colour: str = "lane") -> Iterator[Grid]:
     """The matrices of an operand: one, or one for every value of the third coordinate."""
     dims = view.dims
     row_name, col_name = dims[0], dims[1]
@@ -65,21 +120,22 @@ def grids(view: View) -> Iterator[Grid]:
     for rest in further:
         title = f"{dims[2]} {rest[0]}" if rest else ""
         cells = tuple(
-            tuple(_cell(r, c, view.holders((r, c, *rest))) for c in range(cols))
+            tuple(_cell(r, c, rest, view.holders((r, c, *rest)), colour) for c in range(cols))
             for r in range(rows)
         )
-        yield Grid(title, row_name, col_name, cells)
+        yield Grid(title, row_name, col_name, cells, ("lane", "element"))
 
 
-def _cell(row: int, col: int, places: Sequence[Holder]) -> Cell:
+def _cell(row: int, col: int, rest: Point, places: Sequence[Holder], colour: str) -> Cell:
     """`T5:3`, element 3 of lane 5; a + where further lanes hold it too."""
     held = "\n".join(
         f"lane {p.lane}, element {p.element}: register {p.register}, bits {p.high}:{p.low}"
         for p in places
     )
-    note = f"({row}, {col})\n{held}"
+    note = f"({', '.join(map(str, (row, col, *rest)))})\n{held}"
     if not places:
         return Cell(row, col, "-", note, None)
     first = places[0]
     label = f"T{first.lane}:{first.element}" + ("+" if len(places) > 1 else "")
-    return Cell(row, col, label, note, first.lane)
+    shade = shade_of(colour, first)
+    return Cell(row, col, label, note, shade, (first.lane, first.element))

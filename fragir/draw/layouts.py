@@ -1,4 +1,9 @@
-"""Any layout as a drawing: who holds each element, or where each element stands in memory."""
+"""Any layout as a drawing: its matrix, its hardware, or its memory.
+
+The matrix view shows for every element who holds it, or where it stands in memory; the hardware
+view shows for every lane and register which element it holds; the memory view
+(`fragir.draw.memory`) shows lines of 32 banks.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +12,87 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from fragir.draw.grid import Cell, Drawing, Grid
+from fragir.draw.grid import Cell, Drawing, Grid, Point
 from fragir.errors import FragirError
 from fragir.layout.chain import LayoutChain
 from fragir.layout.layout import Layout
 
-Point: TypeAlias = tuple[int, ...]
 AnyLayout: TypeAlias = "Layout | LayoutChain"
 CellAt: TypeAlias = Callable[[Point, int, int], Cell]
+Shade: TypeAlias = Callable[[Mapping[str, int]], int]
 
 LARGEST = 1 << 16
 """Cells of a drawing."""
+COLOURS = ("lane", "warp", "register", "element")
 _LETTERS = {"lane": "T", "warp": "W", "element": "", "block": "B"}
 
 
-def layout_drawing(layout: AnyLayout, facts: tuple[tuple[str, str], ...] = ()) -> Drawing:
-    """The drawing of a layout. Raises FragirError where it would be larger than can be read.
+def is_of_registers(layout: AnyLayout) -> bool:
+    """Whether lanes and registers hold it; else it is one of memory, or of other numbers."""
+    return "lane" in layout.names or "element" in layout.names
+
+
+def layout_drawing(
+    layout: AnyLayout,
+    facts: tuple[tuple[str, str], ...] = (),
+    colour: str = "lane",
+    bits: int | None = None,
+) -> Drawing:
+    """The matrix view. Raises FragirError where it would be larger than can be read.
 
     A layout of registers shows for every element who holds it, any other for every coordinate what
-    stands there.
+    stands there. `bits` of an element say which register it is in.
     """
-    registers = "lane" in layout.names or "element" in layout.names
-    cells = prod(layout.shape) if registers else prod(layout.sizes.values())
+    registers = is_of_registers(layout)
+    _bounded(prod(layout.shape) if registers else prod(layout.sizes.values()))
+    if registers:
+        shade = shade_by(colour, bits)
+        return Drawing(str(layout), facts, _key(layout), tuple(_held(layout, shade)))
+    key = f"a cell is its {', '.join(layout.dims)}"
+    return Drawing(str(layout), facts, key, tuple(_standing(layout)))
+
+
+def hardware_drawing(
+    layout: AnyLayout,
+    facts: tuple[tuple[str, str], ...] = (),
+    colour: str = "lane",
+    bits: int | None = None,
+) -> Drawing:
+    """The hardware view: lanes below each other, their elements beside each other."""
+    if not is_of_registers(layout):
+        raise FragirError(
+            f"{layout} has neither lanes nor elements",
+            hint="the hardware view is of registers; --view memory shows banks",
+        )
+    _bounded(prod(layout.sizes.values()))
+    key = f"a cell is the {', '.join(layout.dims)} that an element of a lane is"
+    return Drawing(str(layout), facts, key, tuple(_by_lanes(layout, shade_by(colour, bits))))
+
+
+def _bounded(cells: int) -> None:
     if cells > LARGEST:
         raise FragirError(
             f"a drawing of {cells} cells cannot be read",
             hint="--format csv and json list every slot, --at and --lane answer for some",
         )
-    if registers:
-        warps = layout.sizes.get("warp", 1) > 1
-        key = "W1 T5:3 is element 3 of lane 5 of warp 1" if warps else "T5:3 is element 3 of lane 5"
-        return Drawing(str(layout), facts, key, tuple(_held(layout)))
-    key = f"a cell is its {', '.join(layout.dims)}"
-    return Drawing(str(layout), facts, key, tuple(_standing(layout)))
+
+
+def shade_by(colour: str, bits: int | None) -> Shade:
+    """The number that colours a slot."""
+    per = 1 if bits is None else max(1, 32 // bits)
+
+    def shade(slot: Mapping[str, int]) -> int:
+        match colour:
+            case "warp":
+                return 4 * slot.get("warp", slot.get("lane", 0) // 32) + 2
+            case "register":
+                return slot.get("element", 0) // per
+            case "element":
+                return slot.get("element", 0)
+            case _:
+                return slot.get("lane", 0) + 32 * slot.get("warp", 0)
+
+    return shade
 
 
 def holders_of(layout: AnyLayout) -> Mapping[Point, list[Point]]:
@@ -53,7 +106,19 @@ def holders_of(layout: AnyLayout) -> Mapping[Point, list[Point]]:
     return found
 
 
-def _held(layout: AnyLayout) -> Iterator[Grid]:
+def slot_label(layout: AnyLayout, slot: Point) -> str:
+    """`W1 T5:3`, element 3 of lane 5 of warp 1."""
+    found = dict(zip(layout.names, slot, strict=True))
+    return _label({n: found[n] for n in found if layout.sizes[n] > 1 or n != "warp"})
+
+
+def _key(layout: AnyLayout) -> str:
+    if layout.sizes.get("warp", 1) > 1:
+        return "W1 T5:3 is element 3 of lane 5 of warp 1"
+    return "T5:3 is element 3 of lane 5"
+
+
+def _held(layout: AnyLayout, shade: Shade) -> Iterator[Grid]:
     holders = holders_of(layout)
     names = layout.names
 
@@ -63,20 +128,37 @@ def _held(layout: AnyLayout) -> Iterator[Grid]:
         note = f"({', '.join(map(str, point))})\n" + "\n".join(lines)
         if not slots:
             return Cell(row, col, "-", note, None)
-        first = dict(zip(names, slots[0], strict=True))
-        label = _label({n: first[n] for n in first if layout.sizes[n] > 1 or n != "warp"})
-        more = "+" if len(slots) > 1 else ""
-        return Cell(row, col, label + more, note, first.get("lane", 0) + 32 * first.get("warp", 0))
+        label = slot_label(layout, slots[0]) + ("+" if len(slots) > 1 else "")
+        shaded = shade(dict(zip(names, slots[0], strict=True)))
+        return Cell(row, col, label, note, shaded, slots[0])
 
-    yield from _grids(layout.dims, layout.shape, cell)
+    yield from _grids(layout.dims, layout.shape, cell, names)
 
 
 def _label(slot: Mapping[str, int]) -> str:
-    """`B1 W1 T5:3`."""
     before = " ".join(f"{_LETTERS[n]}{slot[n]}" for n in ("block", "warp", "lane") if n in slot)
     others = " ".join(f"{n}{x}" for n, x in slot.items() if n not in _LETTERS)
     element = f":{slot['element']}" if "element" in slot else ""
     return " ".join(part for part in (others, before + element) if part)
+
+
+def _by_lanes(layout: AnyLayout, shade: Shade) -> Iterator[Grid]:
+    """A grid for every warp, and for every coordinate that is neither lane nor element."""
+    names = layout.names
+    order = [n for n in names if n not in ("lane", "element")]
+    order += [n for n in ("lane", "element") if n in names]
+    sizes = tuple(layout.sizes[n] for n in order)
+
+    def cell(slot: Point, row: int, col: int) -> Cell:
+        at = dict(zip(order, slot, strict=True))
+        point = layout(**at)
+        where = ", ".join(f"{n} {x}" for n, x in at.items())
+        if point is None:
+            return Cell(row, col, "-", f"{where}\nnothing", None)
+        label = ",".join(map(str, point))
+        return Cell(row, col, label, f"{where}\n({label})", shade(at), point)
+
+    yield from _grids(tuple(order), sizes, cell, layout.dims)
 
 
 def _standing(layout: AnyLayout) -> Iterator[Grid]:
@@ -88,12 +170,14 @@ def _standing(layout: AnyLayout) -> Iterator[Grid]:
         if point is None:
             return Cell(row, col, "-", where, None)
         label = ",".join(map(str, point))
-        return Cell(row, col, label, f"{where}\n{label}", slot[-2] if len(slot) > 1 else 0)
+        return Cell(row, col, label, f"{where}\n{label}", slot[-2] if len(slot) > 1 else 0, point)
 
-    yield from _grids(names, tuple(layout.sizes.values()), cell)
+    yield from _grids(names, tuple(layout.sizes.values()), cell, layout.dims)
 
 
-def _grids(names: tuple[str, ...], shape: Point, cell: CellAt) -> Iterator[Grid]:
+def _grids(
+    names: tuple[str, ...], shape: Point, cell: CellAt, numbers: tuple[str, ...]
+) -> Iterator[Grid]:
     """The last two coordinates are rows and columns, each value of the others has a grid."""
     outer, (rows, cols) = shape[:-2], ((1, *shape) if len(shape) < 2 else shape)[-2:]
     row_name, col_name = ("", *names)[-2:] if len(names) < 2 else names[-2:]
@@ -106,4 +190,4 @@ def _grids(names: tuple[str, ...], shape: Point, cell: CellAt) -> Iterator[Grid]
             )
             for r in range(rows)
         )
-        yield Grid(title, row_name, col_name, cells)
+        yield Grid(title, row_name, col_name, cells, numbers)

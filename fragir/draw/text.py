@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from fragir.draw.grid import Grid, grids
+from fragir.draw.grid import Drawing, Grid, grids
 from fragir.isa.query import View
 
 Row = Sequence[object]
+DOTS = "⋯"
+_CELL = re.compile(r"\S+( \S+)*")
 
 
 def columns(names: Sequence[str], rows: Sequence[Row]) -> str:
@@ -46,9 +49,25 @@ def csv(names: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def _numbered(grid: Grid) -> tuple[list[str], list[list[object]]]:
+    """Names of the columns and rows of cells; dots stand where some are left out."""
     corner = f"{grid.row_name}\\{grid.col_name}"
-    names = [corner, *(str(cell.col) for cell in grid.rows[0])]
-    return names, [[row[0].row, *(cell.label for cell in row)] for row in grid.rows]
+    down, across = grid.gap(0), grid.gap(1)
+
+    def line(cells: Sequence[object]) -> list[object]:
+        return [*cells] if across is None else [*cells[:across], DOTS, *cells[across:]]
+
+    names = [corner, *map(str, line([cell.col for cell in grid.rows[0]]))]
+    rows = [[row[0].row, *line([cell.label for cell in row])] for row in grid.rows]
+    if down is not None:
+        rows.insert(down, [DOTS] * len(names))
+    return names, rows
+
+
+def readable(drawn: Drawing) -> Drawing:
+    """The drawing without the repeats of large grids, as a picture has it."""
+    from fragir.draw.folding import folded
+
+    return folded(drawn)
 
 
 def view_text(view: View) -> str:
@@ -64,9 +83,43 @@ def grids_text(drawn: Iterable[Grid]) -> str:
     return "\n".join(parts)
 
 
-def view_markdown(view: View) -> str:
-    """The same as Markdown tables."""
-    return grids_markdown(grids(view))
+def coloured(drawn: Iterable[Grid], width: int | None = None) -> str:
+    """Grids with the colours of their cells, for a terminal; one too narrow gets no colours."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.style import Style
+    from rich.text import Text
+
+    from fragir.draw.palette import INK, colour, hexadecimal
+
+    console = Console(file=StringIO(), force_terminal=True, width=width)
+    for grid in drawn:
+        text = columns(*_numbered(grid))
+        if max(map(len, text.splitlines()), default=0) > console.width:
+            console.print(Text(f"{grid.title}\n" if grid.title else "", end=""), end="")
+            console.print(Text(text, no_wrap=True, overflow="ignore"), soft_wrap=True)
+            continue
+        lines = text.splitlines()
+        shades = [[cell.shade for cell in row] for row in grid.rows]
+        down, across = grid.gap(0), grid.gap(1)
+        if down is not None:
+            shades.insert(down, [])
+        shown = Text(f"{grid.title}\n" if grid.title else "")
+        shown.append(lines[0] + "\n", style="bold")
+        for line, row in zip(lines[1:], shades, strict=True):
+            words = Text(line)
+            spans = [match.span() for match in _CELL.finditer(line)][1:]
+            if across is not None and row:
+                del spans[across]
+            for (start, end), shade in zip(spans, row, strict=False):
+                if shade is not None:
+                    back = hexadecimal(colour(shade))
+                    words.stylize(Style(color=hexadecimal(INK), bgcolor=back), start, end)
+            shown.append_text(words).append("\n")
+        console.print(shown, no_wrap=True)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
 
 
 def grids_markdown(drawn: Iterable[Grid]) -> str:

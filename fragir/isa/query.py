@@ -29,6 +29,7 @@ from fragir.errors import FragirError
 from fragir.isa.model import Instruction, Operand
 from fragir.isa.selection import selected_layout
 from fragir.layout import Layout
+from fragir.layout.display import Drawn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +59,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class View:
+class View(Drawn):
     """An operand under the instruction's immediates: its layout, and what can be asked of it.
 
     `shape` is the extent of the matrix in the layout's dimensions. `scale` is 1, or, for the

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fragir.errors import kind_of
 from fragir.layout.composition import compose
+from fragir.layout.display import Drawn
 from fragir.layout.layout import Layout
 from fragir.layout.modes import LayoutError, Point
 from fragir.layout.shared import Swizzle
@@ -36,7 +37,7 @@ Link: TypeAlias = Layout | Swizzle
 
 
 @dataclass(frozen=True)
-class LayoutChain:
+class LayoutChain(Drawn):
     """`parts[0](parts[1](...))`, the last one first asked. A swizzle takes one coordinate.
 
     Raises LayoutError unless the last part is a layout and each part's dimensions are the axes of

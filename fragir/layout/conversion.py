@@ -32,6 +32,7 @@ from typing import Literal, NamedTuple
 from fragir.layout.arguments import check_table, takes
 from fragir.layout.combine import appended, merged, reordered, split
 from fragir.layout.composition import compose
+from fragir.layout.display import Drawn
 from fragir.layout.inversion import inverse
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, Axis, LayoutError, Mode, Point, coalesced
@@ -53,7 +54,7 @@ Sources = tuple[tuple[tuple[Slot | None, ...], ...], ...]
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Conversion(Drawn):
     """How the elements travel from `src` to `dst`.
 
     `kind` is the shortest way that does for all slots:

@@ -120,6 +120,7 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
+from fragir.layout.display import Drawn
 from fragir.layout.modes import (
     DEFAULT_DIMS,
     Axis,
@@ -151,7 +152,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Drawn):
     """A map from hardware coordinates to matrix coordinates, as explained above.
 
     `axes` keep the order they are given in. An empty `offset` means zeros. `where` limits which

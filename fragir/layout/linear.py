@@ -38,13 +38,14 @@ from typing import cast
 
 from fragir.layout.arguments import takes
 from fragir.layout.bases import Bases, axes_of, bases_of, check_bases, dims_of
+from fragir.layout.display import Drawn
 from fragir.layout.f2 import Subspace, packed_bits, rank, unpacked_bits, xor
 from fragir.layout.layout import Layout
 from fragir.layout.modes import DEFAULT_DIMS, Axis, LayoutError, Point, XorMode, coalesced
 
 
 @dataclass(frozen=True)
-class LinearLayout:
+class LinearLayout(Drawn):
     """For every axis the points that its bits stand for, lowest bit first.
 
     Dimensions have as many bits as the highest basis needs.

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from fragir.layout.combine import permuted
 from fragir.layout.conversion import plan as sources_of
 from fragir.layout.conversion import points_of
+from fragir.layout.display import Drawn
 from fragir.layout.layout import Layout
 from fragir.layout.modes import WARP, LayoutError, Point
 from fragir.layout.planning.access import SharedAccess
@@ -87,7 +88,7 @@ class Through:
 
 
 @dataclass(frozen=True)
-class ConversionPlan:
+class ConversionPlan(Drawn):
     """The cheapest known conversion between two layouts of elements of `bits`.
 
     `moves` is None where the layouts are not said over F2. Of `program`, `through`, `permutation`,
