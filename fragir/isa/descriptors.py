@@ -270,14 +270,20 @@ def instruction_descriptor(
 
 def decode_instruction(word: int, kind: str) -> dict[str, int | str]:
     """The fields of an instruction descriptor; m, n and the types in words."""
-    fields, codes, _ = _kind(kind)
+    fields, _, _ = _kind(kind)
     values: dict[str, int | str] = {field.name: field.of(word) for field in fields}
     values["m"], values["n"] = int(values["m"]) * 16, int(values["n"]) * 8
-    for name, table in (("a", codes), ("b", codes), ("d", _ACCUMULATORS), ("scale", _SCALES)):
+    for name, table in type_codes(kind).items():
         if name in values:
             found = [element for element, code in table.items() if code == values[name]]
             values[name] = found[0] if found else f"undefined ({values[name]})"
     return values
+
+
+def type_codes(kind: str) -> dict[str, Mapping[str, int]]:
+    """The codes of the fields of a kind that name types."""
+    _, codes, _ = _kind(kind)
+    return {"a": codes, "b": codes, "d": _ACCUMULATORS, "scale": _SCALES}
 
 
 def _kind(

@@ -1,0 +1,51 @@
+// Descriptors of matrices in shared memory (wgmma, tcgen05) and of tcgen05 instructions.
+// The fields are those of the table that the page is made with.
+
+export class DescriptorError extends Error {}
+
+export function number(text) {
+  const bare = text.trim().replace(/_|'/g, "").replace(/u?l?l$/i, "");
+  if (/^(0x[0-9a-f]+|0b[01]+|\d+)$/i.test(bare)) return BigInt(bare);
+  if (/^[0-9a-f]+$/i.test(bare)) return BigInt(`0x${bare}`);
+  throw new DescriptorError(`'${text.trim()}' is no number`);
+}
+
+const bits = (word, { high, low }) => Number((word >> BigInt(low)) & ((1n << BigInt(high - low + 1)) - 1n));
+
+// {fields: [{name, high, low, value, meaning}], reserved}; bytes of addresses and offsets.
+export function decode(word, fields) {
+  if (word >> 64n) throw new DescriptorError(`0x${word.toString(16)} is no 64-bit descriptor`);
+  let reserved = word;
+  const found = fields.map((field) => {
+    const mask = (1n << BigInt(field.high - field.low + 1)) - 1n;
+    reserved &= ~(mask << BigInt(field.low));
+    const value = bits(word, field) * (field.bytes ? 16 : 1);
+    return { ...field, value };
+  });
+  return { fields: found, reserved };
+}
+
+// The fields of an instruction descriptor; m, n and types in words.
+export function decodeInstruction(word, kind) {
+  if (word >> 32n) throw new DescriptorError(`0x${word.toString(16)} is no 32-bit descriptor`);
+  return kind.fields.map((field) => {
+    let value = bits(word, field);
+    if (field.name === "m") value *= 16;
+    if (field.name === "n") value *= 8;
+    const names = kind.codes[field.name];
+    if (names) {
+      const known = Object.entries(names).find(([, code]) => code === value);
+      value = known ? known[0] : `undefined (${value})`;
+    }
+    return { ...field, value };
+  });
+}
+
+// Where the bytes of 8 rows of a swizzled tile stand: [row][chunk of 16 bytes] -> chunk.
+export function swizzlePattern(width, atom = 16) {
+  const rows = 8;
+  const chunks = Math.max(1, width / atom);
+  return Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: chunks }, (_, chunk) => chunk ^ (Math.floor((row * width) / 128) % chunks)),
+  );
+}

@@ -1,0 +1,91 @@
+// The table of instructions as the page has it, and what can be asked of one.
+
+import { readModes } from "./modes.js";
+
+const NARROW = { e2m1: [2, 5], e2m3: [0, 5], e3m2: [0, 5] }; // bits of an 8-bit container
+
+// The instructions of the packed table that `fragir/explore/tables.py` writes.
+export function instructions(data) {
+  return data.instructions.map((row) => {
+    const [mnemonic, family, shape, operands, targets, lowering, selectors, blocks, refused] = row;
+    return {
+      mnemonic,
+      family,
+      shape,
+      operands: Object.fromEntries(data.operandSets[operands].map((i) => operand(data, i))),
+      targets: data.targetSets[targets],
+      lowering: data.loweringSets[lowering],
+      selectors: data.selectorSets[selectors],
+      blocks,
+      refused: data.reasons[refused] ?? null,
+    };
+  });
+}
+
+function operand(data, index) {
+  const [name, count, type, cls, element, layout, shape, chunk, forms] = data.operands[index];
+  const text = layout < 0 ? null : data.layouts[layout];
+  return [name, { name, count, type, cls, element, text, shape, chunk, forms: data.forms[forms] ?? [] }];
+}
+
+// The operand's layout under the instruction's immediates: which lanes supply it.
+export function operandLayout(found, immediates = {}) {
+  const layout = readModes(found.text);
+  const chosen = {};
+  if (found.name === "e" && immediates.selector) chosen.lane = immediates.selector;
+  if (found.name === "sfa" || found.name === "sfb") {
+    chosen.lane = immediates.thread ?? 0;
+    chosen.element = Math.floor((immediates.byte ?? 0) / (immediates.blocks ?? 1));
+  }
+  for (const condition of layout.where)
+    if (condition.axis in chosen) condition.equals = chosen[condition.axis];
+  if (!layout.where.length) return layout;
+  const suffix = layout.where.map(
+    (c) => `${c.axis}/${c.divide}%${c.modulo}==${c.equals}`,
+  );
+  return readModes(layout.text.replace(/ where .*/, ` where ${suffix.join(" and ")}`));
+}
+
+// Where an element of a lane is: its register and bits.
+export function place(found, element, elements) {
+  const width = found.type.endsWith("64") ? 64 : 32;
+  const size = (width * found.count) / elements;
+  const [low, high] = size === 8 ? (NARROW[found.element] ?? [0, 7]) : [0, size - 1];
+  const bit = (element * size) % width;
+  return { register: Math.floor((element * size) / width), low: bit + low, high: bit + high };
+}
+
+export function dimsOfOperand(found, layout) {
+  if (found.name === "e") return ["row", "chunk"];
+  return { sfa: ["row", "block"], sfb: ["block", "col"] }[found.name] ?? layout.dims;
+}
+
+const ALONG = { a: "row", e: "row", sfa: "row", b: "col", sfb: "col" };
+
+// What an element of D is computed from: a row of A, a column of B, one of C.
+export function contributions(found, point, immediates = {}) {
+  const { operands, family } = found;
+  const holders = (name, at) => {
+    const one = operands[name];
+    if (one.text === null) return [];
+    const layout = operandLayout(one, { ...immediates, blocks: found.blocks });
+    return layout.holders.get(at.join(",")) ?? [];
+  };
+  const one = (name, at) => ({ operand: name, point: at, holders: holders(name, at) });
+  if (family === "ldmatrix" || family === "stmatrix")
+    return [one("addresses", [point[0], 0, ...point.slice(2)])];
+  if (!operands.d) return [];
+  if (family === "movmatrix") return [one("a", point)];
+  const sources = [];
+  for (const name of Object.keys(operands)) {
+    if (name === "d" || name === "a-shared") continue;
+    if (name === "c") sources.push(one("c", point));
+    else {
+      const byRow = ALONG[name] === "row";
+      const length = operands[name].shape[byRow ? 1 : 0];
+      for (let k = 0; k < length; k++)
+        sources.push(one(name, byRow ? [point[0], k, ...point.slice(2)] : [k, ...point.slice(1)]));
+    }
+  }
+  return sources;
+}
