@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Point = tuple[int, ...]
 FORMATS = ("text", "formula", "json", "csv", "markdown", "svg", "html")
 VIEWS = ("matrix", "hardware", "memory")
-COLOURS = ("lane", "warp", "register", "element")
+COLOURS = ("lane", "warp", "register", "element", "bank")
 NOTATIONS = ("layout", "cute", "f2", "ttg", "linear")
 """Further formats of a layout's text."""
 
@@ -111,7 +111,7 @@ class Query:
     type=click.Choice(COLOURS),
     default="lane",
     show_default=True,
-    help="What has one colour in the picture.",
+    help="What has one colour in the picture; bank: of a layout of memory.",
 )
 @click.option(
     "--access", metavar="TEXT", help="With --view memory: lanes that read it, and who collides."
@@ -162,6 +162,8 @@ def main(
         raise click.UsageError(f"--format {style} shows the whole operand; leave the question out")
     if access is not None and seen != "memory":
         raise click.UsageError("--access goes with --view memory")
+    if colour == "bank" and seen == "hardware":
+        raise click.UsageError("--colour bank is of memory: --view matrix or memory")
     picture = Picture(seen, colour, access, full)
     if picture != Picture() and (asked or style not in DRAWN):
         raise click.UsageError("--view, --colour, --access and --full are of whole pictures")

@@ -37,6 +37,11 @@ def operand_drawing(view: View, picture: Picture) -> Drawing:
             f"operand {view.operand.name} of {view.instruction.mnemonic} is held in registers",
             hint="--view memory is of a layout of memory, and --access names who reads it",
         )
+    if picture.colour == "bank":
+        raise FragirError(
+            f"operand {view.operand.name} of {view.instruction.mnemonic} is held in registers",
+            hint="--colour bank is of a layout of memory",
+        )
     drawn = drawing(view, picture.colour)
     if picture.view == "matrix":
         return drawn
@@ -58,6 +63,10 @@ def text_drawing(
 
         access = None if picture.access is None else read_any(picture.access)
         return memory_drawing(layout, facts, bits, access)
+    if picture.colour == "bank":
+        from fragir.draw.memory import banks_drawing
+
+        return banks_drawing(layout, facts, bits)
     from fragir.draw.layouts import hardware_drawing, layout_drawing
 
     draw = layout_drawing if picture.view == "matrix" else hardware_drawing

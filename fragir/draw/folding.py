@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fragir.draw.grid import Cell, Drawing, Repeat, Grid, Point
+from fragir.draw.grid import Cell, Drawing, Grid, Point, Repeat
 
 MANY = 1 << 11
 """Cells of a picture that is drawn whole."""

@@ -43,13 +43,23 @@ def layout_drawing(
     A layout of registers shows for every element who holds it, any other for every coordinate what
     stands there. `bits` of an element say which register it is in.
     """
-    registers = is_of_registers(layout)
-    _bounded(prod(layout.shape) if registers else prod(layout.sizes.values()))
-    if registers:
+    if is_of_registers(layout):
+        _bounded(prod(layout.shape))
         shade = shade_by(colour, bits)
         return Drawing(str(layout), facts, _key(layout), tuple(_held(layout, shade)))
-    key = f"a cell is its {', '.join(layout.dims)}"
-    return Drawing(str(layout), facts, key, tuple(_standing(layout)))
+    return standing_drawing(layout, facts, lambda slot: slot[-2] if len(slot) > 1 else 0)
+
+
+def standing_drawing(
+    layout: AnyLayout,
+    facts: tuple[tuple[str, str], ...],
+    shade: Callable[[Point], int],
+    key: str = "",
+) -> Drawing:
+    """The matrix view of what is not held in registers: a cell says where its element stands."""
+    _bounded(prod(layout.sizes.values()))
+    words = f"a cell is its {', '.join(layout.dims)}{key}"
+    return Drawing(str(layout), facts, words, tuple(_standing(layout, shade)))
 
 
 def hardware_drawing(
@@ -161,7 +171,7 @@ def _by_lanes(layout: AnyLayout, shade: Shade) -> Iterator[Grid]:
     yield from _grids(tuple(order), sizes, cell, layout.dims)
 
 
-def _standing(layout: AnyLayout) -> Iterator[Grid]:
+def _standing(layout: AnyLayout, shade: Callable[[Point], int]) -> Iterator[Grid]:
     names = layout.names
 
     def cell(slot: Point, row: int, col: int) -> Cell:
@@ -170,7 +180,7 @@ def _standing(layout: AnyLayout) -> Iterator[Grid]:
         if point is None:
             return Cell(row, col, "-", where, None)
         label = ",".join(map(str, point))
-        return Cell(row, col, label, f"{where}\n{label}", slot[-2] if len(slot) > 1 else 0, point)
+        return Cell(row, col, label, f"{where}\n{label}", shade(slot), point)
 
     yield from _grids(names, tuple(layout.sizes.values()), cell, layout.dims)
 

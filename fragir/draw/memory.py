@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fragir.draw.grid import Cell, Drawing, Grid, Point
-from fragir.draw.layouts import LARGEST, AnyLayout
+from fragir.draw.layouts import LARGEST, AnyLayout, standing_drawing
 from fragir.errors import FragirError
 from fragir.layout.chain import chained
 from fragir.layout.shared import BANK_BYTES, BANKS, wavefronts
@@ -82,6 +82,19 @@ def addresses_of(layout: AnyLayout, bits: int | None) -> tuple[dict[Point, int],
         return points, bits // 8
     ordered = sorted(set(points.values()))
     return points, min((b - a for a, b in pairwise(ordered)), default=1)
+
+
+def banks_drawing(
+    layout: AnyLayout, facts: tuple[tuple[str, str], ...] = (), bits: int | None = None
+) -> Drawing:
+    """The matrix view coloured by banks: elements of one colour cannot be had at once.
+
+    (Unless they stand in one word.) Raises FragirError as `addresses_of` does.
+    """
+    places, _ = addresses_of(layout, bits)
+    return standing_drawing(
+        layout, facts, lambda slot: places[slot] // BANK_BYTES % BANKS, "; a colour is a bank"
+    )
 
 
 def memory_drawing(

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from fragir.draw.conversions import conversion_drawing
-from fragir.draw.memory import addresses_of, memory_drawing, passes_of
+from fragir.draw.memory import addresses_of, banks_drawing, memory_drawing, passes_of
 from fragir.draw.svg import svg
 from fragir.errors import FragirError
 from fragir.isa.layout_texts import read_layout
@@ -41,6 +41,20 @@ def test_elements_stand_at_their_bytes(text: str, bits: int | None) -> None:
         assert f"byte {byte}, bank {byte // 4 % 32}\n" in note
     held = sum(label != "-" for label, _, _ in picture.cells.values())
     assert held == len(places)
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "bytes_"),
+    [(SWIZZLED, None, 1), ("row [16:34] col [16:1]", 16, 2), ("index [24:3]", 8, 1)],
+)
+def test_a_colour_is_a_bank(text: str, bits: int | None, bytes_: int) -> None:
+    layout = read_layout(text)
+    (picture,) = pictures(svg(banks_drawing(layout, bits=bits), full=True))
+    for slot, point in layout.slots():
+        assert point is not None
+        at = slot if len(slot) == 2 else (0, *slot)
+        assert picture.cells[at][0] == str(point[0])
+        assert picture.cells[at][2] == f"fr-{point[0] * bytes_ // 4 % 32}"
 
 
 @pytest.mark.parametrize(
