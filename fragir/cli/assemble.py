@@ -7,8 +7,19 @@ import click
 from fragir.cli.command import command, json_option, note, print_json, print_table, target_option
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 
+EXAMPLES = (
+    (
+        "Registers and spills, without a file:",
+        "fragir assemble examples/hand_written.ptx --target sm_80",
+    ),
+    (
+        "A cubin, and the same numbers as JSON:",
+        "fragir assemble examples/store.ptx --target sm_90a -o store.cubin --json",
+    ),
+)
 
-@command()
+
+@command(examples=EXAMPLES)
 @click.argument("ptx", metavar="K.ptx")
 @target_option
 @click.option("-o", "--output", metavar="K.cubin", help="Write the cubin here.")

@@ -44,7 +44,20 @@ KINDS = {DEPENDS: "two legal schedules give different results"}
 """Kinds of findings that are made here; `fragir.emulator.report.KINDS` has the others."""
 
 
-@command()
+EXAMPLES = (
+    (
+        "Races, missing waits, uninitialised values, under eight schedules:",
+        "python -c \"import numpy; numpy.save('x.npy', numpy.zeros(32, numpy.uint32))\"",
+    ),
+    ("", "fragir check examples/store.ptx --arg out:x.npy --arg u32:7 --seeds 6"),
+    (
+        "Bank conflicts and uncoalesced accesses too:",
+        "fragir check examples/store.ptx --arg out:x.npy --arg u32:7 --performance",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @launch_options
 @click.option(
     "--seeds",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fragir.cli import signals, streams
+from fragir.cli.examples import Examples, TaughtCommand
 from fragir.errors import FragirError, printable
 
 if TYPE_CHECKING:
@@ -41,11 +42,16 @@ passes_option = click.option(
 target_option = click.option("--target", metavar="SM", required=True, help="As in sm_90a.")
 
 
-def command(name: str | None = None) -> Callable[[Callable[..., int | None]], click.Command]:
-    """Makes a function a command: its docstring is the help, `--debug` comes by itself."""
+def command(
+    name: str | None = None, *, examples: Examples = ()
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Makes a function a command: its docstring is the help, `--debug` comes by itself.
+
+    `examples` end the help: (what one wants, the command line).
+    """
 
     def decorate(function: Callable[..., int | None]) -> click.Command:
-        return click.command(name)(_debug_option(function))
+        return click.command(name, cls=TaughtCommand, examples=examples)(_debug_option(function))
 
     return decorate
 

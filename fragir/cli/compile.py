@@ -25,7 +25,24 @@ LEVELS = ("placed", "lane", "ptx", "cubin")
 _BY_ENDING = {".mlir": "lane", ".ptx": "ptx", ".cubin": "cubin"}
 
 
-@command()
+EXAMPLES = (
+    (
+        "PTX for Hopper, into a file:",
+        "fragir compile examples/gemm.mlir --target sm_90a -o gemm.ptx",
+    ),
+    ("The tiles and their layouts:", "fragir compile examples/gemm.mlir --to placed"),
+    (
+        "Who asked for each layout, and what each conversion costs:",
+        "fragir compile examples/gemm_frag.mlir --to placed --explain-layouts -o placed.mlir",
+    ),
+    (
+        "A C program that launches the kernel:",
+        "fragir compile examples/gemm.mlir --launcher c -o gemm.c",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("program", metavar="IN.mlir|IN.ptx")
 @click.option(
     "--to",

@@ -21,7 +21,22 @@ if TYPE_CHECKING:
 Point = tuple[int, ...]
 
 
-@command()
+EXAMPLES = (
+    (
+        "From an accumulator to the A of the next product:",
+        "fragir convert --from mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32:d"
+        " --to mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32:a --type e4m3 --tile 64x64"
+        " --warps 4",
+    ),
+    (
+        "Before and after, as a picture:",
+        "fragir convert --from 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]'"
+        " --to 'lane [2:(0,4) 16:(1,0)] element [4:(0,1)]' --type f16 --format svg > moved.svg",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.option("--from", "source", metavar="LAYOUT", required=True, help="The layout there is.")
 @click.option("--to", "target", metavar="LAYOUT", required=True, help="The layout that is wanted.")
 @click.option("--type", "element", metavar="T", required=True, help="The element type, as f16.")
@@ -55,10 +70,6 @@ def main(
 
     A LAYOUT is any text that `fragir layout` takes: fragir's own, MNEMONIC:OPERAND,
     cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES, formula:..., #frag.mma<...>.
-
-    \b
-    fragir convert --from 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' \\
-        --to 'lane [2:(0,4) 16:(1,0)] element [4:(0,1)]' --type f16 --format svg > moved.svg
     """
     as_json = as_json or style == "json"
     try:

@@ -15,7 +15,20 @@ if TYPE_CHECKING:
     from fragir.isa.descriptors import MatrixDescriptor
 
 
-@command()
+EXAMPLES = (
+    ("What a descriptor of wgmma says:", "fragir descriptor 0x4000004000010140 --target sm_90a"),
+    (
+        "That of a tile of 64x64 bf16, K-major, with 128-byte swizzle, at 0x1400:",
+        "fragir descriptor --layout bf16:k:128:64x64 --start 0x1400 --target sm_90a",
+    ),
+    (
+        "An instruction descriptor of tcgen05.mma:",
+        "fragir descriptor 0x8400490 --kind f16 --target sm_100a",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("word", metavar="[HEX]", required=False)
 @target_option
 @click.option(

@@ -14,7 +14,13 @@ GROUPS = ("xdsl.universe", "fragir.stages", "fragir.targets", "fragir.opcodes")
 OPTIONAL = ("cuda-bindings", "cuda-core", "ml-dtypes", "textual")
 
 
-@command()
+EXAMPLES = (
+    ("What is there, and how to get what is not:", "fragir doctor"),
+    ("The same for a script:", "fragir doctor --json"),
+)
+
+
+@command(examples=EXAMPLES)
 @json_option
 def main(as_json: bool) -> int | None:
     """Show what fragir finds on this machine: tools, packages, GPU.

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from fragir.isa import Instruction
 
 
-@command()
+EXAMPLES = (
+    (
+        "A kernel with one wgmma, A in shared memory:",
+        "fragir emit wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 --a descriptor",
+    ),
+    (
+        "A C++ wrapper of an integer product:",
+        "fragir emit mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 --as cuda -o mma.h",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("mnemonic")
 @click.option("--target", metavar="SM", help="The first that runs it natively if absent.")
 @click.option(

@@ -37,7 +37,20 @@ if TYPE_CHECKING:
     from fragir.emulator import Statistics
 
 
-@command()
+EXAMPLES = (
+    (
+        "A file with room for the result, and a kernel that fills it:",
+        "python -c \"import numpy; numpy.save('x.npy', numpy.zeros(32, numpy.uint32))\"",
+    ),
+    ("", "fragir emulate examples/store.ptx --arg out:x.npy --arg u32:7"),
+    (
+        "Every instruction as it runs, on stderr:",
+        "fragir emulate examples/store.ptx --arg out:x.npy --arg u32:7 --trace",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @launch_options
 @click.option("--check", is_flag=True, help="Look for races, missing waits and the like.")
 @click.option("--schedule", type=int, metavar="SEED", help="Permute the order of the warps.")

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from fragir.isa import Instruction
 
 
-@command()
+EXAMPLES = (
+    ("All of Hopper's with N = 96:", "fragir instructions --target sm_90a --only '*n96*'"),
+    ("What ptxas accepts but must not be emitted:", "fragir instructions --refused"),
+    ("Block-scaled products, as JSON:", "fragir instructions --only 'mma*block_scale*' --json"),
+)
+
+
+@command(examples=EXAMPLES)
 @click.option("--target", metavar="SM", help="Only what this target has.")
 @click.option("--only", metavar="PATTERN", help="Only mnemonics like this, as in 'wgmma*n256*'.")
 @click.option("--refused", is_flag=True, help="Those that must not be emitted, and why.")

@@ -66,7 +66,28 @@ class Query:
         }
 
 
-@command()
+EXAMPLES = (
+    (
+        "The whole operand:",
+        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a",
+    ),
+    (
+        "Who holds row 9, column 3 of D:",
+        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d --at 9,3",
+    ),
+    (
+        "A layout of one's own, lane by lane:",
+        "fragir layout 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' --view hardware",
+    ),
+    (
+        "Swizzled shared memory, by banks, as a picture:",
+        "fragir layout 'row [64:^144] col [64:2] dims (byte)' --view memory --format svg"
+        " > memory.svg",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("subject", metavar="MNEMONIC|TEXT")
 @click.argument("operand", required=False)
 @click.option(
@@ -145,12 +166,6 @@ def main(
     OPERAND is one of a b c d e sfa sfb, registers addresses (matrix copies), a-shared (wgmma).
     TEXT is a layout in any notation: fragir's own, cute:SHAPE:STRIDE, ttg:#ttg....<...>, f2:BASES,
     formula:..., #frag.mma<...>, MNEMONIC:OPERAND.
-
-    \b
-    fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a
-    fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d --at 9,3
-    fragir layout 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' --view hardware
-    fragir layout 'row [64:^144] col [64:2] dims (byte)' --view memory --format svg > picture.svg
     """
     style = "json" if as_json else style
     asked = sum(question is not None for question in (at, lane, made))

@@ -11,24 +11,47 @@ from collections.abc import Sequence
 import click
 
 from fragir.cli.command import guarded
+from fragir.cli.examples import write_examples
 
-COMMANDS = {
-    "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
-    "check": "Emulate a PTX kernel with every check on, under several schedules.",
-    "compile": "Compile matrix IR to placed tiles, lane code, PTX or a cubin.",
-    "convert": "Plan a conversion between two register layouts: steps, counts, price and bound.",
-    "descriptor": "Take a shared-memory or instruction descriptor apart, or build one.",
-    "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
-    "emulate": "Run a PTX kernel on the CPU, to the bit.",
-    "emit": "Write a PTX module that uses an instruction, or a C++ wrapper of it.",
-    "instructions": "List tensor-core instructions: registers, targets, what is native.",
-    "layout": "Show which lane holds which element: of an instruction's operand, of any layout.",
-    "run": "Compile a program, run it, and check the result against its meaning in numpy.",
-    "sass": "Show machine code, or its loops and what stands in them, of a program or PTX.",
-    "sweep": "Run many independent tasks: fuzzers, mutants, validation, on workers or Dask.",
-    "validate": "Probe instructions on the emulator or a GPU, with products known exactly.",
+GROUPS: dict[str, dict[str, str]] = {
+    "Compile and run": {
+        "compile": "Compile matrix IR to placed tiles, lane code, PTX or a cubin.",
+        "run": "Compile a program, run it, and check the result against its meaning in numpy.",
+    },
+    "Look at layouts and instructions": {
+        "convert": "Plan a conversion between two register layouts: steps, price and bound.",
+        "descriptor": "Take a shared-memory or instruction descriptor apart, or build one.",
+        "emit": "Write a PTX module that uses an instruction, or a C++ wrapper of it.",
+        "instructions": "List tensor-core instructions: registers, targets, what is native.",
+        "layout": "Show which lane holds which element: of an operand, of any layout.",
+    },
+    "Judge PTX": {
+        "assemble": "Assemble PTX with ptxas; show registers, spills and warnings.",
+        "check": "Emulate a PTX kernel with every check on, under several schedules.",
+        "emulate": "Run a PTX kernel on the CPU, to the bit.",
+        "sass": "Show machine code, or its loops, of a program or PTX.",
+    },
+    "Long runs and the environment": {
+        "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
+        "sweep": "Run many independent tasks: fuzzers, mutants, validation.",
+        "validate": "Probe instructions on the emulator or a GPU, with products known exactly.",
+    },
 }
-"""Name and help of every command. `fragir/cli/NAME.py` defines it as `main`."""
+"""What one wants -> name and help of every command. `fragir/cli/NAME.py` defines it as `main`."""
+
+COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
+
+EXAMPLES = (
+    (
+        "Compile a product, run it, and hold the result against its meaning:",
+        "fragir run examples/gemm.mlir --size m=250,n=130,k=77",
+    ),
+    ("Its PTX for Hopper:", "fragir compile examples/gemm.mlir --target sm_90a -o gemm.ptx"),
+    (
+        "Who holds row 9, column 3 of A:",
+        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a --at 9,3",
+    ),
+)
 
 
 class _Commands(click.Group):
@@ -61,8 +84,14 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                rows = [(name.ljust(widest), about) for name, about in group.items()]
+                formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(formatter, EXAMPLES)
 
 
 def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -86,7 +115,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 def commands() -> None:
     """fragir compiles a matrix IR to PTX for NVIDIA tensor cores, and runs and checks PTX.
 
-    Every command has a --help of its own.
+    `fragir COMMAND --help` says more of each, with examples.
     """
 
 

@@ -65,7 +65,25 @@ def finite(
     return value
 
 
-@command()
+EXAMPLES = (
+    (
+        "On the emulator, with random inputs of these sizes:",
+        "fragir run examples/gemm.mlir --on emulator --size m=100,n=60,k=40",
+    ),
+    (
+        "Only wgmma, inputs of one element each, the answer as JSON:",
+        "fragir run examples/gemm.mlir --on emulator --target sm_90a --size m=64,n=64,k=64"
+        " --inputs onehot --json",
+    ),
+    (
+        "An argument from a file:",
+        "python -c \"import numpy; numpy.save('a.npy', numpy.ones((100, 60), numpy.float16))\"",
+    ),
+    ("", "fragir run examples/gemm.mlir --on emulator --size n=40 --arg a=a.npy --arg beta=0"),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("program", metavar="IN.mlir")
 @click.option(
     "--on",

@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from fragir.toolchain.sass_loops import MachineLoop
 
 
-@command()
+EXAMPLES = (
+    (
+        "The loops of a product, and where in the program they come from:",
+        "fragir sass examples/gemm.mlir --target sm_90a --loops",
+    ),
+    (
+        "Fails unless the main loop has four wgmma and spills nothing:",
+        "fragir sass examples/gemm.mlir --target sm_90a --require HGMMA=4 --require spill=0",
+    ),
+    ("Machine code of PTX, with its lines:", "fragir sass examples/store.ptx"),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("file", metavar="IN.mlir|K.ptx|K.cubin")
 @click.option(
     "--target", metavar="SM", help="As in sm_90a; sm_80 for a program, .target's for PTX if absent."

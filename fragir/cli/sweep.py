@@ -28,7 +28,21 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-@command()
+EXAMPLES = (
+    ("Which sweeps there are:", "fragir sweep"),
+    (
+        "One, in this process, into a file:",
+        "fragir sweep validation --serial --set 'only=mma*m8n8k4*f64*' --set cases=4"
+        " -o results.jsonl",
+    ),
+    (
+        "Go on with that file after a kill, on two processes:",
+        "fragir sweep validation --set 'only=mma*m8n8k4*f64*' --set cases=4 --resume results.jsonl",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.argument("name", required=False)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="So many tasks.")

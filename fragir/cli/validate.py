@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 _SAVE_SECONDS = 10.0
 
 
-@command()
+EXAMPLES = (
+    (
+        "Every m16n8k16 product of f16 into f32, on the emulator:",
+        "fragir validate --only 'mma*m16n8k16*f16.f16.f32' --cases 8",
+    ),
+    (
+        "With a report that a later run goes on with:",
+        "fragir validate --only 'mma*m8n8k4*f64*' --cases 8 --report probes.json --resume",
+    ),
+)
+
+
+@command(examples=EXAMPLES)
 @click.option(
     "--on",
     "place",
