@@ -63,16 +63,18 @@ def compile(
     passes: str | Sequence[Given] | None = None,
     filename: str = "<input>",
     comments: bool = False,
+    lines: bool = False,
     observe: Observer | None = None,
 ) -> Kernel:
     """Compiles a program, MLIR text or a module (which stays as it is), to a kernel.
 
-    `entry` names the function where there are several. One that needs several kernels, or launches
-    them (`frag.host`), is a `fragir.host.Program`, which is called as a kernel is. `passes` are
-    those that lead to the lane level, in place of what the program needs: names, pass-pipeline text
-    (`toy-fuse{depth=2}`), `ModulePass` objects or classes; one with a field `target` gets this one,
-    unless its text says another. FragirError for everything that is wrong with the program, with
-    its place.
+    `lines`: the PTX has `.file` and `.loc`, by which debuggers and profilers find the program's
+    lines. `entry` names the function where there are several. One that needs several kernels, or
+    launches them (`frag.host`), is a `fragir.host.Program`, which is called as a kernel is.
+    `passes` are those that lead to the lane level, in place of what the program needs: names,
+    pass-pipeline text (`toy-fuse{depth=2}`), `ModulePass` objects or classes; one with a field
+    `target` gets this one, unless its text says another. FragirError for everything that is wrong
+    with the program, with its place.
     """
     of_kind(program, str | ModuleOp, "compile takes the text of a program or a ModuleOp")
     if entry is not None:
@@ -104,7 +106,7 @@ def compile(
     pipeline.run(chosen, module, source=text, before=look, observe=observe, times=stages)
     look(module)
     start = time.perf_counter()
-    ptx, origins = emit_with_origins(module, target, comments=comments, source=text)
+    ptx, origins = emit_with_origins(module, target, comments=comments, lines=lines, source=text)
     stages["emit"] = (time.perf_counter() - start) * 1e3
     kernels = {
         function.sym_name.data: _kernel(module, function, found, target, ptx, origins)

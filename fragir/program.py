@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, ShapedType, StringAttr, SymbolRefAttr
-from xdsl.ir import Operation
+from xdsl.ir import Dialect, Operation
 from xdsl.passes import ModulePass
 
 from fragir import diagnostics, pipeline
@@ -28,11 +28,22 @@ def context() -> FragirContext:
     return FragirContext()
 
 
-def parse(text: str, filename: str = "<input>") -> ModuleOp:
-    """A verified module from MLIR text; FragirError with file, line and column."""
+def parse(text: str, filename: str = "<input>", *, dialects: Sequence[Dialect] = ()) -> ModuleOp:
+    """A verified module from MLIR text; FragirError with file, line and column.
+
+    `dialects` are those that no package brings: of a script, or a notebook.
+    """
     of_kind(text, str, "parse takes the text of a program")
     of_kind(filename, str, "a file's name is a str")
-    return diagnostics.parse_module(context(), text, filename)
+    ctx = context()
+    for dialect in dialects:
+        of_kind(dialect, Dialect, "dialects are xdsl.ir.Dialect objects")
+        if dialect.name in ctx.registered_dialect_names:
+            raise FragirError(
+                f"there is a dialect {dialect.name} already", hint="give yours another name"
+            )
+        ctx.register_dialect(dialect.name, lambda found=dialect: found)
+    return diagnostics.parse_module(ctx, text, filename)
 
 
 def lift(text: str, filename: str = "<ptx>") -> ModuleOp:
@@ -109,21 +120,34 @@ def _name_of(function: func.FuncOp, index: int) -> str:
 
 
 def emit(
-    module: ModuleOp, target: str = "sm_80", *, comments: bool = False, source: str | None = None
+    module: ModuleOp,
+    target: str = "sm_80",
+    *,
+    comments: bool = False,
+    lines: bool = False,
+    source: str | None = None,
 ) -> str:
-    """PTX text of a module at lane level."""
-    return emit_with_origins(module, target, comments=comments, source=source)[0]
+    """PTX text of a module at lane level.
+
+    `lines`: with `.file` and `.loc`, by which debuggers and profilers find the program's lines.
+    """
+    return emit_with_origins(module, target, comments=comments, lines=lines, source=source)[0]
 
 
 def emit_with_origins(
-    module: ModuleOp, target: str = "sm_80", *, comments: bool = False, source: str | None = None
+    module: ModuleOp,
+    target: str = "sm_80",
+    *,
+    comments: bool = False,
+    lines: bool = False,
+    source: str | None = None,
 ) -> tuple[str, Origins]:
     """PTX text of a module at lane level, and from which operations its lines come."""
     of_kind(module, ModuleOp, "emit takes a ModuleOp", "fragir.lower(...) makes one")
     from fragir.passes.writer.module import write_with_origins
 
     try:
-        return write_with_origins(module, target, comments=comments)
+        return write_with_origins(module, target, comments=comments, lines=lines)
     except Exception as error:
         raise diagnostics.from_exception(error, source) from error
 

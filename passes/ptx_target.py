@@ -17,17 +17,20 @@ from fragir.errors import FragirError
 class PtxTarget(Target):
     """Prints every kernel as PTX for one target, with the lowest `.version` that will do.
 
-    `comments=true` puts the operation a group of instructions came from before it.
+    `comments=true` puts the operation a group of instructions came from before it; `lines=true`
+    says it by `.loc`, for debuggers and profilers.
     """
 
     name = "ptx"
     arch: str = "sm_80"
     comments: bool = False
+    lines: bool = False
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         from fragir.passes.writer.module import write_module
 
         try:
-            output.write(write_module(module, self.arch, comments=self.comments))
+            text = write_module(module, self.arch, comments=self.comments, lines=self.lines)
+            output.write(text)
         except FragirError as error:
             raise PassFailedException(str(error)) from error

@@ -174,17 +174,21 @@ class KernelBuilder(
         target: str | None = None,
         *,
         comments: bool = False,
+        lines: bool = False,
         passes: str | Sequence[Given] | None = None,
     ) -> compiler.Kernel:
         """The kernel that runs, for a target (default: the one given to `fragir.kernel`).
 
-        `passes` are those to apply, as of `fragir.compile`, in place of those that it needs.
+        `lines`: its PTX has `.loc` and `.file`, of the lines of Python. `passes` are those to
+        apply, as of `fragir.compile`, in place of those that it needs.
         """
         from fragir import compiler
 
         target = target or self.target
         try:
-            return compiler.compile(self.module, target=target, comments=comments, passes=passes)
+            return compiler.compile(
+                self.module, target=target, comments=comments, lines=lines, passes=passes
+            )
         except FragirError as error:
             raise _with_source(error) from error
 

@@ -70,6 +70,11 @@ EXAMPLES = (
 )
 @click.option("--comments", is_flag=True, help="Say in the PTX which operation made it.")
 @click.option(
+    "--lines",
+    is_flag=True,
+    help="Let debuggers and profilers find the program's lines: .loc in the PTX.",
+)
+@click.option(
     "--launcher",
     type=click.Choice(("c", "python", "json", "mlir")),
     help="Write what launches the kernel without fragir: a program, or its description.",
@@ -86,6 +91,7 @@ def main(
     explain_layouts: bool,
     explain_schedule: bool,
     comments: bool,
+    lines: bool,
     launcher: str | None,
 ) -> None:
     """Compile matrix IR to placed tiles, lane code, PTX or a cubin.
@@ -117,6 +123,7 @@ def main(
         entry,
         listed,
         comments,
+        lines,
         observe,
         explain_layouts,
         explain_schedule,
@@ -152,6 +159,7 @@ class Compilation(NamedTuple):
     entry: str | None
     passes: list[ModulePass] | None
     comments: bool
+    lines: bool
     observe: Observer | None
     explain: bool
     explain_schedule: bool
@@ -173,6 +181,7 @@ class Compilation(NamedTuple):
             passes=self.passes,
             filename=self.name,
             comments=self.comments,
+            lines=self.lines,
             observe=self.observe,
         )
         if language in ("c", "python"):  # the others need no ptxas
@@ -190,7 +199,7 @@ class Compilation(NamedTuple):
         if self.level in ("placed", "lane"):
             return _text(module)
         ptx, origins = program.emit_with_origins(
-            module, target, comments=self.comments, source=self.text
+            module, target, comments=self.comments, lines=self.lines, source=self.text
         )
         return ptx if self.level == "ptx" else self._assembled(ptx, target, origins)
 

@@ -17,13 +17,14 @@ _SECTION = re.compile(r"^\.text\.(.+):$", re.MULTILINE)
 def disassemble(cubin: bytes, *, version: str | None = None, lines: bool = False) -> str:
     """The SASS of a cubin, one `.text.NAME:` section a function.
 
-    `lines`: with the lines of PTX, where the cubin has them (`ptxas.with_lines`).
+    `lines`: with the lines of PTX, where the cubin has them (`ptxas.with_lines`), and those of the
+    program that the PTX's `.loc` name.
     Raises FragirError where nvdisasm is missing or cannot read the cubin.
     """
     tool = find(NVDISASM, version)
     with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
         Path(folder, "kernel.cubin").write_bytes(cubin)
-        options = ["-c", "-gp"] if lines else ["-c"]
+        options = ["-c", "-g", "-gp"] if lines else ["-c"]
         done = execute([str(tool.path), *options, "kernel.cubin"], cwd=Path(folder))
     if done.returncode != 0:
         said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"

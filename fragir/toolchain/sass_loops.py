@@ -58,13 +58,15 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction: `HGMMA.64x256x16.F32` has the opcode `HGMMA`; `line` is of the PTX."""
+    """One instruction: `HGMMA.64x256x16.F32` has the opcode `HGMMA`; `line` is of the PTX, `place`
+    (file and line) what the PTX's `.loc` name."""
 
     address: int
     opcode: str
     text: str
     """As nvdisasm writes it, with its guard and operands."""
     line: int | None = None
+    place: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ def kind_of(opcode: str) -> str:
 KINDS = (*(kind for kind, _ in _KINDS), "other")
 
 _FUNCTION = re.compile(r"^\.text\.(.+):$")
-_LINE = re.compile(r'^\s*//## File "\.nv_debug_ptx_txt", line (\d+)')
+_LINE = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
+_PTX = ".nv_debug_ptx_txt"
 _LABEL = re.compile(r"^(\.L\w+):$")
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+((?:@!?U?P\w+\s+)?([A-Z][\w.]*).*?)\s*;")
 _TO = re.compile(r"`\((\.L\w+)\)")
@@ -137,20 +140,26 @@ class _Function:
 
 def _read(sass: str) -> dict[str, _Function]:
     found: dict[str, _Function] = {}
-    function, line = None, None
+    function, line, place = None, None, None
     for text in sass.splitlines():
         if match := _FUNCTION.match(text):
             function, line = found.setdefault(match[1], _Function([], {})), None
+            place = None
         elif function is None:
             continue
         elif match := _LINE.match(text):
-            line = int(match[1])
+            if match[1] == _PTX:
+                line = int(match[2])
+            else:
+                place = match[1], int(match[2])
         elif match := _LABEL.match(text):
             function.labels[match[1]] = len(function.instructions)
         elif match := _INSTRUCTION.match(text):
             words = match[3].split(".")
             name = ".".join(words[:2]) if words[0] in _TWO_WORDS else words[0]
-            function.instructions.append(Instruction(int(match[1], 16), name, match[2], line))
+            function.instructions.append(
+                Instruction(int(match[1], 16), name, match[2], line, place)
+            )
     return found
 
 

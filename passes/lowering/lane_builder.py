@@ -180,10 +180,11 @@ class Lanes:
         self._new(tile)
         owner, type_ = tile.owner, _tile(tile)
         assert isinstance(owner, Operation)
-        wanted = ptx.vector_type(type_.element_type, type_.chunk)
+        wanted, ar = ptx.vector_type(type_.element_type, type_.chunk), self.state.ar
 
         def told(i: int) -> SSAValue:
-            """`make`; an error is told of this operation, though another asks for the fragment."""
+            """`make`; places and errors are this operation's, though another asks for it."""
+            asking, ar.location = ar.location, owner.location
             try:
                 fragment = make(i)
                 if fragment.type != wanted:
@@ -192,6 +193,7 @@ class Lanes:
                     )
             except FragirError as error:
                 fail(owner, f"{owner.name}: {error}")
+            ar.location = asking
             return fragment
 
         count = fragments_of(type_)

@@ -15,6 +15,7 @@ from fragir.errors import FragirError
 from fragir.passes.writer.blocks import Sharing, crossing, ways
 from fragir.passes.writer.kernel import KernelWriter
 from fragir.passes.writer.literals import held
+from fragir.passes.writer.origins import file_directives
 from fragir.passes.writer.text import Names
 from fragir.ptx import tree
 from fragir.ptx.visit import walk
@@ -31,7 +32,9 @@ def target_of(module: ModuleOp) -> str:
     raise FragirError("the module names no target", hint='write ptx.text ".target sm_90a"')
 
 
-def write_foreign(module: ModuleOp, *, comments: bool = False) -> str:
+def write_foreign(
+    module: ModuleOp, *, comments: bool = False, files: dict[str, int] | None = None
+) -> str:
     """The PTX of a module of `ptx.text` and `ptx.function`."""
     target = target_of(module)
     parts: list[str] = []
@@ -39,15 +42,17 @@ def write_foreign(module: ModuleOp, *, comments: bool = False) -> str:
         if isinstance(op, ptx.TextOp):
             parts += [write_node(item) + "\n" for item in items_of(op.text.data)]
         elif isinstance(op, ptx.FunctionOp):
-            parts.append(_function(op, target, comments))
+            parts.append(_function(op, target, comments, files))
         else:
             fail(op, f"{op.name} does not stand beside ptx.function")
+    if files:
+        parts.append("\n" + file_directives(files))
     return "".join(parts)
 
 
-def _function(op: ptx.FunctionOp, target: str, comments: bool) -> str:
+def _function(op: ptx.FunctionOp, target: str, comments: bool, files: dict[str, int] | None) -> str:
     function = op.function
-    text = BlocksWriter(target, comments)
+    text = BlocksWriter(target, comments, files)
     text.write(op)
     if text.shared or text.local or text.externs or text.constants():
         fail(op, "it has memory or functions that its head and `variables` do not declare")
@@ -62,8 +67,8 @@ def _function(op: ptx.FunctionOp, target: str, comments: bool) -> str:
 class BlocksWriter(KernelWriter):
     """Writes several blocks; ways on are branches, what they give is copied if it must be."""
 
-    def __init__(self, target: str, comments: bool):
-        super().__init__(target, "memory", comments)
+    def __init__(self, target: str, comments: bool, files: dict[str, int] | None = None):
+        super().__init__(target, "memory", comments, files)
         self._labels: dict[Block, str] = {}
         self._used: set[Block] = set()
         self._assigned: set[SSAValue] = set()

@@ -15,8 +15,10 @@ from fragir.passes.writer.text import KernelText
 class KernelWriter(KernelText):
     """A text that is written by what `WRITERS` has for each operation."""
 
-    def __init__(self, target: str, kernel: str, comments: bool):
-        super().__init__(target, kernel, comments)
+    def __init__(
+        self, target: str, kernel: str, comments: bool, files: dict[str, int] | None = None
+    ):
+        super().__init__(target, kernel, comments, files)
         self._elementwise = ElementwiseWriter(self)
 
     def block(self, block: Block) -> None:

@@ -20,7 +20,7 @@ from fragir.isa.versions import module_version
 from fragir.passes.levels import require
 from fragir.passes.limits import aligned
 from fragir.passes.writer.kernel import KernelWriter
-from fragir.passes.writer.origins import LineOrigin, Origins
+from fragir.passes.writer.origins import LineOrigin, Origins, file_directives
 from fragir.passes.writer.text import TENSOR_MAP
 from fragir.ptx.machines import LARGE_PARAMETERS, STATIC_SHARED, parameter_bytes
 from fragir.ptx.spelling import identifier
@@ -46,27 +46,30 @@ class Written(NamedTuple):
     """(line of `text`, place in the program): what each line and those after it come from."""
 
 
-def write_module(module: ModuleOp, target: str, *, comments: bool = False) -> str:
-    """The PTX of every function of a module at lane level.
+def write_module(
+    module: ModuleOp, target: str, *, comments: bool = False, lines: bool = False
+) -> str:
+    """The PTX of every function of a module at lane level; `lines`: with `.loc` and `.file`.
 
     FragirError for operations that have no PTX and targets that do not have an instruction.
     """
-    return write_with_origins(module, target, comments=comments)[0]
+    return write_with_origins(module, target, comments=comments, lines=lines)[0]
 
 
 def write_with_origins(
-    module: ModuleOp, target: str, *, comments: bool = False
+    module: ModuleOp, target: str, *, comments: bool = False, lines: bool = False
 ) -> tuple[str, Origins]:
     """The PTX as of `write_module`, and from where in the program its lines come."""
+    files = dict[str, int]() if lines else None
     if any(op.name in FOREIGN for op in module.ops):
         from fragir.passes.writer.foreign import write_foreign
 
-        return write_foreign(module, comments=comments), ()
+        return write_foreign(module, comments=comments, files=files), ()
     known(target)
     functions = list(kernels_of(module))
     if not functions:
         raise FragirError("the module has no function to compile")
-    kernels = [_at_lane_level(function, target, comments) for function in functions]
+    kernels = [_at_lane_level(function, target, comments, files) for function in functions]
     parameters = max(check_parameters(function, target) for function in functions)
     opcodes = dict.fromkeys(opcode for kernel in kernels for opcode in kernel.opcodes)
     version = module_version(opcodes, target)
@@ -74,6 +77,7 @@ def write_with_origins(
         version = newest((version, LARGE_PARAMETERS))
     head = f".version {version}\n.target {target}\n.address_size 64\n"
     externs = dict.fromkeys(f"{line}\n" for kernel in kernels for line in kernel.externs)
+    head += "\n" + file_directives(files) if files else ""
     parts, origins = [head, *("\n" + text for text in externs)], list[LineOrigin]()
     for kernel in kernels:
         before = sum(part.count("\n") for part in parts) + 2
@@ -82,9 +86,11 @@ def write_with_origins(
     return "".join(parts), tuple(origins)
 
 
-def _at_lane_level(function: func.FuncOp, target: str, comments: bool) -> Written:
+def _at_lane_level(
+    function: func.FuncOp, target: str, comments: bool, files: dict[str, int] | None
+) -> Written:
     try:
-        return write_kernel(function, target, comments)
+        return write_kernel(function, target, comments, files)
     except Exception:
         require(function, "ptx")  # says more where the function is not at lane level yet
         raise
@@ -96,12 +102,14 @@ def shared_bytes(function: func.FuncOp) -> int:
     return sum(aligned(op.bytes.value.data) for op in allocated)
 
 
-def write_kernel(function: func.FuncOp, target: str, comments: bool) -> Written:
-    """One `.entry`."""
+def write_kernel(
+    function: func.FuncOp, target: str, comments: bool, files: dict[str, int] | None = None
+) -> Written:
+    """One `.entry`; `files` numbers those of the places that it says, and gets those it lacks."""
     name = identifier(function.sym_name.data)
     if len(function.body.blocks) != 1:
         raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
-    writer = KernelWriter(target, name, comments)
+    writer = KernelWriter(target, name, comments, files)
     memory = writer.memory
     parameters = _parameters(function)
     for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True):

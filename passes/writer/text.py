@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from fragir.dialects import ptx
 from fragir.isa.versions import has
 from fragir.passes.writer.literals import default_hint, held, literal_bits, move_opcode
+from fragir.passes.writer.origins import pointer_to
 from fragir.passes.writer.registers import Labels, RegisterNames
 from fragir.passes.writer.sharing import dies_at
 from fragir.ptx.spelling import address
@@ -28,7 +29,9 @@ class KernelText(abc.ABC):
     `emit`, `define`, `alias`, `register`, `in_registers`, `names` and `target` stay as they are.
     """
 
-    def __init__(self, target: str, kernel: str, comments: bool):
+    def __init__(
+        self, target: str, kernel: str, comments: bool, files: dict[str, int] | None = None
+    ):
         self.target, self.kernel, self.comments = target, kernel, comments
         self.memory, self.local_memory = f"{kernel}_shared", f"{kernel}_local"
         self.lines: list[str] = []
@@ -45,6 +48,8 @@ class KernelText(abc.ABC):
         self._texts: dict[str, str] = {}  # names of constants
         self.places: list[tuple[int, FileLineColLoc]] = []  # of the lines from a number on
         self._location: LocationAttr = UnknownLoc()
+        self.files = files  # numbers of files, where the text says its places in the program
+        self._pointers = ("", "")  # the `.loc` in force, and that before it
 
     def has(self, opcode: str) -> bool:
         """Whether the target has an opcode."""
@@ -92,8 +97,23 @@ class KernelText(abc.ABC):
         if isinstance(place, FileLineColLoc):
             if self.comments and place != self._location:
                 self.lines.append(f"    // {place.filename.data}:{place.line.data}")
+            if self.files is not None:
+                self._point(place, self.files)
             self.places.append((len(self.lines), place))
         self._location = place
+
+    def _point(self, place: FileLineColLoc, files: dict[str, int]) -> None:
+        """A `.loc` where the place is another; one that no line stands behind goes again."""
+        now, before = self._pointers
+        if self.lines and self.lines[-1] is now:
+            self.lines.pop()
+            now = before
+        pointer = pointer_to(place, files)
+        if pointer != now:
+            self.lines.append(pointer)
+            self._pointers = pointer, now
+        else:
+            self._pointers = now, before
 
     # --- values -------------------------------------------------------------------------------
 
