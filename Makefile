@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 EXAMPLE ?= examples/gemm.py
-SOURCES := $(wildcard fragir dialects passes tests benchmarks examples)
+SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hooks)
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check dist bench gpu format constraints clean
+.PHONY: help run test check pytest package-check docs docs-serve dist bench gpu format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -29,6 +30,12 @@ pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment
 	$(BIN)/python -m pytest -q -m packaging
+
+docs: $(VENV)/developed ## Build the documentation site into build/site; any warning fails
+	$(MKDOCS) build --quiet
+
+docs-serve: $(VENV)/developed ## Show the site on http://127.0.0.1:8000 and anew after each change
+	$(MKDOCS) serve --livereload
 
 dist: $(VENV)/developed ## Build sdist and wheel into dist/; the same commit gives the same wheel
 	rm -rf dist
