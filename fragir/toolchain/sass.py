@@ -6,12 +6,21 @@ import re
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from fragir.errors import FragirError
 from fragir.toolchain.find import NVDISASM, execute, find
 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
-_SECTION = re.compile(r"^\.text\.(.+):$", re.MULTILINE)
+_SECTION = re.compile(r"^\.text\.([^:]+):(?: *// .*)?$", re.MULTILINE)
+_LIVE = re.compile(r"^\s*/\*([0-9a-f]+)\*/.*?// \|([ \d|]+)\|$", re.MULTILINE)
+
+
+class LiveCount(NamedTuple):
+    """How many registers are in use: of each lane, and of those that a warp shares."""
+
+    registers: int
+    uniform: int
 
 
 def disassemble(cubin: bytes, *, version: str | None = None, lines: bool = False) -> str:
@@ -21,10 +30,30 @@ def disassemble(cubin: bytes, *, version: str | None = None, lines: bool = False
     program that the PTX's `.loc` name.
     Raises FragirError where nvdisasm is missing or cannot read the cubin.
     """
+    return _run(cubin, ["-c", "-g", "-gp"] if lines else ["-c"], version)
+
+
+def live_registers(cubin: bytes, *, version: str | None = None) -> dict[str, dict[int, LiveCount]]:
+    """Of every function, by address: how many registers are in use at an instruction, by nvdisasm.
+
+    Raises FragirError as `disassemble` does.
+    """
+    sass = _run(cubin, ["-c", "-lrm", "count"], version)
+    columns = re.search(r"^\s*// \| (GPR\b.*)\|\s*$", sass, re.MULTILINE)
+    kinds = [word.strip() for word in columns[1].split("|")] if columns else []
+    found: dict[str, dict[int, LiveCount]] = {}
+    for name, text in functions(sass).items():
+        counts = found[name] = {}
+        for address, row in _LIVE.findall(text):
+            numbers = dict(zip(kinds, (int(cell.strip() or 0) for cell in row.split("|"))))
+            counts[int(address, 16)] = LiveCount(numbers.get("GPR", 0), numbers.get("UGPR", 0))
+    return found
+
+
+def _run(cubin: bytes, options: list[str], version: str | None) -> str:
     tool = find(NVDISASM, version)
     with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
         Path(folder, "kernel.cubin").write_bytes(cubin)
-        options = ["-c", "-g", "-gp"] if lines else ["-c"]
         done = execute([str(tool.path), *options, "kernel.cubin"], cwd=Path(folder))
     if done.returncode != 0:
         said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
