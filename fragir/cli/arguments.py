@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
+from fragir.cli.argument_kinds import COMPOUND, KINDS, MODES
 from fragir.errors import FragirError
 from fragir.toolchain.arguments import pack
 
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
-
-MODES = ("in", "out", "inout")
-KINDS = (
-    *MODES,
-    *(f"{sign}{width}" for sign in "sub" for width in (8, 16, 32, 64)),
-    *("f16", "bf16", "f32", "f64", "bytes"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +125,7 @@ def parse(text: str) -> CommandArgument:
     if kind in _COMPOUND and value:
         return _COMPOUND[kind](text, value)
     if kind not in KINDS or not colon:
-        kinds = " ".join(f"{kind}:" for kind in (*KINDS, *_COMPOUND))
+        kinds = " ".join(f"{kind}:" for kind in (*KINDS, *COMPOUND))
         raise FragirError(f"`{text}` is no argument", hint=f"one of null {kinds}")
     if not value:
         raise FragirError(f"`{text}` has nothing behind the colon")

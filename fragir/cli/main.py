@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +33,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "sass": "Show machine code, or its loops, of a program or PTX.",
     },
     "Long runs and the environment": {
+        "completion": "Print what a shell reads to complete commands, mnemonics and files.",
         "doctor": "Show what fragir finds on this machine: tools, packages, GPU.",
         "sweep": "Run many independent tasks: fuzzers, mutants, validation.",
         "validate": "Probe instructions on the emulator or a GPU, with products known exactly.",
@@ -120,6 +122,10 @@ def commands() -> None:
 
 
 def _run(argv: Sequence[str]) -> object:
+    if "_FRAGIR_COMPLETE" in os.environ:  # a shell asks what a word may become
+        from fragir.cli import shells
+
+        return shells.respond(commands)
     return commands.main(list(argv), prog_name="fragir", standalone_mode=False)
 
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from fragir.cli.arguments import MODES, ArrayArgument
+from fragir.cli.argument_kinds import MODES
+from fragir.cli.arguments import ArrayArgument
 
 F = TypeVar("F", bound=Callable[..., Any])
 _VARIABLE = re.compile(r"([a-zA-Z_$%][\w$]*)=([a-z]+):(.+)", re.ASCII | re.DOTALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 import shlex
 import subprocess
@@ -31,6 +32,11 @@ def taught(name: str) -> TaughtCommand:
 
 def execute(line: str, folder: Path) -> int:
     """A command line of a shell that may redirect stdout, `fragir` in this process."""
+    if "<(" in line:
+        fragir = f'fragir() {{ {shlex.quote(sys.executable)} -m fragir.cli.main "$@"; }}'
+        home = {**os.environ, "HOME": str(folder), "PYTHONPATH": str(ROOT)}
+        shell = ["bash", "-c", f"{fragir}\n{line}"]
+        return subprocess.run(shell, env=home, check=False).returncode
     words = shlex.split(line)
     redirected = words[-1] if ">" in words else None
     if redirected is not None:
