@@ -17,11 +17,16 @@ import pytest
 
 from fragir.cli.main import main
 from fragir.cli.opt import main as opt
+from tests.docs.sessions import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = {"extending.md"}  # its commands need a package: tests/extending
 PAGES = [
-    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in INSTALLED),
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if path.name not in INSTALLED and path.parent.name not in FOLDERS  # test_sessions.py's
+    ),
     *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
 ]
 IN_PROCESS = {"fragir": main, "fragir-opt": opt}

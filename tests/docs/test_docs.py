@@ -21,6 +21,7 @@ import pytest
 
 import fragir
 from fragir.cli.main import main
+from tests.docs.sessions import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[2]
 # examples for which a package is installed: tests/extending
@@ -28,7 +29,7 @@ INSTALLED = {"extending.md"}
 PAGES = sorted(
     path
     for path in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md")
-    if path.name not in INSTALLED
+    if path.name not in INSTALLED and path.parent.name not in FOLDERS  # test_sessions.py's
 )
 ELSEWHERE = {"instructions.md", "layouts.md", "python.md"}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
