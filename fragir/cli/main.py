@@ -23,6 +23,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "convert": "Plan a conversion between two register layouts: steps, price and bound.",
         "descriptor": "Take a shared-memory or instruction descriptor apart, or build one.",
         "emit": "Write a PTX module that uses an instruction, or a C++ wrapper of it.",
+        "explore": "Explore instructions, layouts, conversions, descriptors on one page.",
         "instructions": "List tensor-core instructions: registers, targets, what is native.",
         "layout": "Show which lane holds which element: of an operand, of any layout.",
     },

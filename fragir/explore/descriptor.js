@@ -25,6 +25,18 @@ export function decode(word, fields) {
   return { fields: found, reserved };
 }
 
+// The word of named values; bytes of addresses and offsets, as `decode` gives them.
+export function encode(values, fields) {
+  let word = 0n;
+  for (const field of fields) {
+    const value = (values[field.name] ?? 0) / (field.bytes ? 16 : 1);
+    if (!Number.isInteger(value) || value < 0 || value >= 2 ** (field.high - field.low + 1))
+      throw new DescriptorError(`${values[field.name]} does not fit into ${field.name}`);
+    word |= BigInt(value) << BigInt(field.low);
+  }
+  return word;
+}
+
 // The fields of an instruction descriptor; m, n and types in words.
 export function decodeInstruction(word, kind) {
   if (word >> 32n) throw new DescriptorError(`0x${word.toString(16)} is no 32-bit descriptor`);
@@ -48,4 +60,16 @@ export function swizzlePattern(width, atom = 16) {
   return Array.from({ length: rows }, (_, row) =>
     Array.from({ length: chunks }, (_, chunk) => chunk ^ (Math.floor((row * width) / 128) % chunks)),
   );
+}
+
+// Swizzle modes in words and numbers: [bytes, bytes of an atom], by kind and code.
+const MODES = {
+  wgmma: { 0: [0, 16], 1: [128, 16], 2: [64, 16], 3: [32, 16] },
+  tcgen05: { 0: [0, 16], 1: [128, 32], 2: [128, 16], 4: [64, 16], 6: [32, 16] },
+};
+
+// {width, atom}, or null for a code that means nothing.
+export function swizzleOf(kind, code) {
+  const found = MODES[kind]?.[code];
+  return found ? { width: found[0], atom: found[1] } : null;
 }

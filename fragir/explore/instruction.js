@@ -25,11 +25,14 @@ export function instructions(data) {
 function operand(data, index) {
   const [name, count, type, cls, element, layout, shape, chunk, forms] = data.operands[index];
   const text = layout < 0 ? null : data.layouts[layout];
-  return [name, { name, count, type, cls, element, text, shape, chunk, forms: data.forms[forms] ?? [] }];
+  const bits = data.bits?.[element] ?? 0;
+  return [name, { name, count, type, cls, element, bits, text, shape, chunk, forms: data.forms[forms] ?? [] }];
 }
 
 // The operand's layout under the instruction's immediates: which lanes supply it.
 export function operandLayout(found, immediates = {}) {
+  if (found.name === "registers" && immediates.offset)
+    return readModes(found.text.replace(/^(lane \[16:\(1,0\) 2:)\(0,0\)/, `$1(0,${immediates.offset})`));
   const layout = readModes(found.text);
   const chosen = {};
   if (found.name === "e" && immediates.selector) chosen.lane = immediates.selector;
@@ -45,6 +48,20 @@ export function operandLayout(found, immediates = {}) {
   );
   return readModes(layout.text.replace(/ where .*/, ` where ${suffix.join(" and ")}`));
 }
+
+// The immediates that an operand's layout depends on, with their values.
+export function immediatesOf(instruction, name) {
+  if (name === "registers" && instruction.mnemonic.includes(".16x32bx2.")) return { offset: null };
+  if (name === "e") return { selector: instruction.selectors };
+  const threads = { sfa: 2, sfb: 4 }[name];
+  if (!threads) return {};
+  const bytes = [0, 1, 2, 3].filter((byte) => byte % instruction.blocks === 0);
+  return { byte: bytes, thread: [...Array(threads).keys()] };
+}
+
+// The matrix's extent: of tcgen05 that of the layout, which an offset may widen.
+export const shapeOf = (instruction, found, layout) =>
+  instruction.family.startsWith("tcgen05") ? layout.shape : found.shape;
 
 // Where an element of a lane is: its register and bits.
 export function place(found, element, elements) {
@@ -80,7 +97,7 @@ export function contributions(found, point, immediates = {}) {
   for (const name of Object.keys(operands)) {
     if (name === "d" || name === "a-shared") continue;
     if (name === "c") sources.push(one("c", point));
-    else {
+    else if (ALONG[name]) {
       const byRow = ALONG[name] === "row";
       const length = operands[name].shape[byRow ? 1 : 0];
       for (let k = 0; k < length; k++)
@@ -88,4 +105,18 @@ export function contributions(found, point, immediates = {}) {
     }
   }
   return sources;
+}
+
+// What an element of another operand goes into: [operand, points], or null.
+export function feeds(found, name, point) {
+  const { operands, family } = found;
+  const along = (target, fixed, dim) =>
+    Array.from({ length: operands[target].shape[dim] }, (_, x) => fixed(x));
+  if (name === "addresses")
+    return ["registers", along("registers", (x) => [point[0], x, ...point.slice(2)], 1)];
+  if (!operands.d || name === "d") return null;
+  if (family === "movmatrix" || name === "c") return ["d", [point]];
+  if (ALONG[name] === "row") return ["d", along("d", (x) => [point[0], x, ...point.slice(2)], 1)];
+  if (ALONG[name] === "col") return ["d", along("d", (x) => [x, ...point.slice(1)], 0)];
+  return null;
 }

@@ -8,6 +8,7 @@ from typing import Any
 from fragir import isa
 from fragir.isa.build import scale_blocks
 from fragir.isa.descriptors import KINDS, TCGEN05_FIELDS, WGMMA_FIELDS, Field, type_codes
+from fragir.isa.elements import BITS
 from fragir.isa.model import Instruction, Operand
 from fragir.isa.operand_tiles import operand_tiles
 
@@ -119,5 +120,6 @@ def tables() -> dict[str, Any]:
         "selectorSets": packed.selectors.values,
         "reasons": packed.reasons.values,
         "forms": packed.forms.values,
+        "bits": dict(BITS),
         "descriptors": descriptor_tables(),
     }

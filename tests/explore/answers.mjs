@@ -9,9 +9,18 @@ const load = (name) => import(pathToFileURL(join(folder, name)).href);
 const { read } = await load("read.js");
 const { convert } = await load("conversion.js");
 const { accesses, addresses } = await load("memory.js");
-const { decode, decodeInstruction, number, swizzlePattern } = await load("descriptor.js");
+const { decode, decodeInstruction, number, swizzleOf, swizzlePattern } = await load("descriptor.js");
 const { folded } = await load("folding.js");
-const { instructions, contributions, operandLayout } = await load("instruction.js");
+const { instructions, contributions, feeds, immediatesOf, operandLayout } = await load("instruction.js");
+const { COLOURS, hardwareGrids, layoutGrids, shadeBy } = await load("grids.js");
+const { memoryGrid } = await load("memory_grids.js");
+const { conversionGrids } = await load("conversion_grids.js");
+const { byteAt, formOf } = await load("board.js");
+const { descriptorOf } = await load("facts.js");
+const { choices, search } = await load("search.js");
+const { parse, write } = await load("state.js");
+const { EXAMPLES, CONVERSIONS, readAny } = await load("texts.js");
+const { ownText } = await load("pasted.js");
 
 const table = (layout) => ({
   axes: layout.axes.map(({ name, size }) => [name, size]),
@@ -19,7 +28,59 @@ const table = (layout) => ({
   points: [...layout.slots()].map(([, point]) => point),
 });
 
+// A drawn grid, as far as pictures of Python have it.
+const cells = (grid) => ({
+  rowName: grid.rowName,
+  colName: grid.colName,
+  cells: Array.from({ length: grid.rows }, (_, r) =>
+    Array.from({ length: grid.cols }, (_, c) => {
+      const { label, shade, mark } = grid.cell(r, c);
+      return [label, shade, Boolean(mark)];
+    }),
+  ),
+});
+
+const known = new Map();
+const table_of = (data) => {
+  if (!known.has(data)) known.set(data, instructions(data));
+  return known.get(data);
+};
+
 const words = {
+  draw: ({ text, tile, view, colour, bits, access, data }) => {
+    const layout = readAny(text, tile ?? null, table_of(data));
+    const per = bits ? Math.max(1, 32 / bits) : 1;
+    if (view === "hardware") return hardwareGrids(layout, shadeBy(colour, per)).map(cells);
+    if (view === "matrix") return layoutGrids(layout, colour, per).map(cells);
+    const reader = access ? readAny(access, null, table_of(data)) : null;
+    return [cells(memoryGrid(layout, { bits: bits ?? null, access: reader }).grid)];
+  },
+  moved: ({ from, to }) => {
+    const found = conversionGrids(read(from), read(to));
+    return { grids: [found.before, found.after].map(cells), counts: found.counts };
+  },
+  feeds: ({ data, mnemonic, operand, point }) =>
+    feeds(table_of(data).find((one) => one.mnemonic === mnemonic), operand, point),
+  immediates: ({ data, mnemonic, operand }) =>
+    immediatesOf(table_of(data).find((one) => one.mnemonic === mnemonic), operand),
+  forms: ({ data, mnemonic, operand }) => {
+    const one = table_of(data).find((i) => i.mnemonic === mnemonic).operands[operand];
+    const fields = data.descriptors.matrix.wgmma;
+    return one.forms.map(([major, swizzle]) => {
+      const form = formOf(one, { major, swizzle });
+      const [rows, cols] = one.shape;
+      const place = byteAt(one, form);
+      const bytes = Array.from({ length: rows }, (_, r) => Array.from({ length: cols }, (_, c) => place([r, c])));
+      return { major, swizzle, word: descriptorOf(form, fields), bytes };
+    });
+  },
+  search: ({ data, filters }) => search(table_of(data), filters).map((one) => one.mnemonic),
+  choices: ({ data, filters, name }) => choices(table_of(data), filters, name),
+  address: ({ state }) => parse(write(state)),
+  examples: () => ({ layouts: EXAMPLES, conversions: CONVERSIONS }),
+  own: ({ text, tile }) => ownText(read(text, tile ?? null)),
+  swizzle: ({ kind, code }) => swizzleOf(kind, code),
+  colours: () => COLOURS,
   read: ({ text, tile }) => table(read(text, tile ?? null)),
   convert: ({ from, to, tile }) => {
     const found = convert(read(from, tile ?? null), read(to, tile ?? null));

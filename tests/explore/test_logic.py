@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from functools import lru_cache
+from functools import cache, lru_cache
+from math import prod
 from typing import Any
-
-import pytest
 
 from fragir import isa
 from fragir.draw.folding import folded_grid
@@ -150,12 +149,25 @@ def told_by(value: dict[str, Any]) -> dict[tuple[tuple[str, int], ...], Any]:
     return found
 
 
+@cache
+def read(text: str, shape: tuple[int, ...] | None = None) -> Layout | LayoutChain:
+    return read_layout(text, shape)
+
+
+def same(value: dict[str, Any], layout: Layout | LayoutChain) -> bool:
+    """Whether the page's layout is Python's: axes of size one do not count, nor their order."""
+    if value["axes"] == [[name, layout.sizes[name]] for name in layout.names]:
+        points = [None if point is None else list(point) for _, point in layout.slots()]
+        return value["points"] == points
+    return told_by(value) == asked_of(layout)
+
+
 def check_texts(texts: list[tuple[str, tuple[int, ...] | None]]) -> None:
     answers = ask([{"ask": "read", "text": t, "tile": s and list(s)} for t, s in texts])
     for (text, shape), answer in zip(texts, answers, strict=True):
         assert "value" in answer, (text, answer)
-        layout = read_layout(text, shape)
-        assert told_by(answer["value"]) == asked_of(layout), text
+        layout = read(text, shape)
+        assert same(answer["value"], layout), text
         assert tuple(answer["value"]["dims"]) == layout.dims, text
 
 
@@ -171,7 +183,10 @@ def test_what_python_writes_is_read() -> None:
     """The layouts of the table in every notation that can say them."""
     rng = random.Random(7)
     found: list[tuple[str, tuple[int, ...] | None]] = []
-    for text in rng.sample(data()["layouts"], 60):
+    texts = [
+        text for text in data()["layouts"] if prod(Layout.parse(text).sizes.values()) <= 1 << 11
+    ]
+    for text in rng.sample(texts, 40):
         layout = Layout.parse(text)
         found.append((text, None))
         for notation in ("f2", "formula", "linear", "cute"):
@@ -180,12 +195,12 @@ def test_what_python_writes_is_read() -> None:
             except FragirError:
                 continue
             try:
-                back = read_layout(written)
+                back = read(written)
             except FragirError:
                 continue
-            if asked_of(back):
+            if any(point is not None for _, point in back.slots()):
                 found.append((written, None))
-    assert len(found) > 150
+    assert len(found) > 100
     check_texts(found)
 
 
@@ -227,7 +242,7 @@ def test_every_operand_of_every_instruction() -> None:
                 )
     for question, answer, layout in zip(questions, ask(questions), expected, strict=True):
         assert "value" in answer, (question["mnemonic"], question["operand"], answer)
-        assert told_by(answer["value"]) == asked_of(layout), question["mnemonic"]
+        assert same(answer["value"], layout), question["mnemonic"]
 
 
 def test_where_an_element_comes_from() -> None:
@@ -363,11 +378,11 @@ def test_descriptors() -> None:
         assert answer["value"] == wanted
 
 
-@pytest.mark.parametrize("text", ["0x1" + "0" * 16, "hello", "", "0x"])
-def test_no_descriptors(text: str) -> None:
+def test_no_descriptors() -> None:
     fields = descriptor_tables()["matrix"]["wgmma"]
-    (answer,) = ask([{"ask": "decode", "text": text, "fields": fields}])
-    assert answer["kind"] == "DescriptorError"
+    texts = ["0x1" + "0" * 16, "hello", "", "0x"]
+    for answer in ask([{"ask": "decode", "text": text, "fields": fields} for text in texts]):
+        assert answer["kind"] == "DescriptorError"
 
 
 def test_swizzles() -> None:
@@ -408,9 +423,8 @@ def test_repeats_are_left_out_alike() -> None:
         ] == [(f.axis, f.period, f.times, f.steps) for f in grid.folds]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_bad_texts_are_told() -> None:
+    texts = [
         "lane [4:(0,2",
         "lane [4:(0,2) 8:1]",
         "nothing",
@@ -424,8 +438,6 @@ def test_repeats_are_left_out_alike() -> None:
         "- lane=2 -> (0, 1)",
         "Sw<3,4,3> o 5",
         "row = row + 1",
-    ],
-)
-def test_bad_texts_are_told(text: str) -> None:
-    (answer,) = ask([{"ask": "read", "text": text}])
-    assert answer.get("kind") == "LayoutError", answer
+    ]
+    for text, answer in zip(texts, ask([{"ask": "read", "text": t} for t in texts]), strict=True):
+        assert answer.get("kind") == "LayoutError", text
