@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeGuard, cast
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from docs.hooks import mlir_lexer, sources
+from docs.hooks import (
+    command_page,
+    instruction_pages,
+    mlir_lexer,
+    operation_pages,
+    pass_page,
+    python_pages,
+    sources,
+)
 from docs.hooks.pages import ROOT
+from fragir.explore import page as explorer
+
+EXPLORER = "explore.html"
 
 mlir_lexer.register()
 
@@ -20,17 +33,51 @@ def made() -> dict[str, str]:
         path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
         for path in sorted((ROOT / "docs").rglob("*.md"))
     }
-    return sources.linked(docs)
+    return {
+        EXPLORER: explorer(),
+        **sources.linked(docs),
+        **command_page.files(),
+        **instruction_pages.files(),
+        **operation_pages.files(),
+        **pass_page.files(),
+        **python_pages.files(),
+    }
+
+
+def is_section(entry: object) -> TypeGuard[list[Any]]:
+    """Whether an entry of the navigation has others below it."""
+    return isinstance(entry, list)
+
+
+def listed(nav: Sequence[Any], titles: Mapping[str, str]) -> list[Any]:
+    """The navigation with `FOLDER/*` as the pages of that folder, its index first."""
+    found: list[Any] = []
+    for entry in nav:
+        match entry:
+            case str() if entry.endswith("/*"):
+                paths = [path for path in titles if path.startswith(entry[:-1])]
+                found += [{titles[path]: path} for path in paths]
+            case dict():
+                shown = cast("dict[str, Any]", entry)
+                found.append(
+                    {t: listed(x, titles) if is_section(x) else x for t, x in shown.items()}
+                )
+            case _:
+                found.append(entry)
+    return found
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Writes out the entries of the navigation that stand for all pages of a folder."""
+    titles = {**instruction_pages.titles(), **python_pages.titles()}
+    config["nav"] = listed(cast("list[Any]", config["nav"]), titles)
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds what is made."""
+    """Adds what is made; of that, only what mkdocs.yml names is in the navigation."""
     for path, text in made().items():
-        level = (
-            InclusionLevel.NOT_IN_NAV
-            if path.startswith("repository/")
-            else InclusionLevel.UNDEFINED
-        )
+        level = InclusionLevel.NOT_IN_NAV
         files.append(File.generated(config, path, content=text, inclusion=level))
     return files
 

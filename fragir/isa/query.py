@@ -174,7 +174,7 @@ class View(Drawn):
         ]
 
     def table(self) -> list[list[list[int] | None]]:
-        """[lane][element] -> [row, col], or None where a slot holds nothing."""
+        """`[lane][element]` -> `[row, col]`, or None where a slot holds nothing."""
         rows: list[list[list[int] | None]] = [[] for _ in range(self.lanes)]
         for (lane, _), point in self.layout.slots():
             rows[lane].append(None if point is None else list(point))

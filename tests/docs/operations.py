@@ -52,9 +52,9 @@ def _operation(cls: type[IRDLOperation]) -> str:
     lines = [f"### `{cls.name}`\n", inspect.cleandoc(cls.__doc__ or "")]
     named = [f"- {what}: {names}" for what, names in rows if names]
     lines += ["", *named] if named else []
-    example = _example(cls.name)
-    if example:
-        lines += ["", *(f"    {line}" for line in example)]
+    shown = example(cls.name)
+    if shown:
+        lines += ["", *(f"    {line}" for line in shown)]
     return "\n".join(lines) + "\n"
 
 
@@ -70,8 +70,8 @@ def _names(parts: Any) -> str:
     return ", ".join(found)
 
 
-def _example(name: str) -> list[str]:
-    """The operation where a golden program has it first, with its regions."""
+def example(name: str) -> list[str]:
+    """The operation where a golden program has it first, with its regions; nothing without one."""
     path = GOLDEN / f"{name.replace('.', '_')}.mlir"
     if not path.exists():
         return []
