@@ -16,6 +16,7 @@ help: ## Show this list
 
 run: $(VENV)/installed ## Install, then compile, assemble, run and check a GEMM
 	$(BIN)/python $(EXAMPLE)
+	@echo 'next: source $(BIN)/activate puts the command fragir on PATH (or call $(BIN)/fragir); fragir --help'
 
 test: check pytest package-check ## Install, then all the checks that a change must pass
 
@@ -80,7 +81,6 @@ $(BIN)/python:
 $(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'installing into $(VENV) (only this once)'
 	@$(PIP) --editable '.[disassembler]'
-	@echo '`source $(BIN)/activate` puts fragir on PATH'
 	@touch $@
 
 $(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/python

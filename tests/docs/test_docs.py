@@ -133,13 +133,13 @@ def pattern(expected: str) -> str:
 
 @pytest.mark.parametrize("block", CONSOLE, ids=names(CONSOLE))
 def test_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
-    """stdout as it is written; of a command that fails, stderr."""
+    """stdout as it is written; of a command that fails and prints nothing there, stderr."""
     for line, expected in commands(block):
         program, *arguments = shlex.split(line)
         assert program == "fragir", f"{block.page.name}:{block.line}: only fragir is run"
         code = main(arguments)
         captured = capfd.readouterr()
-        printed = captured.err if code else captured.out
+        printed = captured.err if code and not captured.out else captured.out
         assert re.fullmatch(pattern(expected), printed), f"$ {line}\n{printed}"
 
 
