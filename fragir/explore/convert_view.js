@@ -1,7 +1,7 @@
 // Two layouts side by side and what moves between them.
 
 import { conversionGrids, WAYS, threads } from "./conversion_grids.js";
-import { h, later, replace, switches } from "./dom.js";
+import { gathered, h, replace, switches } from "./dom.js";
 import { attempt, pasted } from "./pasted.js";
 import { table } from "./table.js";
 import { CONVERSIONS, readAny, readTile } from "./texts.js";
@@ -14,7 +14,7 @@ const KINDS = {
 };
 
 export function convertView(app) {
-  const typed = later((patch) => app.set(patch), 200);
+  const typed = gathered((patch) => app.set(patch), 200);
   const from = pasted("From", "from", (to) => typed({ from: to }));
   const to = pasted("To", "to", (text) => typed({ to: text }));
   const tile = h("input", { name: "tile", size: "8", placeholder: "64x32", "aria-label": "Tile", oninput: () => typed({ tile: tile.value }) });

@@ -1,7 +1,7 @@
 // A descriptor taken apart: its bits, its fields, and the swizzle it names.
 
 import { decode, decodeInstruction, number, swizzleOf, swizzlePattern } from "./descriptor.js";
-import { choice, h, later, replace } from "./dom.js";
+import { choice, gathered, h, replace } from "./dom.js";
 import { attempt } from "./pasted.js";
 import { table } from "./table.js";
 
@@ -9,7 +9,7 @@ const MATRIX = [["wgmma", "wgmma: matrix in shared memory (sm_90a)"], ["tcgen05"
 const FIRST = "0x4000004000010000";
 
 export function descriptorView(app) {
-  const typed = later((patch) => app.set(patch), 120);
+  const typed = gathered((patch) => app.set(patch), 120);
   const input = h("input", { name: "word", spellcheck: "false", autocomplete: "off", placeholder: FIRST, "aria-label": "Descriptor, in hexadecimal", oninput: () => typed({ word: input.value }) });
   const wrong = h("p", { class: "error", role: "alert", hidden: true });
   const controls = h("div", { class: "controls" });

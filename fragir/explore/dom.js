@@ -20,7 +20,7 @@ export function choice(words, name, options, value, changed) {
     const [of, text] = Array.isArray(option) ? option : [option, option];
     return h("option", { value: of, selected: String(of) === String(value) }, String(text));
   });
-  const select = h("select", { name, onchange: () => changed(select.value) }, items);
+  const select = h("select", { name, "aria-label": words, onchange: () => changed(select.value) }, items);
   return h("label", { class: "choice" }, h("span", {}, words), select);
 }
 
@@ -60,6 +60,20 @@ export function later(function_, ms = 150) {
   return (...given) => {
     clearTimeout(waiting);
     waiting = setTimeout(() => function_(...given), ms);
+  };
+}
+
+// Calls a function with what has been said since, put together, once a moment has passed.
+export function gathered(function_, ms = 150) {
+  let said = {};
+  const tell = later(() => {
+    const now = said;
+    said = {};
+    function_(now);
+  }, ms);
+  return (patch) => {
+    Object.assign(said, patch);
+    tell();
   };
 }
 

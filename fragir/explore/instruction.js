@@ -1,5 +1,6 @@
 // The table of instructions as the page has it, and what can be asked of one.
 
+import { digits } from "./layout.js";
 import { readModes } from "./modes.js";
 
 const NARROW = { e2m1: [2, 5], e2m3: [0, 5], e3m2: [0, 5] }; // bits of an 8-bit container
@@ -40,13 +41,12 @@ export function operandLayout(found, immediates = {}) {
     chosen.lane = immediates.thread ?? 0;
     chosen.element = Math.floor((immediates.byte ?? 0) / (immediates.blocks ?? 1));
   }
-  for (const condition of layout.where)
-    if (condition.axis in chosen) condition.equals = chosen[condition.axis];
-  if (!layout.where.length) return layout;
-  const suffix = layout.where.map(
-    (c) => `${c.axis}/${c.divide}%${c.modulo}==${c.equals}`,
-  );
-  return readModes(layout.text.replace(/ where .*/, ` where ${suffix.join(" and ")}`));
+  const { modes, dims, offset, where, text } = layout;
+  if (!where.length) return layout;
+  const conditions = where.map((c) => ({ ...c, equals: chosen[c.axis] ?? c.equals }));
+  const words = conditions.map((c) => `${c.axis}/${c.divide}%${c.modulo}==${c.equals}`).join(" and ");
+  const said = text.replace(/ where .*?(?= dims |$)/, ` where ${words}`);
+  return digits(modes, dims, offset, conditions, said);
 }
 
 // The immediates that an operand's layout depends on, with their values.

@@ -1,6 +1,6 @@
 // Any layout that is pasted: its matrix, its lanes and registers, or its memory by banks.
 
-import { choice, h, later, replace, switches } from "./dom.js";
+import { choice, gathered, h, replace, switches } from "./dom.js";
 import { COLOURS, hardwareGrids, layoutGrids, shadeBy, slotWords, standingGrids } from "./grids.js";
 import { LARGEST, LayoutError, isRegisters } from "./layout.js";
 import { bankOf, memoryGrid } from "./memory_grids.js";
@@ -13,7 +13,7 @@ const WIDTHS = [["", "any width"], ["4", "4 bits"], ["8", "8 bits"], ["16", "16 
 const MOST_GRIDS = 16;
 
 export function layoutView(app) {
-  const typed = later((patch) => app.set(patch), 200);
+  const typed = gathered((patch) => app.set(patch), 200);
   const text = pasted("A layout: formula, CuTe, Triton, F2 bases, fragir's own, or MNEMONIC:OPERAND", "text", (to) => typed({ text: to }), 3);
   const tile = h("input", { name: "tile", size: "8", placeholder: "64x32", "aria-label": "Tile", oninput: () => typed({ tile: tile.value }) });
   const access = pasted("Read by the fragment", "access", (to) => typed({ access: to }), 2);
@@ -162,7 +162,7 @@ export function layoutView(app) {
       if (drawn) {
         tables = drawn.grids.slice(0, MOST_GRIDS).map((grid) =>
           table(grid, {
-            name: grid.title || "layout",
+            name: state.show === "memory" ? "memory" : grid.title || "layout",
             caption: "",
             all: Boolean(state.all),
             told: {

@@ -243,6 +243,7 @@ def test_every_operand_of_every_instruction() -> None:
     for question, answer, layout in zip(questions, ask(questions), expected, strict=True):
         assert "value" in answer, (question["mnemonic"], question["operand"], answer)
         assert same(answer["value"], layout), question["mnemonic"]
+        assert tuple(answer["value"]["dims"]) == layout.dims, question["mnemonic"]
 
 
 def test_where_an_element_comes_from() -> None:
