@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
@@ -28,7 +29,6 @@ class ConvertFragToPtxPass(TargetPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from fragir.passes.limits import check_shared
-        from fragir.passes.lowering.function import FunctionLowering
 
         try:
             known(self.target)
@@ -37,7 +37,7 @@ class ConvertFragToPtxPass(TargetPass):
         for function in kernels_of(op):
             require(function, self.name)
             try:
-                lowered = FunctionLowering(function, threads_of(function), self.target).run()
+                lowered = self.lower(function)
             except FragirError as error:
                 fail(function, str(error))
             lowered.location = function.location
@@ -47,3 +47,9 @@ class ConvertFragToPtxPass(TargetPass):
             Rewriter.insert_op(lowered, InsertPoint.before(function))
             Rewriter.erase_op(function, safe_erase=False)
             check_shared(lowered, self.target)
+
+    def lower(self, function: func.FuncOp) -> func.FuncOp:
+        """What one lane does of a function of placed tiles."""
+        from fragir.passes.lowering.function import FunctionLowering
+
+        return FunctionLowering(function, threads_of(function), self.target).run()

@@ -22,6 +22,11 @@ class Deferred(Sequence[SSAValue]):
         self._values: list[SSAValue | None] = [None] * count
         self._make = make
 
+    @property
+    def made(self) -> Sequence[SSAValue | None]:
+        """Those that were asked for; None in the place of others."""
+        return self._values
+
     def __len__(self) -> int:
         return len(self._values)
 

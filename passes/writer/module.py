@@ -57,9 +57,17 @@ def write_module(
 
 
 def write_with_origins(
-    module: ModuleOp, target: str, *, comments: bool = False, lines: bool = False
+    module: ModuleOp,
+    target: str,
+    *,
+    comments: bool = False,
+    lines: bool = False,
+    writer: type[KernelWriter] = KernelWriter,
 ) -> tuple[str, Origins]:
-    """The PTX as of `write_module`, and from where in the program its lines come."""
+    """The PTX as of `write_module`, and from where in the program its lines come.
+
+    `writer` is told of every operation: who wants to know more of a kernel's text brings another.
+    """
     files = dict[str, int]() if lines else None
     if any(op.name in FOREIGN for op in module.ops):
         from fragir.passes.writer.foreign import write_foreign
@@ -69,7 +77,7 @@ def write_with_origins(
     functions = list(kernels_of(module))
     if not functions:
         raise FragirError("the module has no function to compile")
-    kernels = [_at_lane_level(function, target, comments, files) for function in functions]
+    kernels = [_at_lane_level(function, target, comments, files, writer) for function in functions]
     parameters = max(check_parameters(function, target) for function in functions)
     opcodes = dict.fromkeys(opcode for kernel in kernels for opcode in kernel.opcodes)
     version = module_version(opcodes, target)
@@ -87,10 +95,14 @@ def write_with_origins(
 
 
 def _at_lane_level(
-    function: func.FuncOp, target: str, comments: bool, files: dict[str, int] | None
+    function: func.FuncOp,
+    target: str,
+    comments: bool,
+    files: dict[str, int] | None,
+    writer: type[KernelWriter],
 ) -> Written:
     try:
-        return write_kernel(function, target, comments, files)
+        return write_kernel(function, target, comments, files, writer)
     except Exception:
         require(function, "ptx")  # says more where the function is not at lane level yet
         raise
@@ -103,13 +115,17 @@ def shared_bytes(function: func.FuncOp) -> int:
 
 
 def write_kernel(
-    function: func.FuncOp, target: str, comments: bool, files: dict[str, int] | None = None
+    function: func.FuncOp,
+    target: str,
+    comments: bool,
+    files: dict[str, int] | None = None,
+    kind: type[KernelWriter] = KernelWriter,
 ) -> Written:
     """One `.entry`; `files` numbers those of the places that it says, and gets those it lacks."""
     name = identifier(function.sym_name.data)
     if len(function.body.blocks) != 1:
         raise FragirError(f"{function.sym_name.data} has branches between blocks; use scf")
-    writer = KernelWriter(target, name, comments, files)
+    writer = kind(target, name, comments, files)
     memory = writer.memory
     parameters = _parameters(function)
     for argument, (parameter, type_) in zip(function.body.block.args, parameters, strict=True):

@@ -117,6 +117,9 @@ class Guarded(Hooks):
 
         return run
 
+    def alone(self, instruction: Instruction) -> bool:
+        return self.ask(self.check.alone, instruction)
+
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         found = self.ask(self.check.wrap, d, group, inner := self._machines(step))
         return step if found is inner else self._checks(found, "wrap")

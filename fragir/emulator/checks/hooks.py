@@ -43,6 +43,10 @@ class Hooks(Observer):
 
     # -- when the program is decoded -----------------------------------------------------------
 
+    def alone(self, instruction: Instruction) -> bool:
+        """Whether no neighbour may be fused with an mma: for who looks between them."""
+        return False
+
     def wrap(self, d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
         """Put something around a step. `group`: its instruction, or neighbouring independent mma.
 

@@ -43,6 +43,7 @@ class Decoding:
         self.decoder = Decoder(program, machine, nvidia(target), settings)
         self.watch = watch
         self.watched = self._wgmma_registers()
+        self.parting = overriding(machine.hooks, "alone")
 
     def scheduler(self, seed: int | None, trace: TextIO | None) -> Scheduler:
         """Decodes the whole program; the scheduler that runs it."""
@@ -78,12 +79,13 @@ class Decoding:
             code.collectives[at] = needs(decoder, ins)
         if row.accumulates:
             code.warpgroups.add(at)
-        if row.fuses and ins.guard is None and len(ins.operands) == 4:
+        if row.fuses and ins.guard is None and len(ins.operands) == 4 and not self._alone(ins):
             group = [ins]
             while (
                 at + len(group) < len(program.code)
                 and at + len(group) not in code.leaders
                 and fusible(decoder, group, program.code[at + len(group)].ins)
+                and not self._alone(program.code[at + len(group)].ins)
                 and program.code[at + len(group)].scope is placed.scope
             ):
                 group.append(program.code[at + len(group)].ins)
@@ -92,6 +94,9 @@ class Decoding:
             return len(group)
         code.steps[at] = self._step(control, at)
         return 1
+
+    def _alone(self, ins: tree.Instruction) -> bool:
+        return any(hook.alone(ins) for hook in self.parting)
 
     def _step(self, control: Control, at: int) -> Step:
         decoder, placed = self.decoder, self.program.code[at]
