@@ -9,7 +9,7 @@ SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hook
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check docs docs-serve dist bench gpu format constraints clean
+.PHONY: help run test check pytest package-check docs docs-serve dist bench notebook gpu format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -51,6 +51,9 @@ bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/be
 	$(BIN)/python benchmarks/conversions.py --update docs/benchmarks.md
 	$(BIN)/python benchmarks/emulator.py --large --update docs/benchmarks.md
 	$(BIN)/python benchmarks/ptx_reader.py --update docs/benchmarks.md
+
+notebook: $(VENV)/developed ## Open the notebooks of examples/notebooks to edit
+	$(BIN)/marimo edit examples/notebooks
 
 gpu: $(VENV)/developed ## With a GPU: validate, test, tune, measure; half an hour, resumable
 	$(BIN)/python benchmarks/gpu.py

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from fragir.draw.layouts import LARGEST, layout_drawing
-from fragir.draw.svg import svg, view_svg
-from fragir.errors import FragirError
+from dataclasses import replace
+
+from fragir.draw.grid import Drawing, drawing
+from fragir.draw.layouts import (
+    COLOURS,
+    LARGEST,
+    AnyLayout,
+    hardware_drawing,
+    layout_drawing,
+)
+from fragir.draw.svg import svg
+from fragir.errors import FragirError, of_kind, one_of
 from fragir.isa.query import View
 from fragir.layout.chain import LayoutChain
 from fragir.layout.conversion import Conversion
@@ -12,29 +21,66 @@ from fragir.layout.layout import Layout
 from fragir.layout.linear import LinearLayout, to_layout
 from fragir.layout.planning.planner import ConversionPlan
 
+VIEWS = ("matrix", "hardware", "memory")
+_NARROW = 16  # columns up to which before and after fit beside each other on a notebook's page
+
 
 def picture(value: object) -> str | None:
     """SVG of a layout, an operand's view or a conversion; None for what cannot be drawn."""
     try:
-        match value:
-            case LinearLayout():
-                return svg(layout_drawing(to_layout(value)))
-            case Layout() | LayoutChain():
-                return svg(layout_drawing(value))
-            case View():
-                return view_svg(value)
-            case Conversion():
-                from fragir.draw.conversions import conversion_drawing
-
-                return svg(conversion_drawing(value.src, value.dst))
-            case ConversionPlan():
-                from fragir.draw.conversions import conversion_drawing
-
-                return svg(conversion_drawing(value.source, value.target))
-            case _:
-                return None
+        return svg(drawing_of(value))
     except FragirError:  # too large, or of other dimensions: the notebook shows the text
         return None
 
 
-__all__ = ["LARGEST", "picture"]
+def drawing_of(
+    value: object,
+    view: str = "matrix",
+    colour: str = "lane",
+    bits: int | None = None,
+    access: object = None,
+) -> Drawing:
+    """The drawing of a layout, an operand's view or a conversion. Raises FragirError."""
+    one_of(view, VIEWS, "view")
+    one_of(colour, (*COLOURS, "bank"), "colour")
+    if colour == "bank" and (view == "hardware" or isinstance(value, View)):
+        raise FragirError("the colour bank is of a layout of memory")
+    if access is not None and view != "memory":
+        raise FragirError("`access` is of a picture of memory", hint='view="memory"')
+    match value:
+        case LinearLayout():
+            return _of_layout(to_layout(value), view, colour, bits, access)
+        case Layout() | LayoutChain():
+            return _of_layout(value, view, colour, bits, access)
+        case View() if view == "matrix":
+            return drawing(value, colour)
+        case View():
+            return _of_layout(value.layout, view, colour, bits, access)
+        case Conversion(src=source, dst=target) | ConversionPlan(source=source, target=target):
+            from fragir.draw.conversions import conversion_drawing
+
+            drawn = conversion_drawing(source, target)
+            return replace(drawn, beside=source.shape[1] <= _NARROW)
+        case _:
+            raise FragirError(f"there is no picture of a {type(value).__name__}")
+
+
+def _of_layout(
+    layout: AnyLayout, view: str, colour: str, bits: int | None, access: object
+) -> Drawing:
+    if view == "memory":
+        from fragir.draw.memory import memory_drawing
+
+        if access is not None:
+            of_kind(access, Layout | LayoutChain, "`access` is a layout of registers")
+        reads = access if isinstance(access, Layout | LayoutChain) else None
+        return memory_drawing(layout, (), bits, reads)
+    if colour == "bank" and view == "matrix":
+        from fragir.draw.memory import banks_drawing
+
+        return banks_drawing(layout, (), bits)
+    draw = layout_drawing if view == "matrix" else hardware_drawing
+    return draw(layout, (), colour, bits)
+
+
+__all__ = ["LARGEST", "drawing_of", "picture", "svg"]

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, repr=False)
+class LayoutPicture:
+    """A picture that a notebook shows; `svg` is its text, light or dark as the page is."""
+
+    title: str
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        title = self.title if len(self.title) <= 70 else f"{self.title[:67]}..."
+        return f"<picture of {title}, {len(self.svg)} bytes of SVG>"
 
 
 class Drawn:
@@ -17,3 +33,23 @@ class Drawn:
     def _repr_svg_(self) -> str | None:
         drawer: Any = import_module("fragir.draw.display")
         return drawer.picture(self)
+
+    def picture(
+        self,
+        view: Literal["matrix", "hardware", "memory"] = "matrix",
+        *,
+        colour: Literal["lane", "warp", "register", "element", "bank"] = "lane",
+        bits: int | None = None,
+        access: object = None,
+        full: bool = False,
+    ) -> LayoutPicture:
+        """A picture: who holds each element, what each lane holds, or lines of memory by banks.
+
+        `bits` of an element say which register it is in, and where elements stand in memory that is
+        counted in elements. `access`: a layout of registers, whose reads of the memory are drawn,
+        those that collide framed. `full` leaves no repeats out. Raises FragirError for what cannot
+        be drawn. A conversion has one view, before and after, and none of the options.
+        """
+        drawer: Any = import_module("fragir.draw.display")
+        drawn = drawer.drawing_of(self, view, colour, bits, access)
+        return LayoutPicture(drawn.title, drawer.svg(drawn, full))

@@ -120,6 +120,7 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
+from fragir.errors import whole_number
 from fragir.layout.display import Drawn
 from fragir.layout.modes import (
     DEFAULT_DIMS,
@@ -229,13 +230,12 @@ class Layout(Drawn):
     def __call__(self, **coordinates: int) -> Point | None:
         """The matrix coordinates of the element in this slot; None if the slot holds nothing.
 
-        Raises LayoutError for an unknown axis, a coordinate out of range, or one that is missing
-        (which only an axis of size one allows).
-        """
-        names = self.names
-        for name in coordinates:
-            if name not in names:
-                self.axis(name)
+        Raises LayoutError for an unknown axis and a coordinate out of range or missing (axes of
+        size one may be), FragirError for one that is no whole number."""
+        for name, value in coordinates.items():
+            self.axis(name)
+            if type(value) is not int:  # numpy's, which have no bits
+                coordinates[name] = whole_number(value, name)
         if self.exclusive:
             return flipped(self._sums(**coordinates), self.axes, coordinates)
         point = list(self.origin)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fragir.errors import FragirError
 from fragir.layout import Axis, Condition, Layout, LayoutError, Mode, axis, layout
 
 Point = tuple[int, ...]
@@ -59,6 +61,22 @@ def brute(value: Layout) -> dict[Slot, Point | None]:
                 place *= mode.size
         table[slot] = tuple(point) if held else None
     return table
+
+
+@pytest.mark.parametrize("number", [np.int64, np.uint8, np.int32])
+def test_coordinates_are_numbers_of_any_package(number: Any) -> None:
+    """Of flipped digits too, and what comes back is Python's."""
+    plain = Layout.parse("lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]")
+    flipped = Layout.parse("row [8:^144 8:1024] col [64:2] dims (byte)")
+    assert repr(plain(lane=number(13), element=number(3))) == "(11, 3)"
+    assert repr(flipped(row=number(9), col=number(1))) == f"({1024 + 144 ^ 2},)"
+
+
+@pytest.mark.parametrize("value", [1.0, "1", True, None])
+def test_what_is_no_coordinate(value: Any) -> None:
+    plain = Layout.parse("lane [4:(0,2) 8:(1,0)]")
+    with pytest.raises(FragirError, match=r"lane is .*, it must be a whole number"):
+        plain(lane=value)
 
 
 @given(layouts())
