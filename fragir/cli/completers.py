@@ -26,7 +26,7 @@ MANY = 40
 """As many mnemonics are listed as a whole; of more the next part is."""
 
 
-class Word(click.types.StringParamType):
+class CompletedWord(click.types.StringParamType):
     """Text that a shell can complete."""
 
     def __init__(self, completer: Completer) -> None:
@@ -53,7 +53,7 @@ def attach(parameters: Iterable[click.Parameter]) -> None:
         if found is None and (endings := re.findall(r"\.[a-z]\w*", metavar)):
             found = files(*endings)
         if found is not None and isinstance(parameter.type, click.types.StringParamType):
-            parameter.type = Word(found)
+            parameter.type = CompletedWord(found)
 
 
 # Instructions and layouts ------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import click
 
 from fragir.cli.command import FINDING, command, json_option, print_json, report
 from fragir.cli.layout_answers import LayoutQuestion, answer
+from fragir.cli.layout_examples import EXAMPLES
 from fragir.cli.layout_texts import read_any, read_tile, read_warps
 from fragir.cli.pictures import DRAWN, Picture, operand_drawing, show
 from fragir.cli.query import (
@@ -64,27 +65,6 @@ class Query:
             "operand": self.operand,
             "type": operand.element,
         }
-
-
-EXAMPLES = (
-    (
-        "The whole operand:",
-        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 a",
-    ),
-    (
-        "Who holds row 9, column 3 of D:",
-        "fragir layout mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d --at 9,3",
-    ),
-    (
-        "A layout of one's own, lane by lane:",
-        "fragir layout 'lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]' --view hardware",
-    ),
-    (
-        "Swizzled shared memory, by banks, as a picture:",
-        "fragir layout 'row [64:^144] col [64:2] dims (byte)' --view memory --format svg"
-        " > memory.svg",
-    ),
-)
 
 
 @command(examples=EXAMPLES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from fragir.cli.completers import Word, files, outputs, passes
+from fragir.cli.completers import CompletedWord, files, outputs, passes
 
 FLAGS = (
     "--allow-unregistered-dialect",
@@ -31,10 +31,10 @@ FLAGS = (
 opt = click.Command(
     "fragir-opt",
     params=[
-        click.Argument(["file"], required=False, type=Word(files(".mlir"))),
-        click.Option(["-p", "--passes"], type=Word(passes)),
-        click.Option(["-t", "--target"], type=Word(outputs)),
-        click.Option(["-o", "--output-file"], type=Word(files(".mlir", ".ptx"))),
+        click.Argument(["file"], required=False, type=CompletedWord(files(".mlir"))),
+        click.Option(["-p", "--passes"], type=CompletedWord(passes)),
+        click.Option(["-t", "--target"], type=CompletedWord(outputs)),
+        click.Option(["-o", "--output-file"], type=CompletedWord(files(".mlir", ".ptx"))),
         click.Option(["-f", "--frontend"], type=click.Choice(["mlir"])),
         *(click.Option([flag], is_flag=True) for flag in FLAGS),
     ],

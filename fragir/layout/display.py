@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, repr=False)
-class LayoutPicture:
+class NotebookPicture:
     """A picture that a notebook shows; `svg` is its text, light or dark as the page is."""
 
     title: str
@@ -42,7 +42,7 @@ class Drawn:
         bits: int | None = None,
         access: object = None,
         full: bool = False,
-    ) -> LayoutPicture:
+    ) -> NotebookPicture:
         """A picture: who holds each element, what each lane holds, or lines of memory by banks.
 
         `bits` of an element say which register it is in, and where elements stand in memory that is
@@ -52,4 +52,4 @@ class Drawn:
         """
         drawer: Any = import_module("fragir.draw.display")
         drawn = drawer.drawing_of(self, view, colour, bits, access)
-        return LayoutPicture(drawn.title, drawer.svg(drawn, full))
+        return NotebookPicture(drawn.title, drawer.svg(drawn, full))

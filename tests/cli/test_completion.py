@@ -16,7 +16,7 @@ import pytest
 
 from fragir import isa
 from fragir.cli.arguments import parse
-from fragir.cli.completers import MORE, RULES, Word, mnemonics, passes
+from fragir.cli.completers import MORE, RULES, CompletedWord, mnemonics, passes
 from fragir.cli.main import COMMANDS, commands
 from fragir.cli.opt_words import FLAGS, opt
 from fragir.cli.shells import SHELLS, FragirBash, FragirFish, FragirZsh
@@ -131,8 +131,11 @@ def test_every_parameter_of_a_kind_completes() -> None:
             metavar = parameter.metavar or ""
             ours = metavar in RULES or any(e in metavar for e in (".mlir", ".ptx", ".npy"))
             number = isinstance(parameter.type, click.types.IntParamType)
-            assert isinstance(parameter.type, Word) or number or not ours, (name, parameter.name)
-            if isinstance(parameter.type, Word):
+            assert isinstance(parameter.type, CompletedWord) or number or not ours, (
+                name,
+                parameter.name,
+            )
+            if isinstance(parameter.type, CompletedWord):
                 seen |= {parameter.name or "", metavar}
             if parameter.name == "name":
                 assert name == "sweep"
