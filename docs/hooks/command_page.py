@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 
@@ -57,7 +58,7 @@ def _command(found: click.Command, context: click.Context) -> str:
 def _paragraphs(text: str) -> str:
     r"""Help as Markdown: click keeps the lines of a paragraph that begins with \b."""
     shown: list[str] = []
-    for paragraph in text.split("\n\n"):
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
         head, _, rest = paragraph.partition("\n")
         shown.append(fenced(rest) if head.strip() == "\b" else paragraph)
     return "\n\n".join(shown)
@@ -65,10 +66,10 @@ def _paragraphs(text: str) -> str:
 
 def _row(parameter: click.Parameter, context: click.Context) -> tuple[str, str] | None:
     record = parameter.get_help_record(context)
-    if record is None or parameter.name in _COMMON:
+    if record is None or not record[1] or parameter.name in _COMMON:
         return None
     names, text = record
-    return code(names), re.sub(r"([<>*_])", r"\\\1", text)
+    return code(names), re.sub(r"([<>*_|])", r"\\\1", text)
 
 
 def _examples(examples: Examples) -> Iterator[str]:

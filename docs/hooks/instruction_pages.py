@@ -54,11 +54,16 @@ def page_name(instruction: Instruction) -> str:
 
 
 def grouped(instructions: Iterable[Instruction]) -> dict[str, list[Instruction]]:
-    """Page -> its instructions, both in the order of the table."""
+    """Page -> its instructions, in the order of the table."""
     found: dict[str, list[Instruction]] = {}
     for instruction in instructions:
         found.setdefault(page_name(instruction), []).append(instruction)
-    return found
+    return dict(sorted(found.items(), key=lambda page: _place(page[1][0])))
+
+
+def _place(instruction: Instruction) -> tuple[int, ...]:
+    """Pages by family and size."""
+    return isa.FAMILIES.index(instruction.family), *instruction.shape
 
 
 def title(instruction: Instruction) -> str:
@@ -123,10 +128,6 @@ def _page(name: str, found: Sequence[Instruction], pictures: Pictures) -> str:
 # {title(first)}
 
 {_facts(first, len(found))}
-
-## Targets
-
-{_profiles(profiles)}
 {"".join(sections)}
 ## Pictures
 
@@ -135,7 +136,12 @@ other lanes hold it too. A large picture leaves its repeats out and says by whic
 Open one to point at its cells: each names its register and bits.
 
 {"".join(_figure(pictures, name, places) for name, places in used.items())}
-"""
+## Targets
+
+The lowest PTX version for each target, and what ptxas makes of the instruction there: one machine
+instruction (*native*), several of a smaller shape (*split*), a routine of others (*emulated*).
+
+{_profiles(profiles)}"""
 
 
 def _facts(first: Instruction, count: int) -> str:
@@ -165,12 +171,12 @@ def _profiles(profiles: Sequence[_Profile]) -> str:
     for number, (each, refused) in enumerate(profiles, 1):
         kinds: dict[str, list[str]] = {}
         for target, version, kind in each:
-            kinds.setdefault(kind, []).append(f"`{target}` {version}")
-        texts = [f"*{kind}* on {', '.join(names)}" for kind, names in kinds.items() if kind]
+            kinds.setdefault(kind, []).append(f"{target} from {version}")
+        texts = [f"*{kind}*: {', '.join(names)}" for kind, names in kinds.items() if kind]
         if refused:
             texts = [f"must not be emitted: {refused}"]
-        lines.append(f"**T{number}**: {'; '.join(texts)}.\n")
-    return "\n".join(lines) + "\nA number is the lowest PTX version.\n"
+        lines.append(f"### T{number}\n\n{'; '.join(texts)}.\n")
+    return "\n".join(lines)
 
 
 def _sections(
@@ -217,7 +223,8 @@ def _row(
     mnemonic = escape(instruction.mnemonic)
     return (
         f'<tr id="{mnemonic}"><td><code>{mnemonic}</code>{also}</td>'
-        f"<td>{', '.join(parts)}</td><td>T{profile}</td></tr>\n"
+        f"<td>{', '.join(parts)}</td>"
+        f'<td><a href="#t{profile}">T{profile}</a></td></tr>\n'
     )
 
 

@@ -32,11 +32,10 @@ def fenced(text: str, language: str = "text") -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table; a bar in a cell is escaped."""
+    """A Markdown table; bars may stand in code only."""
 
     def line(cells: Iterable[str]) -> str:
-        escaped = [cell.replace("|", "\\|") for cell in cells]
-        return f"| {' | '.join(escaped)} |"
+        return f"| {' | '.join(cells)} |"
 
     titles = list(head)
     return "\n".join([line(titles), line("---" for _ in titles), *map(line, rows)]) + "\n"

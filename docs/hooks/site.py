@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from docs.hooks import (
+    bars,
     command_page,
+    formulas,
     instruction_pages,
     mlir_lexer,
     operation_pages,
@@ -23,6 +27,10 @@ from docs.hooks.pages import ROOT
 from fragir.explore import page as explorer
 
 EXPLORER = "explore.html"
+
+_MARK = "\ue000"  # a character for private use: no page has it, and Markdown leaves it alone
+_FORMULAS: dict[str, list[str]] = {}
+"""The formulas of the page that is being made, by its path."""
 
 mlir_lexer.register()
 
@@ -87,4 +95,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.generated_by is not None or page.file.abs_src_path is None:
         return markdown
     path = Path(page.file.abs_src_path).relative_to(ROOT).as_posix()
-    return sources.on_site(markdown, path)
+    shown = bars.plain(sources.on_site(markdown, path))
+    found: list[str] = []
+    _FORMULAS[page.file.src_uri] = found
+
+    def kept(formula: str) -> str:
+        found.append(formula)
+        return f"{_MARK}{len(found) - 1}{_MARK}"
+
+    try:
+        return formulas.formulas(shown, kept)
+    except formulas.UnknownFormula as error:
+        raise PluginError(f"{path}: {error}") from error
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Puts the formulas where Markdown has left their marks."""
+    found = _FORMULAS.pop(page.file.src_uri, [])
+    return re.sub(rf"{_MARK}(\d+){_MARK}", lambda mark: found[int(mark[1])], html)
