@@ -134,7 +134,11 @@ export function board(instruction, state, told) {
       element.append(h("div", { class: place }, names.map((name) => made.get(name) ?? null)));
     for (const [name, one] of made)
       if (!places.some(([, names]) => names.includes(name))) element.append(one);
-  } else element.append(...made.values());
+  } else {
+    const first = ["d", "a", "b", "c"].filter((name) => made.has(name)); // PTX's order
+    element.append(...first.map((name) => made.get(name)));
+    for (const [name, one] of made) if (!first.includes(name)) element.append(one);
+  }
   element.style.setProperty("--letters", String(Math.max(...widths, 2)));
   let marked = [];
   return {

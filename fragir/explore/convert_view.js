@@ -27,6 +27,7 @@ export function convertView(app) {
   const controls = h("div", { class: "controls" });
   const drawing = h("div", { class: "drawing" });
   const said = h("div", { class: "told", role: "status", "aria-live": "polite" });
+  const dock = h("section", { class: "dock small", "aria-label": "The element" }, said);
   const element = h(
     "article",
     { class: "convert" },
@@ -35,7 +36,7 @@ export function convertView(app) {
     counts,
     controls,
     drawing,
-    h("section", { class: "dock small", "aria-label": "The element" }, said),
+    dock,
   );
   let pinned = null;
   let tables = [];
@@ -45,6 +46,7 @@ export function convertView(app) {
 
   function tell(found, cell) {
     for (const { cells } of tables) for (const one of cells.values()) one.classList.remove("own", "from");
+    if (cell) dock.classList.add("open");
     if (!cell) return replace(said, h("p", { class: "hint" }, HINT));
     const key = cell.point.join(",");
     for (const { cells } of tables) cells.get(key)?.classList.add("own");
@@ -82,8 +84,8 @@ export function convertView(app) {
     const [size, wrongTile] = attempt(() => readTile(state.tile ?? ""));
     const [source, wrongFrom] = attempt(() => readAny(state.from ?? "", size, app.instructions));
     const [target, wrongTo] = attempt(() => readAny(state.to ?? "", size, app.instructions));
-    from.wrong((state.from ?? "").trim() ? wrongFrom : null);
-    to.wrong((state.to ?? "").trim() ? wrongTo : null);
+    from.wrong(wrongFrom);
+    to.wrong(wrongTo);
     if (!source || !target) return [null, wrongTile];
     const [found, message] = attempt(() => conversionGrids(source, target));
     return [found && { ...found, source, target }, wrongTile ?? message];
@@ -97,15 +99,19 @@ export function convertView(app) {
       tell(null, null);
       return true;
     },
-    show(state) {
-      from.set(state.from ?? "");
-      to.set(state.to ?? "");
+    show(asked) {
+      const empty = !(asked.from ?? "").trim() && !(asked.to ?? "").trim();
+      const [name, first, second] = CONVERSIONS[0];
+      const state = empty ? { ...asked, from: first, to: second } : asked;
+      from.set(asked.from ?? "");
+      to.set(asked.to ?? "");
       if (document.activeElement !== tile) tile.value = state.tile ?? "";
       pinned = null;
       tables = [];
       const [found, message] = parts(state);
       wrong.hidden = !message;
       wrong.textContent = message ?? "";
+      dock.hidden = !found;
       if (!found) {
         replace(counts);
         replace(controls);
@@ -121,10 +127,10 @@ export function convertView(app) {
       const all = found.counts.reduce((a, b) => a + b, 0);
       replace(
         counts,
-        h("p", { class: "kind", "data-kind": found.moved.kind }, KINDS[found.moved.kind]),
+        h("p", { class: "kind", "data-kind": found.moved.kind }, empty ? h("span", { class: "hint" }, `an example, ${name}: `) : null, KINDS[found.moved.kind]),
         h("div", { class: "bar", "aria-hidden": "true" }, found.counts.map((count, i) => (count ? bar(count / all, i) : null))),
         h("ul", { class: "counts" }, WAYS.map((way, i) => h("li", { class: `far${i}` }, h("b", {}, String(found.counts[i])), ` ${way}`))),
-        h("p", { class: "hint" }, "The colour is the lane that holds an element before. Framed are those that change their lane."),
+        h("p", { class: "hint" }, "The colour is the lane that holds an element before. Framed are those that change their lane. `fragir convert` says which instructions that takes, and what they cost."),
       );
       const folds = tables.some((one) => one.folds.length) || state.all;
       replace(controls, folds ? switches("repeats", [["", "left out"], ["1", "show all"]], state.all ?? "", (value) => app.set({ all: value })) : null);

@@ -61,14 +61,20 @@ export function descriptorView(app) {
     return words;
   }
 
-  function rows({ fields: known, reserved }) {
+  function shown({ name, value, bytes }, kind) {
+    const mode = name === "swizzle" ? swizzleOf(kind, value) : null;
+    if (mode) return `${value}: ${mode.width ? `${mode.width} bytes` : "none"}`;
+    return bytes ? `${value} bytes` : String(value);
+  }
+
+  function rows({ fields: known, reserved }, kind) {
     const lines = known.map((field, i) =>
       h(
         "tr",
         { "data-field": field.name },
         h("td", { class: `s${shade(i)} mono` }, field.high === field.low ? String(field.high) : `${field.high}:${field.low}`),
         h("th", { scope: "row" }, field.name),
-        h("td", { class: "value mono" }, field.bytes ? `${field.value} bytes` : String(field.value)),
+        h("td", { class: "value mono" }, shown(field, kind)),
         h("td", {}, meaning(field)),
       ),
     );
@@ -118,7 +124,7 @@ export function descriptorView(app) {
         return;
       }
       diagram(found);
-      replace(fields, rows(found));
+      replace(fields, rows(found, kind));
       replace(drawing, kind.startsWith("i:") ? null : swizzle(kind, found));
     },
   };

@@ -14,6 +14,7 @@ from fragir.explore.tables import tables
 
 _FOLDER = Path(__file__).parent
 _FIRST = "app.js"
+_STYLES = ("page.css", "list.css", "matrices.css", "views.css", "phone.css")
 
 
 def page() -> str:
@@ -56,7 +57,7 @@ def _style() -> str:
     light = "".join(f"--c{i}:{hexadecimal(colour(i))};" for i in range(COUNT))
     dark = "".join(f"--c{i}:{hexadecimal(colour(i, dark=True))};" for i in range(COUNT))
     shades = "".join(f".s{i}{{background:var(--c{i})}}" for i in range(COUNT))
-    text = _source("page.css")
+    text = "".join(map(_source, _STYLES))
     night = re.search(r"/\* dark \*/\n:root \{\n(.*?)\}\n", text, re.DOTALL)
     assert night is not None
     rules = f"{night[1]}{dark}"

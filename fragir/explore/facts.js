@@ -38,7 +38,7 @@ export function targetTable(instruction) {
       h("td", {}, instruction.lowering[target] ?? "unknown"),
     ),
   );
-  return h("details", { class: "fold" }, h("summary", {}, `all ${rows.length} targets`), h("div", { class: "columns" }, h("table", {}, h("tbody", {}, rows))));
+  return h("details", { class: "fold" }, h("summary", {}, rows.length === 1 ? "its target" : `all ${rows.length} targets`), h("div", { class: "columns" }, h("table", {}, h("tbody", {}, rows))));
 }
 
 export function operandTable(instruction, partOf) {

@@ -36,6 +36,7 @@ export function instructionView(app) {
     drawn.clear();
     element.classList.toggle("pinned", sticky);
     const point = cell?.point;
+    if (cell) dock.classList.add("open"); // and stays so: what it covers must not come and go
     if (!part || !point) {
       const words = cell ? "This slot holds no element." : HINT;
       replace(heading, h("p", { class: "hint" }, words));
@@ -189,6 +190,7 @@ export function instructionView(app) {
       shown = signature;
       draw();
       if (fresh) {
+        if (!pinned) dock.classList.remove("open");
         facts();
         element.scrollTop = 0;
       }

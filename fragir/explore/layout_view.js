@@ -9,7 +9,7 @@ import { attempt, ownText, pasted } from "./pasted.js";
 import { table } from "./table.js";
 import { EXAMPLES, readAny, readTile } from "./texts.js";
 
-const WIDTHS = [["", "any width"], ["4", "4 bits"], ["8", "8 bits"], ["16", "16 bits"], ["32", "32 bits"], ["64", "64 bits"]];
+const WIDTHS = [["", "any bits"], ["4", "4 bits"], ["8", "8 bits"], ["16", "16 bits"], ["32", "32 bits"], ["64", "64 bits"]];
 const MOST_GRIDS = 16;
 
 export function layoutView(app) {
@@ -42,6 +42,7 @@ export function layoutView(app) {
 
   function tell(layout, state, cell) {
     for (const { cells } of tables) for (const one of cells.values()) one.classList.remove("own", "from");
+    if (cell) dock.classList.add("open");
     if (!cell) return replace(said, h("p", { class: "hint" }, HINT));
     const lines = [];
     let title = "";
@@ -120,7 +121,7 @@ export function layoutView(app) {
     if (layout && isRegisters(layout)) items.push(choice("colour", "colour", COLOURS, state.colour ?? "lane", set("colour")));
     else if (state.show !== "memory" && layout?.dims.length === 1)
       items.push(choice("colour", "colour", [["", "row"], ["bank", "bank"]], state.colour ?? "", set("colour")));
-    items.push(choice("an element has", "bits", WIDTHS, state.bits ?? "", set("bits")));
+    if (layout) items.push(choice("element", "bits", WIDTHS, state.bits ?? "", set("bits")));
     if (drawn?.passes) items.push(choice("access", "pass", drawn.passes, drawn.number, set("pass")));
     if (tables.some((one) => one.folds.length) || state.all)
       items.push(switches("repeats", [["", "left out"], ["1", "show all"]], state.all ?? "", set("all")));
@@ -135,8 +136,11 @@ export function layoutView(app) {
       tell(null, {}, null);
       return true;
     },
-    show(state) {
-      text.set(state.text ?? "");
+    show(asked) {
+      const empty = !(asked.text ?? "").trim();
+      const [, text_, more] = EXAMPLES[0];
+      const state = empty ? { ...asked, text: text_, ...more } : asked;
+      text.set(asked.text ?? "");
       if (document.activeElement !== tile) tile.value = state.tile ?? "";
       access.set(state.access ?? "");
       access.element.hidden = state.show !== "memory";
@@ -149,11 +153,11 @@ export function layoutView(app) {
         found.shape;
         return found;
       });
-      const empty = !(state.text ?? "").trim();
-      text.wrong(empty ? null : wrong);
+      text.wrong(wrong);
+      dock.hidden = !layout;
       if (!layout) {
         replace(facts);
-        replace(drawing, h("p", { class: "hint" }, empty ? "Paste a layout above, or choose an example." : "Nothing is drawn until the text is a layout. The examples show each notation."));
+        replace(drawing, h("p", { class: "hint" }, "Nothing is drawn until the text is a layout. The examples show each notation."));
         replace(said);
         options(null, state, null);
         return;
@@ -189,6 +193,7 @@ export function layoutView(app) {
         own ? ["fragir's text", own] : null,
         ...(drawn?.facts ?? []),
       ].filter(Boolean);
+      if (empty) known.unshift(["an example", text_]);
       replace(facts, known.map(([name, words]) => [h("dt", {}, name), h("dd", {}, words)]));
       tell(layout, state, null);
       options(layout, state, drawn);

@@ -23,6 +23,8 @@ export function listView(app) {
     placeholder: "m16n8k16 f16 sm_90a",
     autocomplete: "off",
     spellcheck: "false",
+    role: "combobox",
+    "aria-expanded": "true",
     "aria-label": "Search instructions",
     "aria-controls": "list",
   });

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-export function pasted(words, name, changed, rows = 3) {
+export function pasted(words, name, changed, rows = 2) {
   const field = h("textarea", { name, rows: String(rows), spellcheck: "false", "aria-label": words, autocapitalize: "off" });
   const error = h("p", { class: "error", role: "alert", hidden: true });
   field.addEventListener("input", () => changed(field.value));
