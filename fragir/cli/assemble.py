@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from fragir.cli.command import command, json_option, note, print_json, print_table, target_option
+from fragir.cli.command import (
+    Progress,
+    command,
+    json_option,
+    note,
+    print_json,
+    print_table,
+    target_option,
+)
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 
 EXAMPLES = (
@@ -37,7 +45,9 @@ def main(ptx: str, target: str, output: str | None, ptxas: str | None, as_json: 
 
         ask_packages(target)
     name = "<stdin>" if ptx == "-" else ptx
-    result = assemble(read_text(ptx, "PTX"), target, version=ptxas, filename=name)
+    text = read_text(ptx, "PTX")
+    with Progress("assembling"):
+        result = assemble(text, target, version=ptxas, filename=name)
     if output is not None:
         write_output(output, result.cubin)
     if as_json:

@@ -273,7 +273,8 @@ def _judged_by_ptxas(launch: LaunchOptions, module: Module, every: bool) -> list
     target = launch.target or _own_target(text)
     try:
         find(PTXAS, launch.ptxas)
-        verdicts = assemble(text, target, version=launch.ptxas, filename=launch.ptx).verdicts
+        with Progress("assembling"):
+            verdicts = assemble(text, target, version=launch.ptxas, filename=launch.ptx).verdicts
     except FragirError as error:
         note(f"not judged by ptxas: {error.sentence}")
         return []

@@ -12,16 +12,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from fragir.cli import signals, streams
 from fragir.cli.examples import Examples, TaughtCommand
+from fragir.cli.progress import Progress as Progress
 from fragir.errors import FragirError, printable
-
-if TYPE_CHECKING:
-    from fragir.emulator.machine.watch import Moment
 
 OK, FINDING, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -182,9 +180,10 @@ def print_json(document: object) -> None:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout. Columns whose values are all numbers are set to the right."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from fragir.cli.terminal import console
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
@@ -193,48 +192,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for row in rows:
         table.add_row(*(Text(printable(str(cell))) for cell in row))
     # Where nobody looks at a terminal nothing may be cut off or wrapped.
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 10_000)
-    with console.capture() as capture:
-        console.print(table)
+    out = console(sys.stdout, None if sys.stdout.isatty() else 10_000)
+    with out.capture() as capture:
+        out.print(table)
     lines = [line.rstrip() for line in capture.get().splitlines()]
     sys.stdout.write("\n".join(line for line in lines if line) + "\n")
-
-
-class Progress:
-    """A bar on stderr, where stderr is a terminal; call it with the part done, 0 to 1."""
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._label, total=1.0)
-        return self
-
-    def __call__(self, done: float) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done)
-
-    def beat(self, moment: Moment) -> None:
-        """What the emulator is at, beside the bar."""
-        if self._bar is not None:
-            where = "" if moment.line is None else f", line {moment.line}"
-            text = f"{self._label}: {moment.instructions:,} warp instructions{where}"
-            self._bar.update(self._task, description=text)
-
-    def say(self, label: str) -> None:
-        """Another label."""
-        self._label = label
-        if self._bar is not None:
-            self._bar.update(self._task, description=label)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()

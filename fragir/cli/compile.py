@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from fragir.cli.command import command, note, output_option, passes_option
+from fragir.cli.command import Progress, command, note, output_option, passes_option
 from fragir.cli.files import read_text, refuse_to_replace, write_output
 from fragir.errors import FragirError
 
@@ -130,10 +131,11 @@ def main(
         [],
     )
     try:
-        if launcher is not None:
-            result: str | bytes = work.launcher(launcher)
-        else:
-            result = f"{work.pipeline()}\n" if print_pipeline else work.result()
+        with nullcontext() if print_ir_after_all else Progress("compiling"):
+            if launcher is not None:
+                result: str | bytes = work.launcher(launcher)
+            else:
+                result = f"{work.pipeline()}\n" if print_pipeline else work.result()
     except FragirError as error:
         error.file = error.file or name
         raise

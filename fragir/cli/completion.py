@@ -22,7 +22,7 @@ EXAMPLES = (
 @command(examples=EXAMPLES)
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def main(shell: str | None) -> None:
-    """Print what a shell reads to complete commands, mnemonics, targets, passes and files.
+    """Print what a shell reads to complete words: commands, mnemonics, targets, passes, files.
 
     Without SHELL it is for the shell that $SHELL names.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +30,7 @@ from fragir.cli.launch import (
     read_module,
     written,
 )
+from fragir.cli.progress import STDERR, STDOUT
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def main(
                 check=check,
                 schedule=schedule,
                 asynchrony=asynchrony,
-                trace=sys.stderr if trace else None,
-                output=None if as_json else sys.stdout,
+                trace=STDERR if trace else None,
+                output=None if as_json else STDOUT,
                 progress=progress,
             )
         except FragirError as error:

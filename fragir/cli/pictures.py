@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fragir.cli.terminal import in_colour
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -73,13 +73,6 @@ def text_drawing(
     return draw(layout, facts, picture.colour, bits)
 
 
-def in_colour() -> bool:
-    """Whether stdout is a terminal, and nobody has asked for no colours (https://no-color.org)."""
-    return (
-        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
-
-
 def show(drawn: Drawing, style: str, full: bool, heading: str = "") -> None:
     """A drawing on stdout, in one of the formats `DRAWN`; text begins with the heading."""
     if style == "svg":
@@ -99,5 +92,5 @@ def show(drawn: Drawing, style: str, full: bool, heading: str = "") -> None:
             return
         words = [drawn.key, *(f"{fold.words}" for grid in shown.grids for fold in grid.folds)]
         sys.stdout.write(heading + "".join(f"  {line}\n" for line in dict.fromkeys(words)) + "\n")
-        write = text.coloured if in_colour() else text.grids_text
+        write = text.coloured if in_colour(sys.stdout) else text.grids_text
         sys.stdout.write(write(shown.grids))

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from fragir.cli.command import FINDING, command, json_option, note, print_json, print_table
+from fragir.cli.command import (
+    FINDING,
+    Progress,
+    command,
+    json_option,
+    note,
+    print_json,
+    print_table,
+)
 from fragir.cli.files import read_bytes, read_text, write_output
 from fragir.errors import FragirError
 
@@ -68,7 +76,8 @@ def main(
     """
     if between is not None and not needs:
         raise click.UsageError("--between says where --require looks: give that too")
-    code = _code(file, target, entry)
+    with Progress("assembling"):
+        code = _code(file, target, entry)
     if not (loops or needs or as_json):
         write_output(None, code.sass)
         return None

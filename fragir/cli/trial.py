@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fragir.cli.command import Progress, note
 from fragir.cli.limit import NONE, Limit
 from fragir.cli.memory import refuse_too_large
+from fragir.cli.progress import STDERR
 from fragir.errors import FragirError
 
 if TYPE_CHECKING:
@@ -59,9 +60,11 @@ class Trial:
     shared: int = 0
     tensor_instructions: str | None = None
 
-    def timed(self, stage: str, function: Callable[[], Any]) -> Any:
+    def timed(self, stage: str, label: str | None, function: Callable[[], Any]) -> Any:
+        """What a function gives; `label` is beside the bar, where it takes long."""
         start = time.perf_counter()
-        result = function()
+        with nullcontext() if label is None else Progress(label):
+            result = function()
         self.stages[stage] = (time.perf_counter() - start) * 1e3
         return result
 
@@ -72,13 +75,14 @@ class Trial:
         from fragir import compiler
 
         try:
-            self.kernel = compiler.compile(
-                self.text,
-                target=self.target,
-                entry=self.entry,
-                passes=self.passes,
-                filename=self.file,
-            )
+            with Progress("compiling"):
+                self.kernel = compiler.compile(
+                    self.text,
+                    target=self.target,
+                    entry=self.entry,
+                    passes=self.passes,
+                    filename=self.file,
+                )
         except FragirError as error:
             error.file = error.file or self.file
             raise
@@ -105,7 +109,9 @@ class Trial:
         refuse_too_large(self.slots, self.sizes)
         self.kernel.check(self.sizes)
         self.inputs = self.timed(
-            "inputs", lambda: generate(function, self.slots, self.sizes, values, kind, seed)
+            "inputs",
+            "making inputs",
+            lambda: generate(function, self.slots, self.sizes, values, kind, seed),
         )
 
     def _function(self, bufferized: bool = False) -> Any:
@@ -168,7 +174,7 @@ class Trial:
                 raise
             note(f"not assembled: {error.sentence}")
             return
-        assembled = self.timed("ptxas", lambda: self.kernel.assembled)
+        assembled = self.timed("ptxas", "assembling", lambda: self.kernel.assembled)
         for code, message in assembled.other_warnings:
             note(f"warning: {code + ': ' if code else ''}{message}")
         entries = list(assembled.entries.values())
@@ -193,6 +199,7 @@ class Trial:
         blocks = self.kernel.grid(self.sizes) if in_blocks else (1, 1, 1)
         expected = self.timed(
             "reference",
+            "evaluating the reference",
             lambda: evaluate(
                 function,
                 self.inputs,
@@ -219,7 +226,9 @@ class Trial:
             from fragir.cli.expect import answers
 
             self.answers = self.timed(
-                "expect", lambda: answers(expected, self.slots, list(self.expected), self.inputs)
+                "expect",
+                "asking for answers",
+                lambda: answers(expected, self.slots, list(self.expected), self.inputs),
             )
 
     def execute(self) -> None:
@@ -241,10 +250,11 @@ class Trial:
                     "heartbeat": progress.beat,
                     "target": self.target,
                     "limit": self.limit,
-                    "output": sys.stderr,
+                    "output": STDERR,
                 }
             self.timed(
                 "run",
+                None,
                 lambda: self._launch(grid, options),
             )
 

@@ -1,0 +1,103 @@
+"""A bar on stderr while something takes long, where stderr is a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from fragir.cli.terminal import moves
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.watch import Moment
+
+DELAY = 0.4
+"""Seconds without a bar: what is over by then needs none."""
+
+
+class Progress:
+    """A bar on stderr, where stderr is a terminal; call it with the part done, 0 to 1.
+
+    It comes after `DELAY` seconds, and swings until it is called.
+    """
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._done: float | None = None
+        self._over = False
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        if moves(sys.stderr):
+            self._timer = threading.Timer(DELAY, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def _show(self) -> None:
+        from rich.progress import Progress as Bar
+
+        from fragir.cli.terminal import console
+
+        with self._lock:
+            if self._over:
+                return
+            # stdout goes above the bar where both are one terminal, else where it goes anyway
+            bar = Bar(
+                console=console(sys.stderr),
+                transient=True,
+                redirect_stdout=sys.stdout.isatty(),
+            )
+            bar.start()
+            self._task = bar.add_task(self._label, total=None)
+            self._bar = bar
+        if self._done is not None:
+            self(self._done)
+
+    def __call__(self, done: float) -> None:
+        self._done = done
+        if self._bar is not None:
+            self._bar.update(self._task, total=1.0, completed=done)
+
+    def beat(self, moment: Moment) -> None:
+        """What the emulator is at, beside the bar."""
+        if self._bar is not None:
+            where = "" if moment.line is None else f", line {moment.line}"
+            text = f"{self._label}: {moment.instructions:,} warp instructions{where}"
+            self._bar.update(self._task, description=text)
+
+    def say(self, label: str) -> None:
+        """Another label."""
+        self._label = label
+        if self._bar is not None:
+            self._bar.update(self._task, description=label)
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+
+
+class _Current:
+    """What `sys.stdout` or `sys.stderr` is when it is written to: a bar puts its own there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def write(self, text: str) -> int:
+        return getattr(sys, self._name).write(text)
+
+    def flush(self) -> None:
+        getattr(sys, self._name).flush()
+
+
+STDOUT = cast(TextIO, _Current("stdout"))
+STDERR = cast(TextIO, _Current("stderr"))
