@@ -185,7 +185,7 @@ class _Text:
         if width == 128:
             raise FragirError(f"{name} has 128 bits", hint="ask for the halves it is made of")
         if not kind:
-            said = [word for word in found.opcode if _TYPE.fullmatch(word)]
+            said = found.opcode if self._is_plain(found, name) else ()
             kind = next((word for word in reversed(said) if _fills(word, width)), declared)
         elif not _per(kind, width):
             raise FragirError(
@@ -193,6 +193,12 @@ class _Text:
                 hint="write f32, s32, f16x2, bf16x2, e4m3x4, ...",
             )
         return _Part(name, (name,), after, None, kind, width)
+
+    def _is_plain(self, found: tree.Instruction, name: str) -> bool:
+        """Whether the opcode's types are that of a register: not of a matrix, nor of no operand."""
+        if found.opcode[0] in ("mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"):
+            return False
+        return any(name in self.registers(operand) for operand in found.operands)
 
     def _operands(self, instruction: tree.Instruction, kind: str) -> Iterator[_Part]:
         """The operands of a tensor-core instruction or matrix copy that are matrices in registers.

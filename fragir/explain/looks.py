@@ -223,7 +223,8 @@ def check_reached(name: str, wanted: ValueAsked, looks: Sequence[Look]) -> None:
             f"{name}: {block} never came there (line {line} of the PTX)",
             hint="[X,Y,Z] asks for another block; other sizes may take another way",
         )
+    often = "once" if most == 1 else f"{most} times"
     raise FragirError(
-        f"{name}: {block} came there {most} times, not {wanted.occurrence}",
+        f"{name}: {block} came there {often}, not {wanted.occurrence} times",
         hint=f"@{most} or @last is the last (line {line} of the PTX)",
     )

@@ -113,14 +113,19 @@ def program_tiles(
 
 def find_tile(known: TilesInPtx, wanted: ValueAsked) -> TileInPtx:
     """The tile or scalar that is meant; FragirError that lists those that there are."""
+    if wanted.kernel is not None:
+        kernels = dict.fromkeys(one.kernel for one in known.values)
+        if wanted.kernel not in kernels:
+            hint = f"there are {', '.join(kernels)}"
+            raise FragirError(f"there is no kernel {wanted.kernel}", hint=hint)
+        own = tuple(one for one in known.values if one.kernel == wanted.kernel)
+        known = replace(known, values=own)
     if wanted.name is not None:
         found = [one for one in known.values if one.name == wanted.name]
     else:
         found = [one for one in known.values if _stands_at(one, wanted)]
         tiles = [one for one in found if one.shape]
         found = tiles or found
-    if wanted.kernel is not None:
-        found = [one for one in found if one.kernel == wanted.kernel]
     if len(found) == 1:
         return found[0]
     if found and len({one.kernel for one in found}) > 1:
