@@ -66,7 +66,7 @@ def _paragraphs(text: str) -> str:
 
 def _row(parameter: click.Parameter, context: click.Context) -> tuple[str, str] | None:
     record = parameter.get_help_record(context)
-    if record is None or not record[1] or parameter.name in _COMMON:
+    if record is None or isinstance(parameter, click.Argument) or parameter.name in _COMMON:
         return None
     names, text = record
     return code(names), re.sub(r"([<>*_|])", r"\\\1", text)

@@ -30,11 +30,16 @@ _ABOUT = {
 def files() -> dict[str, str]:
     """Every page and picture, by its path on the site."""
     pictures = Pictures()
-    pages = {
-        name: _page(name, found, pictures) for name, found in grouped(isa.instructions()).items()
+    return {**pages(pictures), **pictures.files()}
+
+
+def pages(pictures: Pictures) -> dict[str, str]:
+    """Every page by its path on the site; what they show is added to the pictures."""
+    texts = {
+        f"{FOLDER}/{name}.md": _page(found, pictures)
+        for name, found in grouped(isa.instructions()).items()
     }
-    texts = {f"{FOLDER}/{name}.md": text for name, text in pages.items()}
-    return {f"{FOLDER}/index.md": _index(), **texts, **pictures.files()}
+    return {f"{FOLDER}/index.md": _index(), **texts}
 
 
 def titles() -> dict[str, str]:
@@ -119,7 +124,7 @@ def _counts(every: Sequence[Instruction], target: str) -> tuple[str, ...]:
 # A page ---------------------------------------------------------------------------------------
 
 
-def _page(name: str, found: Sequence[Instruction], pictures: Pictures) -> str:
+def _page(found: Sequence[Instruction], pictures: Pictures) -> str:
     first = found[0]
     profiles = list(dict.fromkeys(map(_profile, found)))
     used: dict[str, list[tuple[str, str]]] = {}

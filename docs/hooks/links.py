@@ -32,9 +32,24 @@ def _blanked(text: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
+def _without_indented(text: str) -> str:
+    """The same without what is code for its indent: four spaces, not in a list."""
+    lines: list[str] = []
+    inside, in_list, blank = False, False, True
+    for line in text.split("\n"):
+        if line.strip():
+            indented = line.startswith("    ")
+            inside = indented and (inside or blank) and not in_list
+            if not line.startswith(" "):
+                in_list = re.match(r"[-*+] |\d+[.)] ", line) is not None
+        lines.append(" " * len(line) if inside else line)
+        blank = not line.strip()
+    return "\n".join(lines)
+
+
 def prose(text: str) -> str:
     """The text with its code blanked."""
-    return _blanked(_blanked(text, _FENCE), _CODE)
+    return _blanked(_without_indented(_blanked(text, _FENCE)), _CODE)
 
 
 def links(text: str) -> Iterator[Link]:

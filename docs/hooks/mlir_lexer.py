@@ -8,7 +8,7 @@ from pygments.token import Comment, Keyword, Name, Number, Operator, String, Tex
 
 __all__ = ["MlirLexer"]
 
-_TYPES = r"\b(?:memref|vector|tensor|index|none|complex|tuple|(?:[su]i|[suif]|bf|tf|e)\d\w*)\b"
+_TYPES = r"(?:memref|vector|tensor|index|none|complex|tuple|(?:[su]i|[suif]|bf|tf|e)\d\w*)\b"
 
 
 class MlirLexer(RegexLexer):
@@ -29,8 +29,8 @@ class MlirLexer(RegexLexer):
             (r"#[\w$.-]+", Name.Decorator),
             (r"-?\d+\.\d*(?:[eE][+-]?\d+)?\b", Number.Float),
             (r"0x[0-9a-fA-F]+\b", Number.Hex),
+            (r"(?:\d+|\?)x(?=[\d?a-z!])", Number.Integer),  # of a shape
             (r"(?<![\w.])-?\d+\b", Number.Integer),
-            (r"(?<=x)" + _TYPES, Keyword.Type),
             (r"\b[a-z_]\w*(?:\.[a-z_]\w*)+", Name.Builtin),
             (_TYPES, Keyword.Type),
             (r"\b(?:true|false|unit|dense|affine_map|loc)\b", Keyword.Constant),
