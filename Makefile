@@ -18,7 +18,7 @@ run: $(VENV)/installed ## Install, then compile, assemble, run and check a GEMM
 	$(BIN)/python $(EXAMPLE)
 	@echo 'next: source $(BIN)/activate puts the command fragir on PATH (or call $(BIN)/fragir); fragir --help'
 
-test: check pytest package-check ## Install, then all the checks that a change must pass
+test: check docs pytest package-check ## Install, then all the checks that a change must pass
 
 check: $(VENV)/developed ## Lint, formatting, types and the imports between rooms
 	$(BIN)/ruff check $(SOURCES)
@@ -33,7 +33,7 @@ package-check: $(VENV)/developed ## Build the package and try it in an empty env
 	$(BIN)/python -m pytest -q -m packaging
 
 docs: $(VENV)/developed ## Build the documentation site into build/site; any warning fails
-	$(MKDOCS) build --quiet
+	$(MKDOCS) build
 
 docs-serve: $(VENV)/developed ## Show the site on http://127.0.0.1:8000 and anew after each change
 	$(MKDOCS) serve --livereload

@@ -88,7 +88,7 @@ def test_links_out_of_docs_lead_to_copies() -> None:
     assert len(sites) > 40
     for page, text in sites.items():
         if page.startswith("docs/") or site_path(page) in made:
-            found = [] if broken(page, PAGES[page], PAGES) else links(text)
+            found = () if broken(page, PAGES[page], PAGES) else links(text)
             for _, target in found:
                 path, _ = resolved(site_path(page), target)
                 assert is_outside(target) or path in known or (ROOT / "docs" / path).is_file(), (
