@@ -117,6 +117,23 @@ def test_tiles_of_a_role() -> None:
     assert max(warps) - min(warps) == 7
 
 
+def test_programs_of_several_kernels() -> None:
+    """Three layers of a network, a kernel each; which kernel is named."""
+    text = (ROOT / "examples" / "linalg" / "linears.mlir").read_text()
+    shapes = ((40, 64), (96, 64), (96,), (48, 96), (48,), (10, 48), (10,))
+    x, w1, b1, w2, b2, w3, b3 = (numbers(*shape, seed=n) for n, shape in enumerate(shapes))
+    arguments = (x / 8, w1 / 8, b1, w2 / 8, b2, w3, b3, np.zeros((40, 10), np.float32))
+    first, second = several_values(text, arguments, ["linears_0:%result", "linears_1:%result"])
+    h1 = np.maximum((x / 8).astype(np.float32) @ (w1 / 8).T.astype(np.float32) + b1, 0)
+    h2 = h1.astype(np.float16).astype(np.float32) @ (w2 / 8).T.astype(np.float32) + b2
+    np.testing.assert_array_equal(first.matrix[:40, :96], h1.astype(np.float16))
+    # the sums of the second have other roundings: one step of f16 at most
+    wanted = np.maximum(h2, 0).astype(np.float16)
+    np.testing.assert_allclose(second.matrix[:40, :48], wanted, rtol=2**-10, atol=2**-10)
+    with pytest.raises(FragirError, match="in several kernels: linears_0, linears_1, linears_2"):
+        several_values(text, arguments, ["%result"])
+
+
 LANES = """
 !t = !frag.tile<16x8xf32>
 func.func @own(%x: memref<16x8xf32>, %y: memref<16x8xf32>, %some: i32)
