@@ -1,8 +1,8 @@
 """`fragir layout`: which lane holds which element of an operand, and where D's elements come from.
 
-A question (`--at`, `--lane`, `--output`) is answered as a table or as JSON; without one the whole
-operand is shown. With one word instead of an instruction and its operand it is about that layout
-(`fragir.cli.layout_answers`).
+A question (`--at`, `--lane`, `--output`) is answered as a table, as JSON, or framed in a picture;
+without one the whole operand is shown. With one word instead of an instruction and its operand it
+is about that layout (`fragir.cli.layout_answers`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fragir.cli.command import FINDING, command, json_option, print_json, report
 from fragir.cli.layout_answers import LayoutQuestion, answer
 from fragir.cli.layout_examples import EXAMPLES
 from fragir.cli.layout_texts import read_any, read_tile, read_warps
-from fragir.cli.pictures import DRAWN, Picture, operand_drawing, show
+from fragir.cli.pictures import DRAWN, FRAMED, Picture, operand_drawing, show
 from fragir.cli.query import (
     PLACE_COLUMNS,
     TABLE_FORMATS,
@@ -153,14 +153,16 @@ def main(
         raise click.UsageError("--at, --lane and --output are different questions; ask one")
     if element is not None and lane is None:
         raise click.UsageError("--element goes with --lane")
-    if asked and style not in (*TABLE_FORMATS, "json"):
+    if asked and style not in (*TABLE_FORMATS, "json", *FRAMED):
         raise click.UsageError(f"--format {style} shows the whole operand; leave the question out")
+    if asked and style in FRAMED and seen != "matrix":
+        raise click.UsageError(f"a question is framed in --view matrix, not in --view {seen}")
     if access is not None and seen != "memory":
         raise click.UsageError("--access goes with --view memory")
     if colour == "bank" and seen == "hardware":
         raise click.UsageError("--colour bank is of memory: --view matrix or memory")
     picture = Picture(seen, colour, access, full)
-    if picture != Picture() and (asked or style not in DRAWN):
+    if picture != Picture() and style not in (FRAMED if asked else DRAWN):
         raise click.UsageError("--view, --colour, --access and --full are of whole pictures")
     immediates = {"selector": selector, "byte": byte, "thread": thread, "offset": offset}
     try:
@@ -236,6 +238,8 @@ def _show_at(query: Query, at: Point) -> None:
     if query.style == "json":
         holders = [place_json(place) for place in places]
         print_json({**query.head(), "at": list(at), "holders": holders})
+    elif query.style in FRAMED:
+        _show_framed(query, [at])
     else:
         print_rows(query.style, PLACE_COLUMNS, map(place_row, places))
 
@@ -256,6 +260,9 @@ def _show_lane(query: Query, lane: int, element: int | None) -> None:
             del document["lane"]
             elements.append({**document, "point": None if point is None else list(point)})
         print_json({**query.head(), "lane": lane, "elements": elements})
+        return
+    if query.style in FRAMED:
+        _show_framed(query, [point for _, point in held if point is not None])
         return
     empty = ("",) * len(view.dims)
     rows = ((*place_row(place)[1:], *(point or empty)) for place, point in held)
@@ -286,6 +293,10 @@ def _show_output(query: Query, point: Point) -> None:
             "lanes": list(found.lanes()),
         }
         print_json(document)
+        return
+    if query.style in FRAMED:
+        wanted = [s.point for s in found.sources if s.operand == query.operand]
+        _show_framed(query, [point, *wanted] if query.operand == "d" else wanted)
         return
     result = "registers" if "registers" in query.instruction.operands else "d"
     rows = [*_source_rows(result, point, found.places)]
@@ -322,6 +333,14 @@ def _show_whole(query: Query) -> None:
     else:
         heading = _heading(view) if query.style == "text" else ""
         show(operand_drawing(view, query.picture), query.style, query.picture.full, heading)
+
+
+def _show_framed(query: Query, points: list[Point]) -> None:
+    """The whole operand with the answer's elements framed."""
+    from fragir.draw.marks import framed
+
+    drawn = framed(operand_drawing(query.view(), query.picture), points)
+    show(drawn, query.style, query.picture.full)
 
 
 def _print_compact(document: dict[str, Any]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fragir.cli.command import print_json
-from fragir.cli.pictures import Picture, show, text_drawing
+from fragir.cli.pictures import FRAMED, Picture, show, text_drawing
 from fragir.cli.query import TABLE_FORMATS, print_rows
 from fragir.errors import FragirError
 
@@ -129,6 +129,8 @@ def _show_at(question: LayoutQuestion, at: Point) -> None:
     if question.style == "json":
         holders = [question.document(slot) for slot in slots]
         print_json({**_head(question), "at": list(at), "holders": holders})
+    elif question.style in FRAMED:
+        _draw(question, [at])
     else:
         print_rows(question.style, question.columns, map(question.cells, slots))
 
@@ -147,6 +149,8 @@ def _show_place(question: LayoutQuestion, at: Point) -> None:
     found = [] if point is None else [dict(zip(layout.dims, point, strict=True))]
     if question.style == "json":
         print_json({**_head(question), "at": list(at), "holders": found})
+    elif question.style in FRAMED:
+        _draw(question, [at])
     else:
         print_rows(question.style, layout.dims, (tuple(place.values()) for place in found))
 
@@ -166,6 +170,9 @@ def _show_lane(question: LayoutQuestion, lane: int) -> None:
             for slot, point in slots
         ]
         print_json({**_head(question), "lane": lane, "elements": elements})
+        return
+    if question.style in FRAMED:
+        _draw(question, [point for _, point in slots if point is not None])
         return
     empty = ("",) * layout.rank
     rows = ((*question.cells(slot), *(point or empty)) for slot, point in slots)
@@ -221,10 +228,20 @@ def _nested(layout: Layout | LayoutChain) -> Iterable[Any]:
     return nest(sizes) if sizes else [next(points)]
 
 
-def _draw(question: LayoutQuestion) -> None:
+def _draw(question: LayoutQuestion, points: Sequence[Point] = ()) -> None:
+    """The whole, with these points framed, if any."""
     layout = question.layout
     facts = tuple(_facts(question))
     drawn = text_drawing(layout, (("layout", str(layout)), *facts), question.picture, question.bits)
+    if points:
+        from fragir.draw.marks import framed
+
+        if len(points[0]) > 2:
+            raise FragirError(
+                f"a picture frames elements of a matrix, not of {layout.rank} dimensions",
+                hint=f"--format {', '.join(TABLE_FORMATS)} or json answers in words",
+            )
+        drawn = framed(drawn, points)
     lines = [str(layout), *(f"  {name}: {value}" for name, value in facts)]
     show(drawn, question.style, question.picture.full, "\n".join(lines) + "\n")
 

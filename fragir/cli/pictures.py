@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DRAWN = ("text", "markdown", "svg", "html")
 """The formats that are pictures of the whole."""
+FRAMED = ("svg", "html")
+"""Those in which the answer to a question can be framed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,10 +125,11 @@ def memory_drawing(
         ("instructions", f"{8 * worst.width} bits a lane"),
         ("passes", f"{total} of a warp, {least} without conflicts"),
     )
+    last = worst.element + worst.width // unit - 1
+    held = f"elements {worst.element} to {last}" if last > worst.element else f"element {last}"
     key = (
-        f"T5 reads this with elements {worst.element} to "
-        f"{worst.element + worst.width // unit - 1}: {_times(worst.passes)} over the banks; "
-        f"all its accesses take {total} passes, {least} without conflicts"
+        f"T5 reads this with {held}: {_times(worst.passes)} over the banks; "
+        f"all its accesses take {_times(total)}, {least} without conflicts"
     )
     grid = _lines(layout.names, places, unit, readers, worst.colliding())
     return Drawing(f"{access} reads {layout}", told, key, (grid,))
