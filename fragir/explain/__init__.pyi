@@ -1,0 +1,11 @@
+from .foreign import explain_ptx as explain_ptx
+from .programs import Ran as Ran
+from .programs import explain as explain
+from .report import ProgramReport as ProgramReport
+
+__all__ = [
+    "ProgramReport",
+    "Ran",
+    "explain",
+    "explain_ptx",
+]

@@ -1,0 +1,206 @@
+"""A program on its way to machine code, as the model of the page."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
+
+from fragir import pipeline
+from fragir.errors import FragirError, of_kind
+from fragir.explain.drawn import Gallery, instructions_shown
+from fragir.explain.judged import from_compiler, from_findings, from_ptxas, machine_of
+from fragir.explain.report import (
+    ErrorShown,
+    MachineFunction,
+    Mark,
+    ProgramReport,
+    PtxShown,
+    SourceText,
+    ValueShown,
+)
+from fragir.explain.stages import StageRecorder
+from fragir.explain.texts import PrintedModule
+from fragir.isa.targets import known
+from fragir.passes.frag_place import FragPlacePass
+from fragir.pipeline import Given
+from fragir.program import check_sizes, choose_entry, emit_with_origins, keep_only, parse, steps
+
+if TYPE_CHECKING:
+    from fragir.emulator import Finding, FragmentUse
+    from fragir.passes.writer.origins import LineOrigin
+
+LANES = "<lanes>"
+"""What places are called that count in the program at the lane level."""
+
+
+class Ran(NamedTuple):
+    """What a run of the program gave: how it was run, findings, values."""
+
+    how: str
+    findings: Sequence[Finding] = ()
+    fragments: Sequence[FragmentUse] = ()
+    values: Sequence[ValueShown] = ()
+
+
+def explain(
+    program: ModuleOp | str,
+    *,
+    target: str = "sm_80",
+    entry: str | None = None,
+    passes: str | Sequence[Given] | None = None,
+    filename: str = "<input>",
+    sass: bool = True,
+    ran: Callable[[str], Ran] | None = None,
+) -> ProgramReport:
+    """A program after every pass, its layouts, its PTX and its machine code.
+
+    `program`, `target`, `entry` and `passes` are as of `fragir.compile`; without `entry` every
+    function is compiled. `sass=False` leaves ptxas and nvdisasm out. `ran(ptx)` is asked what a
+    run gave. The report's `html()` is the page; a notebook shows it. FragirError where the text
+    cannot be read; a program that fails later gives a report with an `error`.
+    """
+    of_kind(program, str | ModuleOp, "explain takes the text of a program or a ModuleOp")
+    known(target)
+    text = program if isinstance(program, str) else None
+    start = time.perf_counter()
+    module = parse(program, filename) if isinstance(program, str) else program.clone()
+    parsed = (time.perf_counter() - start) * 1e3
+    if entry is not None:
+        keep_only(module, choose_entry(module, entry), text)
+    check_sizes(module, text)
+    source = SourceText(filename, tuple(text.split("\n"))) if text is not None else _written(module)
+    return _Program(module, text, source, target).report(passes, parsed, sass, ran)
+
+
+def _written(module: ModuleOp) -> SourceText:
+    """The file that most operations of a module come from, as Python programs say it."""
+    names = Counter(
+        op.location.filename.data for op in module.walk() if isinstance(op.location, FileLineColLoc)
+    )
+    for name, _ in names.most_common(1):
+        try:
+            with open(name, encoding="utf-8") as file:
+                return SourceText(name, tuple(file.read().split("\n")))
+        except (OSError, UnicodeDecodeError, ValueError):
+            return SourceText(name, ())
+    return SourceText("a module", ())
+
+
+class _Program:
+    """One program, taken as far as it goes."""
+
+    def __init__(self, module: ModuleOp, text: str | None, source: SourceText, target: str) -> None:
+        self.module, self.text, self.source, self.target = module, text, source, target
+        self.times: dict[str, float] = {}
+        self.gallery = Gallery()
+        self.recorder = StageRecorder(module, source.name, self.times, self.gallery)
+        self.ptx: PtxShown | None = None
+        self.machine: tuple[MachineFunction, ...] = ()
+        self.no_machine = ""
+        self.marks: list[Mark] = []
+
+    def report(
+        self,
+        passes: str | Sequence[Given] | None,
+        parsed: float,
+        sass: bool,
+        ran: Callable[[str], Ran] | None,
+    ) -> ProgramReport:
+        """All that can be had; where something fails, what came before."""
+        self.recorder.begin(parsed)
+        error: FragirError | None = None
+        told = Ran("")
+        try:
+            self._lower(passes)
+            self._emit()
+            self._assemble(sass)
+            told = self._run(ran)
+        except FragirError as found:
+            error = found
+            error.file = error.file or self.source.name
+        lines = () if self.ptx is None else self.ptx.lines
+        return ProgramReport(
+            kind="mlir",
+            target=self.target,
+            source=self.source,
+            pipeline=pipeline.text_of(self.recorder.applied),
+            stages=tuple(self.recorder.stages),
+            ptx=self.ptx,
+            machine=self.machine,
+            no_machine=self.no_machine,
+            types=tuple(self.recorder.types.values()),
+            tiles=tuple(self.recorder.tiles),
+            conversions=tuple(self.recorder.conversions),
+            instructions=instructions_shown(lines, self.gallery),
+            pictures=tuple(self.gallery.pictures),
+            marks=tuple(self.marks),
+            ran=told.how,
+            values=tuple(told.values),
+            error=None if error is None else ErrorShown.of(error, self.recorder.doing),
+            exception=error,
+        )
+
+    def _lower(self, passes: str | Sequence[Given] | None) -> None:
+        chosen = self.recorder.steps(steps(self.module, "lane", self.target, passes))
+        try:
+            pipeline.run(chosen, self.module, source=self.text, times=self.times)
+        except FragirError:
+            unplaced = self.recorder.unplaced
+            if unplaced is None:
+                raise
+            # its places are those of another text: again, for those of the source
+            pipeline.run([FragPlacePass(unplaced.target)], unplaced.module, source=self.text)
+            raise
+
+    def _emit(self) -> None:
+        """PTX, and from where its lines come: the operations are told apart by their lines."""
+        ptx, _ = emit_with_origins(self.module, self.target, source=self.text)
+        lanes = self.recorder.last
+        _locate(lanes)
+        again, origins = emit_with_origins(self.module, self.target)
+        assert again == ptx, "PTX depends on where the program was written"
+        lines = tuple(ptx.split("\n"))
+        came_from = tuple(lines_of(lines, origins))
+        stage = self.recorder.stages[-1].source
+        self.ptx = PtxShown(lines, came_from, tuple(stage[n - 1] if n else 0 for n in came_from))
+        self.marks += from_compiler(self.module, self.target)
+
+    def _assemble(self, sass: bool) -> None:
+        if not sass:
+            self.no_machine = "it was not asked for"
+            return
+        assert self.ptx is not None
+        text = "\n".join(self.ptx.lines)
+        self.machine, verdicts, self.no_machine = machine_of(text, self.target)
+        self.marks += from_ptxas(verdicts, self.ptx.source)
+
+    def _run(self, ran: Callable[[str], Ran] | None) -> Ran:
+        if ran is None or self.ptx is None:
+            return Ran("")
+        told = ran("\n".join(self.ptx.lines))
+        self.marks += from_findings(told.findings, self.ptx.source)
+        return told
+
+
+def _locate(printed: PrintedModule) -> None:
+    name = StringAttr(LANES)
+    for op, line, col in printed.places:
+        op.location = FileLineColLoc(name, IntAttr(line), IntAttr(col))
+
+
+def lines_of(lines: Sequence[str], origins: Sequence[LineOrigin]) -> Iterator[int]:
+    """For every line of PTX the line that it comes from; 0 for what is of no operation.
+
+    What stands ahead of a kernel's first operation, its head and its registers, is of none.
+    """
+    starts = {origin.ptx_line: origin.line for origin in origins}
+    now = 0
+    for number, line in enumerate(lines, 1):
+        if line.startswith((".visible .entry", ".entry", ".extern", ".shared", ".global")):
+            now = 0
+        now = starts.get(number, now)
+        yield now if line.strip() else 0

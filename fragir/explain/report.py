@@ -1,0 +1,264 @@
+"""The model of the pass-by-pass view: everything that the page shows, as plain values.
+
+Lines are counted from 1, and 0 says that a line has none; `stages[0]` is the program as it was
+read. A line of a stage comes from one line of the stage before (`came_from`), a line of PTX from
+one of the last stage, an instruction of machine code from a line of PTX: all that is linked on the
+page follows from these, in both directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from fragir.explain.differences import LineChange, counts
+from fragir.explain.pictures import LayoutPicture
+
+if TYPE_CHECKING:
+    from fragir.errors import FragirError
+
+Severity = Literal["error", "letter", "remark"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The program as the user wrote it; no lines where there is no text (built in Python)."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageShown:
+    """The program after a pass, which took `ms`.
+
+    For every line: the line of the stage before that its operation was made of, and the line of
+    the source. `notes` are what the pass has to say: schedules, the total price of layouts.
+    """
+
+    name: str
+    ms: float
+    lines: tuple[str, ...]
+    came_from: tuple[int, ...]
+    source: tuple[int, ...]
+    differences: tuple[LineChange, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeShown:
+    """A type with a layout, as it is written in the stages, and the number of its picture.
+
+    `why_not` says why there is none.
+    """
+
+    text: str
+    kind: Literal["tile", "memory"]
+    shape: tuple[int, ...]
+    element: str
+    layout: str
+    resolved: str
+    picture: int | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TileShown:
+    """A tile that `frag-place` gave a layout, and who asked for that.
+
+    `line` is its operation's in stage number `stage`, `asked_lines` are lines of the stage before.
+    """
+
+    name: str
+    stage: int
+    line: int
+    layout: str
+    asked_by: str
+    asked_lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionShown:
+    """A `frag.convert` at a line of stage number `stage`.
+
+    `cost` is in half cycles of an SM for a warp, of doing it once; `trips` how often it is done;
+    `without` the least total where it is forbidden, None where the program is then impossible.
+    """
+
+    stage: int
+    line: int
+    name: str
+    source: str
+    target: str
+    cost: float
+    trips: float
+    steps: str
+    asked_by: str
+    asked_lines: tuple[int, ...]
+    without: float | None
+    picture: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PtxShown:
+    """PTX, and for every line that of the last stage and that of the source it comes from."""
+
+    lines: tuple[str, ...]
+    came_from: tuple[int, ...]
+    source: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandShown:
+    """An operand of an instruction: its picture, or in words what it is."""
+
+    operand: str
+    words: str
+    picture: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionShown:
+    """A tensor-core instruction or matrix copy, at which lines of PTX, and its operands."""
+
+    mnemonic: str
+    lines: tuple[int, ...]
+    operands: tuple[OperandShown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLine:
+    """A line of SASS: the line of PTX that it comes from, and how many registers live there.
+
+    `live` is None where that is not known. `spill`: it loads or stores a spilled register.
+    """
+
+    text: str
+    ptx: int
+    live: int | None = None
+    spill: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFunction:
+    """The machine code of a kernel, and what it takes: registers a thread, the rest in bytes."""
+
+    name: str
+    registers: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+    stack: int
+    barriers: int
+    lines: tuple[MachineLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something to see at a line: a finding of a run, a verdict of ptxas, a word of the compiler.
+
+    `by` says whose; `ptx` and `source` are lines, 0 where it is about the whole.
+    """
+
+    by: Literal["check", "ptxas", "compiler"]
+    kind: str
+    severity: Severity
+    message: str
+    ptx: int = 0
+    source: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ValueShown:
+    """What a tile or a register held at a line of PTX: rows of numbers as texts.
+
+    `holders[i][j]` are those who hold the element at row i and column j: `W0 T5:3`, lane 5's
+    element 3, as the pictures of layouts have it. `when` says at which execution, in which block.
+    """
+
+    at: str
+    what: str
+    when: str
+    ptx: int
+    rows: tuple[tuple[str, ...], ...]
+    holders: tuple[tuple[str, ...], ...]
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorShown:
+    """What is wrong with the program: the stages go as far as it came."""
+
+    message: str
+    file: str | None
+    line: int | None
+    col: int | None
+    doing: str
+    """The pass that failed, empty where it was another step."""
+
+    @classmethod
+    def of(cls, error: FragirError, doing: str = "") -> ErrorShown:
+        """An error of a user's program."""
+        return cls(error.sentence, error.file, error.line, error.col, doing)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProgramReport:
+    """Everything about a program on its way to machine code. `document` is its JSON."""
+
+    kind: Literal["mlir", "ptx"]
+    target: str
+    source: SourceText
+    pipeline: str = ""
+    stages: tuple[StageShown, ...] = ()
+    ptx: PtxShown | None = None
+    machine: tuple[MachineFunction, ...] = ()
+    no_machine: str = ""
+    """Why there is no machine code."""
+    types: tuple[TypeShown, ...] = ()
+    tiles: tuple[TileShown, ...] = ()
+    conversions: tuple[ConversionShown, ...] = ()
+    instructions: tuple[InstructionShown, ...] = ()
+    pictures: tuple[LayoutPicture, ...] = ()
+    marks: tuple[Mark, ...] = ()
+    ran: str = ""
+    """How the program was run for findings and values; empty where it was not."""
+    values: tuple[ValueShown, ...] = ()
+    timeline: None = None
+    """What ran when, by unit. Nothing makes one yet; the page has a place for it."""
+    error: ErrorShown | None = None
+    exception: FragirError | None = field(default=None, compare=False)
+    """The error itself, for those who go on with it."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(stage.name for stage in self.stages)
+        return f"<{self.source.name} for {self.target}: {names}>"
+
+    def document(self) -> dict[str, Any]:
+        """The model as `fragir explain --json` prints it (docs/json.md)."""
+        kept = [one.name for one in fields(self) if one.name != "exception"]
+        found = {name: plain(getattr(self, name)) for name in kept}
+        for shown, stage in zip(found["stages"], self.stages, strict=True):
+            shown["counts"] = counts(stage.differences)
+        return found
+
+    def html(self) -> str:
+        """One page, which needs nothing else."""
+        from fragir.explain.page import page
+
+        return page(self.document())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks."""
+        from fragir.explain.page import framed
+
+        return framed(self.document())
+
+
+def plain(value: object) -> Any:
+    """A value of the model as lists, dicts, texts and numbers."""
+    if isinstance(value, tuple):
+        return [plain(one) for one in cast("tuple[object, ...]", value)]
+    if is_dataclass(value):
+        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
+    return value
