@@ -63,8 +63,9 @@ can be relied on; [Python](../../python.md) teaches how kernels are written.
 def _page(name: str, modules: Mapping[str, list[str]]) -> str:
     parts = [f"# `{name}`\n"]
     for module, names in modules.items():
-        parts.append(f"## `{module}`\n" if len(modules) > 1 else "")
-        level = 3 if len(modules) > 1 else 2
+        if module != name:
+            parts.append(f"## `{module}`\n")
+        level = 2 if module == name else 3
         parts += [
             f"::: {module}.{each}\n    options:\n      heading_level: {level}\n" for each in names
         ]
