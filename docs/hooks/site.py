@@ -24,9 +24,11 @@ from docs.hooks import (
     sources,
 )
 from docs.hooks.pages import ROOT
+from fragir.explain import explain
 from fragir.explore import page as explorer
 
-EXPLORER = "explore.html"
+EXPLORER, EXPLAINED = "explore.html", "explained.html"
+PROGRAM = "examples/gemm.mlir"
 
 _MARK = "\ue000"  # a character for private use: no page has it, and Markdown leaves it alone
 _FORMULAS: dict[str, list[str]] = {}
@@ -43,6 +45,7 @@ def made() -> dict[str, str]:
     }
     return {
         EXPLORER: explorer(),
+        EXPLAINED: explained(),
         **sources.linked(docs),
         **command_page.files(),
         **instruction_pages.files(),
@@ -50,6 +53,12 @@ def made() -> dict[str, str]:
         **pass_page.files(),
         **python_pages.files(),
     }
+
+
+def explained() -> str:
+    """The page that `fragir explain` makes of a product, for Hopper."""
+    text = (ROOT / PROGRAM).read_text("utf-8")
+    return explain(text, target="sm_90a", filename=PROGRAM).html()
 
 
 def is_section(entry: object) -> TypeGuard[list[Any]]:

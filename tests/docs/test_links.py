@@ -22,7 +22,7 @@ PAGES = {
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     )
 }
-_MADE = re.compile(r"repository/|reference/|explore\.html$")
+_MADE = re.compile(r"repository/|reference/|(explore|explained)\.html$")
 _ENTRY = re.compile(r"^ +- (?:[^:\n]+: )?([\w./-]+\.(?:md|html)|[\w./-]+/\*)$", re.MULTILINE)
 
 

@@ -135,7 +135,7 @@ def test_wheel_has_every_source_file(built: tuple[Path, Path]) -> None:
 def test_sdist_has_what_a_packager_needs(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    top = {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt"}
+    top = {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt", "mkdocs.yml"}
     kept = ("tests/", "docs/", "examples/", "benchmarks/")
     wanted = top | {name for name in sources() if name.startswith(kept)}
     assert wanted - names == set()
