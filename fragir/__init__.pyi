@@ -1,3 +1,11 @@
+from . import builder as builder
+from . import emulator as emulator
+from . import host as host
+from . import isa as isa
+from . import layout as layout
+from . import ptx as ptx
+from . import reference as reference
+from . import scheduling as scheduling
 from .builder import Memory as Memory
 from .builder import Scalar as Scalar
 from .builder import Tile as Tile
@@ -32,3 +40,5 @@ from .compiler import parse as parse
 from .errors import FragirError as FragirError
 from .layout_choices import Explanation as Explanation
 from .layout_choices import explain_layouts as explain_layouts
+
+__version__: str

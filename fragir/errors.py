@@ -123,3 +123,9 @@ def _shown(value: object) -> str:
     """A value in a message, cut where it is long."""
     text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a huge number"
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def shortened(text: str, most: int = 110) -> str:
+    """A text on one line, cut where it is long: for what a value says of itself."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 4]}...{line[-1]}"

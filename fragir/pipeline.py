@@ -306,3 +306,8 @@ def check_after(one: ModulePass, module: ModuleOp, source: str | None) -> None:
 
 
 __all__ = ["Contents", "Stage", "needed", "parse", "passes_of", "run", "text_of"]
+
+
+def __dir__() -> list[str]:
+    """What there is to use, without what is imported here."""
+    return __all__

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fragir.dialects.frag import Extent, GridAttr
 
 
+from fragir.errors import shortened
+
+
 @dataclass(frozen=True)
 class Argument:
     """One argument of a kernel as the program declares it.
@@ -31,6 +34,9 @@ class Argument:
     either_sign: bool = False
     """Whether the program declares bytes without a sign, which the kernel reads as unsigned: arrays
     may have one."""
+
+    def __repr__(self) -> str:
+        return shortened(f"<argument {self.name}: {self.type}>")
 
     @property
     def is_memory(self) -> bool:

@@ -274,3 +274,8 @@ __all__ = [
     "strides_of",
     "tile_of",
 ]
+
+
+def __dir__() -> list[str]:
+    """What there is to use, without what is imported here."""
+    return __all__

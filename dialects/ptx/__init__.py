@@ -194,3 +194,8 @@ __all__ = [
     "scalar_type",
     "vector_type",
 ]
+
+
+def __dir__() -> list[str]:
+    """What there is to use, without what is imported here."""
+    return __all__

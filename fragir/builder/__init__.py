@@ -66,3 +66,8 @@ __all__ = [
     "u8",
     "ue8m0",
 ]
+
+
+def __dir__() -> list[str]:
+    """What there is to use, without what is imported here."""
+    return __all__

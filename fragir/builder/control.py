@@ -16,6 +16,7 @@ from fragir.builder.trace import Trace
 from fragir.builder.types import condition, index
 from fragir.builder.values import IndexOperand, Scalar, Tile
 from fragir.dialects import frag
+from fragir.errors import shortened
 
 Carried = Scalar | Tile | RingSlot | TileInFlight | int
 
@@ -24,6 +25,11 @@ class _Block:
     """A `with` that carries named values: attributes that can be read and assigned."""
 
     _KIND = "block"
+
+    def __repr__(self) -> str:
+        state = "is over" if self._done else "open" if self._open else "not begun"
+        carried = f" of {', '.join(self._start)}" if self._start else ""
+        return shortened(f"<{self._KIND}{carried}, {state}>")
 
     def __init__(self, trace: Trace, carried: dict[str, Carried]):
         start: dict[str, SSAValue] = {}

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, shortened
 
 #: error: wrong results are possible; letter: wrong by the text of the PTX ISA, harmless on every
 #: machine known (the message quotes the sentence); remark: it only costs time.
@@ -33,8 +33,13 @@ class Finding:
     subject: str = ""
     severity: Severity = "error"
 
+    #: kind -> what it means.
 
-#: kind -> what it means.
+    def __repr__(self) -> str:
+        place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
+        return shortened(f"<{self.severity} {self.kind} at {place or 'no line'}: {self.message}>")
+
+
 KINDS: dict[str, str] = {
     "uninitialised": "a register or shared memory was used before anything was written there",
     "fragment": "elements of an mma or wgmma operand that do not belong to the matrix it holds",
@@ -86,6 +91,13 @@ class FragmentUse:
     consistent: bool
     count: int = 0
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.shape))
+        fits = "" if self.consistent else ", no matrix"
+        return (
+            f"<{self.operand} of line {self.line}: {size} of {self.buffer} at {self.first}{fits}>"
+        )
+
 
 @dataclass(slots=True)
 class Statistics:
@@ -107,6 +119,13 @@ class Statistics:
     rounds: int = 0
     seconds: float = 0.0
     decode_seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        moved = self.loaded["global"], self.stored["global"]
+        return (
+            f"<{self.total} warp instructions, {self.mma} of them on tensor cores; "
+            f"{moved[0]} bytes loaded, {moved[1]} stored>"
+        )
 
     @property
     def total(self) -> int:
@@ -141,6 +160,10 @@ class Report:
     fragments: list[FragmentUse] = field(default_factory=list[FragmentUse])
     printed: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+
+    def __repr__(self) -> str:
+        ran = f"{self.statistics.total} warp instructions, {self.statistics.mma} on tensor cores"
+        return f"<{ran}; {len(self.findings)} findings, {len(self.remarks)} remarks>"
 
 
 Asynchrony: TypeAlias = Literal["late", "early", "random"]

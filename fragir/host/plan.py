@@ -38,6 +38,9 @@ class Temporary(NamedTuple):
     last: int
     value: SSAValue
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     @property
     def bytes(self) -> int | None:
         """Its size; None where it depends on the launch."""
@@ -60,6 +63,9 @@ class ProgramPlan(NamedTuple):
 
     launches: tuple[LaunchStep, ...]
     temporaries: tuple[Temporary, ...]
+
+    def __repr__(self) -> str:
+        return f"<{len(self.launches)} launches, {len(self.temporaries)} temporaries; print it>"
 
     def __str__(self) -> str:
         lines = ["launches", *map(str, self.launches)]

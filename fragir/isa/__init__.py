@@ -53,3 +53,8 @@ __all__ = [
     "unregister_target",
     "using",
 ]
+
+
+def __dir__() -> list[str]:
+    """What there is to use, without what is imported here."""
+    return __all__

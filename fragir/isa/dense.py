@@ -11,6 +11,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
+from fragir.errors import shortened
 from fragir.isa import fragments, target_rows
 from fragir.isa.build import Steps, container, fragment, lowered, scale_blocks, scale_operands
 from fragir.isa.elements import FLOAT8, FLOAT8_6_4, Signature, pairs, per_register
@@ -35,6 +36,12 @@ class DenseRule(NamedTuple):
     optional: tuple[str, ...] = ()
     refused: str | None = None
     lowering: Steps = ()
+
+    def __repr__(self) -> str:
+        shapes, kinds = ", ".join(self.shapes), len(self.types)
+        return shortened(
+            f"<{shapes} of {kinds} types, PTX {self.version}, from {self.targets[0]} on>"
+        )
 
 
 def _f(d: str, a: str, b: str = "", c: str = "") -> Signature:

@@ -74,6 +74,12 @@ class MatrixDescriptor(NamedTuple):
     version: int = 0
     reserved: int = 0
 
+    def __repr__(self) -> str:
+        try:
+            return f"<descriptor {self.word:#018x} of {self.target}>"
+        except FragirError as error:
+            return f"<no descriptor of {self.target}: {error.message}>"
+
     @property
     def fields(self) -> tuple[Field, ...]:
         return _fields(self.target)

@@ -63,6 +63,11 @@ class Operand:
     shape: tuple[int, ...]
     chunk: int = 1
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.shape))
+        held = f"{self.registers.count} .{self.registers.type}"
+        return f"<operand {self.name}: {size} {self.element or 'words'}, {held} of a thread>"
+
 
 class Form(NamedTuple):
     """A mnemonic taken apart, independent of the order in which qualifiers were written.
@@ -105,6 +110,10 @@ class Instruction:
     variants: tuple[str, ...] = ()
     note: str = ""
     aliases: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        first = next(iter(self.targets), "no target")
+        return f"<{self.mnemonic}, from {first} on>"
 
     @cached_property
     def warps(self) -> int:

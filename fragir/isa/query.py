@@ -72,6 +72,10 @@ class View(Drawn):
     shape: tuple[int, ...]
     logical: bool = False
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.shape))
+        return f"<{self.operand.name} of {self.instruction.mnemonic}, {size}>"
+
     @staticmethod
     def of(
         instruction: Instruction,

@@ -37,6 +37,9 @@ class Table:
 
     __slots__ = ("_by_rule", "answers", "own", "targets")
 
+    def __repr__(self) -> str:
+        return f"<{len(self.targets)} targets, {len(self.own)} instructions besides the rules>"
+
     def __init__(self, own: Own | None = None, targets: Mapping[str, Target] = NVIDIA):
         self.own: Own = own or {}
         self.targets: Mapping[str, Target] = targets

@@ -42,6 +42,9 @@ class Target(NamedTuple):
     cluster: int = 0
     assembled_as: str = ""
 
+    def __repr__(self) -> str:
+        return f"<target {self.name}, PTX {self.version} and newer>"
+
     def has(self, opcode: str) -> bool:
         """Whether it has what the target that it inherits has under this name."""
         return not any(fnmatchcase(opcode, pattern) for pattern in self.lacks)

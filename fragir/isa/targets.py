@@ -43,6 +43,10 @@ __all__ = [
 class _Versions(Mapping[str, str]):
     """Name -> lowest PTX version, of every target that the table has when it is asked."""
 
+    def __repr__(self) -> str:
+        names = list(self)
+        return f"<PTX versions of {len(names)} targets, {names[0]} to {names[-1]}>"
+
     def __getitem__(self, target: str) -> str:
         return current().targets[target].version
 

@@ -72,6 +72,11 @@ class Conversion(Drawn):
     # lane, -1 where no lane holds anything at that position. Otherwise None.
     permutation: tuple[int, ...] | None
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.dst.shape))
+        far = {"warp": ", between lanes", "block": ", between warps"}.get(self.kind, "")
+        return f"<conversion of {size} elements: {self.kind}{far}>"
+
     @cached_property
     def sources(self) -> Sources:
         """`sources[warp][lane][element]` is where that destination slot is read from, or None."""

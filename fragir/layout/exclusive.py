@@ -61,6 +61,9 @@ class Forced(NamedTuple):
 class LayoutKernel:
     """The linear bits and forced digits of a layout; without its predicate."""
 
+    def __repr__(self) -> str:
+        return f"<kernel: {len(self.bits)} linear bits, {len(self.forced)} forced digits>"
+
     def __init__(
         self,
         names: Sequence[str],

@@ -54,6 +54,9 @@ class LinearLayout(Drawn):
     axes: tuple[tuple[str, Bases], ...]
     dims: tuple[str, ...] = DEFAULT_DIMS[2]
 
+    def __repr__(self) -> str:
+        return f"LinearLayout.parse({str(self)!r})"
+
     def __post_init__(self) -> None:
         if not _is_axes(self.axes):
             raise LayoutError(

@@ -41,6 +41,11 @@ class Bounded:
     value: Array
     bound: Floats
 
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.value.shape)) or "one"
+        largest = "exact" if self.exact else f"bounds up to {self.bound.max():.3g}"
+        return f"<{size} {self.value.dtype}, {largest}>"
+
     @property
     def exact(self) -> bool:
         """Whether every execution gives these very values."""

@@ -41,6 +41,15 @@ class Comparison:
     allowed: float = 0.0
     """The share of elements that may be unjudged."""
 
+    def __repr__(self) -> str:
+        told = [
+            f"{self.size} elements",
+            f"largest error {self.max_error:.3g}, its bound {self.bound:.3g}",
+        ]
+        told += [f"{self.mismatches} mismatches"] if self.mismatches else []
+        told += [f"{self.unjudged} unjudged"] if self.unjudged else []
+        return f"<{self.verdict}: {'; '.join(told)}>"
+
     @property
     def verdict(self) -> Verdict:
         """FAIL for a mismatch, UNJUDGED where more elements than allowed are, else PASS."""

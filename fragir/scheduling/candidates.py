@@ -45,6 +45,11 @@ class GemmProblem(NamedTuple):
     batch: int = 1
     """So many such products in one launch."""
 
+    def __repr__(self) -> str:
+        sizes = f"{self.m} x {self.n} x {self.k}"
+        types = f"{self.element} into {self.result} by {self.sums}"
+        return f"<product {sizes}, {types}, on {self.device.name} as {self.target}>"
+
     @property
     def bits(self) -> int:
         """Bits of an element in memory: narrow floats stand in bytes."""
@@ -98,6 +103,14 @@ class Configuration(NamedTuple):
     """Blocks that add up a tile, each a part of K; where `even`, so many at most."""
     even: bool = False
     """The blocks that run at once share all steps of all tiles evenly (stream-K)."""
+
+    def __repr__(self) -> str:
+        tile, warps = ("x".join(map(str, each)) for each in (self.tile, self.warps))
+        more = [f"cluster {self.cluster}"] if self.cluster > 1 else []
+        more += ["persistent"] if self.persistent else []
+        more += [f"{self.parts} parts"] if self.parts > 1 else []
+        words = ", ".join([f"{self.stages} stages", self.roles, *more])
+        return f"<tile {tile}, warps {warps}, {words}, by {self.order}>"
 
     @property
     def multiplying(self) -> int:

@@ -27,6 +27,9 @@ class Ranked(NamedTuple):
     candidate: Configuration
     estimate: Estimate
 
+    def __repr__(self) -> str:
+        return f"<{self.estimate.cycles:.0f} cycles: {self.candidate!r}>"
+
 
 def rank(
     problem: GemmProblem,

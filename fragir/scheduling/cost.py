@@ -62,6 +62,9 @@ class Estimate(NamedTuple):
     waves: float
     """Tiles for each block that the GPU has room for."""
 
+    def __repr__(self) -> str:
+        return f"<{self.cycles:.0f} cycles, waits for {self.limit}; {self.waves:.2f} waves>"
+
     @property
     def limit(self) -> str:
         """What it waits for."""

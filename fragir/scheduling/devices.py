@@ -42,6 +42,9 @@ class Device(NamedTuple):
     """GB/s of device memory."""
     source: str
 
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.target}: {self.sms} SMs at {self.clock:g} GHz>"
+
     @property
     def dram_bytes(self) -> float:
         """Bytes a cycle from device memory to one SM while all read."""

@@ -5,3 +5,8 @@ from __future__ import annotations
 from fragir.sweeps.definition import Plan, Result, Sweep, Task, sample
 
 __all__ = ["Plan", "Result", "Sweep", "Task", "sample"]
+
+
+def __dir__() -> list[str]:
+    """What there is to use, without what is imported here."""
+    return __all__

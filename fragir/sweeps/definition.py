@@ -65,6 +65,10 @@ class Sweep:
     seconds: float = 60.0
     memory: int = 2 * GIB
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.parameters) or "none"
+        return f"<sweep {self.run.__module__}, parameters {names}>"
+
     def all_tasks(self, plan: Plan) -> list[Task]:
         return [
             Task(index, what, plan.seed, plan.parameters)

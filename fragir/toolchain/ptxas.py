@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fragir.errors import FragirError
+from fragir.errors import FragirError, shortened
 from fragir.ptx.machines import declared
 from fragir.toolchain import cubins
 from fragir.toolchain.find import PTXAS, Tool, every, execute, find
@@ -27,6 +27,12 @@ class Assembled:
     entries: dict[str, EntryInfo]
     warnings: list[tuple[str, str]]
     """Pairs (code, message); the code is as in `C7510`, empty where ptxas gives none."""
+
+    def __repr__(self) -> str:
+        taken = ", ".join(f"{name} {one.registers} registers" for name, one in self.entries.items())
+        return shortened(
+            f"<cubin of {len(self.cubin)} bytes: {taken}; {len(self.warnings)} warnings>"
+        )
 
     @property
     def verdicts(self) -> list[ScheduleVerdict]:

@@ -10,6 +10,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from fragir.dialects import frag
 from fragir.dialects.interfaces import Layouts, OperandAt
+from fragir.errors import shortened
 from fragir.passes.placing.candidates import Rank
 from fragir.passes.placing.inference import Chosen, Inference, solved
 from fragir.passes.placing.pbqp import Problem
@@ -28,6 +29,9 @@ class TileExplained:
     """Line and column of what makes it; empty where that is not known."""
     layout: str
     asked_by: str
+
+    def __repr__(self) -> str:
+        return shortened(f"<{self.name}: {self.layout}, for {self.asked_by}>")
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,9 @@ class ConversionExplained:
     asked_by: str
     total_without: float | None
 
+    def __repr__(self) -> str:
+        return shortened(f"<{self.name} to {self.target}: {self.steps}, {self.cost:g} half cycles>")
+
 
 @dataclass(frozen=True)
 class MemoryExplained:
@@ -63,6 +70,9 @@ class MemoryExplained:
     rows: str
     asked_by: str
     kept: str
+
+    def __repr__(self) -> str:
+        return shortened(f"<rows of {self.name}: {self.rows}, for {self.asked_by}>")
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,11 @@ class Explanation:
     tiles: tuple[TileExplained, ...]
     conversions: tuple[ConversionExplained, ...]
     memories: tuple[MemoryExplained, ...] = ()
+
+    def __repr__(self) -> str:
+        kinds = f"{len(self.tiles)} tiles, {len(self.conversions)} conversions"
+        what = f"layouts of {self.function} for {self.target}"
+        return f"<{what}: {kinds}, {self.total:g} half cycles; print it>"
 
     def __str__(self) -> str:
         """Tables: the tiles, memory where there is a choice, the conversions."""

@@ -33,6 +33,9 @@ class Struct:
     fields: Mapping[int, object]
     size: int | None = None
 
+    def __repr__(self) -> str:
+        return f"<struct of {len(self.fields)} fields>"
+
 
 @dataclass(frozen=True, eq=False)
 class Pointer:
@@ -42,6 +45,9 @@ class Pointer:
     """
 
     to: object
+
+    def __repr__(self) -> str:
+        return f"<pointer to {self.to!r}>"
 
 
 def pointers(*arrays: Array | None) -> Pointer:

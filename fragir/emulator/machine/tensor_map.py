@@ -58,6 +58,11 @@ class TensorMap:
     shape: tuple[int, ...] | None = None
     promotion: Literal[0, 64, 128, 256] = 0
 
+    def __repr__(self) -> str:
+        size, box = ("x".join(map(str, each)) for each in (self.extents, self.box))
+        pattern = f", swizzle {self.swizzle}" if self.swizzle else ""
+        return f"<tensor map of {size} {self.kind or self.array.dtype}, box {box}{pattern}>"
+
     def __post_init__(self) -> None:
         self._check_kinds()
         rank = len(self.extents)

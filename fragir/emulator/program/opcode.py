@@ -152,6 +152,9 @@ class Opcode:
     #: Its result is no value made of values of the same lane.
     apart: bool = False
 
+    def __repr__(self) -> str:
+        return f"<opcode {self.name}{f', {self.missing}' if self.missing else ''}>"
+
     @cached_property
     def head(self) -> Words:
         return tuple(self.name.split("."))

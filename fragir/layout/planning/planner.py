@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from fragir.errors import shortened
 from fragir.layout.combine import permuted
 from fragir.layout.conversion import plan as sources_of
 from fragir.layout.conversion import points_of
@@ -111,6 +112,11 @@ class ConversionPlan(Drawn):
     permutation: tuple[int, ...] | None = None
     rows: PaddedRows | None = None
     apart: ConversionPlan | None = None
+
+    def __repr__(self) -> str:
+        steps = " + ".join(f"{count} {name}" for name, count in self.counts.items())
+        priced = f"{self.cost:g} half cycles, {self.least:g} at least"
+        return shortened(f"<conversion by {self.way}: {steps or 'no instructions'}; {priced}>")
 
     @property
     def free(self) -> bool:

@@ -69,6 +69,10 @@ class LayoutPair:
     source_words: Words
     target_words: Words
 
+    def __repr__(self) -> str:
+        sizes = [1 << len(side.element) for side in (self.source, self.target)]
+        return f"<{sizes[0]} elements of {self.bits} bits to {sizes[1]}, {self.times} times>"
+
     @property
     def times(self) -> int:
         """How often the conversion is done, each time with other words."""

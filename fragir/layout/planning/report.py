@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import isclose
 
+from fragir.errors import shortened
 from fragir.layout.planning.bounds import Movement
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
 from fragir.layout.planning.planner import ConversionPlan, Through, assembled
@@ -59,6 +60,11 @@ class ConversionReport:
     barriers: int
     scratch: int
     reasons: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        steps = " + ".join(f"{count} {name}" for name, count in self.steps)
+        priced = f"{self.cost:g} half cycles, {self.least:g} at least"
+        return shortened(f"<conversion: {steps or 'no instructions'}; {priced}>")
 
     @property
     def instructions(self) -> int:

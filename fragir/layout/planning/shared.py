@@ -23,6 +23,7 @@ from functools import cached_property, lru_cache
 from itertools import permutations
 from typing import Literal
 
+from fragir.errors import shortened
 from fragir.layout.f2 import Subspace, image, rank
 from fragir.layout.planning.access import (
     MATRICES,
@@ -74,6 +75,10 @@ class SharedPlan:
     costs: Costs
     moved: Crossing = field(repr=False)
     choice: Choice = field(repr=False)
+
+    def __repr__(self) -> str:
+        steps = " + ".join(f"{count} {name}" for name, count in self.counts.items())
+        return shortened(f"<conversion through {self.scratch} bytes of shared memory: {steps}>")
 
     @property
     def stores(self) -> tuple[SharedAccess, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from fragir.errors import shortened
 from fragir.layout.planning.bounds import moves_of
 from fragir.layout.planning.building import lanewise
 from fragir.layout.planning.costs import COSTS, FEATURES, Costs, Features
@@ -39,6 +40,10 @@ class WarpPlan:
     bound: int
     costs: Costs
     route: Route = field(repr=False)
+
+    def __repr__(self) -> str:
+        steps = " + ".join(f"{count} {name}" for name, count in self.counts.items())
+        return shortened(f"<conversion inside of warps: {steps}; {self.bound} shuffles at least>")
 
     @cached_property
     def program(self) -> WordProgram:

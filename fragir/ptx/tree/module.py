@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from fragir.errors import shortened
 from fragir.ptx.node import Frozen, node, position
 from fragir.ptx.tree.operands import Integer, Name, Operand, String
 from fragir.ptx.tree.source import Source
@@ -83,6 +84,10 @@ class Section(Frozen):
     body: str | tuple[Label | SectionData, ...]
     at: int = position()
 
+    def __repr__(self) -> str:
+        size = f"{len(self.body)} {'characters' if isinstance(self.body, str) else 'items'}"
+        return f"<section {self.name}: {size}>"
+
 
 @node
 class Dwarf(Frozen):
@@ -131,6 +136,11 @@ class Module(Frozen):
 
     items: tuple[Item, ...]
     source: Source | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        words = ", ".join(self.target) or "no target"
+        names = ", ".join(self.entries) or "no entries"
+        return shortened(f"<PTX for {words}: {names}; {len(self.items)} items>")
 
     @property
     def version(self) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fragir.errors import shortened
 from fragir.ptx.node import Frozen, node, position
 from fragir.ptx.tree.operands import Integer, Name, Operand, Sink, String
 
@@ -59,6 +60,9 @@ class Block(Frozen):
     items: tuple[Statement, ...]
     at: int = position()
     end: int = position()
+
+    def __repr__(self) -> str:
+        return f"<block of {len(self.items)} statements>"
 
 
 @node
@@ -153,6 +157,10 @@ class Function(Frozen):
     body: Block | None
     attributes: tuple[Attribute, ...] = ()
     at: int = position()
+
+    def __repr__(self) -> str:
+        body = "no body" if self.body is None else f"{len(self.body.items)} statements"
+        return shortened(f"<{self.kind} {self.name.text}: {body}>")
 
 
 @node
