@@ -3,6 +3,7 @@
 import { Layout, LayoutError, digits, dimsOf, mode } from "./layout.js";
 
 const AXES = { register: "element" };
+const numbers = (text) => (text.match(/\d+/g) ?? []).map(Number);
 
 export function fromBases(named, dims, text) {
   const axes = named.map(([name, points]) => ({
@@ -22,7 +23,8 @@ export function readF2(text) {
     entry.lastIndex = at;
     const item = entry.exec(found[1]);
     if (!item) throw new LayoutError(`'${found[1].slice(at).trim()}' is no list of bases`);
-    named.push([item[1], JSON.parse(item[2].replace(/,\s*\]/g, "]"))]);
+    const points = [...item[2].slice(1, -1).matchAll(/\[([\d\s,]*)\]/g)].map((point) => numbers(point[1]));
+    named.push([item[1], points]);
   }
   const rank = named.flatMap(([, points]) => points)[0]?.length ?? 2;
   const dims = found[2] ? found[2].split(",").map((name) => name.trim()) : dimsOf(rank);
@@ -43,12 +45,15 @@ export function readPrinted(text) {
     const known = bases.get(name);
     if (Number(found[2]) !== 2 ** known.length)
       throw new LayoutError(`the next bit of ${name} is ${2 ** known.length}, not ${found[2]}`);
-    known.push(found[3].split(",").filter((n) => n.trim()).map(Number));
+    known.push(numbers(found[3]));
   }
   const said = /where out dims are:\s*\[([^\]]*)\]/.exec(text);
   if (!said) throw new LayoutError("'where out dims are: [...]' is missing");
   const shape = [...said[1].matchAll(/\(size (\d+)\)/g)].map((m) => Number(m[1]));
   const dims = dimsOf(shape.length);
+  for (const [name, points] of bases)
+    if (points.some((point) => point.length !== dims.length))
+      throw new LayoutError(`${name} has points that are not of ${dims.length} numbers`);
   if (bases.has("offset")) return inverted(bases.get("offset"), shape, text.trim());
   const named = [...bases].filter(([n, points]) => points.length || n === "lane" || n === "register");
   return fromBases(named, dims, text.trim());

@@ -56,7 +56,7 @@ function term(text) {
   if ((found = /^Sw?<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>$/.exec(text)))
     return { swizzle: found.slice(1).map(Number) };
   if ((found = /^smem_ptr(?:_flag)?\[(\d+)b\]\s*\(unset\)$/.exec(text)))
-    return { bits: Number(found[1]) };
+    if (Number(found[1])) return { bits: Number(found[1]) };
   if ((found = /^_?(\d+)$/.exec(text))) return { offset: Number(found[1]) };
   const reader = new Trees(text);
   const shape = reader.tree();
@@ -116,6 +116,7 @@ function layoutOf({ shape, stride }, names, text) {
   if (paths.some((path) => path.includes(",")))
     throw new LayoutError("nested coordinates are not drawn");
   const rank = paths.length ? 1 + Math.max(...paths.map(Number)) : 1;
+  const dims = dimsOf(rank); // refuses what is no tile
   const flat = (size, step) => {
     if (size.leaf !== step.leaf || (!size.leaf && size.length !== step.length))
       throw new LayoutError(`shape and stride of '${text}' do not have the same nesting`);
@@ -126,5 +127,5 @@ function layoutOf({ shape, stride }, names, text) {
     return [{ size: size.value, step: along, flips: false }];
   };
   const axes = names.map((name, i) => ({ name, modes: flat(sizes[i], steps[i]) }));
-  return digits(axes, dimsOf(rank), null, [], text);
+  return digits(axes, dims, null, [], text);
 }

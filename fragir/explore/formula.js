@@ -1,6 +1,6 @@
 // The notation in which the PTX ISA describes fragments: row = groupID for ai where i < 2 ...
 
-import { Layout, LayoutError, xor } from "./layout.js";
+import { LARGEST, Layout, LayoutError, xor } from "./layout.js";
 
 const AXIS = {
   "%laneid": "lane",
@@ -185,6 +185,7 @@ class Reader {
         continue;
       }
       const value = this.need("number").value;
+      if (dots && value >= LARGEST) throw new LayoutError(`the range up to ${value} is too long`);
       if (dots) for (let x = numbers.at(-1) + 1; x < value; x++) numbers.push(x);
       dots = false;
       numbers.push(value);

@@ -69,7 +69,11 @@ export class Layout {
   }
 }
 
-export const xor = (a, b) => Number(BigInt(a) ^ BigInt(b));
+export function xor(a, b) {
+  if (!Number.isSafeInteger(a) || !Number.isSafeInteger(b))
+    throw new LayoutError(`${Number.isSafeInteger(a) ? b : a} is no whole number that bits can be taken of`);
+  return Number(BigInt(a) ^ BigInt(b));
+}
 
 // A layout of digits: axes [{name, modes: [{size, step: [...], flips}]}], conditions
 // [{axis, divide, modulo, equals}].
@@ -146,6 +150,8 @@ export function composed(outer, inner) {
 // A swizzle of CuTe's kind: `bits` bits from `base + shift` on flip those from `base` on.
 export function swizzled(bits, base, shift, inner) {
   if (inner.dims.length !== 1) throw new LayoutError("a swizzle takes one coordinate");
+  if (bits + base + Math.abs(shift) > 50)
+    throw new LayoutError(`a swizzle of ${bits} bits from ${base} by ${shift} is beyond all addresses`);
   const low = 2 ** (base + Math.max(0, shift));
   const move = (x) => {
     const part = (Math.floor(x / low) % 2 ** bits) * low;

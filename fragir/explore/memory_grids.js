@@ -46,13 +46,11 @@ function lines(layout, places, unit, readers, marked) {
     at.get(byte).push(slot);
     last = Math.max(last, byte);
   }
-  const every = Array.from({ length: Math.floor(last / LINE) + 1 }, (_, line) => line);
-  const shown = readers.size
-    ? [...new Set([...readers.keys()].map((byte) => Math.floor(byte / LINE)))].sort((a, b) => a - b)
-    : every;
   const across = Math.max(1, Math.floor(LINE / unit));
-  if (shown.length * across > MOST_CELLS)
-    throw new LayoutError(`a drawing of ${shown.length * across} cells cannot be read`);
+  const read = new Set([...readers.keys()].map((byte) => Math.floor(byte / LINE)));
+  const count = read.size || Math.floor(last / LINE) + 1;
+  if (count * across > MOST_CELLS) throw new LayoutError(`a drawing of ${count * across} cells cannot be read`);
+  const shown = read.size ? [...read].sort((a, b) => a - b) : [...Array(count).keys()];
   return {
     title: `a column is ${unit} bytes, a bank 4`,
     rowName: "line",

@@ -2,6 +2,7 @@
 
 import { fromBases, inverted } from "./bases.js";
 import { LayoutError, composed, digits, dimsOf, mode, xor } from "./layout.js";
+import { field, natural, parse } from "./ttg_text.js";
 
 export function readTtg(text, tile) {
   const { encoding, shape: said } = parse(text);
@@ -15,97 +16,6 @@ export function readTtg(text, tile) {
     : distributed(encoding, shape);
   found.text = text.trim();
   return found;
-}
-
-// Text ------------------------------------------------------------------------------------------
-
-function parse(text) {
-  let at = 0;
-  const aliases = new Map();
-  const skip = () => (at += /^\s*/.exec(text.slice(at))[0].length);
-  const take = (pattern) => {
-    skip();
-    const found = pattern.exec(text.slice(at));
-    if (found) at += found[0].length;
-    return found;
-  };
-  const need = (pattern, what) => {
-    const found = take(pattern);
-    if (!found) throw new LayoutError(`${what} is missing at '${text.slice(at, at + 30)}'`);
-    return found;
-  };
-  const value = () => {
-    let found;
-    if ((found = take(/^(true|false)\b/))) return found[1] === "true";
-    if ((found = take(/^-?\d+/))) {
-      take(/^:\s*[iu]\d+\b/);
-      return Number(found[0]);
-    }
-    if (take(/^\[/)) {
-      const items = [];
-      if (!take(/^\]/)) {
-        do {
-          items.push(value());
-          if (take(/^:\s*\+\s*/)) items.push({ padding: [items.pop(), value()] });
-        } while (take(/^,/));
-        need(/^\]/, "]");
-      }
-      return items;
-    }
-    return attribute();
-  };
-  const attribute = () => {
-    const name = need(/^#([A-Za-z_][\w$.]*)/, "an attribute")[1];
-    if (aliases.has(name)) return aliases.get(name);
-    const bare = /^(?:ttg\.|triton_gpu\.)(.*)/.exec(name);
-    if (!bare) throw new LayoutError(`#${name} is not defined`);
-    const fields = {};
-    const padding = [];
-    if (!take(/^</)) return { name: bare[1], fields, padding };
-    const braces = Boolean(take(/^\{/));
-    const closing = /^[}>]/;
-    skip();
-    while (!closing.test(text.slice(at))) {
-      if (text[at] === "[") {
-        for (const item of value()) padding.push(item.padding);
-        skip();
-        if (take(/^\{/)) continue;
-      } else {
-        const key = need(/^[A-Za-z_]\w*/, "a field")[0];
-        need(/^=/, "=");
-        fields[key] = value();
-      }
-      take(/^,/);
-      skip();
-    }
-    if (braces || text[at] === "}") need(/^\}/, "}");
-    need(/^>/, ">");
-    return { name: bare[1], fields, padding };
-  };
-  for (let found; (found = /^\s*#([A-Za-z_]\w*)\s*=\s*(?=#)/.exec(text.slice(at))); ) {
-    at += found[0].length;
-    aliases.set(found[1], attribute());
-    if (!text.slice(at).trim()) return { encoding: aliases.get(found[1]), shape: null };
-  }
-  const type = take(/^(?:tensor|!ttg\.memdesc)\s*<\s*(\d+(?:x\d+)*)x[A-Za-z]\w*\s*,/);
-  const encoding = attribute();
-  return { encoding, shape: type ? type[1].split("x").map(Number) : null };
-}
-
-function field(encoding, key, rank = null) {
-  const found = encoding.fields[key];
-  if (found === undefined) throw new LayoutError(`#ttg.${encoding.name} has no field ${key}`);
-  if (rank !== null && found.length !== rank)
-    throw new LayoutError(`${key} is a list of ${rank} numbers`);
-  return found;
-}
-
-function natural(encoding) {
-  if (encoding.name === "padded_shared" && encoding.fields.shape) return encoding.fields.shape;
-  const names = encoding.name === "linear" ? ["register", "lane", "warp", "block"] : ["offset"];
-  const points = names.flatMap((name) => encoding.fields[name] ?? []);
-  if (!points.length) return null;
-  return points[0].map((_, dim) => 2 * 2 ** Math.floor(Math.log2(Math.max(...points.map((p) => p[dim])))));
 }
 
 // Registers -------------------------------------------------------------------------------------
@@ -377,7 +287,11 @@ function inOrder(shape, order) {
 
 function swizzledColumns(encoding, shape) {
   const order = field(encoding, "order", shape.length);
-  const [vec, per, phases] = ["vec", "perPhase", "maxPhase"].map((key) => field(encoding, key));
+  const [vec, per, phases] = ["vec", "perPhase", "maxPhase"].map((key) => {
+    const value = field(encoding, key);
+    if (!(value >= 1)) throw new LayoutError(`${key} of a swizzled_shared is at least 1, not ${value}`);
+    return value;
+  });
   const columns = inOrder(shape, order);
   if (shape.length > 1)
     columns[order[1]] = columns[order[1]].map((place, bit) => {
@@ -390,6 +304,7 @@ function swizzledColumns(encoding, shape) {
 function mmaColumns(encoding, shape) {
   const width = field(encoding, "swizzlingByteWidth");
   const bits = field(encoding, "elementBitWidth");
+  if (!(bits >= 1)) throw new LayoutError(`an element of ${bits} bits is none`);
   const turned = encoding.fields.transposed ?? false;
   const rank = shape.length;
   if (rank < 2 || (turned && rank > 2) || encoding.fields.fp4Padded)

@@ -13,6 +13,7 @@ const { decode, decodeInstruction, number, swizzleOf, swizzlePattern } = await l
 const { folded } = await load("folding.js");
 const { instructions, contributions, feeds, immediatesOf, operandLayout } = await load("instruction.js");
 const { COLOURS, hardwareGrids, layoutGrids, shadeBy } = await load("grids.js");
+const { LARGEST, LayoutError } = await load("layout.js");
 const { memoryGrid } = await load("memory_grids.js");
 const { conversionGrids } = await load("conversion_grids.js");
 const { byteAt, formOf } = await load("board.js");
@@ -58,6 +59,21 @@ const words = {
   moved: ({ from, to }) => {
     const found = conversionGrids(read(from), read(to));
     return { grids: [found.before, found.after].map(cells), counts: found.counts };
+  },
+  // Reads a text and draws some of it, whatever it is.
+  tried: ({ text, tile }) => {
+    const layout = readAny(text, tile ?? null, []);
+    if (layout.count > LARGEST) return layout.count;
+    const grids = [layoutGrids(layout, "lane", 1)];
+    for (const more of [() => hardwareGrids(layout, shadeBy("lane")), () => [memoryGrid(layout).grid]])
+      try {
+        grids.push(more());
+      } catch (error) {
+        if (!(error instanceof LayoutError)) throw error;
+      }
+    for (const grid of grids.flat())
+      for (let i = 0; i < Math.min(4, grid.rows, grid.cols); i++) grid.cell(i, i);
+    return layout.count;
   },
   feeds: ({ data, mnemonic, operand, point }) =>
     feeds(table_of(data).find((one) => one.mnemonic === mnemonic), operand, point),

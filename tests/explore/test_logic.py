@@ -422,23 +422,3 @@ def test_repeats_are_left_out_alike() -> None:
         assert [
             (f["axis"], f["period"], f["times"], tuple(f["steps"])) for f in value["folds"]
         ] == [(f.axis, f.period, f.times, f.steps) for f in grid.folds]
-
-
-def test_bad_texts_are_told() -> None:
-    texts = [
-        "lane [4:(0,2",
-        "lane [4:(0,2) 8:1]",
-        "nothing",
-        "",
-        "row = ",
-        "row = x",
-        "((4,8),(2,2)):((32,1),(16,8)",
-        "#ttg.blocked<{sizePerThread = [1, 4]}>",
-        "#ttg.nothing<{}>",
-        "f2:{lane = [[0, 1], [0]]}",
-        "- lane=2 -> (0, 1)",
-        "Sw<3,4,3> o 5",
-        "row = row + 1",
-    ]
-    for text, answer in zip(texts, ask([{"ask": "read", "text": t} for t in texts]), strict=True):
-        assert answer.get("kind") == "LayoutError", text
