@@ -18,7 +18,7 @@ _SHOWN = 4
 Numbers = npt.NDArray[np.int64]
 
 
-class HeldSlot(NamedTuple):
+class HeldAt(NamedTuple):
     """Where a lane holds an element."""
 
     warp: int
@@ -33,8 +33,8 @@ class Disagreement(NamedTuple):
     """Two slots that should hold the same element, and their values."""
 
     point: tuple[int, ...]
-    first: HeldSlot
-    second: HeldSlot
+    first: HeldAt
+    second: HeldAt
     values: tuple[float | int, float | int]
 
     def __str__(self) -> str:
@@ -72,10 +72,10 @@ class HeldValue:
     disagreements: tuple[Disagreement, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def slot(self, *point: int) -> HeldSlot | None:
+    def slot(self, *point: int) -> HeldAt | None:
         """Who held an element; None where nobody did."""
         warp, lane, element = (int(n) for n in self.slots[point])
-        return None if warp < 0 else HeldSlot(warp, lane, element)
+        return None if warp < 0 else HeldAt(warp, lane, element)
 
     def __repr__(self) -> str:
         size = "x".join(map(str, self.shape)) or "one"
@@ -115,7 +115,7 @@ def collected(
         first = starts[group[at]]
         point = tuple(int(x) for x in points[where[at]])
         pair = decoded(values[[first, at]], element)
-        one, other = (HeldSlot(*map(int, holders[n])) for n in (first, at))
+        one, other = (HeldAt(*map(int, holders[n])) for n in (first, at))
         said.append(Disagreement(point, one, other, (pair[0].item(), pair[1].item())))
     return bits.reshape(shape), known.reshape(shape), slots.reshape(*shape, 3), said
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
-from fragir.explain.machine import machine_code, pressure_by_line, spills_by_line
+from fragir.explain.machine import MachineCode, machine_code, pressure_by_line, spills_by_line
 
 VALUES = 40
 
@@ -31,8 +33,13 @@ cvta.to.global.u64 %rd0, %rd0;
 FIRST = 9
 
 
+@functools.cache
+def code_of(limit: int) -> MachineCode:
+    return machine_code(crowded(limit), "sm_80")
+
+
 def test_every_line_has_its_code() -> None:
-    code = machine_code(crowded(64), "sm_80")
+    code = code_of(64)
     assert code.reason is None
     assert code.entries["crowded"].spill_stores == 0
     loads = [one for _, one in code if one.opcode == "LDG"]
@@ -45,7 +52,7 @@ def test_every_line_has_its_code() -> None:
 
 def test_registers_that_live() -> None:
     """One more with every load, one less with every store, beside those of the address."""
-    code = machine_code(crowded(64), "sm_80")
+    code = code_of(64)
     found = pressure_by_line(code, "crowded")
     others = found[FIRST] - 1
     assert 0 < others < 5
@@ -57,7 +64,7 @@ def test_registers_that_live() -> None:
 
 
 def test_spills_stand_at_their_lines() -> None:
-    code = machine_code(crowded(24), "sm_80")
+    code = code_of(24)
     entry = code.entries["crowded"]
     assert entry.registers <= 24
     counts = spills_by_line(code, "crowded")
