@@ -20,6 +20,7 @@ from fragir.cli.launch import read_extent
 from fragir.cli.limit import Limit, limit_option
 from fragir.cli.pages import deliver
 from fragir.cli.run import read_sizes
+from fragir.errors import FragirError
 
 if TYPE_CHECKING:
     from fragir.explain import ProgramReport, Ran
@@ -205,7 +206,7 @@ class _Run(NamedTuple):
             trial.passes = pipeline.parse(self.passes, target)
         trial.compile()
         trial.prepare(self.sizes, read_given(self.ctx, self._parameter, self.given), "normal", 0)
-        sizes = "".join(f", {name} = {size}" for name, size in trial.sizes.items())
+        sizes = "".join(f", {name} = {size}" for name, size in self.sizes.items())
         told = Ran(f"on the emulator{sizes}")
         if self.values:
             from fragir.explain.values import several_values
@@ -268,11 +269,15 @@ class _Run(NamedTuple):
                 "target": self.target,
                 "limit": self.limit,
             }
-            shown = [
-                shown_value(at, held)
-                for at in self.values
-                for held in line_values(ptx, at, arguments=loaded.values(), **options)
-            ]
+            try:
+                shown = [
+                    shown_value(at, held)
+                    for at in self.values
+                    for held in line_values(ptx, at, arguments=loaded.values(), **options)
+                ]
+            except FragirError as error:
+                error.file = self.name  # it was given the text
+                raise
             told = told._replace(values=shown)
         if not self.checks:
             return told

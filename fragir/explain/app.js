@@ -21,6 +21,7 @@ class App {
       leave: () => this.hover(null),
       unfold: (first) => this.unfold(first),
       choose: (id) => this.choose(id),
+      turn: () => this.pin && !this.columns.sync && this.showPinned(),
     });
     this.head();
     this.side();
@@ -373,8 +374,13 @@ class App {
       text.text.forEach((line, index) => line.toLowerCase().includes(words) && hits.push([id, index + 1]));
     this.hit = hits.length ? (((by ? (this.hit ?? -1) + by : 0) % hits.length) + hits.length) % hits.length : 0;
     byId("hits").textContent = words ? (hits.length ? `${this.hit + 1} of ${hits.length}` : "none") : "";
-    if (hits.length) this.reveal(...hits[this.hit]);
-    else this.light();
+    if (!hits.length) {
+      this.light();
+      return;
+    }
+    const [id, line] = hits[this.hit];
+    this.pin = { id, line };
+    this.reveal(id, line);
   }
 
   remember() {

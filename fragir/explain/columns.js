@@ -9,7 +9,7 @@ const SIGNS = { added: "+", removed: "−", changed: "~", renamed: "" };
 const widest = (text) => text.reduce((most, line) => Math.max(most, line.length), 1);
 
 export class Columns {
-  // on: {hover(text, line), leave(), pick(text, line, event), unfold(first), choose(text)}
+  // on: {hover(text, line), leave(), pick(text, line, event), unfold(first), choose(text), turn()}
   constructor(root, model, on) {
     this.root = root;
     this.model = model;
@@ -69,7 +69,11 @@ export class Columns {
     const tabs = make("div", { class: "tabs", role: "tablist" });
     this.list.forEach(({ root, text }, number) => {
       const name = titles[number] ?? text.title;
-      tabs.append(make("button", { role: "tab", onclick: () => this.tab(number) }, name));
+      const turn = () => {
+        this.tab(number);
+        this.on.turn();
+      };
+      tabs.append(make("button", { role: "tab", onclick: turn }, name));
       root.addEventListener("mouseleave", () => this.on.leave());
     });
     this.root.replaceChildren(tabs, ...this.list.map(({ root }) => root));
@@ -92,7 +96,9 @@ export class Columns {
 
   // On a narrow screen one text is seen at a time.
   tab(number) {
+    const top = Math.max(0, ...this.list.map(({ pane }) => pane.root.scrollTop));
     this.list.forEach(({ root }, at) => root.classList.toggle("front", at === number));
+    if (this.sync) this.list.forEach(({ pane }) => (pane.root.scrollTop = top));
     [...this.root.querySelectorAll("[role=tab]")].forEach((tab, at) =>
       tab.setAttribute("aria-selected", String(at === number)),
     );
@@ -100,7 +106,7 @@ export class Columns {
   }
 
   follow(pane) {
-    if (!this.sync) return;
+    if (!this.sync || !pane.root.clientHeight) return;
     for (const column of this.list)
       if (column.pane !== pane && column.pane.root.scrollTop !== pane.root.scrollTop)
         column.pane.root.scrollTop = pane.root.scrollTop;

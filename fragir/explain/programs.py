@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
+from xdsl.passes import ModulePass
 
 from fragir import pipeline
 from fragir.errors import FragirError, of_kind
@@ -72,8 +73,9 @@ def explain(
     if entry is not None:
         keep_only(module, choose_entry(module, entry), text)
     check_sizes(module, text)
+    chosen = steps(module, "lane", target, passes)
     source = SourceText(filename, tuple(text.split("\n"))) if text is not None else _written(module)
-    return _Program(module, text, source, target).report(passes, parsed, sass, ran)
+    return _Program(module, text, source, target).report(chosen, parsed, sass, ran)
 
 
 def _written(module: ModuleOp) -> SourceText:
@@ -105,7 +107,7 @@ class _Program:
 
     def report(
         self,
-        passes: str | Sequence[Given] | None,
+        chosen: Iterable[ModulePass],
         parsed: float,
         sass: bool,
         ran: Callable[[str], Ran] | None,
@@ -115,7 +117,7 @@ class _Program:
         error: FragirError | None = None
         told = Ran("")
         try:
-            self._lower(passes)
+            self._lower(chosen)
             self._emit()
             self._assemble(sass)
             told = self._run(ran)
@@ -144,10 +146,10 @@ class _Program:
             exception=error,
         )
 
-    def _lower(self, passes: str | Sequence[Given] | None) -> None:
-        chosen = self.recorder.steps(steps(self.module, "lane", self.target, passes))
+    def _lower(self, chosen: Iterable[ModulePass]) -> None:
+        passes = self.recorder.steps(chosen)
         try:
-            pipeline.run(chosen, self.module, source=self.text, times=self.times)
+            pipeline.run(passes, self.module, source=self.text, times=self.times)
         except FragirError:
             unplaced = self.recorder.unplaced
             if unplaced is None:

@@ -160,13 +160,11 @@ def test_heads_of_kernels_come_from_nothing() -> None:
     assert [*lines_of(lines, origins)] == [0, 0, 0, 9, 9, 0, 0, 2]
 
 
-@EVERY
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "kernels"])
 def test_who_asked_is_what_explain_layouts_says(name: str) -> None:
     """The same tiles, layouts and reasons; the lines are those of the stages."""
     file, target = PROGRAMS[name]
     report = report_of(name)
-    if name == "kernels":
-        pytest.skip("explain_layouts tells of one function")
     entry = "softmax" if name == "softmax" else None
     text = (ROOT / file).read_text()
     told = fragir.explain_layouts(text, target=target, filename=file, entry=entry)
