@@ -114,7 +114,7 @@ def main(
     as_json: bool,
     **options: Any,
 ) -> int | None:
-    """A program after every pass, its layouts, PTX and machine code, as one page.
+    """Show a program after every pass, its layouts, PTX and machine code, as one page.
 
     The page needs no network. It has the IR after each pass beside the one before, every layout
     drawn, who asked for it and what each conversion costs, and the PTX and machine code of every

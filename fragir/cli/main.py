@@ -23,7 +23,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "convert": "Plan a conversion between two register layouts: steps, price and bound.",
         "descriptor": "Take a shared-memory or instruction descriptor apart, or build one.",
         "emit": "Write a PTX module that uses an instruction, or a C++ wrapper of it.",
-        "explain": "Show a program after every pass, its layouts, PTX and SASS, as a page.",
+        "explain": "Show a program after every pass, its layouts, PTX and machine code: a page.",
         "explore": "Explore every instruction and any layout, conversion and descriptor: a page.",
         "instructions": "List tensor-core instructions: registers, targets, what is native.",
         "layout": "Show which lane holds which element: of an operand, of any layout.",

@@ -36,7 +36,7 @@ _BASH = """\
         [[ $type == partial ]] && compopt -o nospace
         COMPREPLY+=("$value")
     done < <(COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" COMP_WORDBREAKS="$COMP_WORDBREAKS" \\
-        %(complete_var)s=bash_complete %(prog_name)s 2>/dev/null)
+        %(complete_var)s=bash_complete "${1%%%%-opt}" 2>/dev/null)
 }
 complete -o nosort -F %(complete_func)s %(prog_name)s %(prog_name)s-opt
 """

@@ -187,7 +187,7 @@ def test_script(shell: str, fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> 
     script = fragir("completion", shell).out
     monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
     assert fragir("completion").out == script
-    assert f"_FRAGIR_COMPLETE={shell}_complete fragir" in script
+    assert f"_FRAGIR_COMPLETE={shell}_complete " in script
     monkeypatch.setenv("_FRAGIR_COMPLETE", f"{shell}_source")
     assert fragir().out == script
     if (program := shutil.which(shell)) is not None:
@@ -208,7 +208,7 @@ def test_in_bash(clone: Path) -> None:
     (clone / "fragir").chmod(0o755)
     lines = (f"fragir layout {MMA} ", "fragir-opt -p frag-pla", "fragir compile examples/gemm_f")
     asked = "".join(
-        f"COMP_LINE='{line}'; COMP_POINT={len(line)}; _fragir_completion\n"
+        f"COMP_LINE='{line}'; COMP_POINT={len(line)}; _fragir_completion {line.split()[0]}\n"
         'echo "${COMPREPLY[*]}"\n'
         for line in lines
     )
