@@ -36,7 +36,7 @@ docs: $(VENV)/developed ## Build the documentation site into build/site; any war
 	$(MKDOCS) build
 
 docs-serve: $(VENV)/developed ## Show the site on http://127.0.0.1:8000 and anew after each change
-	$(MKDOCS) serve --livereload
+	$(MKDOCS) serve --livereload --no-strict
 
 dist: $(VENV)/developed ## Build sdist and wheel into dist/; the same commit gives the same wheel
 	rm -rf dist

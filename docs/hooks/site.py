@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -43,15 +44,19 @@ def made() -> dict[str, str]:
         path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
         for path in sorted((ROOT / "docs").rglob("*.md"))
     }
+    return {**sources.linked(docs), **python_pages.files(), **_of_the_package()}
+
+
+@cache
+def _of_the_package() -> Mapping[str, str]:
+    """What cannot change while `mkdocs serve` runs: the package is imported once."""
     return {
         EXPLORER: explorer(),
         EXPLAINED: explained(),
-        **sources.linked(docs),
         **command_page.files(),
         **instruction_pages.files(),
         **operation_pages.files(),
         **pass_page.files(),
-        **python_pages.files(),
     }
 
 
