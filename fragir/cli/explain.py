@@ -9,6 +9,7 @@ import click
 
 from fragir.cli.command import (
     FINDING,
+    Progress,
     command,
     json_option,
     passes_option,
@@ -46,8 +47,8 @@ def _extent(name: str, default: str, text: str) -> Any:
             "fragir explain examples/hand_written.ptx -o product.html",
         ),
         (
-            "What the accumulator held at the end of a run with every check on:",
-            "fragir explain examples/gemm_frag.mlir --size m=64,n=64,k=64 --check"
+            "What the accumulator held at the end, with the lane that held each number:",
+            "fragir explain examples/gemm_frag.mlir --size m=64,n=64,k=64"
             " --values %total --no-sass -o total.html",
         ),
     )
@@ -130,7 +131,8 @@ def main(
     checks = check or (given and not options["values"])
     wanted = _Run(ctx, text, name, entry, target, passes, checks, **options)
     asked = checks or bool(options["values"])
-    found = wanted.of_ptx(not no_sass, asked) if is_ptx else wanted.of_mlir(not no_sass, asked)
+    with Progress("explaining"):
+        found = wanted.of_ptx(not no_sass, asked) if is_ptx else wanted.of_mlir(not no_sass, asked)
     if as_json:
         print_json(found.document())
     else:

@@ -107,9 +107,11 @@ export class Columns {
 
   follow(pane) {
     if (!this.sync || !pane.root.clientHeight) return;
-    for (const column of this.list)
-      if (column.pane !== pane && column.pane.root.scrollTop !== pane.root.scrollTop)
-        column.pane.root.scrollTop = pane.root.scrollTop;
+    for (const { pane: other } of this.list) {
+      if (other === pane) continue;
+      for (const side of ["scrollTop", "scrollLeft"])
+        if (other.root[side] !== pane.root[side]) other.root[side] = pane.root[side];
+    }
   }
 
   // --- rows ------------------------------------------------------------------------------------

@@ -6,7 +6,10 @@ import functools
 
 import pytest
 
+import fragir
 from fragir.explain.machine import MachineCode, machine_code, pressure_by_line, spills_by_line
+from fragir.toolchain.spills import most_spilled
+from tests.cli.test_spills import FEW
 
 VALUES = 40
 
@@ -83,3 +86,13 @@ def test_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code.functions == {}
     assert code.entries["crowded"].registers > VALUES
     assert spills_by_line(code, "crowded") == pressure_by_line(code, "crowded") == {}
+
+
+def test_kernels_that_spill_have_lines() -> None:
+    """nvdisasm counts no registers where there are 255; the machine code is there all the same."""
+    kernel = fragir.compile(FEW, target="sm_80")
+    code = machine_code(kernel.ptx, "sm_80")
+    assert code.entries["f"].registers == 255
+    assert code.entries["f"].spill_loads > 0
+    spilled = spills_by_line(code, "f")
+    assert most_spilled(kernel.ptx, "sm_80", "f") == max(spilled, key=lambda line: spilled[line])
