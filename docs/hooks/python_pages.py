@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from docs.hooks.links import slug
 from docs.hooks.pages import ROOT, table
 
 FOLDER = "reference/python"
@@ -66,7 +67,13 @@ def _page(name: str, modules: Mapping[str, list[str]]) -> str:
         if module != name:
             parts.append(f"## `{module}`\n")
         level = 2 if module == name else 3
-        parts += [
-            f"::: {module}.{each}\n    options:\n      heading_level: {level}\n" for each in names
-        ]
+        parts += [_name(f"{module}.{each}", level) for each in names]
     return "\n".join(parts)
+
+
+def _name(name: str, level: int) -> str:
+    """What mkdocstrings fills in; a module that has names of its own is a link to these."""
+    if name in listed():
+        anchor = "" if _package(name) == name else f"#{slug(name)}"
+        return f"The module [`{name}`]({_package(name)}.md{anchor}).\n"
+    return f"::: {name}\n    options:\n      heading_level: {level}\n"
