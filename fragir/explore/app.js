@@ -99,6 +99,12 @@ addEventListener("popstate", () => {
   show();
 });
 
+addEventListener("hashchange", () => {
+  if (write(parse(location.hash)) === write(state)) return; // popstate has seen it
+  state = parse(location.hash);
+  show();
+});
+
 // Light and dark -----------------------------------------------------------------------------
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
