@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
 from fragir.cli.terminal import moves
 
@@ -18,8 +18,11 @@ DELAY = 0.4
 class Progress:
     """A bar on stderr, where stderr is a terminal; call it with the part done, 0 to 1.
 
-    It comes after `DELAY` seconds, and swings until it is called.
+    It comes after `DELAY` seconds, and swings until it is called. Inside of another one it lends
+    that its label: there is one bar.
     """
+
+    _open: ClassVar[Progress | None] = None
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -29,9 +32,15 @@ class Progress:
         self._timer: threading.Timer | None = None
         self._bar: Any = None
         self._task: Any = None
+        self._around: Progress | None = None
+        self._label_around = ""
 
     def __enter__(self) -> Progress:
-        if moves(sys.stderr):
+        if Progress._open is not None:
+            self._around, self._label_around = Progress._open, Progress._open._label
+            self._around.say(self._label)
+        elif moves(sys.stderr):
+            Progress._open = self
             self._timer = threading.Timer(DELAY, self._show)
             self._timer.daemon = True
             self._timer.start()
@@ -64,6 +73,8 @@ class Progress:
 
     def beat(self, moment: Moment) -> None:
         """What the emulator is at, beside the bar."""
+        if self._around is not None:
+            self._around.beat(moment)
         if self._bar is not None:
             where = "" if moment.line is None else f", line {moment.line}"
             text = f"{self._label}: {moment.instructions:,} warp instructions{where}"
@@ -72,12 +83,17 @@ class Progress:
     def say(self, label: str) -> None:
         """Another label."""
         self._label = label
+        if self._around is not None:
+            self._around.say(label)
         if self._bar is not None:
             self._bar.update(self._task, description=label)
 
     def __exit__(self, *_: object) -> None:
+        if self._around is not None:
+            self._around.say(self._label_around)
         if self._timer is None:
             return
+        Progress._open = None
         self._timer.cancel()
         with self._lock:
             self._over = True

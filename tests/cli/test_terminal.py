@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -21,15 +22,23 @@ pty = pytest.importorskip("pty", reason="pseudo terminals are of POSIX")
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "TTY_COMPATIBLE")
-# a bar comes at once, and a command takes long enough for it to be drawn
-COMMAND = """
+# a bar comes at once; `drawn` waits for it, and until it has been drawn anew
+DRAWN = """
 import sys, time
 from fragir.cli import progress
 progress.DELAY = 0
+def drawn():
+    end = time.monotonic() + 20
+    while (now := progress.Progress._open) and now._bar is None and time.monotonic() < end:
+        time.sleep(0.01)
+    if now:
+        now._bar.refresh()
+"""
+COMMAND = """
 from fragir.cli import {module}
 slow = {module}.{function}
 def slowly(*arguments, **options):
-    time.sleep(0.3)
+    drawn()
     return slow(*arguments, **options)
 {module}.{function} = slowly
 from fragir.cli.main import main
@@ -95,7 +104,7 @@ def test_a_bar_on_a_terminal(
     """It is drawn, taken away, and is not in what stdout gets."""
     np.save("x.npy", np.zeros(32, np.uint32))
     Path("p.mlir").write_text("func.func @f() {\n  func.return\n}\n")
-    code = COMMAND.format(module=module, function=function)
+    code = DRAWN + COMMAND.format(module=module, function=function)
     seen, out, exit_code = on_terminal(code, *words, folder=store.parent, both=False)
     assert exit_code == 0, seen
     assert label in seen
@@ -124,10 +133,9 @@ def test_no_bar_elsewhere(
 
 
 def test_a_bar_swings_until_it_is_called(tmp_path: Path) -> None:
-    code = (
-        "import time\nfrom fragir.cli import progress\nprogress.DELAY = 0\n"
+    code = DRAWN + (
         "with progress.Progress('the label') as bar:\n"
-        "    time.sleep(0.3)\n    bar(0.25)\n    bar.say('another')\n    time.sleep(0.3)\n"
+        "    drawn()\n    bar(0.25)\n    bar.say('another')\n    drawn()\n"
         "    print('a line of a result')\n    print('kept', file=progress.STDERR)\n"
     )
     seen, _, exit_code = on_terminal(code, folder=tmp_path)
@@ -140,6 +148,22 @@ def test_a_bar_swings_until_it_is_called(tmp_path: Path) -> None:
     plain = [COLOUR.sub("", line).strip() for line in re.split(r"\r|\n|\x1b\[2K", seen)]
     assert "a line of a result" in plain
     assert "kept" in plain
+
+
+def test_a_bar_inside_of_another(tmp_path: Path) -> None:
+    """One bar, with the inner label for a while; a fraction of the part is none of the whole."""
+    code = DRAWN + (
+        "with progress.Progress('outside'):\n    drawn()\n"
+        "    with progress.Progress('inside') as bar:\n        bar(0.75)\n        drawn()\n"
+        "    drawn()\n"
+        "with progress.Progress('afterwards'):\n    drawn()\n"
+    )
+    seen, _, exit_code = on_terminal(code, folder=tmp_path)
+    assert exit_code == 0, seen
+    labels = re.findall("outside|inside|afterwards", seen)
+    changes = [labels[0]] + [b for a, b in itertools.pairwise(labels) if a != b]
+    assert changes == ["outside", "inside", "outside", "afterwards"]
+    assert "75%" not in seen
 
 
 def test_what_is_over_soon_has_no_bar(tmp_path: Path) -> None:
