@@ -38,7 +38,8 @@ class App {
     for (const one of model.machine) {
       const spills = one.spill_stores + one.spill_loads;
       const shared = one.shared ? `, ${one.shared} bytes shared` : "";
-      facts.push(`${one.name}: ${one.registers} registers, ${spills} spilled${shared}`);
+      const spilled = spills ? `${spills} bytes spilled` : "no spills";
+      facts.push(`${one.name}: ${one.registers} registers, ${spilled}${shared}`);
     }
     byId("facts").textContent = facts.join(" · ");
     if (model.error) {
@@ -106,13 +107,15 @@ class App {
     const { model } = this;
     const found = byId("found");
     const entry = (mark) => {
-      const words = `${ICONS[mark.severity]} ${mark.value ? mark.message : mark.kind}`;
+      const name = mark.value?.what.split(":")[0] ?? mark.kind;
+      const words = `${ICONS[mark.severity]} ${name}`;
+      const line = make("span", { class: "ms" }, mark.ptx ? `line ${mark.ptx}` : "");
       const show = () => {
         if (mark.ptx) this.go("ptx", mark.ptx);
         this.detail(ofMarks(model, [mark]));
       };
-      const attributes = { class: mark.severity, title: mark.message, onclick: show };
-      return make("li", {}, make("button", attributes, words));
+      const attributes = { class: `grid ${mark.severity}`, title: mark.message, onclick: show };
+      return make("li", {}, make("button", attributes, make("span", {}, words), line));
     };
     const values = model.values.map((value) => ({
       severity: "value", message: value.at, kind: "value", ptx: value.ptx, value,

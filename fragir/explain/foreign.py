@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from fragir.errors import FragirError, of_kind
 from fragir.explain.drawn import Gallery, instructions_shown
@@ -53,6 +54,7 @@ def explain_ptx(
     told = Ran("")
     if sass:
         functions, verdicts, no_machine = machine_of(text, machine)
+        functions = tuple(_at_statements(one, statements(lines)) for one in functions)
         marks += from_ptxas(verdicts, every)
     try:
         if ran is not None:
@@ -78,6 +80,29 @@ def explain_ptx(
         error=None if error is None else ErrorShown.of(error),
         exception=error,
     )
+
+
+def statements(lines: Sequence[str]) -> list[int]:
+    """For every line, counted from 1, the line that its statement begins at."""
+    found: list[int] = []
+    begins = 0
+    for number, line in enumerate(lines, 1):
+        code = line.partition("//")[0].strip()
+        if not code:
+            found.append(number)
+            continue
+        found.append(begins := begins or number)
+        if code[-1] in ";{}:()" or code[0] == ".":
+            begins = 0
+    return found
+
+
+def _at_statements(function: MachineFunction, begins: Sequence[int]) -> MachineFunction:
+    """Machine code whose lines of PTX are those at which statements begin: ptxas names the last."""
+    lines = (
+        replace(line, ptx=begins[line.ptx - 1]) if line.ptx else line for line in function.lines
+    )
+    return replace(function, lines=tuple(lines))
 
 
 def _lifted(text: str, filename: str, count: int) -> tuple[tuple[StageShown, ...], tuple[int, ...]]:

@@ -26,12 +26,10 @@ def from_findings(findings: Sequence[Finding], source: Sequence[int]) -> Iterato
     """Findings of a run, at their lines of PTX and of the source."""
     for one in findings:
         line = one.line or 0
-        who = "".join(
-            f", {name} {number}"
-            for name, number in (("warp", one.warp), ("lane", one.lane))
-            if number is not None
-        )
-        yield Mark("check", one.kind, one.severity, f"{one.message}{who}", line, at(source, line))
+        words = one.message
+        if one.warp is not None and "warp" not in words:
+            words += f" (warp {one.warp}" + (")" if one.lane is None else f" lane {one.lane})")
+        yield Mark("check", one.kind, one.severity, words, line, at(source, line))
 
 
 def from_fragments(uses: Sequence[FragmentUse]) -> Iterator[Mark]:

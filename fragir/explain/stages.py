@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from fragir.dialects import frag
@@ -77,8 +79,13 @@ class StageRecorder:
         now = printed(self._module)
         count = len(now.lines)
         came_from, source = [0] * count, [0] * count
-        for op, line, _ in now.first_of_lines():
-            came_from[line - 1] = self._traces.line(op)
+        known: dict[Operation | None, int] = {}
+        for op, line, _ in now.places:
+            around = op.parent_op()
+            inherited = 0 if isinstance(around, func.FuncOp | ModuleOp) else known.get(around, 0)
+            # what a pass makes without a place, as the end of a loop, is of what stands around it
+            known[op] = self._traces.line(op) or inherited
+            came_from[line - 1] = came_from[line - 1] or known[op]
         self._explained(now)
         self._traces.restore(self._module)
         earlier = self.stages[-1].source if self.stages else ()

@@ -18,6 +18,7 @@ from fragir.draw.layouts import slot_label
 from fragir.errors import FragirError
 from fragir.explain import explain, explain_ptx
 from fragir.explain.differences import LineChange, applied, bare, counts, differences
+from fragir.explain.foreign import statements
 from fragir.explain.pictures import picture_of
 from fragir.explain.programs import lines_of
 from fragir.isa.layout_texts import read_layout
@@ -350,6 +351,29 @@ def test_ptx_from_elsewhere() -> None:
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
     ]
     assert report.machine[0].name == "product"
+
+
+def test_statements_of_several_lines() -> None:
+    text = [
+        ".version 8.0",
+        ".visible .entry k(",
+        "  .param .u64 p",
+        ")",
+        "{",
+        "  add.u32 %a, %b, 1; // one",
+        "  mma.sync",
+        "      // what it multiplies",
+        "      {%c0, %c1},",
+        "      {%a};",
+        "loop:",
+        "  ret;",
+    ]
+    assert statements(text)[5:] == [6, 7, 8, 7, 7, 11, 12]
+    report = foreign()
+    assert report.ptx is not None
+    for line in report.machine[0].lines:
+        if "HMMA" in line.text:
+            assert "mma.sync" in report.ptx.lines[line.ptx - 1]
 
 
 def test_ptx_that_is_none() -> None:
