@@ -12,6 +12,7 @@ export function descriptorView(app) {
   const typed = gathered((patch) => app.set(patch), 120);
   const input = h("input", { name: "word", spellcheck: "false", autocomplete: "off", placeholder: FIRST, "aria-label": "Descriptor, in hexadecimal", oninput: () => typed({ word: input.value }) });
   const wrong = h("p", { class: "error", role: "alert", hidden: true });
+  const read = h("p", { class: "hint" });
   const controls = h("div", { class: "controls" });
   const bits = h("div", { class: "bits", role: "img" });
   const fields = h("div", { class: "scroll" });
@@ -19,7 +20,7 @@ export function descriptorView(app) {
   const element = h(
     "article",
     { class: "descriptor" },
-    h("div", { class: "form" }, h("label", { class: "field" }, h("span", {}, "Descriptor, in hexadecimal"), input), controls, wrong),
+    h("div", { class: "form" }, h("label", { class: "field" }, h("span", {}, "Descriptor, in hexadecimal"), input), read, controls, wrong),
     bits,
     fields,
     drawing,
@@ -33,12 +34,13 @@ export function descriptorView(app) {
   function taken(text, kind) {
     const word = number(text);
     const { matrix, instruction } = app.data.descriptors;
-    if (matrix[kind]) return { word, width: 64, ...decode(word, matrix[kind]) };
+    const upwards = (one) => ({ ...one, fields: [...one.fields].sort((a, b) => a.low - b.low) });
+    if (matrix[kind]) return upwards({ word, width: 64, ...decode(word, matrix[kind]) });
     const known = instruction[kind.replace(/^i:/, "")];
     const found = decodeInstruction(word, known);
     let rest = word;
     for (const { high, low } of found) rest &= ~(((1n << BigInt(high - low + 1)) - 1n) << BigInt(low));
-    return { word, width: 32, fields: found, reserved: rest };
+    return upwards({ word, width: 32, fields: found, reserved: rest });
   }
 
   function diagram({ word, width, fields: known }) {
@@ -54,7 +56,7 @@ export function descriptorView(app) {
     replace(bits, cells);
   }
 
-  const shade = (i) => (4 * i + 2) % 32;
+  const shade = (i) => (4 * i + 2 + (i >> 3)) % 32;
 
   function meaning({ name, meaning: words, value, bytes }) {
     if (name === "leading" && value === 0 && bytes) return `${words}; 0 is no stride: unused`;
@@ -117,12 +119,16 @@ export function descriptorView(app) {
       wrong.hidden = !message;
       wrong.textContent = message ?? "";
       input.toggleAttribute("aria-invalid", Boolean(message));
+      read.textContent = "";
       if (!found) {
         replace(bits);
         replace(fields, h("p", { class: "hint" }, "Nothing is decoded until the text is a number, as in 0x4000004000010000."));
         replace(drawing);
         return;
       }
+      const digits = /^\s*\d+\s*$/.test(text);
+      const hex = `0x${found.word.toString(16).padStart(found.width / 4, "0")}`;
+      read.textContent = digits ? `read as a decimal number, ${hex}; with 0x in front it is hexadecimal` : "";
       diagram(found);
       replace(fields, rows(found, kind));
       replace(drawing, kind.startsWith("i:") ? null : swizzle(kind, found));

@@ -125,7 +125,12 @@ export function layoutView(app) {
     if (drawn?.passes) items.push(choice("access", "pass", drawn.passes, drawn.number, set("pass")));
     if (tables.some((one) => one.folds.length) || state.all)
       items.push(switches("repeats", [["", "left out"], ["1", "show all"]], state.all ?? "", set("all")));
-    replace(controls, items);
+    replace(controls, items, layout && isRegisters(layout) ? h("p", { class: "hint key" }, key(layout, state)) : null);
+  }
+
+  function key(layout, state) {
+    if (state.show === "lanes") return `A cell is the ${layout.dims.join(", ")} that a lane holds.`;
+    return layout.size("warp") > 1 ? "W1 T5:3 is element 3 of lane 5 of warp 1." : "T5:3 is element 3 of lane 5.";
   }
 
   return {
@@ -193,7 +198,7 @@ export function layoutView(app) {
         own ? ["fragir's text", own] : null,
         ...(drawn?.facts ?? []),
       ].filter(Boolean);
-      if (empty) known.unshift(["an example", text_]);
+      if (empty) known.unshift(["shown", "an example; paste a text of your own above"]);
       replace(facts, known.map(([name, words]) => [h("dt", {}, name), h("dd", {}, words)]));
       tell(layout, state, null);
       options(layout, state, drawn);

@@ -90,12 +90,13 @@ export function listView(app) {
 
   function key(event) {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+    const typedAhead = event.currentTarget === input && input.value !== (filters.q ?? "");
+    if (typedAhead && (step || event.key === "Enter")) changed({ q: input.value });
     if (step) {
       event.preventDefault();
       activate(active < 0 && step > 0 ? 0 : active + step);
     } else if (event.key === "Enter") {
       event.preventDefault();
-      if (event.currentTarget === input && input.value !== (filters.q ?? "")) changed({ q: input.value });
       enter((found[active] ?? found[0])?.mnemonic);
     }
   }
