@@ -1,6 +1,7 @@
 """Pages that are read from top to bottom: their blocks share one folder and one Python session.
 
-A block with `title="NAME"` is a file of that name. ```python and ```pycon blocks are run with the
+A block with `title="NAME"` is a file of that name, or, where a checkout has it, lines out of it.
+```python and ```pycon blocks are run with the
 names of those before them. In ```console blocks a line `$ ...` is a command (fragir, fragir-opt,
 python, nvcc, make), and what follows is its output (stdout, or stderr where that is empty), with
 `...` as in tests/docs/test_docs.py. ```text blocks are shown and not run. Blocks that need what is
@@ -31,11 +32,11 @@ from fragir.emulator.instructions.table import OPCODES
 from fragir.toolchain import driver
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("how-to",)
+FOLDERS = ("how-to", "tutorial")
 PAGES = sorted(path for name in FOLDERS for path in (ROOT / "docs" / name).glob("*.md"))
 IN_PROCESS = {"fragir": main, "fragir-opt": opt}
 OUTSIDE = ("nvcc",)  # run where they are there
-LANGUAGES = {"mlir", "ptx", "python", "pycon", "console", "cuda", "text"}
+LANGUAGES = {"mlir", "ptx", "python", "pycon", "console", "cuda", "sh", "text"}
 _FENCE = re.compile(r'^```(\w+)(?: title="([\w./-]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
@@ -74,7 +75,9 @@ class Reader:
         for piece in pieces(page):
             at = f"{page.name}:{piece.line}"
             assert piece.language in LANGUAGES, at
-            if piece.title:
+            if piece.title and (ROOT / piece.title).exists():
+                assert is_part(piece.text, (ROOT / piece.title).read_text("utf-8")), at
+            elif piece.title:
                 Path(piece.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(piece.title).write_text(piece.text, "utf-8")
             elif piece.needs and importlib.util.find_spec(piece.needs) is None:
@@ -84,7 +87,9 @@ class Reader:
             elif piece.language == "console":
                 self.console(piece, at)
             else:
-                assert piece.language in ("text", "mlir", "ptx"), at
+                assert piece.language in ("text", "mlir", "ptx", "sh"), at
+                if piece.language == "sh":
+                    self.prepared(piece, at)
 
     def python(self, piece: Piece, at: str) -> None:
         if ">>>" not in piece.text:
@@ -113,8 +118,20 @@ class Reader:
         for line, expected in lines:
             self.command(line, expected, at)
 
+    def prepared(self, piece: Piece, at: str) -> None:
+        """What is done before: make is asked, the file that is activated is what it has made."""
+        for line in piece.text.splitlines():
+            if line.startswith("source "):
+                assert line == "source .venv/bin/activate", at
+                assert "VENV := .venv\n" in (ROOT / "Makefile").read_text("utf-8")
+            else:
+                assert line.startswith("make "), f"{at}: {line}"
+                self.command(line, "...\n", at)
+
     def command(self, line: str, expected: str, at: str) -> None:
         program, *arguments = shlex.split(line)
+        target = Path(arguments[-1]) if ">" in arguments[-2:-1] else None
+        arguments = arguments if target is None else arguments[:-2]
         assert program in (*IN_PROCESS, *OUTSIDE, "python", "make"), f"{at}: {line}"
         self.capture.readouterr()
         if program in (*OUTSIDE, "make"):  # make is asked what it would do
@@ -125,10 +142,28 @@ class Reader:
         else:
             code = script(arguments) if program == "python" else IN_PROCESS[program](arguments)
             out, err = self.capture.readouterr()
+        if target is not None:
+            assert code == 0, f"{at}: $ {line}\n{err}"
+            target.write_text(out, "utf-8")
+            out = ""
         printed = out or err  # findings are on stdout, errors on stderr
         failed = f"{at}: $ {line}\n{printed}\n{err}"
         assert re.fullmatch(pattern(expected), printed), failed
         assert code == 0 or re.search(r"error|FAIL|missed|remark", expected), failed
+
+
+def is_part(excerpt: str, text: str) -> bool:
+    """Whether lines stand one behind the other in a text, with others between where `...` is."""
+    wanted = "\n".join(line.strip() for line in excerpt.strip().splitlines())
+    found = "\n".join(line.strip() for line in text.splitlines())
+    parts = [re.escape(part) for part in wanted.split("\n...\n")]
+    return re.search(r"^" + r"$.*^".join(parts) + r"$", found, re.MULTILINE | re.DOTALL) is not None
+
+
+def pictures(page: Path) -> list[Path]:
+    """The pictures that a page shows, next to it."""
+    shown = re.findall(r"\]\((images/[\w.-]+\.svg)\)", page.read_text("utf-8"))
+    return [page.parent / name for name in shown]
 
 
 def script(arguments: list[str]) -> int:

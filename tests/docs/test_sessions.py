@@ -1,15 +1,27 @@
-"""The how-to pages: each is done from its first block to its last, as a reader would."""
+"""The how-to pages and the tutorial: each is done from its first block to its last, by a reader."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.docs.sessions import PAGES, ROOT, Reader, as_it_was, commands, pattern, pieces
+from tests.docs.sessions import (
+    PAGES,
+    ROOT,
+    Reader,
+    as_it_was,
+    commands,
+    is_part,
+    pattern,
+    pictures,
+    pieces,
+)
 
+LARGEST = 60_000  # bytes of a picture
 TORCH = [page for page in PAGES if any(piece.needs == "torch" for piece in pieces(page))]
 
 
@@ -27,6 +39,11 @@ def test_page(
     reader = Reader(capfd)
     with as_it_was(tmp_path):
         reader.follow(page)
+    for picture in pictures(page):
+        if os.environ.get("FRAGIR_REDRAW"):
+            picture.write_bytes((tmp_path / picture.name).read_bytes())
+        assert (tmp_path / picture.name).read_bytes() == picture.read_bytes(), picture.name
+        assert picture.stat().st_size < LARGEST, picture.name
     assert all(re.search(r"needs (torch|nvcc|a GPU)", why) for why in reader.left_out)
 
 
@@ -49,3 +66,18 @@ def test_a_wrong_output_is_seen() -> None:
     assert commands("$ a b\nx\ny\n$ c\n", "page") == [("a b", "x\ny\n"), ("c", "")]
     assert re.fullmatch(pattern("a ... c\n...\nz\n"), "a b c\nx\ny\nz\n")
     assert not re.fullmatch(pattern("a ... c\n"), "a b d\n")
+
+
+def test_a_wrong_excerpt_is_seen() -> None:
+    text = "one\n  two\nthree\n  four\n"
+    assert is_part("two\n...\n  four\n", text)
+    assert is_part("one\ntwo\n", text)
+    assert not is_part("one\nthree\n", text)
+    assert not is_part("tw\n...\nfour\n", text)
+
+
+def test_every_picture_is_shown() -> None:
+    """What no page shows is not kept, for nothing draws it anew."""
+    shown = {picture for page in PAGES for picture in pictures(page)}
+    kept = {path for page in PAGES for path in (page.parent / "images").glob("*")}
+    assert shown == kept
