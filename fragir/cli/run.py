@@ -76,10 +76,10 @@ EXAMPLES = (
         " --inputs onehot --json",
     ),
     (
-        "An argument from a file:",
-        "python -c \"import numpy; numpy.save('a.npy', numpy.ones((100, 60), numpy.float16))\"",
+        "With numbers of one's own; FILE.npy for an array:",
+        "fragir run examples/gemm.mlir --on emulator --size m=16,n=16,k=16 --arg alpha=2"
+        " --arg beta=0",
     ),
-    ("", "fragir run examples/gemm.mlir --on emulator --size n=40 --arg a=a.npy --arg beta=0"),
 )
 
 

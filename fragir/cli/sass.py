@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     (
-        "The loops of a product, and where in the program they come from:",
-        "fragir sass examples/gemm.mlir --target sm_90a --loops",
-    ),
-    (
-        "Fails unless the main loop has four wgmma and spills nothing:",
-        "fragir sass examples/gemm.mlir --target sm_90a --require HGMMA=4 --require spill=0",
+        "The loops of a product; fails unless the main one has four wgmma and spills nothing:",
+        "fragir sass examples/gemm.mlir --target sm_90a --loops --require HGMMA=4"
+        " --require spill=0",
     ),
     ("Machine code of PTX, with its lines:", "fragir sass examples/store.ptx"),
 )
