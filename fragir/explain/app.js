@@ -109,9 +109,11 @@ class App {
     const entry = (mark) => {
       const name = mark.value?.what.split(":")[0] ?? mark.kind;
       const words = `${ICONS[mark.severity]} ${name}`;
-      const line = make("span", { class: "ms" }, mark.ptx ? `line ${mark.ptx}` : "");
+      const at = mark.value?.line || mark.ptx;
+      const line = make("span", { class: "ms" }, at ? `line ${at}` : "");
       const show = () => {
-        if (mark.ptx) this.go("ptx", mark.ptx);
+        if (mark.value?.line) this.go(mark.value.stage, mark.value.line);
+        else if (mark.ptx) this.go("ptx", mark.ptx);
         this.detail(ofMarks(model, [mark]));
       };
       const attributes = { class: `grid ${mark.severity}`, title: mark.message, onclick: show };
@@ -123,7 +125,9 @@ class App {
     for (const mark of [...model.marks, ...values]) found.append(entry(mark));
     byId("found-head").hidden = !found.children.length;
     if (model.ran && !model.marks.some((mark) => mark.by === "check"))
-      found.before(make("p", { class: "quiet" }, `no findings, run ${model.ran}`));
+      found.before(
+        make("p", { class: "quiet" }, `${model.ran.includes("every check") ? "no findings, run" : "run"} ${model.ran}`),
+      );
     const code = byId("code");
     if (model.pipeline) code.textContent = model.pipeline;
     byId("pipeline").hidden = !model.pipeline;
@@ -199,7 +203,7 @@ class App {
   }
 
   reveal(id, line) {
-    if (!this.columns.show(id, line, true) && this.view !== "code") {
+    if (!this.columns.show(id, line) && this.view !== "code") {
       this.all = true;
       this.show(this.view, false);
       this.columns.show(id, line, true);
@@ -320,6 +324,7 @@ class App {
   }
 
   key(event) {
+    if (event.key === "Enter" && event.target.closest("button, summary, a")) return;
     if (event.target.closest("input, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.model.ptx ? "code" : this.model.stages.length - 1;
     const views = [...this.model.stages.keys(), ...(last === "code" ? ["code"] : [])];
@@ -331,6 +336,9 @@ class App {
       "[": () => this.show(step(-1)),
       n: () => this.difference(1),
       p: () => this.difference(-1),
+      j: () => this.move(1),
+      k: () => this.move(-1),
+      Enter: () => this.openPinned(),
       a: () => this.whole(),
       c: () => this.model.ptx && this.show("code"),
       "/": () => byId("search").focus(),
@@ -340,6 +348,27 @@ class App {
     if (!found) return;
     event.preventDefault();
     found();
+  }
+
+  // The next line of the text that is pinned, or of the last one.
+  move(by) {
+    const column = this.columns.list.findLast(({ id }) => id === this.pin?.id) ?? this.columns.list.at(-1);
+    const from = column.id === this.pin?.id ? column.row(this.pin.line) : -1;
+    let row = from + by;
+    while (column.pane.rows[row] && !column.line(column.pane.rows[row])) row += by;
+    if (!column.pane.rows[row]) return;
+    this.pin = { id: column.id, line: column.line(column.pane.rows[row]) };
+    this.reveal(this.pin.id, this.pin.line);
+  }
+
+  // What the pinned line has to show: its marks, or else the first layout in it.
+  openPinned() {
+    if (!this.pin) return;
+    const { id, line } = this.pin;
+    const marks = this.model.marked.get(id).get(line);
+    const row = document.querySelector(`.column[data-text="${id}"] .row[data-line="${line}"] button.layout`);
+    if (marks) this.detail(ofMarks(this.model, marks));
+    else if (row) this.pressed(row, id, line);
   }
 
   escape() {

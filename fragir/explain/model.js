@@ -96,8 +96,11 @@ export class Model {
         this.spillsOf.set(key, (this.spillsOf.get(key) ?? 0) + 1);
       }
     }
-    for (const value of this.values)
-      put("ptx", value.ptx, { by: "value", kind: "value", severity: "value", message: value.at, value });
+    for (const value of this.values) {
+      const mark = { by: "value", kind: "value", severity: "value", message: value.at, value };
+      put("ptx", value.ptx, mark);
+      if (value.line) put(`s${value.stage}`, value.line, mark);
+    }
   }
 
   // How many instructions of the machine code of a line load or store spilled registers.

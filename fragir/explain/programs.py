@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
@@ -21,6 +23,7 @@ from fragir.explain.report import (
     ProgramReport,
     PtxShown,
     SourceText,
+    StageShown,
     ValueShown,
 )
 from fragir.explain.stages import StageRecorder
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from fragir.emulator import Finding, FragmentUse
     from fragir.passes.writer.origins import LineOrigin
 
+_NAME = re.compile(r"%[\w$.-]+")
 LANES = "<lanes>"
 """What places are called that count in the program at the lane level."""
 
@@ -141,7 +145,7 @@ class _Program:
             pictures=tuple(self.gallery.pictures),
             marks=tuple(self.marks),
             ran=told.how,
-            values=tuple(told.values),
+            values=tuple(placed_values(told.values, self.recorder.stages)),
             error=None if error is None else ErrorShown.of(error, self.recorder.doing),
             exception=error,
         )
@@ -186,6 +190,22 @@ class _Program:
         told = ran("\n".join(self.ptx.lines))
         self.marks += from_findings(told.findings, self.ptx.source)
         return told
+
+
+def placed_values(
+    values: Iterable[ValueShown], stages: Sequence[StageShown]
+) -> Iterator[ValueShown]:
+    """Values of tiles with the last line of the stages that defines a value of their name."""
+    for value in values:
+        found = _NAME.search(value.at)
+        name = re.escape(found[0]) if found else None
+        defines = re.compile(rf"^\s*(?:%[\w$.-]+, )*{name}(?:, %[\w$.-]+)* = |[(,] ?{name} = ")
+        for number, stage in reversed([*enumerate(stages)]) if name else ():
+            line = next((n for n, text in enumerate(stage.lines, 1) if defines.search(text)), 0)
+            if line and "frag.tile" in stage.lines[line - 1]:
+                value = replace(value, stage=number, line=line)
+                break
+        yield value
 
 
 def _locate(printed: PrintedModule) -> None:

@@ -174,6 +174,7 @@ class ValueShown:
 
     `holders[i][j]` are those who hold the element at row i and column j: `W0 T5:3`, lane 5's
     element 3, as the pictures of layouts have it. `when` says at which execution, in which block.
+    `line` of stage number `stage` defines the tile; 0 where it is no tile of a stage.
     """
 
     at: str
@@ -183,6 +184,8 @@ class ValueShown:
     rows: tuple[tuple[str, ...], ...]
     holders: tuple[tuple[str, ...], ...]
     words: tuple[str, ...] = ()
+    stage: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

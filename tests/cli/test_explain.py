@@ -203,6 +203,7 @@ def test_values(fragir: Fragir, small: str, in_folder: Path) -> None:
         [float(f"{x:.6g}") for x in row] for row in a.tolist()
     ]
     assert value["holders"][9][3] == "W0 T5:3"
+    assert "%x = frag.load" in found["stages"][value["stage"]]["lines"][value["line"] - 1]
     assert found["ran"] == "on the emulator"
     missing = document(fragir, small, "--values", "%none", "--no-sass", code=1)
     assert "%none" in missing["error"]["message"]

@@ -235,6 +235,12 @@ def test_search_and_keys(open_page: Pages, written: Written) -> None:
     assert lit(page, f"s{number}", "pinned") == [hits[1]]
     assert page.locator("#hits").inner_text() == f"2 of {2 * len(hits)}"
     page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    assert lit(page, f"s{number}", "pinned") == [hits[1] + 1]
+    page.keyboard.press("k")
+    assert lit(page, f"s{number}", "pinned") == [hits[1]]
+    page.keyboard.press("Enter")
+    assert "Tile" in page.locator("#detail h2").inner_text()
     page.keyboard.press("?")
     assert page.locator("#keys").is_visible()
 
