@@ -289,6 +289,9 @@ def test_reprs_of_what_was_compiled_and_run() -> None:
     assert repr(tree) == "<PTX for sm_80: product; 4 items>"
     assert re.fullmatch(r"<entry product: \d+ statements>", repr(tree.functions[0]))
     assert re.fullmatch(r"<block of \d+ statements>", repr(tree.functions[0].body))
+    for node in ptx.walk(tree):
+        assert len(repr(node)) <= MOST, type(node)
+    assert repr(tree.source) == f"<<ptx>: {len(kernel().ptx)} characters>"
     assert re.match(r"<\d+ warp instructions, [1-9]\d* on tensor cores; 0 findings", repr(run()))
     explained = fragir.explain_layouts(PRODUCT)
     assert "print it" in repr(explained)

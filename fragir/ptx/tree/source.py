@@ -15,6 +15,9 @@ class Source:
         self.filename = filename
         self._starts: list[int] | None = None
 
+    def __repr__(self) -> str:
+        return f"<{self.filename}: {len(self.text)} characters>"
+
     def place(self, at: int) -> tuple[int, int]:
         """Line and column, both 1-based, of an offset; (0, 0) where `at` is -1."""
         if at < 0:

@@ -40,6 +40,11 @@ class Instruction(Frozen):
     operands: tuple[Operand, ...]
     at: int = position()
 
+    def __repr__(self) -> str:
+        words = [getattr(operand, "text", type(operand).__name__) for operand in self.operands]
+        guard = "" if self.guard is None else "guarded "
+        return shortened(f"<{guard}{self.mnemonic} {', '.join(words)}>")
+
     @property
     def mnemonic(self) -> str:
         return ".".join(self.opcode)
@@ -121,6 +126,10 @@ class Declaration(Frozen):
     pointer: Pointer | None = None
     bank: Integer | None = None
     at: int = position()
+
+    def __repr__(self) -> str:
+        names = ", ".join(variable.name.text for variable in self.variables)
+        return shortened(f"<.{self.space} .{self.type} {names}>")
 
 
 @node
