@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from io import StringIO
 from itertools import pairwise
 
@@ -393,6 +394,18 @@ def test_a_module_without_text() -> None:
     assert [stage.lines for stage in report.stages] == [
         s.lines for s in report_of("softmax").stages
     ]
+
+
+def test_a_program_built_in_python() -> None:
+    """Its source is the file that builds it."""
+    file = ROOT / "examples/gemm_tiles.py"
+    kernel = runpy.run_path(str(file))["k"]
+    report = explain(kernel.module, sass=False)
+    assert "\n".join(report.source.lines) == file.read_text()
+    assert report.ptx is not None
+    lines = dict(zip(report.ptx.lines, report.ptx.source, strict=True))
+    product = next(line for line in lines if "mma.sync" in line)
+    assert ".mma(" in report.source.lines[lines[product] - 1]
 
 
 def test_the_document_is_json() -> None:
