@@ -71,7 +71,8 @@ class StageRecorder:
             else:
                 yield one
             ms = self._times.get(one.name, 0.0) - before
-            self._take(one.name, ms, (*notes, *map(_total, self._told)))
+            told = (words for one in self._told for words in _totals(one))
+            self._take(one.name, ms, (*notes, *told))
             self.applied.append(one)
             self.doing, self.unplaced, self._told = "", None, []
 
@@ -165,15 +166,19 @@ class StageRecorder:
         )
 
 
-def _total(told: Explanation) -> str:
-    """What all layouts cost together."""
+def _totals(told: Explanation) -> Iterator[str]:
+    """What all layouts cost together; memory of which rows are wanted in another order."""
     proof = "" if told.least else ", not proved to be the least"
     count = len(told.conversions)
     kinds = f"{count} conversion{'' if count == 1 else 's'}"
-    return (
+    yield (
         f"{told.function}: {len(told.tiles)} tiles, {kinds}; all layouts together cost "
         f"{told.total:g} half cycles a warp{proof}"
     )
+    for memory in told.memories:
+        lies = f"rows as they are: {memory.kept}" if memory.kept else "in this order"
+        asked = _AT.sub(r" (line \1)", memory.asked_by)
+        yield f"{memory.name}: rows in the order {memory.rows} for {asked}; it lies {lies}"
 
 
 def _asked(words: str) -> tuple[str, tuple[int, ...]]:
