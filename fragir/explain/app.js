@@ -131,7 +131,7 @@ class App {
     const code = byId("code");
     if (model.pipeline) code.textContent = model.pipeline;
     byId("pipeline").hidden = !model.pipeline;
-    const told = model.no_machine && model.ptx ? `no machine code: ${model.no_machine}` : "";
+    const told = model.no_machine ? `no machine code: ${model.no_machine}` : "";
     byId("told").textContent = told;
   }
 

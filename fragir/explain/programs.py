@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from fragir import pipeline
+from fragir.dialects.frag.kernels import kernels_of
 from fragir.errors import FragirError, of_kind
 from fragir.explain.drawn import Gallery, instructions_shown
 from fragir.explain.judged import from_compiler, from_findings, from_ptxas, machine_of
@@ -30,6 +31,7 @@ from fragir.explain.stages import StageRecorder
 from fragir.explain.texts import PrintedModule
 from fragir.isa.targets import known
 from fragir.passes.frag_place import FragPlacePass
+from fragir.passes.stages import is_lanes
 from fragir.pipeline import Given
 from fragir.program import check_sizes, choose_entry, emit_with_origins, keep_only, parse, steps
 
@@ -79,7 +81,8 @@ def explain(
     check_sizes(module, text)
     chosen = steps(module, "lane", target, passes)
     source = SourceText(filename, tuple(text.split("\n"))) if text is not None else _written(module)
-    return _Program(module, text, source, target).report(chosen, parsed, sass, ran)
+    found = _Program(module, text, source, target, listed=passes is not None)
+    return found.report(chosen, parsed, sass, ran)
 
 
 def _written(module: ModuleOp) -> SourceText:
@@ -99,8 +102,11 @@ def _written(module: ModuleOp) -> SourceText:
 class _Program:
     """One program, taken as far as it goes."""
 
-    def __init__(self, module: ModuleOp, text: str | None, source: SourceText, target: str) -> None:
+    def __init__(
+        self, module: ModuleOp, text: str | None, source: SourceText, target: str, *, listed: bool
+    ) -> None:
         self.module, self.text, self.source, self.target = module, text, source, target
+        self.listed = listed
         self.times: dict[str, float] = {}
         self.gallery = Gallery()
         self.recorder = StageRecorder(module, source.name, self.times, self.gallery)
@@ -163,7 +169,13 @@ class _Program:
             raise
 
     def _emit(self) -> None:
-        """PTX, and from where its lines come: the operations are told apart by their lines."""
+        """PTX, and from where its lines come: the operations are told apart by their lines.
+
+        None where the passes that were asked for end before the lane level.
+        """
+        if self.listed and not all(is_lanes(function) for function in kernels_of(self.module)):
+            self.no_machine = "the passes end before the lane level"
+            return
         ptx, _ = emit_with_origins(self.module, self.target, source=self.text)
         lanes = self.recorder.last
         _locate(lanes)
@@ -176,10 +188,11 @@ class _Program:
         self.marks += from_compiler(self.module, self.target)
 
     def _assemble(self, sass: bool) -> None:
+        if self.ptx is None:
+            return
         if not sass:
             self.no_machine = "it was not asked for"
             return
-        assert self.ptx is not None
         text = "\n".join(self.ptx.lines)
         self.machine, verdicts, self.no_machine = machine_of(text, self.target)
         self.marks += from_ptxas(verdicts, self.ptx.source)

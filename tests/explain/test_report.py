@@ -329,6 +329,18 @@ def test_a_pass_that_fails_leaves_what_came_before(doing: str) -> None:
     assert report.html().startswith("<!DOCTYPE html>")
 
 
+def test_passes_that_end_early() -> None:
+    """A pass can be looked at alone: then there is no PTX, and that is no error."""
+    file, target = PROGRAMS["gemm80"]
+    text = (ROOT / file).read_text()
+    report = explain(text, target=target, filename=file, passes="frag-tile")
+    assert [stage.name for stage in report.stages] == ["parse", "frag-tile"]
+    assert report.stages[1].lines == report_of("gemm80").stages[1].lines
+    assert (report.ptx, report.error) == (None, None)
+    assert report.no_machine == "the passes end before the lane level"
+    assert any("128x128x32" in note for note in report.stages[1].notes)
+
+
 def test_text_that_cannot_be_read_has_no_report() -> None:
     with pytest.raises(FragirError) as error:
         explain("func.func @f(", filename="f.mlir")
