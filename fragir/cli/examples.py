@@ -12,8 +12,6 @@ from typing import Any
 
 import click
 
-from fragir.cli.completers import attach
-
 Examples = Sequence[tuple[str, str]]
 """(what one wants, the command line for a POSIX shell); no words where a command goes on."""
 
@@ -26,7 +24,6 @@ class TaughtCommand(click.Command):
     def __init__(self, *args: Any, examples: Examples = (), **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.examples = examples
-        attach(self.params)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)

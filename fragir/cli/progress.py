@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, cast
 
 from fragir.cli.terminal import moves
@@ -28,8 +27,8 @@ class Progress:
         self._label = label
         self._done: float | None = None
         self._over = False
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._lock: Any = None
+        self._timer: Any = None
         self._bar: Any = None
         self._task: Any = None
         self._around: Progress | None = None
@@ -40,7 +39,10 @@ class Progress:
             self._around, self._label_around = Progress._open, Progress._open._label
             self._around.say(self._label)
         elif moves(sys.stderr):
+            import threading
+
             Progress._open = self
+            self._lock = threading.Lock()
             self._timer = threading.Timer(DELAY, self._show)
             self._timer.daemon = True
             self._timer.start()

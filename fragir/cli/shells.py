@@ -16,11 +16,14 @@ import click
 from click.shell_completion import (
     BashComplete,
     FishComplete,
+    ShellComplete,
     ZshComplete,
     add_completion_class,
     shell_complete,
     split_arg_string,
 )
+
+from fragir.cli.completers import attach
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -81,7 +84,19 @@ complete --no-files --command %(prog_name)s-opt --arguments "(%(complete_func)s)
 """
 
 
-class FragirBash(BashComplete):
+class _Words(ShellComplete):
+    """Gives the parameters of the command that is typed their words, which nothing else needs."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        command = self.cli
+        if isinstance(command, click.Group) and args:
+            command = command.get_command(click.Context(command), args[0])
+        if command is not None:
+            attach(command.params)
+        return super().get_completions(args, incomplete)
+
+
+class FragirBash(_Words, BashComplete):
     """Bash: the line up to the cursor, split as a shell does, not at bash's word breaks."""
 
     name = "bash"
@@ -105,7 +120,7 @@ class FragirBash(BashComplete):
         return found
 
 
-class FragirZsh(ZshComplete):
+class FragirZsh(_Words, ZshComplete):
     """Zsh, with words that are not over."""
 
     name = "zsh"
@@ -115,7 +130,7 @@ class FragirZsh(ZshComplete):
         return _whole(super().get_completions(args, incomplete), incomplete)
 
 
-class FragirFish(FishComplete):
+class FragirFish(_Words, FishComplete):
     """Fish, which puts no blank behind a word that ends in a dot, colon, comma or slash."""
 
     name = "fish"

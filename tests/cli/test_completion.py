@@ -16,7 +16,7 @@ import pytest
 
 from fragir import isa
 from fragir.cli.arguments import parse
-from fragir.cli.completers import MORE, RULES, CompletedWord, mnemonics, passes
+from fragir.cli.completers import MORE, RULES, CompletedWord, attach, mnemonics, passes
 from fragir.cli.main import COMMANDS, commands
 from fragir.cli.opt_words import FLAGS, opt
 from fragir.cli.shells import SHELLS, FragirBash, FragirFish, FragirZsh
@@ -127,6 +127,7 @@ def test_every_parameter_of_a_kind_completes() -> None:
     for name in COMMANDS:
         command = commands.get_command(click.Context(commands), name)
         assert command is not None
+        attach(command.params)
         for parameter in command.params:
             metavar = parameter.metavar or ""
             ours = metavar in RULES or any(e in metavar for e in (".mlir", ".ptx", ".npy"))
