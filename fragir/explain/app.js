@@ -2,11 +2,9 @@
 
 import { format, keys, parse } from "./address.js";
 import { Columns } from "./columns.js";
-import { ICONS, make, ofConversion, ofInstruction, ofMarks, ofType } from "./detail.js";
+import { make, ofConversion, ofInstruction, ofMarks, ofType } from "./detail.js";
 import { Model, unpacked } from "./model.js";
-
-const byId = (id) => document.getElementById(id);
-const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+import { byId, head, plural, side } from "./side.js";
 
 class App {
   constructor(model) {
@@ -23,116 +21,10 @@ class App {
       choose: (id) => this.choose(id),
       turn: () => this.pin && !this.columns.sync && this.showPinned(),
     });
-    this.head();
-    this.side();
+    head(this);
+    side(this);
     this.listen();
     this.visit();
-  }
-
-  // --- what stands around ----------------------------------------------------------------------
-
-  head() {
-    const { model } = this;
-    byId("name").textContent = model.source.name;
-    const facts = [model.target];
-    for (const one of model.machine) {
-      const spills = one.spill_stores + one.spill_loads;
-      const shared = one.shared ? `, ${one.shared} bytes shared` : "";
-      const spilled = spills ? `${spills} bytes spilled` : "no spills";
-      facts.push(`${one.name}: ${one.registers} registers, ${spilled}${shared}`);
-    }
-    byId("facts").textContent = facts.join(" · ");
-    if (model.error) {
-      const { message, line, doing } = model.error;
-      const box = byId("error");
-      box.hidden = false;
-      const where = line ? `line ${line}: ` : "";
-      const pass = doing ? ` (in ${doing})` : "";
-      box.textContent = `${ICONS.error} ${where}${message}${pass}`;
-      const id = model.kind === "ptx" ? "ptx" : "source";
-      if (line) box.onclick = () => this.go(id === "ptx" ? "ptx" : 0, line, id);
-    }
-  }
-
-  side() {
-    const { model } = this;
-    const list = byId("passes");
-    model.stages.forEach((stage, number) => {
-      const parts = { added: "+", removed: "−", changed: "~" };
-      const told = Object.entries(parts)
-        .filter(([kind]) => stage.counts[kind])
-        .map(([kind, sign]) => make("span", { class: kind }, `${sign}${stage.counts[kind]}`));
-      const words = Object.entries(stage.counts).map(([kind, count]) => `${count} ${kind}`);
-      const button = make(
-        "button",
-        { "data-view": String(number), title: `lines: ${words.join(", ")}`, onclick: () => this.show(number) },
-        make("span", { class: "pass" }, stage.name),
-        make("span", { class: "ms" }, `${stage.ms.toFixed(1)} ms`),
-        make("span", { class: "counts" }, ...told),
-      );
-      list.append(make("li", {}, button));
-    });
-    if (model.ptx) {
-      const lines = plural(model.texts.get("ptx").text.length, "line");
-      const title = model.texts.has("sass") ? "PTX and SASS" : "PTX";
-      const button = make(
-        "button",
-        { "data-view": "code", onclick: () => this.show("code") },
-        make("span", { class: "pass" }, title),
-        make("span", { class: "ms" }, lines),
-      );
-      list.append(make("li", {}, button));
-    }
-    this.conversions();
-    this.notes();
-  }
-
-  conversions() {
-    const { model } = this;
-    for (const one of model.conversions) {
-      const show = () => {
-        this.go(one.stage, one.line);
-        this.detail(ofConversion(model, one, (to, at) => this.go(to, at)));
-      };
-      const title = `${one.steps}; asked for by ${one.asked_by}`;
-      const cost = make("span", { class: "ms" }, one.cost ? String(one.cost) : "free");
-      byId("conversions").append(
-        make("li", {}, make("button", { class: "grid", title, onclick: show }, make("code", {}, one.name), cost)),
-      );
-    }
-    byId("conversions-head").hidden = !model.conversions.length;
-  }
-
-  notes() {
-    const { model } = this;
-    const found = byId("found");
-    const entry = (mark) => {
-      const name = mark.value?.what.split(":")[0] ?? mark.kind;
-      const words = `${ICONS[mark.severity]} ${name}`;
-      const at = mark.value?.line || mark.ptx;
-      const line = make("span", { class: "ms" }, at ? `line ${at}` : "");
-      const show = () => {
-        if (mark.value?.line) this.go(mark.value.stage, mark.value.line);
-        else if (mark.ptx) this.go("ptx", mark.ptx);
-        this.detail(ofMarks(model, [mark]));
-      };
-      const attributes = { class: `grid ${mark.severity}`, title: mark.message, onclick: show };
-      return make("li", {}, make("button", attributes, make("span", {}, words), line));
-    };
-    const values = model.values.map((value) => ({
-      severity: "value", message: value.at, kind: "value", ptx: value.ptx, value,
-    }));
-    for (const mark of [...model.marks, ...values]) found.append(entry(mark));
-    byId("found-head").hidden = !found.children.length;
-    if (model.ran && !model.marks.some((mark) => mark.by === "check"))
-      found.before(
-        make("p", { class: "quiet" }, `${model.ran.includes("every check") ? "no findings, run" : "run"} ${model.ran}`),
-      );
-    const code = byId("code");
-    if (model.pipeline) code.textContent = model.pipeline;
-    byId("pipeline").hidden = !model.pipeline;
-    const told = model.no_machine ? `no machine code: ${model.no_machine}` : "";
-    byId("told").textContent = told;
   }
 
   // --- views -----------------------------------------------------------------------------------

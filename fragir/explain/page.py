@@ -26,6 +26,7 @@ MODULES = (
     "pane.js",
     "detail.js",
     "columns.js",
+    "side.js",
     "app.js",
 )
 """In the order in which they need each other."""
