@@ -129,7 +129,7 @@ class Reader:
                 self.command(line, "...\n", at)
 
     def command(self, line: str, expected: str, at: str) -> None:
-        program, *arguments = shlex.split(line)
+        program, *arguments = shell_words(line)
         target = Path(arguments[-1]) if ">" in arguments[-2:-1] else None
         arguments = arguments if target is None else arguments[:-2]
         assert program in (*IN_PROCESS, *OUTSIDE, "python", "make"), f"{at}: {line}"
@@ -150,6 +150,16 @@ class Reader:
         failed = f"{at}: $ {line}\n{printed}\n{err}"
         assert re.fullmatch(pattern(expected), printed), failed
         assert code == 0 or re.search(r"error|FAIL|missed|remark", expected), failed
+
+
+def shell_words(line: str) -> list[str]:
+    """A command's words. What a shell would take for more than words is an error, but `> FILE`."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    seen, found = list(lexer), shlex.split(line)
+    assert seen == found, f"{line}: a shell reads {seen}"
+    assert not {"|", "&", ";", "<", "(", ")"} & set(found), line
+    return found
 
 
 def is_part(excerpt: str, text: str) -> bool:
@@ -183,10 +193,11 @@ def script(arguments: list[str]) -> int:
 
 
 def commands(text: str, at: str) -> list[tuple[str, str]]:
-    """(command, what it prints) in order."""
-    parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
+    """(command, what it prints) in order; a command goes on behind a backslash."""
+    parts = re.split(r"^\$ ((?:.*\\\n)*.*)\n", text, flags=re.MULTILINE)
     assert not parts[0].strip(), f"{at} begins with no `$ ` line"
-    return list(zip(parts[1::2], parts[2::2], strict=True))
+    lines = [line.replace("\\\n", "") for line in parts[1::2]]
+    return list(zip(lines, parts[2::2], strict=True))
 
 
 def pattern(expected: str) -> str:

@@ -19,6 +19,7 @@ from tests.docs.sessions import (
     pattern,
     pictures,
     pieces,
+    shell_words,
 )
 
 LARGEST = 60_000  # bytes of a picture
@@ -64,6 +65,7 @@ def test_fences_are_understood() -> None:
 
 def test_a_wrong_output_is_seen() -> None:
     assert commands("$ a b\nx\ny\n$ c\n", "page") == [("a b", "x\ny\n"), ("c", "")]
+    assert commands("$ a \\\n    b\nx\n$ c\n", "page") == [("a     b", "x\n"), ("c", "")]
     assert re.fullmatch(pattern("a ... c\n...\nz\n"), "a b c\nx\ny\nz\n")
     assert not re.fullmatch(pattern("a ... c\n"), "a b d\n")
 
@@ -74,6 +76,13 @@ def test_a_wrong_excerpt_is_seen() -> None:
     assert is_part("one\ntwo\n", text)
     assert not is_part("one\nthree\n", text)
     assert not is_part("tw\n...\nfour\n", text)
+
+
+def test_commands_are_those_of_a_shell() -> None:
+    assert shell_words('fragir sass "A>=1" > x.svg') == ["fragir", "sass", "A>=1", ">", "x.svg"]
+    for line in ("fragir sass A>=1", "fragir a | b", "fragir layout lane(1)"):
+        with pytest.raises(AssertionError):
+            shell_words(line)
 
 
 def test_every_picture_is_shown() -> None:
