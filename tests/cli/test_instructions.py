@@ -341,7 +341,8 @@ def test_errors_say_which_part_is_wrong(fragir: Fragir, arguments: list[str], wo
         [MMA, "a", "--at", "1"],
         [MMA, "a", "--at", "1,1", "--lane", "0"],
         [MMA, "a", "--element", "1"],
-        [MMA, "a", "--at", "1,1", "--format", "svg"],
+        [MMA, "a", "--at", "1,1", "--format", "formula"],
+        [MMA, "a", "--at", "1,1", "--format", "svg", "--view", "hardware"],
         [MMA],
     ],
 )
