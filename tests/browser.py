@@ -19,9 +19,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Playwright
+    from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium-headless-shell",  # half the time of a whole browser
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 NO_BROWSER = f"there is no browser on PATH: {', '.join(NAMES)}"
 _SWITCHES = (
     "--no-sandbox",
@@ -47,6 +53,7 @@ class BrowserThread:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "browser")
         self._started: tuple[Playwright, Browser] | None = None
+        self._contexts: dict[bool, BrowserContext] = {}
 
     def run(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """Calls a function there; what it raises is raised here."""
@@ -65,6 +72,13 @@ class BrowserThread:
             self._started = playwright, browser
         return self._started[1]
 
+    def context(self, touch: bool) -> BrowserContext:
+        """The one for pages on a phone, or on a desk: a window each, which takes long to open."""
+        if touch not in self._contexts:
+            made = self.browser().new_context(has_touch=touch, is_mobile=touch)
+            self._contexts[touch] = made
+        return self._contexts[touch]
+
     def end(self) -> None:
         """Closes the browser."""
         if self._started is not None:
@@ -82,7 +96,7 @@ class Pages:
     thread: BrowserThread
     complaints: list[str] = field(default_factory=list[str])
     requests: list[str] = field(default_factory=list[str])
-    _contexts: list[Any] = field(default_factory=list[Any])
+    _open: list[Page] = field(default_factory=list["Page"])
 
     def __call__(
         self,
@@ -99,14 +113,10 @@ class Pages:
         Errors and warnings of its console, exceptions that it leaves, and requests for anything
         but the file make the test fail that has opened it.
         """
-        context = self.thread.browser().new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            has_touch=touch,
-            is_mobile=touch,
-        )
-        self._contexts.append(context)
-        page = context.new_page()
+        page = self.thread.context(touch).new_page()
+        self._open.append(page)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if dark else "light")
         page.set_default_timeout(_PATIENCE)
         page.on("console", lambda said: self._said(said.type, said.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -120,8 +130,9 @@ class Pages:
             self.complaints.append(f"{kind}: {text}")
 
     def close(self) -> None:
-        for context in self._contexts:
-            context.close()
+        for page in self._open:
+            page.evaluate("localStorage.clear()")
+            page.close()
 
     def strangers(self) -> list[str]:
         """The addresses that were asked for and are no files, nor in the page itself."""

@@ -56,7 +56,7 @@ def _style() -> str:
     """The page's style, with the colours of `fragir.draw.palette`, light and dark."""
     light = "".join(f"--c{i}:{hexadecimal(colour(i))};" for i in range(COUNT))
     dark = "".join(f"--c{i}:{hexadecimal(colour(i, dark=True))};" for i in range(COUNT))
-    shades = "".join(f".s{i}{{background:var(--c{i})}}" for i in range(COUNT))
+    shades = "".join(f".s{i}{{--shade:var(--c{i});background:var(--c{i})}}" for i in range(COUNT))
     text = "".join(map(_source, _STYLES))
     night = re.search(r"/\* dark \*/\n:root \{\n(.*?)\}\n", text, re.DOTALL)
     assert night is not None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 M16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+M40 = "wgmma.mma_async.sync.aligned.m64n40k16.f32.f16.f16"
 WIDE = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
 A_ROWS = "lane [4:(0,2) 8:(1,0)] element [2:(0,1) 2:(8,0)]"
 BY_ROWS = "lane [2:(0,4) 16:(1,0)] element [4:(0,1)]"
@@ -138,7 +139,8 @@ def samples() -> Iterator[tuple[str, str, dict[str, int]]]:
     """An instruction of every family and kind, an operand, immediates."""
     rng = random.Random(2)
     for family in isa.FAMILIES:
-        found = rng.choice([i for i in isa.instructions() if i.family == family])
+        small = [i for i in isa.instructions() if i.family == family and i.shape[1] <= 32]
+        found = rng.choice(small)
         layouts = [name for name, operand in found.operands.items() if operand.layout is not None]
         yield found.mnemonic, rng.choice(layouts), {}
     yield "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "d", {}
@@ -177,16 +179,19 @@ def test_elements_are_where_the_table_says(open_page: Pages, explorer: Path) -> 
         assert lines[: len(wanted)] == wanted, name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_what_an_element_is_made_of(open_page: Pages, explorer: Path) -> None:
+    page = open_page(explorer)
+    for name in (
         M16,
         "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
         "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16",
-    ],
-)
-def test_what_an_element_is_made_of(open_page: Pages, explorer: Path, name: str) -> None:
-    page = open_page(explorer, quote(name))
+    ):
+        go(page, quote(name))
+        check_sources(page, name)
+
+
+def check_sources(page: Page, name: str) -> None:
+    """An element of D lists and marks all that it is made of, one of A what it goes into."""
     found = isa.lookup(name)
     m, n, _ = found.shape
     rng = random.Random(len(name))
@@ -438,15 +443,15 @@ def test_light_and_dark(open_page: Pages, explorer: Path) -> None:
 
 
 def test_repeats_of_a_large_tile(open_page: Pages, explorer: Path) -> None:
-    page = open_page(explorer, quote(WIDE))
+    page = open_page(explorer, quote(M40))
     drawn = page.locator('[data-grid="d"] td[data-at]')
-    assert drawn.count() == 64 * 16
+    assert drawn.count() == 32 * 40
     words = page.locator('[data-grid="d"] .folds').inner_text()
-    assert words == "columns 8 to 247 repeat the first 8: element + 4 each time"
+    assert words == "rows 16 to 47 repeat the first 16: lane + 32 each time"
     page.get_by_role("button", name="show all").click()
-    assert drawn.count() == 64 * 256
-    view = View.of(isa.lookup(WIDE), "d")
+    assert drawn.count() == 64 * 40
+    view = View.of(isa.lookup(M40), "d")
     labels = drawn.evaluate_all("all => all.map((one) => one.textContent)")
-    for number in random.Random(1).sample(range(64 * 256), 200):
-        (holder,) = view.holders(divmod(number, 256))
+    for number in random.Random(1).sample(range(64 * 40), 200):
+        (holder,) = view.holders(divmod(number, 40))
         assert labels[number] == f"T{holder.lane}:{holder.element}"
