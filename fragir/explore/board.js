@@ -161,7 +161,7 @@ export function board(instruction, state, told) {
       for (const cell of marked) cell.classList.remove("own", "from", "into");
       marked = [];
     },
-    focus(name, point, slots) {
+    find(name, point, slots) {
       const one = drawn.get(name);
       const key = one?.byPoint ? point.join(",") : slots[0]?.join(",");
       return one?.tables.map(({ cells }) => cells.get(key)).find(Boolean) ?? null;

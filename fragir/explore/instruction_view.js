@@ -83,7 +83,14 @@ export function instructionView(app) {
     const fits = part && point.length === part.shape.length && point.every((x, i) => x >= 0 && x < part.shape[i]);
     if (fits) pinned = { part, cell: { point } };
     tell(pinned?.part, pinned?.cell, Boolean(pinned));
-    if (fits) drawn.focus(name, point, slotsOf(part, point))?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  // Brings the element that is held on to into view.
+  function reveal() {
+    if (!pinned) return;
+    const { part, cell } = pinned;
+    const one = drawn.find(part.name, cell.point, slotsOf(part, cell.point));
+    one?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   function facts() {
@@ -195,6 +202,7 @@ export function instructionView(app) {
         element.scrollTop = 0;
       }
       options();
+      if (fresh) reveal();
     },
   };
 

@@ -243,6 +243,11 @@ def test_permalinks(open_page: Pages, explorer: Path) -> None:
     again = open_page(explorer, address.partition("#")[2])
     assert again.locator(".dock:visible").inner_text() == shown
     assert again.get_by_label("colour", exact=True).input_value() == "register"
+    held = cell(again, "d", 3, 4).bounding_box()  # it is brought into view, above what is said
+    dock = again.locator(".dock:visible").bounding_box()
+    assert held is not None
+    assert dock is not None
+    assert 0 < held["y"] < dock["y"] - held["height"]
     again.reload()
     assert again.locator(".dock:visible").inner_text() == shown
     go(again, "instructions?name=mma.sync.nothing")
