@@ -159,9 +159,23 @@ _BARRIERS = re.compile(r"used (\d+) barriers")
 _SHARED = re.compile(r"(\d+) bytes smem")
 
 
+def _signal_name(number: int) -> str:
+    """`SIGSEGV`."""
+    import signal  # seldom needed
+
+    known = {one.value: one.name for one in signal.Signals}
+    return known.get(number, f"signal {number}")
+
+
 def _refusal(log: str, ptx: str, target: str, filename: str, code: int) -> FragirError:
     """The first of ptxas's errors, with the PTX line that it names."""
     errors = [(line, text) for line, text in _ERROR.findall(log) if "aborted due to" not in text]
+    if not errors and code < 0:
+        return FragirError(
+            f"ptxas crashed ({_signal_name(-code)})",
+            hint="a fault of ptxas's: --entry NAME compiles one function; another version may do",
+            file=filename,
+        )
     if not errors:
         last = (log.strip().splitlines() or [f"exit status {code}"])[-1]
         return FragirError(f"ptxas failed: {last}", file=filename)

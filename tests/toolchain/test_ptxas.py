@@ -260,3 +260,21 @@ def test_disassembling_garbage() -> None:
 
 def test_info_is_plain_data() -> None:
     assert EntryInfo(8, 0, 0, 1024, 0, 1) == EntryInfo(8, 0, 0, 1024, 0, 1)
+
+
+def test_ptxas_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has been seen to, on several entries with -v: told as such, not by its last line."""
+    real = ptxas.find(ptxas.PTXAS).path
+    path = tmp_path / "ptxas"
+    path.write_text(f"""#!/bin/sh
+case "$1" in
+--*) exec "{real}" "$@" ;;
+esac
+echo "ptxas info    : Compile time = 1 ms"
+kill -SEGV $$
+""")
+    path.chmod(0o755)
+    monkeypatch.setenv("FRAGIR_PTXAS", str(path))
+    with pytest.raises(FragirError, match=r"ptxas crashed \(SIGSEGV\)") as caught:
+        assemble(STORE, "sm_80")
+    assert "--entry NAME" in (caught.value.hint or "")
