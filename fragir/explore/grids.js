@@ -44,7 +44,7 @@ function bounded(shape) {
 
 // One grid for every value of the coordinates in front of the last two; of an instruction
 // (`behind`) for those behind the first two.
-function grids(names, shape, names2, cell, behind = false) {
+function grids(names, shape, names2, cell, behind = false, key = null) {
   bounded(shape);
   const rank = shape.length;
   const outer = rank < 3 ? [] : behind ? names.slice(2) : names.slice(0, -2);
@@ -72,6 +72,7 @@ function grids(names, shape, names2, cell, behind = false) {
       cols,
       names: names2,
       cell: (r, c) => ({ at: at(r, c), ...cell(at(r, c)) }),
+      key: key && ((r, c) => key(at(r, c))),
     });
   }
   return found;
@@ -93,6 +94,7 @@ export function matrixGrids(layout, shade, { shape = layout.shape, dims = layout
       return { label, shade: shade(named(layout, slots[0])), key: slots[0], point, slots };
     },
     behind,
+    (point) => layout.holders.get(point.join(","))?.[0] ?? null,
   );
 }
 

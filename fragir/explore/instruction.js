@@ -30,8 +30,21 @@ function operand(data, index) {
   return [name, { name, count, type, cls, element, bits, text, shape, chunk, forms: data.forms[forms] ?? [] }];
 }
 
+const MOST_KEPT = 64; // layouts, with what they know of their holders
+const kept = new Map();
+
 // The operand's layout under the instruction's immediates: which lanes supply it.
 export function operandLayout(found, immediates = {}) {
+  const { selector, byte, thread, offset, blocks } = immediates;
+  const key = [found.name, found.text, selector, byte, thread, offset, blocks].join("|");
+  if (!kept.has(key)) {
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(key, selected(found, immediates));
+  }
+  return kept.get(key);
+}
+
+function selected(found, immediates) {
   if (found.name === "registers" && immediates.offset)
     return readModes(found.text.replace(/^(lane \[16:\(1,0\) 2:)\(0,0\)/, `$1(0,${immediates.offset})`));
   const layout = readModes(found.text);

@@ -60,7 +60,7 @@ export function table(grid, { name, caption, all = false, told = {} }) {
 
 const keysOf = (grid) =>
   Array.from({ length: grid.rows }, (_, r) =>
-    Array.from({ length: grid.cols }, (_, c) => grid.cell(r, c).key ?? null),
+    Array.from({ length: grid.cols }, (_, c) => (grid.key ? grid.key(r, c) : (grid.cell(r, c).key ?? null))),
   );
 
 const everything = ({ rows, cols }) => ({
