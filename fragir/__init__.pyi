@@ -1,5 +1,7 @@
 from . import builder as builder
 from . import emulator as emulator
+from . import explain as explain
+from . import explore as explore
 from . import host as host
 from . import isa as isa
 from . import layout as layout
