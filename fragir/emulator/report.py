@@ -33,13 +33,12 @@ class Finding:
     subject: str = ""
     severity: Severity = "error"
 
-    #: kind -> what it means.
-
     def __repr__(self) -> str:
         place = ":".join(str(x) for x in (self.file, self.line, self.col) if x is not None)
         return shortened(f"<{self.severity} {self.kind} at {place or 'no line'}: {self.message}>")
 
 
+#: kind -> what it means.
 KINDS: dict[str, str] = {
     "uninitialised": "a register or shared memory was used before anything was written there",
     "fragment": "elements of an mma or wgmma operand that do not belong to the matrix it holds",
