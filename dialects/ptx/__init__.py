@@ -22,6 +22,7 @@ from fragir.dialects.ptx.memory import (
     SyncOp,
 )
 from fragir.dialects.ptx.registers import (
+    CAST_RULES,
     ORDERED_CASTS,
     BitcastOp,
     CompareOp,
@@ -136,6 +137,7 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "CAST_RULES",
     "GLOBAL",
     "NO_UNROLL",
     "ORDERED_CASTS",

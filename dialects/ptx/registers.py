@@ -50,6 +50,8 @@ from fragir.dialects.ptx.types import (
 
 ORDERED_CASTS = ("f16", "bf16", "f32", "tf32")
 """What `ptx.cvt` makes of s4 and u4 in any order."""
+CAST_RULES = tuple("sitofp uitofp fptosi fptoui extsi extui trunci index_cast".split())
+"""Casts of arith that take no vectors in xDSL: `ptx.cvt ... as` one of them does."""
 SPECIALS = (
     *("tid.x", "tid.y", "tid.z", "ctaid.x", "ctaid.y", "ctaid.z"),
     *("nctaid.x", "nctaid.y", "nctaid.z", "laneid", "cluster_ctarank"),
@@ -253,20 +255,38 @@ class CvtOp(QuickOperation):
     """`cvt`: every element as another type, rounded to nearest even; to integers towards zero.
 
     f32 to tf32 rounds to nearest, ties away (`cvt.rna`). PTX ISA 9.2, section 9.7.9.22.
-    With an `order` the i-th element of the result is element `order[i]` of a vector of s4 or u4:
-    they are unpacked two at a time, wherever they are.
+    `as` an operation of arith, integers have the sign that this one gives them. With an `order` the
+    i-th element of the result is element `order[i]` of a vector of s4 or u4: they are unpacked two
+    at a time, wherever they are.
     """
 
     name = "ptx.cvt"
     source = operand_def(AnyAttr())
+    rule = opt_prop_def(StringAttr)
     order = opt_prop_def(DenseArrayBase.constr(i64))
     result = result_def(AnyAttr())
     traits = traits_def(Pure())
-    assembly_format = "$source (`in` $order^)? attr-dict `:` type($source) `->` type($result)"
+    assembly_format = (
+        "$source (`as` $rule^)? (`in` $order^)? attr-dict `:` type($source) `->` type($result)"
+    )
 
-    def __init__(self, source: SSAValue, result: Attribute, order: Sequence[int] | None = None):
+    def __init__(
+        self,
+        source: SSAValue,
+        result: Attribute,
+        order: Sequence[int] | None = None,
+        rule: str | None = None,
+    ):
         given = None if order is None else DenseArrayBase.from_list(i64, order)
-        super().__init__(operands=[source], properties={"order": given}, result_types=[result])
+        named = None if rule is None else StringAttr(rule)
+        super().__init__(
+            operands=[source], properties={"rule": named, "order": given}, result_types=[result]
+        )
+
+    @property
+    def cast(self) -> str | None:
+        """The operation of arith that it stands for, as `arith.sitofp`."""
+        return None if self.rule is None else f"arith.{self.rule.data}"
 
     @property
     def picked(self) -> tuple[int, ...] | None:
@@ -277,6 +297,8 @@ class CvtOp(QuickOperation):
 
     def verify_(self) -> None:
         picked = self.picked
+        if self.rule is not None and (picked is not None or self.rule.data not in CAST_RULES):
+            raise VerifyException(f"ptx.cvt is `as` one of {', '.join(CAST_RULES)}, in no order")
         if picked is not None:
             first, second = (element_name(scalar_type(v.type)) for v in (self.source, self.result))
             if first not in ("s4", "u4") or second not in ORDERED_CASTS:

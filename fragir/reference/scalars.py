@@ -102,12 +102,7 @@ def _scalar(run: Run, op: Operation) -> Bounded:
         if name in ("math.ctlz", "math.cttz", "math.ctpop"):
             return integers.counted(name, operands[0], INTEGERS[result])
         if name in _CASTS:
-            source = type_name(op.operands[0].type)
-            if source == PREDICATE and name in ("arith.extsi", "arith.sitofp"):
-                operands[0] = Bounded(-operands[0].value.astype(np.int64), operands[0].bound)
-                source = "s8"
-            first, second = _signs(name, source, result)
-            return cast(operands[0], first, second)
+            return cast_as(name, operands[0], type_name(op.operands[0].type), result)
     match op:
         case math.FmaOp():
             x, y, z = operands
@@ -161,6 +156,13 @@ def _as_int(x: Bounded, name: str, signed: bool) -> Bounded:
     """Of one bit, 1 is -1 where an operation has a sign."""
     value = x.value.astype(np.int64)
     return Bounded(-value if signed and name == PREDICATE else value, x.bound)
+
+
+def cast_as(name: str, x: Bounded, source: str, target: str) -> Bounded:
+    """What a cast of arith makes of a value."""
+    if source == PREDICATE and name in ("arith.extsi", "arith.sitofp"):
+        x, source = Bounded(-x.value.astype(np.int64), x.bound), "s8"
+    return cast(x, *_signs(name, source, target))
 
 
 def cast(x: Bounded, source: str, target: str) -> Bounded:

@@ -66,6 +66,10 @@ def clone_region(
             values[op.results[0]] = _vectorized(ar, op, operands)
             continue
         types = [ptx.vector_type(type_, count) for type_ in op.result_types]
+        if (rule := op.name.removeprefix("arith.")) in ptx.CAST_RULES:
+            new = ptx.CvtOp(operands[0], types[0], rule=rule)
+            values[op.results[0]] = ar.insert(new).result
+            continue
         new = ar.insert(
             type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
         )

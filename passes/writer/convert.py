@@ -41,7 +41,8 @@ class Convert:
         self._order = op.picked if isinstance(op, ptx.CvtOp) else None
         first = element_name(ptx.scalar_type(source.type))
         second = element_name(ptx.scalar_type(result.type))
-        rule = tables.CASTS.get(op.name, "")
+        name = op.cast if isinstance(op, ptx.CvtOp) and op.cast else op.name
+        rule = tables.CASTS.get(name, "")
         first, second = _signed(rule, first, second)
         if first == second:
             self.writer.alias(result, self.writer.names[source])

@@ -16,7 +16,7 @@ from fragir.reference.element_types import PREDICATE, type_name
 from fragir.reference.formats import FLOATS, INTEGERS
 from fragir.reference.lanes.bits import bytes_of, value_of
 from fragir.reference.lanes.threads import BlockThreads, step
-from fragir.reference.scalars import cast, scalar
+from fragir.reference.scalars import cast, cast_as, scalar
 
 
 @step("ptx.special")
@@ -100,7 +100,10 @@ def bitcast(threads: BlockThreads, op: ptx.BitcastOp) -> None:
 @step("ptx.cvt")
 def cvt(threads: BlockThreads, op: ptx.CvtOp) -> None:
     names = type_name(op.source.type), type_name(op.result.type)
-    threads[op.result] = cast(threads[op.source], *names)
+    if op.cast is None:
+        threads[op.result] = cast(threads[op.source], *names)
+    else:
+        threads[op.result] = cast_as(op.cast, threads[op.source], *names)
 
 
 @step("ptx.compare")
