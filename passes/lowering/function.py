@@ -21,6 +21,7 @@ from fragir.layout.modes import WARP
 from fragir.passes.lowering import operations as operations  # attaches what is known of each
 from fragir.passes.lowering.arguments import KernelArguments
 from fragir.passes.lowering.arithmetic import Arithmetic
+from fragir.passes.lowering.copies import has_cp_async
 from fragir.passes.lowering.lane_builder import Lanes
 from fragir.passes.lowering.role_registers import RESIDENT, check_shared_out
 from fragir.passes.lowering.state import LoweringState
@@ -71,7 +72,8 @@ class FunctionLowering:
                 made = rings(self.lanes).made[alloc.ring]
                 pointers += [part.first.pointer for part in made.parts]
                 # copies of slots that nobody awaited may be under way
-                self.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))
+                if has_cp_async(self.state.target):
+                    self.state.ar.insert(ptx.SyncOp("cp.async.wait_group", 0))
             else:
                 pointers.append(self.state.memories[alloc.results[0]].pointer)
         owners = [pointer.owner for pointer in pointers]

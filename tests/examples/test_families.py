@@ -10,7 +10,9 @@ import pytest
 from tests.examples.judged import EXAMPLES
 
 DOCS, TESTS = EXAMPLES.parent / "docs/kernels", EXAMPLES.parent / "tests/examples"
-FAMILIES = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+# what has a page and tests of its own
+OTHERS = {"in_the_wild", "notebooks"}
+FAMILIES = sorted(p.name for p in EXAMPLES.iterdir() if p.is_dir() and p.name not in OTHERS)
 KERNELS = sorted(path for family in FAMILIES for path in (EXAMPLES / family).glob("*.mlir"))
 # one script makes the kernels of both
 TOGETHER = {"attention/forward_wgmma": "attention/forward"}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fragir
+from tests.properties.judge import judge
 
 BETA = """ epilogue {
   ^bb0(%sum: f32, %old: f16):
@@ -63,3 +64,16 @@ def test_whole_sectors(target: str, epilogue: str) -> None:
     assert report.findings == []
     added = d.astype(np.float32) if epilogue == BIAS else 5 if epilogue == BETA else 0
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32) + added)
+
+
+def test_a_machine_without_cp_async() -> None:
+    """There is nothing to wait for before C takes the memory of the slots."""
+    program = """func.func @f(%a: memref<16x112xf16>, %b: memref<16x?xf16>, %c: memref<112x?xf16>) {
+  frag.matmul %a transposed, %b into %c accumulate f16
+    : memref<16x112xf16>, memref<16x?xf16> into memref<112x?xf16>
+  func.return
+}"""
+    for n in (16, 130):
+        kernel = judge(program, "sm_75", {"m": 112, "n": n, "k": 16})
+    assert "cp.async" not in kernel.ptx
+    assert "cp.async.wait_group" in fragir.compile(program, target="sm_80").ptx
