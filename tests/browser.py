@@ -155,7 +155,8 @@ def summary(reports: Sequence[pytest.TestReport | pytest.CollectReport]) -> str 
     outcomes: Counter[str] = Counter()
     reasons: dict[str, None] = {}
     for report in reports:
-        if "browser" not in report.keywords or (
+        # reports of modules have keywords in some versions of pytest only
+        if "browser" not in getattr(report, "keywords", ()) or (
             isinstance(report, pytest.TestReport) and report.when != "call" and report.passed
         ):
             continue

@@ -190,7 +190,7 @@ def test_script(shell: str, fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> 
     assert fragir("completion").out == script
     assert f"_FRAGIR_COMPLETE={shell}_complete " in script
     monkeypatch.setenv("_FRAGIR_COMPLETE", f"{shell}_source")
-    assert fragir().out == script
+    assert fragir().out.rstrip() == script.rstrip()  # click 8.2 ends in an empty line more
     if (program := shutil.which(shell)) is not None:
         subprocess.run([program, "-n"], input=script, text=True, check=True)
 
