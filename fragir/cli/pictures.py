@@ -59,20 +59,11 @@ def text_drawing(
     layout: AnyLayout, facts: tuple[tuple[str, str], ...], picture: Picture, bits: int | None
 ) -> Drawing:
     """The drawing of any layout."""
-    if picture.view == "memory":
-        from fragir.cli.layout_texts import read_any
-        from fragir.draw.memory import memory_drawing
+    from fragir.cli.layout_texts import read_any
+    from fragir.draw.views import view_of
 
-        access = None if picture.access is None else read_any(picture.access)
-        return memory_drawing(layout, facts, bits, access)
-    if picture.colour == "bank":
-        from fragir.draw.memory import banks_drawing
-
-        return banks_drawing(layout, facts, bits)
-    from fragir.draw.layouts import hardware_drawing, layout_drawing
-
-    draw = layout_drawing if picture.view == "matrix" else hardware_drawing
-    return draw(layout, facts, picture.colour, bits)
+    access = None if picture.access is None else read_any(picture.access)
+    return view_of(layout, facts, picture.view, picture.colour, bits, access)
 
 
 def show(drawn: Drawing, style: str, full: bool, heading: str = "") -> None:

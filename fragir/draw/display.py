@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fragir.draw.grid import Drawing, drawing
-from fragir.draw.layouts import (
-    COLOURS,
-    LARGEST,
-    AnyLayout,
-    hardware_drawing,
-    layout_drawing,
-)
+from fragir.draw.layouts import COLOURS, LARGEST
 from fragir.draw.svg import svg
+from fragir.draw.views import view_of
 from fragir.errors import FragirError, of_kind, one_of
 from fragir.isa.query import View
 from fragir.layout.chain import LayoutChain
@@ -47,15 +42,18 @@ def drawing_of(
         raise FragirError("the colour bank is of a layout of memory")
     if access is not None and view != "memory":
         raise FragirError("`access` is of a picture of memory", hint='view="memory"')
+    if access is not None:
+        of_kind(access, Layout | LayoutChain, "`access` is a layout of registers")
+    reads = access if isinstance(access, Layout | LayoutChain) else None
     match value:
         case LinearLayout():
-            return _of_layout(to_layout(value), view, colour, bits, access)
+            return view_of(to_layout(value), (), view, colour, bits, reads)
         case Layout() | LayoutChain():
-            return _of_layout(value, view, colour, bits, access)
+            return view_of(value, (), view, colour, bits, reads)
         case View() if view == "matrix":
             return drawing(value, colour)
         case View():
-            return _of_layout(value.layout, view, colour, bits, access)
+            return view_of(value.layout, (), view, colour, bits, reads)
         case Conversion(src=source, dst=target) | ConversionPlan(source=source, target=target):
             from fragir.draw.conversions import conversion_drawing
 
@@ -63,24 +61,6 @@ def drawing_of(
             return replace(drawn, beside=source.shape[1] <= _NARROW)
         case _:
             raise FragirError(f"there is no picture of a {type(value).__name__}")
-
-
-def _of_layout(
-    layout: AnyLayout, view: str, colour: str, bits: int | None, access: object
-) -> Drawing:
-    if view == "memory":
-        from fragir.draw.memory import memory_drawing
-
-        if access is not None:
-            of_kind(access, Layout | LayoutChain, "`access` is a layout of registers")
-        reads = access if isinstance(access, Layout | LayoutChain) else None
-        return memory_drawing(layout, (), bits, reads)
-    if colour == "bank" and view == "matrix":
-        from fragir.draw.memory import banks_drawing
-
-        return banks_drawing(layout, (), bits)
-    draw = layout_drawing if view == "matrix" else hardware_drawing
-    return draw(layout, (), colour, bits)
 
 
 __all__ = ["LARGEST", "drawing_of", "picture", "svg"]

@@ -1,7 +1,7 @@
 """The page: the model packed into one HTML file that needs no network.
 
 Lines are stored once, in a table; what is stored is deflated, which the page's own script undoes.
-The script is the modules of this folder, one behind the other.
+The script is the modules of this folder, joined.
 """
 
 from __future__ import annotations
@@ -12,25 +12,13 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping
 from html import escape
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from fragir.draw.palette import COUNT, colour, hexadecimal
+from fragir.explore.bundle import bundle
 
-MODULES = (
-    "links.js",
-    "rows.js",
-    "syntax.js",
-    "address.js",
-    "model.js",
-    "pane.js",
-    "detail.js",
-    "columns.js",
-    "side.js",
-    "app.js",
-)
-"""In the order in which they need each other."""
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
+_FOLDER = Path(__file__).parent
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -41,7 +29,7 @@ def page(document: Mapping[str, Any]) -> str:
         "title": escape(f"{document['source']['name']} for {document['target']}"),
         "style": _read("page.css") + _shades(),
         "data": base64.b64encode(zlib.compress(packed.encode(), 9)).decode(),
-        "script": script(),
+        "script": bundle(_FOLDER, "app.js"),
     }
     return _HOLE.sub(lambda hole: parts[hole[1]], _read("page.html"))
 
@@ -52,14 +40,8 @@ def framed(document: Mapping[str, Any], height: int = 720) -> str:
     return f'<iframe srcdoc="{escape(page(document))}" style="{style}"></iframe>'
 
 
-def script() -> str:
-    """All modules as one."""
-    texts = (_IMPORT.sub("", _read(name)) for name in MODULES)
-    return "\n".join(re.sub(r"^export ", "", text, flags=re.MULTILINE) for text in texts)
-
-
 def _read(name: str) -> str:
-    return resources.files("fragir.explain").joinpath(name).read_text("utf-8")
+    return (_FOLDER / name).read_text("utf-8")
 
 
 def _shades() -> str:

