@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from fragir.passes.stages import DIALECTS, STAGES
-from tests.docs.test_docs import Block, blocks, commands, pattern
+from tests.docs.sessions import commands, pattern
+from tests.docs.test_docs import Block, blocks
 from tests.extending.installed import Result, install, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +20,9 @@ PAGE = ROOT / "docs" / "extending.md"
 PACKAGE = Path(__file__).with_name("tilekit")
 SOURCES = [path.read_text() for path in sorted(PACKAGE.glob("**/*.*")) if path.suffix != ".pyc"]
 CODE = blocks(PAGE, "python", "toml")
-LINES = [pair for block in blocks(PAGE, "console") for pair in commands(block)]
+LINES = [
+    pair for b in blocks(PAGE, "console") for pair in commands(b.text, f"{PAGE.name}:{b.line}")
+]
 
 
 def is_program(block: Block) -> bool:
