@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 EXAMPLE ?= examples/gemm.py
-SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hooks)
+SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hooks setup.py)
+CORE := setup.py $(wildcard fragir/emulator/native/source/*.[ch])
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .NOTPARALLEL:
-.PHONY: help run test check pytest package-check docs docs-serve dist bench notebook gpu format constraints clean
+.PHONY: help run test check pytest package-check core docs docs-serve dist bench notebook gpu format constraints clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -31,6 +32,10 @@ pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment
 	$(BIN)/python -m pytest -q -m packaging
+
+core: | $(BIN)/python ## Build the emulator's compiled core in the checkout, after a change of its C
+	@$(PIP) 'setuptools>=77'
+	$(BIN)/python setup.py -q build_ext --inplace
 
 docs: $(VENV)/developed ## Build the documentation site into build/site; any warning fails
 	$(MKDOCS) build
@@ -73,7 +78,8 @@ clean: ## Delete the environment and what was built
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment. A stamp says what was installed from the present pyproject.toml.
+# The environment. A stamp says what was installed from the present pyproject.toml and
+# built from the present C.
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -81,12 +87,12 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "python3 lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
-$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/installed: pyproject.toml constraints.txt $(CORE) | $(BIN)/python
 	@echo 'installing into $(VENV) (only this once)'
 	@$(PIP) --editable '.[disassembler]'
 	@touch $@
 
-$(VENV)/developed: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/developed: pyproject.toml constraints.txt $(CORE) | $(BIN)/python
 	@echo 'installing into $(VENV) (only this once)'
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/installed
