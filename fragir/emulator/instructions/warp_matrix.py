@@ -74,14 +74,14 @@ def mma_group(d: Decoder, group: list[tree.Instruction]) -> Step:
         RegisterRows(d, group, vectors[k], r.width) for k, r in ((1, op.a), (2, op.b), (3, op.c))
     )
     extra = _extra(d, ins, op)
-    statistics = d.machine.report.statistics
+    machine, statistics = d.machine, d.machine.report.statistics
     count = len(group)
 
     def run(sel: Any, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
         left = a.read(sel)
         statistics.mma += left.shape[1]
-        out(sel, op.execute(left, b.read(sel), c.read(sel), **extra(sel)))
+        out(sel, op.execute(left, b.read(sel), c.read(sel), jobs=machine.jobs, **extra(sel)))
 
     assert count == len(group)
     return run

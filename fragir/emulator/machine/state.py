@@ -75,6 +75,7 @@ class State:
         self.warps = blocks * self.warps_per_block
         self.cluster_size = cluster[0] * cluster[1] * cluster[2]
         self.memory = memory
+        self.jobs = 1  # threads that may share the work of a step
         self.report = report
         self.asynchrony = asynchrony
         self.random = Random(seed)

@@ -219,7 +219,8 @@ class Warpgroups:
         options = dict(form.options)
         if item.meta is not None:
             options["e"] = item.meta
-        result = form.op.execute(d, a, item.b, read, scale_d=item.scale, **options)
+        jobs = machine.jobs
+        result = form.op.execute(d, a, item.b, read, scale_d=item.scale, jobs=jobs, **options)
         self.file[form.d[:, None], every] = result.reshape(len(form.d), -1, 32)
         machine.report.statistics.mma += count
 

@@ -14,8 +14,8 @@ A register operand of `n` registers is one array `[n, W, 32]`: register, warp, l
 `[n, G, 4, 32]`: register, warpgroup, warp, lane), `uint32`, or `uint64` where the registers are
 64 bits wide. Everything is batched over W (or G): the same instruction of many warps, or
 independent neighbouring instructions of one warp, are one call. Results are new arrays and never
-alias an argument. Operations are immutable, cached, and safe to keep; they hold scratch memory
-that is not safe to use from two threads at once.
+alias an argument. Operations are immutable, cached, safe to keep and to use from several threads:
+each thread has its own scratch memory.
 
 Nothing here touches memory or knows the machine. What is legal on which target is checked when the
 operation is made; operand counts are given by the operation's `OperandRegisters`, so that the

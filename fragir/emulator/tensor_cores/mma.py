@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import U32
 from fragir.emulator.tensor_cores.compute import Compute, ScaleCodes
 from fragir.emulator.tensor_cores.fragment import Codes, Fragment
@@ -17,6 +19,8 @@ from fragir.errors import FragirError
 
 # Products computed at once: large enough to hide numpy's overhead, small enough for the cache.
 _CHUNK = 1 << 19
+# Instances that a thread gets at least: with fewer, threads wait for Python's lock.
+_SHARED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,26 @@ class Mma(TensorOp):
         select_a: tuple[int, int] = (0, 0),
         sfb: U32 | None = None,
         select_b: tuple[int, int] = (0, 0),
+        jobs: int = 1,
     ) -> RegisterWords:
         """D = A*B + C for W warps, or for W independent instructions.
 
         `a`, `b`, `c`: `[count, W, 32]` with the operand's count; returns `[d.count, W, 32]`. `e`,
         `sfa`, `sfb`: `[1, W, 32]`, where the instruction has them; `select_a` and `select_b` are
-        the immediates `{byte-id, thread-id}`. Raises FragirError for a selector out of range.
+        the immediates `{byte-id, thread-id}`. `jobs`: threads that may share the work. Raises
+        FragirError for a selector out of range.
         """
         plan = self.plan
+        if jobs > 1 and len(parts := pieces(a.shape[1], jobs, _SHARED)) > 1:
+
+            def share(part: slice) -> RegisterWords:
+                options = {"e": e, "sfa": sfa, "sfb": sfb}
+                given: Any = {k: None if x is None else x[:, part] for k, x in options.items()}
+                given |= {"selector": selector, "select_a": select_a, "select_b": select_b}
+                return self.execute(a[:, part], b[:, part], c[:, part], **given)
+
+            shares = side_by_side(jobs, [partial(share, part) for part in parts])
+            return np.concatenate(shares, axis=1)
         left, right, addend = plan.a.load(a), plan.b.load(b), plan.c.load(c)
         kept: Ints | None = None
         if plan.metadata is not None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.native.threads import pieces, side_by_side
 from fragir.emulator.numbers.types import U8, U32, U64
 from fragir.emulator.tensor_cores import descriptor
 from fragir.emulator.tensor_cores.arithmetic import TargetName, fused
@@ -25,6 +27,12 @@ from fragir.errors import FragirError
 ReadShared: TypeAlias = Callable[[U32], U8]
 
 _CHUNK = 1 << 18  # products computed at once
+_SHARED = 1 << 18  # products that a thread gets at least
+
+
+def _one_by_one(work: Sequence[Callable[[], None]]) -> None:
+    for part in work:
+        part()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class Wgmma(TensorOp):
         transpose_b: bool = False,
         e: U32 | None = None,
         selector: int = 0,
+        jobs: int = 1,
     ) -> U32:
         """D = A*B (+ D where `scale_d`) for G warpgroups: `u32[d.count, G, 4, 32]`, a new array.
 
@@ -115,6 +124,7 @@ class Wgmma(TensorOp):
         `scale_d`: one truth value or one per warpgroup `bool[G]`. `scale_a`, `scale_b`: 1 or -1.
         `transpose_*`: the immediates imm-trans (true: MN-major). `e`: `u32[1, G, 4, 32]`.
         The operands are read through `read_shared` here, so call it when the instruction retires.
+        `jobs`: threads that may share the products.
         """
         plan = self.plan
         groups = len(b)
@@ -141,21 +151,31 @@ class Wgmma(TensorOp):
         result = np.empty_like(addend)
         if groups > plan.n and plan.n < 32:  # lay the warpgroups innermost
             size = max(1, _CHUNK // (64 * plan.n * plan.k))
-            for start in range(0, groups, size):
+            products = 64 * plan.n * plan.k * size
+
+            def product(start: int) -> None:
                 part = slice(start, start + size)
                 inner = (np.moveaxis(each[part], 0, -1) for each in (left, right, addend))
                 x, y, z = (np.ascontiguousarray(each) for each in inner)
                 chosen = None if kept is None else kept[..., part]
                 result[part] = np.moveaxis(plan.compute(x, y, z, chosen, None), -1, 0)
+
+            work = [partial(product, start) for start in range(0, groups, size)]
         else:  # lay N innermost: as if it were the batch of a product of N = 1
             size = max(1, _CHUNK // (plan.n * plan.k))
-            for group in range(groups):
-                for start in range(0, 64, size):
-                    rows = slice(start, start + size)
-                    result[group, rows] = self._rows(
-                        left[group][:, rows], right[group], addend[group, rows],
-                        None if kept is None else kept[:, rows, group],
-                    )  # fmt: skip
+            products = plan.n * plan.k * min(size, 64)
+
+            def rows_of(group: int, start: int) -> None:
+                rows = slice(start, start + size)
+                result[group, rows] = self._rows(
+                    left[group][:, rows], right[group], addend[group, rows],
+                    None if kept is None else kept[:, rows, group],
+                )  # fmt: skip
+
+            starts = range(0, 64, size)
+            work = [partial(rows_of, group, start) for group in range(groups) for start in starts]
+        shares = pieces(len(work), jobs, -(-_SHARED // products))
+        side_by_side(jobs, [partial(_one_by_one, work[share]) for share in shares])
         registers = plan.d.store(np.moveaxis(result, 0, -1))
         return registers.reshape(-1, groups, 4, 32).astype(np.uint32, copy=False)
 
