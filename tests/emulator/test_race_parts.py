@@ -10,7 +10,7 @@ import pytest
 
 from fragir.emulator.checks.races.clocks import Clocks, later
 from fragir.emulator.checks.races.clusters import covers
-from fragir.emulator.checks.races.global_places import READ, READ_ELSEWHERE, WRITE, Ledger
+from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, WRITE, Ledger
 from fragir.emulator.checks.races.read_log import COMPACT, ReadLog
 from fragir.emulator.checks.races.records import (
     ASYNC,

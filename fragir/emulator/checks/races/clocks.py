@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT
+from fragir.emulator.checks.races.records import COLUMN_MASK, MBARRIER, TIME_SHIFT
 from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
 
@@ -72,7 +72,13 @@ class Clocks:
         if found is None:
             used = self._agents_of.get(cluster, 0)
             self._agents_of[cluster] = used + 1
-            found = self.agents[key] = self.lanes + used
+            found = self.lanes + used
+            if found == MBARRIER:
+                self.machine.report.notes.append(
+                    f"races: a cluster has more than {used:,} groups and mbarriers of asynchronous "
+                    "work; the others are not told apart"
+                )
+            found = self.agents[key] = min(found, MBARRIER - 1)
             if found >= self.width:
                 grow = max(8, (self.width - self.lanes) // 2)
                 more = np.zeros((*self.known.shape[:2], grow), np.int32)

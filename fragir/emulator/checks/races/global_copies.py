@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fragir.emulator.checks.races.context import Context
-from fragir.emulator.checks.races.global_places import WRITE, Ledger
+from fragir.emulator.checks.races.ledger import WRITE, Ledger
 from fragir.emulator.checks.races.records import ASYNC, record, site_of
 from fragir.emulator.numbers.types import I64
 
@@ -36,11 +36,9 @@ class GlobalCopies:
             self._stores(lane, now, *region.pieces())
             return
         (ledger, _), *_ = self.places.by_buffer(region.starts[:1])
-        if ledger.too_large:
-            return
         column = self.clocks.agent(lane, "mbarrier", transfer.signal)
         rec = record(ASYNC + now, column, self.sites.current)
-        ledger.copied.append((region, rec, int(self.places.owner_of[lane])))
+        ledger.note_copy(region, rec, int(self.places.owner_of[lane]))
         if ledger.written:
             self._loads(lane, ledger, *region.pieces())
             ledger.note_copied()
@@ -50,23 +48,17 @@ class GlobalCopies:
         reduces = self.sites.row(self.sites.current).strong
         rec = record(ASYNC + now, column, self.sites.current, reduces)
         for ledger, which in self.places.by_buffer(at):
-            if not ledger.too_large:
-                places = ledger.places(at[which], size)
-                mine = np.full(len(places), rec, np.int64)
-                owner = np.full(len(places), self.places.owner_of[lane], np.int32)
-                if not ledger.too_large:
-                    ledger.note_write(places, mine, owner)
+            rows, _ = ledger.rows(at[which], size)
+            mine = np.full(len(rows), rec, np.int64)
+            owner = np.full(len(rows), self.places.owner_of[lane], np.int32)
+            ledger.note_write(rows, mine, owner)
 
     def _loads(self, lane: int, ledger: Ledger, at: I64, size: int) -> None:
-        places = ledger.places(at, size).ravel()
-        if ledger.too_large:
+        rows = ledger.rows(at, size)[0].ravel()
+        rows = rows[ledger.records[WRITE][rows] != 0]
+        if not len(rows):
             return
-        places = places[ledger.records[WRITE, places] != 0]
-        if not len(places):
-            return
-        both = np.stack(
-            [ledger.owners[WRITE, places].astype(np.int64), ledger.records[WRITE, places]]
-        )
+        both = np.stack([ledger.owners[WRITE][rows].astype(np.int64), ledger.records[WRITE][rows]])
         (owners, recs), first = np.unique(both, axis=1, return_index=True)
         lanes = np.full(len(recs), lane, np.int64)
         here = owners == self.places.owner_of[lane]
@@ -80,9 +72,9 @@ class GlobalCopies:
             whose = owners[far].astype(np.int32)
             unordered[far] = clusters.unknown(lanes[far], recs[far], whose)
             hidden[far] = clusters.hidden(lane, recs[far], whose)
-        for index in (*np.flatnonzero(unordered)[:8], *np.flatnonzero(hidden & ~unordered)[:8]):
+        for index in (*np.flatnonzero(unordered), *np.flatnonzero(hidden & ~unordered)):
             rec, owner = int(recs[index]), int(owners[index])
-            position = ledger.start + (int(places[first[index]]) << ledger.shift)
+            position = int(ledger.position(rows[first[index]]))
             if unordered[index]:
                 self.races.clash(self.sites.current, lane, position, WRITE, rec, owner)
                 continue

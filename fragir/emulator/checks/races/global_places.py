@@ -1,18 +1,20 @@
-"""The last accesses to every place of global memory, buffer by buffer.
+"""What of global memory has been accessed last, buffer by buffer, and what that clashes with.
 
-Of every place the last write, the last read, and the last read by another cluster are kept; blocks
-of different waves stand beside each other too. Lanes of one warp are left alone, but for updates
-that get lost (`lost_updates.py`).
+`ledger.py` has what is kept of every place. Blocks of different waves stand beside each other too.
+Lanes of one warp are left alone, but for updates that get lost (`lost_updates.py`).
 """
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, ROOM, WRITE, Ledger, Room
 from fragir.emulator.checks.races.records import COLUMN_MASK, STRONG, site_of
 from fragir.emulator.checks.races.scopes import BLOCK, CLUSTER, DEVICE
 from fragir.emulator.machine.lanes import LANES
@@ -22,87 +24,21 @@ if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
     from fragir.emulator.checks.races.clusters import Clusters
     from fragir.emulator.machine.machine import Machine
-    from fragir.emulator.machine.transfers import Region
 
-#: What of a place is kept: the last write, the last read, the last read of another cluster.
-WRITE, READ, READ_ELSEWHERE = range(3)
-LIMIT = 1 << 23  # places of one buffer; larger ones are left alone
-LATEST = 64  # bulk copies of a buffer whose reads are kept until somebody writes to it
+__all__ = ["READ", "READ_ELSEWHERE", "WRITE", "Clash", "GlobalPlaces", "Ledger"]
 
 
-class Ledger:
-    """The last accesses to every place of one buffer. A place is the smallest access so far."""
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Accesses of one instruction that nothing orders after earlier ones of a kind: of each its
+    index among the accesses, the row of the ledger, the record of the earlier one and its owner.
+    """
 
-    def __init__(self, start: int, size: int) -> None:
-        self.start, self.size = start, size
-        self.shift = 4
-        count = (size >> self.shift) + 1
-        self.records: I64 = np.zeros((3, count), np.int64)
-        self.owners: I32 = np.zeros((3, count), np.int32)
-        self.written = False
-        #: What bulk copies have read while nothing was written: region, record, owner.
-        self.copied: deque[tuple[Region, int, int]] = deque(maxlen=LATEST)
-        self.too_large = count > LIMIT
-
-    def refine(self, shift: int) -> None:
-        """Make places smaller."""
-        times = 1 << (self.shift - shift)
-        if self.records.shape[1] * times > LIMIT:
-            self.too_large = True
-            return
-        self.records = np.repeat(self.records, times, axis=1)
-        self.owners = np.repeat(self.owners, times, axis=1)
-        self.shift = shift
-
-    def places(self, at: I64, size: int) -> I64:
-        shift = (size & -size).bit_length() - 1
-        if shift < self.shift:
-            self.refine(shift)
-        return ((at - self.start)[:, None] >> self.shift) + np.arange(max(size >> self.shift, 1))
-
-    def note_read(self, places: I64, mine: I64, owner: I32) -> None:
-        """`mine`, `owner`: one for each access."""
-        records, owners = self.records, self.owners
-        who = np.broadcast_to(owner[:, None], places.shape)
-        rec = np.broadcast_to(mine[:, None], places.shape)
-        before = owners[READ, places]
-        moved = (before != who) & (before != 0)
-        if moved.any():
-            there = places[moved]
-            records[READ_ELSEWHERE, there] = records[READ, there]
-            owners[READ_ELSEWHERE, there] = before[moved]
-        records[READ, places] = rec
-        owners[READ, places] = who
-        lost = owners[READ, places] != who
-        if lost.any():
-            records[READ_ELSEWHERE, places[lost]] = rec[lost]
-            owners[READ_ELSEWHERE, places[lost]] = who[lost]
-
-    def note_write(self, places: I64, mine: I64, owner: I32) -> tuple[bool, bool]:
-        """Whether several warps write one place, and whether several lanes do."""
-        self.written = True
-        self.records[WRITE, places] = mine[:, None]
-        self.owners[WRITE, places] = owner[:, None]
-        apart = (self.records[WRITE, places] ^ mine[:, None]) & COLUMN_MASK
-        others = self.owners[WRITE, places] != owner[:, None]
-        if not apart.any() and not others.any():
-            return False, False
-        return bool((apart >> 5 != 0).any() or others.any()), True
-
-    def note_copied(self) -> None:
-        """Before the buffer is written: note what bulk copies have read, the latest of them."""
-        for region, rec, owner in self.copied:
-            places = self.places(*region.pieces())
-            if not self.too_large:
-                mine = np.full(len(places), rec, np.int64)
-                self.note_read(places, mine, np.full(len(places), owner, np.int32))
-        self.copied.clear()
-
-    def others(self, places: I64, mine: I64, owner: I32) -> Bools:
-        """Which accesses have written places where another warp was the last to write."""
-        last, by = self.records[WRITE, places], self.owners[WRITE, places]
-        apart = (last ^ mine[:, None]) & COLUMN_MASK >> 5 << 5 != 0
-        return (apart | (by != owner[:, None])).any(axis=1)
+    kind: int
+    index: I64
+    rows: I64
+    records: I64
+    owners: I32
 
 
 class GlobalPlaces:
@@ -114,6 +50,8 @@ class GlobalPlaces:
         self.machine, self.clocks, self.clusters = machine, clocks, clusters
         self.strengths = strengths  # of the instruction at each site
         self.ledgers: dict[int, Ledger] = {}
+        self.room = Room()
+        self._starts = [buffer.start for buffer in machine.memory.buffers] + [1 << 62]
         self.owner_of: I32 = np.zeros(machine.warps * LANES, np.int32)
 
     def start_wave(self, first: int) -> None:
@@ -123,37 +61,55 @@ class GlobalPlaces:
 
     def by_buffer(self, at: I64) -> list[tuple[Ledger, Any]]:
         """The ledgers of the buffers in which positions lie, and which of them: a mask or all."""
-        memory = self.machine.memory
-        which = memory.buffer_of(at)
-        first = int(which[0])
-        if (which == first).all():
+        starts = self._starts
+        first = bisect_right(starts, int(at.min())) - 1
+        if int(at.max()) < starts[first + 1]:
             return [(self._ledger(first), slice(None))]
+        which = self.machine.memory.buffer_of(at)
         return [(self._ledger(int(b)), which == b) for b in distinct(which)]
 
     def _ledger(self, index: int) -> Ledger:
         found = self.ledgers.get(index)
         if found is None:
             buffer = self.machine.memory.buffers[index]
-            found = self.ledgers[index] = Ledger(buffer.start, buffer.size)
+            found = self.ledgers[index] = Ledger(
+                buffer.start,
+                buffer.size,
+                self.room,
+                partial(self._full, buffer.name),
+                partial(self._forgets, buffer.name),
+            )
         return found
 
+    def _full(self, name: str) -> None:
+        self.machine.report.notes.append(
+            f"races: not all of {name} is followed; accesses to {ROOM:,} places are remembered "
+            "in a launch"
+        )
+
+    def _forgets(self, name: str, count: int) -> None:
+        self.machine.report.notes.append(
+            f"races: {count:,} early bulk copies that read {name} are not compared with later "
+            "writes to it"
+        )
+
     def clashes(
-        self, ledger: Ledger, kinds: tuple[int, ...], places: I64, lanes: I64, scope: int
-    ) -> list[tuple[int, int, int, int, int]]:
-        """(kind, index of the access, place, record, owner) of accesses that nothing orders.
+        self, ledger: Ledger, kinds: tuple[int, ...], rows: I64, lanes: I64, scope: int
+    ) -> list[Clash]:
+        """The accesses that nothing orders.
 
         Two strong accesses do not race where the scope of each (`scope` of these) has the other.
         """
         mine = self.owner_of[lanes]
-        found: list[tuple[int, int, int, int, int]] = []
+        found: list[Clash] = []
         for kind in kinds:
-            owners = ledger.owners[kind, places]
+            owners = ledger.owners[kind][rows]
             some = owners != 0
             if not some.any():
                 continue
             index, part = np.nonzero(some)
-            where = places[index, part]
-            recs, owner = ledger.records[kind, where], owners[index, part]
+            where = rows[index, part]
+            recs, owner = ledger.records[kind][where], owners[index, part]
             who = lanes[index]
             here = owner == mine[index]
             bad = np.zeros(len(who), np.bool_)
@@ -168,22 +124,20 @@ class GlobalPlaces:
                 far &= ~strong
             if far.any():
                 bad[far] = self.clusters.unknown(who[far], recs[far], owner[far])
-            for i in np.flatnonzero(bad)[:64]:
-                found.append((kind, int(index[i]), int(where[i]), int(recs[i]), int(owner[i])))
+            if bad.any():
+                found.append(Clash(kind, index[bad], where[bad], recs[bad], owner[bad]))
         return found
 
-    def beyond(
-        self, ledger: Ledger, places: I64, lanes: I64, scope: int
-    ) -> list[tuple[int, int, int, int]]:
-        """(index, place, record, owner) of writes in one step that a strong write's scope has not.
+    def beyond(self, ledger: Ledger, rows: I64, lanes: I64, scope: int) -> Clash:
+        """Writes in one step that a strong write's scope has not.
 
         Behind `Ledger.note_write`: of all lanes that write a place the last one is there.
         """
-        recs, owner = ledger.records[WRITE, places], ledger.owners[WRITE, places]
+        recs, owner = ledger.records[WRITE][rows], ledger.owners[WRITE][rows]
         here = owner == self.owner_of[lanes][:, None]
         own = np.broadcast_to(self.clocks.own[lanes][:, None], recs.shape)
-        bad = np.argwhere(~self._both_strong(recs, own, here, scope))[:64]
-        return [(i, int(places[i, j]), int(recs[i, j]), int(owner[i, j])) for i, j in bad.tolist()]
+        bad = ~self._both_strong(recs, own, here, scope)
+        return Clash(WRITE, np.nonzero(bad)[0], rows[bad], recs[bad], owner[bad])
 
     def _both_strong(self, recs: I64, own: I64, here: Bools, scope: int) -> Bools:
         """Which records are of strong accesses whose scope, as the one given, has both threads."""

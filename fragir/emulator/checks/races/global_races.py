@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from fragir.emulator.checks.races.global_places import (
     READ,
     READ_ELSEWHERE,
     WRITE,
+    Clash,
     GlobalPlaces,
     Ledger,
 )
@@ -19,13 +21,27 @@ from fragir.emulator.checks.races.records import STRONG, record, site_of
 from fragir.emulator.checks.races.scopes import DEVICE
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
 from fragir.emulator.machine.lanes import LANES
-from fragir.emulator.numbers.types import I64, Bools
+from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.lost_updates import LostUpdates
     from fragir.emulator.machine.transfers import Copy
 
 LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """Writes of one instruction that clash if they change the bytes: `old` are those before,
+    `[access, byte]`; the rest as in `Clash`."""
+
+    site: int
+    lanes: I64
+    positions: I64
+    kind: int
+    records: I64
+    owners: I32
+    old: npt.NDArray[np.uint8]
 
 
 class GlobalRaces:
@@ -38,94 +54,109 @@ class GlobalRaces:
         self.sites, self.findings = context.sites, context.findings
         self.places, self.updates, self.told = places, updates, told
         self.overlap = False
-        self.suspects: list[
-            tuple[int, int, int, int, int, int, npt.NDArray[np.uint8]]
-        ] = []  # site, lane, position, kind, record, owner, bytes before
+        self.suspects: list[Suspects] = []
 
     def access(self, kind: str, site: int, at: I64, lanes: I64, size: int, scope: int) -> None:
         clocks, whole = self.clocks, self.places
         if kind == "store":
             clocks.now += 1  # later than what has been read
-        mine_all = record(clocks.now, clocks.own[lanes], site, scope > 0)
         for ledger, which in whole.by_buffer(at):
-            if ledger.too_large:
-                continue
             if ledger.copied and kind != "load":
                 ledger.note_copied()
-            places = ledger.places(at[which], size)
-            who, mine = lanes[which], mine_all[which]
-            owner = whole.owner_of[who]
-            if ledger.too_large:
+            rows, kept = ledger.rows(at[which], size)
+            if not len(rows):
                 continue
+            who = lanes[which] if kept is None else lanes[which][kept]
+            mine = record(clocks.now, clocks.own[who], site, scope > 0)
+            owner = whole.owner_of[who]
             if kind == "load":
                 kinds = (WRITE,) if ledger.written else ()
                 if ledger.written and self._through_cache(site):
-                    self._read_only(site, ledger, places, who)
+                    self._read_only(site, ledger, rows, who)
                     kinds = ()
-            else:
-                kinds = (WRITE, READ, READ_ELSEWHERE)
-            for how, index, place, rec, other in whole.clashes(ledger, kinds, places, who, scope):
-                self._suspect(site, int(who[index]), ledger, place, how, rec, other, kind)
-            if kind == "load":
-                ledger.note_read(places, mine, owner)
+                for clash in whole.clashes(ledger, kinds, rows, who, scope):
+                    self._suspect(site, who, ledger, clash, kind)
+                ledger.note_read(rows, mine, owner)
                 continue
+            kinds = (WRITE, READ, READ_ELSEWHERE) if ledger.touched else ()
+            for clash in whole.clashes(ledger, kinds, rows, who, scope):
+                self._suspect(site, who, ledger, clash, kind)
             plain = kind == "store" and not scope and self.updates.loads
             lost = (
-                list(self.updates.before(ledger, site, places, who, mine, owner)) if plain else []
+                [self.updates.before(ledger, site, rows, who, mine, owner)]
+                if plain and ledger.written
+                else []
             )
-            warps, lanes_too = ledger.note_write(places, mine, owner)
+            warps, lanes_too = ledger.note_write(rows, mine, owner)
             self.overlap |= warps
             if warps and 0 < scope < DEVICE:
-                for index, place, rec, other in whole.beyond(ledger, places, who, scope):
-                    self._suspect(site, int(who[index]), ledger, place, WRITE, rec, other, kind)
+                self._suspect(site, who, ledger, whole.beyond(ledger, rows, who, scope), kind)
             if plain and lanes_too:
-                lost += self.updates.together(ledger, site, places, mine, owner)
-            for index, place, rec in lost:
-                self._suspect(site, int(who[index]), ledger, place, LOST, rec, 0, kind)
+                lost.append(self.updates.together(ledger, site, rows, mine, owner))
+            for index, row, recs in lost:
+                nobody = np.zeros(len(index), np.int32)
+                self._suspect(site, who, ledger, Clash(LOST, index, row, recs, nobody), kind)
 
     def _through_cache(self, site: int) -> bool:
         """Whether a load may see what was in memory before."""
         return self.sites.row(site).read_only or "nc" in self.sites.instruction(site).opcode
 
-    def _read_only(self, site: int, ledger: Ledger, places: I64, lanes: I64) -> None:
+    def _read_only(self, site: int, ledger: Ledger, rows: I64, lanes: I64) -> None:
         """ld.global.nc and ldu may see old bytes, whatever orders them after a write."""
-        written = ledger.records[WRITE, places]
+        written = ledger.records[WRITE][rows]
         if not written.any():
             return
         i, j = (int(x) for x in np.argwhere(written)[0])
-        rec, owner = int(written[i, j]), int(ledger.owners[WRITE, places[i, j]])
-        lane, position = int(lanes[i]), ledger.start + (int(places[i, j]) << ledger.shift)
+        rec, owner = int(written[i, j]), int(ledger.owners[WRITE, rows[i, j]])
+        lane, position = int(lanes[i]), int(ledger.position(rows[i, j]))
         text = "the kernel writes these bytes, and .nc may read what was there before: "
         text += self.who(lane, rec, owner)
         other = site_of(rec)
         self.findings.globally(site, other, lane, position, text, "read-only")
 
-    def _suspect(
-        self,
-        site: int,
-        lane: int,
-        ledger: Ledger,
-        place: int,
-        how: int,
-        rec: int,
-        owner: int,
-        kind: str,
-    ) -> None:
-        """A write that leaves the bytes as they are does not race: look afterwards."""
-        position = ledger.start + (place << ledger.shift)
-        if kind == "load":
-            self.clash(site, lane, position, how, rec, owner)
+    def _suspect(self, site: int, who: I64, ledger: Ledger, clash: Clash, kind: str) -> None:
+        """A write that leaves the bytes as they are does not race: look afterwards.
+
+        `who`: the lanes of all accesses.
+        """
+        if not len(clash.index):
             return
-        bytes_ = self.machine.memory.globals.bytes
-        old = bytes_[position : position + (1 << ledger.shift)].copy()
-        self.suspects.append((site, lane, position, how, rec, owner, old))
+        lanes, positions = who[clash.index], ledger.position(clash.rows)
+        if kind == "load":
+            self._clash_each(site, lanes, positions, clash.kind, clash.records, clash.owners)
+            return
+        unit = np.arange(1 << ledger.shift)
+        old = self.machine.memory.globals.bytes[positions[:, None] + unit]
+        self.suspects.append(
+            Suspects(site, lanes, positions, clash.kind, clash.records, clash.owners, old)
+        )
 
     def resolve(self) -> None:
         bytes_ = self.machine.memory.globals.bytes
-        for site, lane, position, how, rec, owner, old in self.suspects:
-            if (bytes_[position : position + len(old)] != old).any():
-                self.clash(site, lane, position, how, rec, owner)
+        for one in self.suspects:
+            now = bytes_[one.positions[:, None] + np.arange(one.old.shape[1])]
+            if (changed := (now != one.old).any(axis=1)).any():
+                self._clash_each(
+                    one.site,
+                    one.lanes[changed],
+                    one.positions[changed],
+                    one.kind,
+                    one.records[changed],
+                    one.owners[changed],
+                )
         self.suspects.clear()
+
+    def _clash_each(
+        self, site: int, lanes: I64, positions: I64, how: int, records: I64, owners: I32
+    ) -> None:
+        """Report clashes; one of each pair of instructions, where all would say the same."""
+        which = np.arange(len(lanes))
+        if how == LOST:
+            which = which[:1]
+        elif not self.told.told:  # nobody was told of anything: see `clash`
+            which = np.sort(np.unique(site_of(records), return_index=True)[1])
+        for i in which:
+            self.clash(site, int(lanes[i]), int(positions[i]), how, int(records[i]), int(owners[i]))
 
     def clash(self, site: int, lane: int, position: int, how: int, rec: int, owner: int) -> None:
         if how == LOST:
@@ -157,9 +188,16 @@ class GlobalRaces:
         """Which of the lanes have written where another warp was the last to write."""
         result = np.zeros(len(at), np.bool_)
         for ledger, which in self.places.by_buffer(at):
-            if not ledger.too_large:
-                mine, owner = self.clocks.own[lanes[which]], self.places.owner_of[lanes[which]]
-                result[which] = ledger.others(ledger.places(at[which], size), mine, owner)
+            who = lanes[which]
+            rows, kept = ledger.rows(at[which], size)
+            if kept is None:
+                owner = self.places.owner_of[who]
+                result[which] = ledger.others(rows, self.clocks.own[who], owner)
+            elif len(rows):
+                who = who[kept]
+                found = ledger.others(rows, self.clocks.own[who], self.places.owner_of[who])
+                there = np.arange(len(at))[which][kept]
+                result[there] = found
         return result
 
     def overwritten(self, site: int, lane: int, position: int) -> None:

@@ -8,20 +8,24 @@ has agreed on is the same in every lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from fragir.emulator.checks.races.clocks import Clocks
-from fragir.emulator.checks.races.global_places import READ, WRITE, Ledger
+from fragir.emulator.checks.races.ledger import READ, WRITE, Ledger
 from fragir.emulator.checks.races.records import COLUMN_MASK, TIME_SHIFT, site_of
 from fragir.emulator.numbers.types import I32, I64, Bools
 from fragir.emulator.program.dataflow import Dataflow, dataflow
 
 if TYPE_CHECKING:
     from fragir.emulator.program.program import Program
+
+
+#: Indices of accesses, rows, records of the others.
+Lost: TypeAlias = tuple[I64, I64, I64]
+NONE: Lost = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class LostUpdates:
@@ -49,47 +53,47 @@ class LostUpdates:
         return any(r in self._from[load] for operand in each.operands[1:] for r in operand)
 
     def before(
-        self, ledger: Ledger, site: int, places: I64, lanes: I64, mine: I64, owner: I32
-    ) -> Iterator[tuple[int, int, int]]:
-        """(index of the access, place, record of the other) where another lane came between.
+        self, ledger: Ledger, site: int, rows: I64, lanes: I64, mine: I64, owner: I32
+    ) -> Lost:
+        """(index of the access, row, record of the other) where another lane came between.
 
         A lane has read the place, another one of its warp has written there since, and now the
         lane stores. Before the store is noted. Of several lanes that read together one is known:
         for the others it must be that nothing orders the two writes.
         """
-        if not ledger.written:
-            return
-        last, read = ledger.records[WRITE, places], ledger.records[READ, places]
+        last, read = ledger.records[WRITE][rows], ledger.records[READ][rows]
         apart = (last ^ mine[:, None]) & COLUMN_MASK
-        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE, places] == owner[:, None])
+        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE][rows] == owner[:, None])
         if not bad.any():
-            return
+            return NONE
         who = np.broadcast_to(lanes[:, None], bad.shape)
         reader = (read ^ mine[:, None]) & COLUMN_MASK == 0
         bad &= reader | self.clocks.unordered(who, last)
         bad &= (read ^ mine[:, None]) & COLUMN_MASK < 32
-        bad &= ledger.owners[READ, places] == owner[:, None]
+        bad &= ledger.owners[READ][rows] == owner[:, None]
         bad &= read >> TIME_SHIFT < last >> TIME_SHIFT
-        yield from self._derived(site, bad, places, read, last)
+        return self._derived(site, bad, rows, read, last)
 
-    def together(
-        self, ledger: Ledger, site: int, places: I64, mine: I64, owner: I32
-    ) -> Iterator[tuple[int, int, int]]:
+    def together(self, ledger: Ledger, site: int, rows: I64, mine: I64, owner: I32) -> Lost:
         """The same where lanes of one store have read the place; after the store is noted."""
-        last, read = ledger.records[WRITE, places], ledger.records[READ, places]
+        last, read = ledger.records[WRITE][rows], ledger.records[READ][rows]
         apart = (last ^ mine[:, None]) & COLUMN_MASK
-        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE, places] == owner[:, None])
+        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE][rows] == owner[:, None])
         if not bad.any():
-            return
-        bad &= ledger.owners[READ, places] == owner[:, None]
+            return NONE
+        bad &= ledger.owners[READ][rows] == owner[:, None]
         reader = read & COLUMN_MASK
         stores = (reader == last & COLUMN_MASK) | (reader == mine[:, None] & COLUMN_MASK)
-        yield from self._derived(site, bad & stores, places, read, last)
+        return self._derived(site, bad & stores, rows, read, last)
 
-    def _derived(
-        self, site: int, bad: Bools, places: I64, read: I64, last: I64
-    ) -> Iterator[tuple[int, int, int]]:
-        for index in np.argwhere(bad)[:64]:
-            i, j = (int(x) for x in index)
-            if self.derives(site, site_of(int(read[i, j]))):
-                yield i, int(places[i, j]), int(last[i, j])
+    def _derived(self, site: int, bad: Bools, rows: I64, read: I64, last: I64) -> Lost:
+        """Of those the ones that store what they have read."""
+        for load in distinct_sites(read[bad]):
+            if not self.derives(site, load):
+                bad &= site_of(read) != load
+        return np.nonzero(bad)[0], rows[bad], last[bad]
+
+
+def distinct_sites(records: I64) -> list[int]:
+    """The sites of records, each once."""
+    return np.unique(site_of(records)).tolist()

@@ -34,7 +34,7 @@ from fragir.emulator.checks.races.global_races import GlobalRaces
 from fragir.emulator.checks.races.lost_updates import LostUpdates
 from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
 from fragir.emulator.checks.races.mbarrier_phases import MbarrierPhases
-from fragir.emulator.checks.races.records import SITE_MASK
+from fragir.emulator.checks.races.records import ASYNC, SITE_MASK
 from fragir.emulator.checks.races.scopes import (
     fenced_spaces,
     levels,
@@ -79,6 +79,7 @@ class Races(Hooks):
             and "global" not in words
             for row, words in program.rows()
         )
+        self._late = False  # whether times are out of their range
         self.by_memory = bool(reach)  # whether plain memory is used to synchronise
         self.clocks = clocks = Clocks(machine, kinds, reach)
         self.sites = Sites(program, SITE_MASK)
@@ -105,6 +106,10 @@ class Races(Hooks):
         self.globally = GlobalRaces(context, self.global_places, updates, self.told)
         self.global_copies = GlobalCopies(context, self.globally)
         self.stores = Stores(context, self.shared, self.globally)
+        if len(program.code) > SITE_MASK:
+            machine.report.notes.append(
+                f"races: the instructions from the {SITE_MASK:,}th on are not told apart"
+            )
 
     # -- what happens ------------------------------------------------------------------------------
 
@@ -171,6 +176,10 @@ class Races(Hooks):
 
     def on_finish(self) -> None:
         self.exits.finish()
+        if self.clocks.now >= ASYNC and not self._late:
+            self._late = True
+            text = f"races: what happens after {ASYNC:,} events that order accesses is not judged"
+            self.machine.report.notes.append(text)
 
     # -- what is wrapped ---------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ class SharedRaces:
     def clash_first(self, what: str, site: int, bad: Bools, lanes: I64, at: I64, recs: I64) -> None:
         """Report one of the accesses that `bad` names, in arrays that broadcast to its shape."""
         everywhere = np.broadcast_to(lanes, bad.shape)
-        found = (tuple(int(i) for i in index) for index in np.argwhere(bad)[:LANES])
+        found = (tuple(int(i) for i in index) for index in np.argwhere(bad))
         index = next(found)
         while self.told.knows(int(everywhere[index]), int(recs[index]), None):
             if (after := next(found, None)) is None:
@@ -243,23 +243,25 @@ class SharedRaces:
 
     def _suspect(self, site: int, bad: Bools, who: I64, where: I64, recs: I64) -> None:
         """Unordered writes: look afterwards whether the bytes have changed."""
-        unit = self.places.unit
-        bytes_ = self.machine.memory.shared.bytes
-        for index in np.argwhere(bad)[:64]:
-            i, j = (int(x) for x in index)
-            at = int(where[i, j])
-            if int(recs[i, j]) & COLUMN_MASK == MBARRIER:
-                self.clash("write", site, int(who[i, j]), at, int(recs[i, j]))
-                continue
-            old = bytes_[at : at + unit].copy()
-            self.suspects.append((who[i], old, where[i, j : j + 1], recs[i, j : j + 1], site))
+        bad_where = np.nonzero(bad)
+        lanes, at, found = who[bad_where], where[bad_where], recs[bad_where]
+        objects = found & COLUMN_MASK == MBARRIER
+        for i in np.flatnonzero(objects):
+            self.clash("write", site, int(lanes[i]), int(at[i]), int(found[i]))
+        if objects.any():
+            lanes, at, found = lanes[~objects], at[~objects], found[~objects]
+        old = self.machine.memory.shared.bytes[at[:, None] + np.arange(self.places.unit)]
+        self.suspects.append((lanes, old, at, found, site))
 
     def resolve(self) -> None:
         bytes_ = self.machine.memory.shared.bytes
-        for who, old, where, recs, site in self.suspects:
-            at = int(where[0])
-            if (bytes_[at : at + len(old)] != old).any():
-                self.clash("write", site, int(who[0]), at, int(recs[0]))
+        for lanes, old, at, recs, site in self.suspects:
+            changed = np.flatnonzero((bytes_[at[:, None] + np.arange(old.shape[1])] != old).any(1))
+            if len(changed) and not self.told.told:  # of each pair of instructions one will do
+                first = np.unique(site_of(recs[changed]), return_index=True)[1]
+                changed = changed[np.sort(first)]
+            for i in changed:
+                self.clash("write", site, int(lanes[i]), int(at[i]), int(recs[i]))
         self.suspects.clear()
 
     # -- cp.async ----------------------------------------------------------------------------------
