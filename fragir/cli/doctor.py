@@ -73,6 +73,7 @@ def examine() -> dict[str, Any]:
         "nvdisasm": nvdisasm,
         "gpu": gpu,
         "gpu_reason": reason,
+        "core": _core(problems),
         "cache": cache,
         "problems": list(dict.fromkeys(problems)),
     }
@@ -126,6 +127,18 @@ def _gpu() -> tuple[dict[str, object] | None, str | None]:
     return asdict(driver.gpu()), None
 
 
+def _core(problems: list[str]) -> dict[str, str | None] | None:
+    """What runs the emulator's steps, and why nothing faster does."""
+    from fragir.emulator.native import library
+
+    try:
+        name = library.core()
+    except FragirError as error:
+        problems.append(str(error))
+        return None
+    return {"name": name, "level": library.level(), "reason": library.why_not_faster()}
+
+
 def _rows(found: dict[str, Any]) -> list[list[str]]:
     rows = [["fragir", found["fragir"] or "-", ""], ["python", found["python"], sys.executable]]
     for name, version in found["packages"].items():
@@ -138,12 +151,14 @@ def _rows(found: dict[str, Any]) -> list[list[str]]:
             rows.append([name, tool["version"], f"{tool['path']} ({tool['origin']})"])
         if not found[name]:
             rows.append([name, "-", "not found"])
-    gpu, cache = found["gpu"], found["cache"]
+    gpu, core, cache = found["gpu"], found["core"], found["cache"]
     if gpu is None:
         rows.append(["GPU", "-", found["gpu_reason"]])
     else:
         memory = f"{gpu['memory'] / 2**30:.0f} GiB"
         rows.append(["GPU", gpu["target"], f"{gpu['name']}, {memory}, CUDA {gpu['driver']}"])
+    if core is not None:
+        rows.append(["core", core["name"], core["level"] or core["reason"]])
     if cache is not None:
         size = f"{cache['bytes'] / 2**20:.1f} of {cache['limit'] >> 20} MiB"
         rows.append(["cache", size, cache["folder"] or "switched off"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fragir.cli.doctor import REQUIRED
+from fragir.emulator.native import library
 
 Fragir = Callable[..., Any]
 
@@ -53,6 +54,7 @@ def test_missing_tools(fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> None:
         ("FRAGIR_PTXAS", "/none/ptxas", "FRAGIR_PTXAS is set to"),
         ("FRAGIR_NVDISASM", "/none/nvdisasm", "FRAGIR_NVDISASM is set to"),
         ("FRAGIR_CACHE_SIZE", "much", "FRAGIR_CACHE_SIZE is"),
+        ("FRAGIR_CORE", "fast", "FRAGIR_CORE is 'fast', it must be one of compiled, numba, numpy"),
     ],
 )
 def test_wrong_settings(
@@ -78,3 +80,30 @@ def test_cache_in_use(fragir: Fragir, store: Path, in_folder: Path) -> None:
     assert cache["folder"] == str(in_folder / ".cache")
     assert cache["files"] == 1
     assert 0 < cache["bytes"] < cache["limit"]
+
+
+def test_core_in_use(fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAGIR_CORE", "")
+    core = json.loads(fragir("doctor", "--json").out)["core"]
+    assert core["name"] == library.core()
+    assert (core["level"] is None) == (core["name"] != "compiled")
+    assert (core["reason"] is None) == (core["name"] == "compiled")
+    monkeypatch.setenv("FRAGIR_CORE", "numpy")
+    document = json.loads(fragir("doctor", "--json").out)
+    asked = {"name": "numpy", "level": None, "reason": "FRAGIR_CORE asks for it"}
+    assert document["core"] == asked
+    assert document["problems"] == []
+
+
+def test_core_that_was_not_built(fragir: Fragir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No problem, but said with two ways out."""
+    missing = library.CompiledLibrary(reason="it was not built")
+    monkeypatch.delenv("FRAGIR_CORE", raising=False)
+    monkeypatch.setattr(library, "loaded", lambda: missing)
+    monkeypatch.setattr(library, "_has_numba", lambda: False)
+    result = fragir("doctor")
+    assert result.code == 0
+    text = " ".join(result.out.split())
+    assert "core numpy the compiled core: it was not built" in text
+    assert "gcc or clang" in text
+    assert "pip install 'fragir[fast]'" in text

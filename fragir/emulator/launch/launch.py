@@ -29,6 +29,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.machine.state import Dim3
 from fragir.emulator.machine.watch import Limit, Moment, Watch
+from fragir.emulator.native.library import core
 from fragir.emulator.program.program import Program
 from fragir.emulator.program.results import misused
 from fragir.emulator.report import Asynchrony, EmulationError, Report
@@ -106,6 +107,7 @@ def run(
         if text is not None and not isinstance(cast("object", text), str):
             raise EmulationError(f"{what} is a str, not {kind_of(text)}")
     one_of(asynchrony, ("late", "early", "random"), "asynchrony")
+    core()  # FRAGIR_CORE may ask for one that is not there
     if not isinstance(cast("object", ptx), str | tree.Module):
         raise EmulationError(f"a program is PTX text or a Module, not {kind_of(ptx)}")
     module = parse(ptx) if isinstance(ptx, str) else ptx

@@ -85,6 +85,19 @@ def reason() -> str | None:
     return _reason("compiled")
 
 
+def why_not_faster() -> str | None:
+    """Why the compiled core is not in use, with a way out; None where it is."""
+    name = core()
+    if name == "compiled":
+        return None
+    if os.environ.get(VARIABLE):
+        return f"{VARIABLE} asks for it"
+    ways = ["fragir installed again where there is gcc or clang (in a clone: make core)"]
+    if name == "numpy":
+        ways.append("numba (pip install 'fragir[fast]')")
+    return f"the compiled core: {reason()}; faster would be {' or '.join(ways)}"
+
+
 def _reason(name: CoreName) -> str | None:
     if name == "compiled":
         return loaded().reason
@@ -109,7 +122,7 @@ def loaded() -> CompiledLibrary:
 def load(path: Path) -> CompiledLibrary:
     """A library of this package's version, or why that file is none."""
     if not path.is_file():
-        return CompiledLibrary(reason="it was not built (no C compiler when fragir was installed)")
+        return CompiledLibrary(reason="it was not built")
     try:
         unlocked, locked = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
         version = unlocked.fragir_core_version()
