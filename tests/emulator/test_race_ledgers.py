@@ -10,7 +10,7 @@ import pytest
 
 from fragir.emulator import Report, run
 from fragir.emulator.checks.races import global_places, ledger
-from fragir.emulator.checks.races.ledger import READ, SMALL, WRITE, Ledger, Room
+from fragir.emulator.checks.races.ledger import READ, SMALL, WRITE, Ledger, LedgerRoom
 from fragir.emulator.checks.races.records import record
 from fragir.emulator.machine.transfers import Region
 
@@ -63,7 +63,7 @@ def test_a_buffer_of_places_becomes_one_of_pages() -> None:
 
 def test_what_has_no_room_is_left_out_and_told() -> None:
     told: list[int] = []
-    book = Ledger(0, 1 << 30, Room(2 * PAGE // 16), lambda: told.append(1))
+    book = Ledger(0, 1 << 30, LedgerRoom(2 * PAGE // 16), lambda: told.append(1))
     rows, kept = book.rows(numbers(0, 5 * PAGE, 9 * PAGE, 16), 16)
     assert kept is not None
     assert kept.tolist() == [True, True, False, True]
@@ -164,7 +164,7 @@ def test_in_the_middle_of_a_page_boundary() -> None:
 
 
 def test_what_is_not_followed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(global_places, "Room", lambda: Room(PAGE))
+    monkeypatch.setattr(global_places, "LedgerRoom", lambda: LedgerRoom(PAGE))
     report = launch(FAR, FAR)
     assert [f.line for f in report.findings] == [line("st.global.u8 [%d1]")]
     (note,) = report.notes

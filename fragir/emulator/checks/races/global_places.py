@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, ROOM, WRITE, Ledger, Room
+from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, ROOM, WRITE, Ledger, LedgerRoom
 from fragir.emulator.checks.races.records import COLUMN_MASK, STRONG, site_of
 from fragir.emulator.checks.races.scopes import BLOCK, CLUSTER, DEVICE
 from fragir.emulator.machine.lanes import LANES
@@ -50,7 +50,7 @@ class GlobalPlaces:
         self.machine, self.clocks, self.clusters = machine, clocks, clusters
         self.strengths = strengths  # of the instruction at each site
         self.ledgers: dict[int, Ledger] = {}
-        self.room = Room()
+        self.room = LedgerRoom()
         self._starts = [buffer.start for buffer in machine.memory.buffers] + [1 << 62]
         self.owner_of: I32 = np.zeros(machine.warps * LANES, np.int32)
 

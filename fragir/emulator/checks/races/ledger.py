@@ -31,7 +31,7 @@ PAGE_SHIFT = 16
 LATEST = 4096
 
 
-class Room:
+class LedgerRoom:
     """How many rows a launch may still have."""
 
     def __init__(self, rows: int = ROOM) -> None:
@@ -57,12 +57,12 @@ class Ledger:
         self,
         start: int,
         size: int,
-        room: Room | None = None,
+        room: LedgerRoom | None = None,
         full: Callable[[], None] | None = None,
         forgets: Callable[[int], None] | None = None,
     ) -> None:
         self.start, self.size, self.shift = start, size, 4
-        self.room = room or Room()
+        self.room = room or LedgerRoom()
         self._full, self._forgets = full, forgets
         #: Whether anything has been noted, and whether a write was.
         self.touched = self.written = False
