@@ -43,9 +43,13 @@ docs: $(VENV)/developed ## Build the documentation site into build/site; any war
 docs-serve: $(VENV)/developed ## Show the site on http://127.0.0.1:8000 and anew after each change
 	$(MKDOCS) serve --livereload --no-strict
 
-dist: $(VENV)/developed ## Build sdist and wheel into dist/; the same commit gives the same wheel
+dist: $(VENV)/developed ## Build sdist and wheels into dist/; the same commit gives the same wheels
 	rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build
+	export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct); \
+	$(BIN)/python -m build && FRAGIR_PURE=1 $(BIN)/python -m build --wheel && \
+	for wheel in dist/*-linux_*.whl; do \
+	  [ ! -f "$$wheel" ] || { PATH="$$PWD/$(BIN):$$PATH" auditwheel repair --wheel-dir dist "$$wheel" && rm "$$wheel"; } || exit; \
+	done
 
 bench: $(VENV)/developed ## Measure everything on an idle machine; write docs/benchmarks.md anew
 	$(BIN)/python benchmarks/compile.py --update docs/benchmarks.md
@@ -71,7 +75,7 @@ constraints: ## Write constraints.txt anew, with the newest versions
 	$(PYTHON) -m venv --clear build/constraints
 	build/constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[dev,gui]'
 	{ sed '/^#/!d' constraints.txt; \
-	  build/constraints/bin/python -m pip freeze --exclude fragir; } > build/constraints.txt
+	  build/constraints/bin/python -m pip freeze --all --exclude fragir --exclude pip; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
 clean: ## Delete the environment and what was built
