@@ -202,7 +202,7 @@ class IntegerProducts:
         return np.ascontiguousarray(np.moveaxis(result, 0, -1))
 
 
-def _scale_values(kind: str, codes: Codes) -> tuple[F64, Ints]:
+def scale_values(kind: str, codes: Codes) -> tuple[F64, Ints]:
     """Significand (or NaN) and exponent of scale factors: ue8m0, or ue4m3 (its sign ignored)."""
     bits = codes.astype(np.uint32)
     if kind == "ue8m0":
@@ -232,7 +232,7 @@ class Scaled:
 
     @staticmethod
     def _scale(values: Values, codes: Codes) -> Values:
-        significand, power = _scale_values("ue8m0", codes)
+        significand, power = scale_values("ue8m0", codes)
         factor = np.exp2(power.astype(np.float64))
         value = values.value * factor
         exponent = values.exponent.astype(np.int16) + power.astype(np.int16)
@@ -273,8 +273,8 @@ class ScaledGroups:
         nothing = ~np.logical_or.reduce(parts != 0, axis=1)
         blocks = scales.a.shape[1]
         block = np.arange(groups) * blocks // groups
-        sig_a, exp_a = _scale_values(self.scale, np.moveaxis(scales.a, 1, 0)[block])
-        sig_b, exp_b = _scale_values(self.scale, np.moveaxis(scales.b, 1, 0)[block])
+        sig_a, exp_a = scale_values(self.scale, np.moveaxis(scales.a, 1, 0)[block])
+        sig_b, exp_b = scale_values(self.scale, np.moveaxis(scales.b, 1, 0)[block])
         significand = sig_a[:, :, None] * sig_b[:, None]  # [groups, m, n, W]
         exponent = exp_a[:, :, None] + exp_b[:, None]
         addend = c.astype(np.uint32, copy=False)

@@ -131,19 +131,22 @@ class Mma(TensorOp):
         return self._scale(words, self.plan.scale_blocks, select, rows=left)
 
     def _scale(self, words: U32, blocks: int, select: tuple[int, int], *, rows: bool) -> Codes:
-        """Scale codes `[rows or columns, blocks, W]` (PTX ISA 9.7.14.3).
-
-        Rows: of each quad the lanes 2*thread and 2*thread+1 hold rows g and g+8. Columns: lane
-        `thread` of each quad holds column g. Block b of K uses byte `byte + b`.
-        """
+        """Scale codes `[rows or columns, blocks, W]`: block b of K uses byte `byte + b`."""
         byte, thread = select
         if byte not in range(0, 4, blocks) or thread not in range(2 if rows else 4):
             raise FragirError(f"{self.mnemonic}: scale selector {{{byte}, {thread}}} is not legal")
-        quads = 4 * np.arange(8)
-        if rows:
-            lanes = np.concatenate([quads + 2 * thread, quads + 2 * thread + 1])
-        else:
-            lanes = quads + thread
-        found = words[:, lanes].T  # [rows or columns, W]
+        found = words[:, scale_lanes(thread, rows=rows)].T  # [rows or columns, W]
         parts = [found >> np.uint32(8 * (byte + b)) & np.uint32(0xFF) for b in range(blocks)]
         return np.stack(parts, 1)
+
+
+def scale_lanes(thread: int, *, rows: bool) -> Ints:
+    """The lane that holds the scales of each row or column (PTX ISA 9.7.14.3).
+
+    Rows: of each quad the lanes 2*thread and 2*thread+1 hold rows g and g+8. Columns: lane
+    `thread` of each quad holds column g.
+    """
+    quads = 4 * np.arange(8)
+    if rows:
+        return np.concatenate([quads + 2 * thread, quads + 2 * thread + 1])
+    return quads + thread

@@ -45,8 +45,8 @@ class Metadata:
         self.kept = columns // 2
         self.places: dict[int, tuple[Ints, Ints]] = {}
 
-    def _place(self, selector: int) -> tuple[Ints, Ints]:
-        """Lane and nibble of each (row, chunk)."""
+    def place(self, selector: int) -> tuple[Ints, Ints]:
+        """Lane and nibble of each [row, chunk]."""
         if selector not in self.places:
             row, chunk, selected = (
                 self.formula.evaluate(name, self.lanes, F=selector)
@@ -63,7 +63,7 @@ class Metadata:
 
     def columns(self, e: U32, selector: int) -> Ints:
         """Metadata `[W, lanes]` -> the full column of every kept element: `[K/2, rows, W]`."""
-        lane, nibble = self._place(selector)
+        lane, nibble = self.place(selector)
         index = e[:, lane].astype(np.int64) >> (4 * nibble) & 0xF  # [W, rows, chunks]
         base = np.arange(self.chunks) * self.how.chunk
         # A 1:2 chunk's nibble (0b0100 or 0b1110) spans two 2-bit columns: the index is bit 1.

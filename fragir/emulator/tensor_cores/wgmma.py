@@ -67,7 +67,8 @@ class Wgmma(TensorOp):
     scales_inputs: bool = False
     transposes: bool = False
 
-    def _addresses(self, words: U64, *, left: bool, transposed: bool) -> U32:
+    def addresses(self, words: U64, *, left: bool, transposed: bool) -> U32:
+        """The starts of the 16-byte chunks of A (`left`) or B: `u32[G, outer, inner]`."""
         plan = self.plan
         if transposed and not self.transposes:
             raise FragirError(f"{self.mnemonic}: only 16-bit operands can be transposed")
@@ -88,16 +89,16 @@ class Wgmma(TensorOp):
         Exactly the chunks that `execute` with the same descriptors will read (A, if `a` is given,
         then B), so that the machine can lock them from issue to retirement.
         """
-        parts = [self._addresses(b, left=False, transposed=transpose_b)]
+        parts = [self.addresses(b, left=False, transposed=transpose_b)]
         if a is not None:
-            parts.insert(0, self._addresses(a, left=True, transposed=transpose_a))
+            parts.insert(0, self.addresses(a, left=True, transposed=transpose_a))
         return np.concatenate([part.reshape(len(b), -1) for part in parts], axis=1)
 
     def read_operand(
         self, words: U64, read_shared: ReadShared, *, left: bool, transposed: bool
     ) -> npt.NDArray[np.uint32]:
         """Element bits `[G, k, m or n]`."""
-        addresses = self._addresses(words, left=left, transposed=transposed)
+        addresses = self.addresses(words, left=left, transposed=transposed)
         data = read_shared(addresses.reshape(len(words), -1))
         data = data.reshape(*addresses.shape, 16)
         return descriptor.elements(data, self.plan.bits, transposed=transposed)
