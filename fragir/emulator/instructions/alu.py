@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -39,25 +39,79 @@ def elementwise(function: Function, out: Row | None, sources: Sequence[Row]) -> 
         return nothing
     if isinstance(function, np.ufunc):
         return _ufunc(function, out, sources)
+    return _assigned(function, out, out, sources)
+
+
+def _assigned(function: Function, target: Row, out: Row, sources: Sequence[Row]) -> Step:
+    """`target` is `out` seen as what the function gives, which may be another type."""
+    same = target is out
+    kind = out.dtype
+
+    def part(sel: Any, mask: Mask, value: Any) -> None:
+        store(out, sel, mask, value if same else value.view(kind))
+
     if len(sources) == 1:
         (only,) = sources
 
         def unary(sel: Any, mask: Mask) -> None:
-            store(out, sel, mask, function(only[sel]))
+            if mask is None:
+                target[sel] = function(only[sel])
+            else:
+                part(sel, mask, function(only[sel]))
 
         return unary
     if len(sources) == 2:
         first, second = sources
 
         def binary(sel: Any, mask: Mask) -> None:
-            store(out, sel, mask, function(first[sel], second[sel]))
+            if mask is None:
+                target[sel] = function(first[sel], second[sel])
+            else:
+                part(sel, mask, function(first[sel], second[sel]))
 
         return binary
 
     def many(sel: Any, mask: Mask) -> None:
-        store(out, sel, mask, function(*[s[sel] for s in sources]))
+        value = function(*[s[sel] for s in sources])
+        if mask is None:
+            target[sel] = value
+        else:
+            part(sel, mask, value)
 
     return many
+
+
+def seen_as(row: Any, dtype: np.dtype[Any]) -> Row | None:
+    """The elements of a row as a type of its size, or of half of it: [warps, 64].
+
+    None where its bits lie apart, or are no array.
+    """
+    if not isinstance(row, np.ndarray):
+        return None
+    found = cast("Row", row)
+    if found.dtype.itemsize == dtype.itemsize:
+        return found.view(dtype)
+    if found.strides == (0, 0):
+        found = np.ascontiguousarray(found)  # a constant
+    return found.view(dtype) if found.flags.c_contiguous else None
+
+
+def typed(
+    function: Function, out: Row | None, sources: Sequence[Row], dtype: Any, given: Any = None
+) -> Step | None:
+    """As `elementwise`, of a function from arrays of a type to one of a type.
+
+    `given`: the type of its operands, where it is another. None where the rows cannot be seen so.
+    """
+    if out is None:
+        return nothing
+    into = np.dtype(dtype)
+    rows = [seen_as(row, into if given is None else np.dtype(given)) for row in sources]
+    target = seen_as(out, into) if out.dtype.itemsize % into.itemsize == 0 else None
+    views = [row for row in rows if row is not None]
+    if target is None or len(views) < len(rows):
+        return None
+    return _assigned(function, target, out, views)
 
 
 def _ufunc(function: np.ufunc, out: Row, sources: Sequence[Row]) -> Step:

@@ -30,18 +30,21 @@ _CORES: dict[str, Function] = {
 _UPPER = np.uint64(0xFFFFFFFF00000000)
 
 
+def core(name: str, words: tuple[str, ...]) -> Function:
+    """The function in f64; `words`: the instruction's."""
+    return _divide_by_reciprocal if name == "div" and "approx" in words else _CORES[name]
+
+
 def approximate(name: str, form: str, words: tuple[str, ...]) -> Function:
     """The value in f64, rounded once to the format; `words`: the instruction's."""
-    core = _CORES[name]
+    compute = core(name, words)
     shape = FORMATS[form]
     out = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "f64": np.uint64}[form]
     if form == "f64" and "ftz" in words:
-        return _upper_half(core)
-    if name == "div" and "approx" in words:
-        core = _divide_by_reciprocal
+        return _upper_half(compute)
 
     def function(*operands: Any) -> Any:
-        value = core(*[decode(x, shape) for x in operands])
+        value = compute(*[decode(x, shape) for x in operands])
         if form == "f64":
             return encode(value, shape)
         return encode(quantize(value, shape), shape).astype(out)
@@ -57,7 +60,7 @@ def _divide_by_reciprocal(a: F64, b: F64) -> F64:
         return np.where(lost, a * np.copysign(0.0, b), a / b)
 
 
-def _upper_half(core: Function) -> Function:
+def _upper_half(compute: Function) -> Function:
     """rcp and rsqrt.approx.ftz.f64: numbers of 1.11.20 bits, the lower 32 bits are zeros."""
     form = FORMATS["f64"]
 
@@ -67,7 +70,7 @@ def _upper_half(core: Function) -> Function:
         bits = where(subnormal, bits & np.uint64(1 << 63), bits)
         # A NaN whose payload was below is one still.
         bits = where(np.isnan(a.view(np.float64)), np.uint64(form.nan or 0), bits)
-        result = encode(core(bits.view(np.float64)), form)
+        result = encode(compute(bits.view(np.float64)), form)
         tiny = result & np.uint64(0x7FF0 << 48) == 0
         result = where(tiny, result & np.uint64(1 << 63), result)
         finite = result & np.uint64(0x7FF0 << 48) != np.uint64(0x7FF0 << 48)

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Function, elementwise
+from fragir.emulator.instructions.alu import Function, elementwise, typed
 from fragir.emulator.instructions.convert_packed import ELEMENTS, convert_pairs
 from fragir.emulator.instructions.floating_arithmetic import flush
+from fragir.emulator.instructions.floating_quick import (
+    TYPES,
+    between_floats,
+    of_integer,
+    to_integer,
+)
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.formats import FORMATS
 from fragir.emulator.numbers.narrowing import narrow
@@ -156,6 +162,7 @@ def convert(d: Decoder, ins: Instruction) -> Step:
     rounding = next((w for w in words if w in _ROUND), None)
     mode = next((w for w in words if w in _FLOAT_MODES), "rn")
     function: Function
+    quick: Function | None = None
     source = d.source(ins, 1, kind if integer_in else f"u{width_of(kind)}", True)
     out = d.wide_target(ins, d.operand(ins, 0), into)
     if out is not None and not integer_out:
@@ -166,12 +173,21 @@ def convert(d: Decoder, ins: Instruction) -> Step:
         function = integer_to_integer(into, kind, "sat" in words)
     elif integer_in:
         function = integer_to_float(into, mode, "sat" in words)
+        quick = of_integer(into, kind, mode, words)
     elif integer_out:
         if rounding is None:
             raise d.error(ins, f"{ins.mnemonic} needs a rounding mode (.rzi, .rni, ...)")
         function = float_to_integer(into, kind, rounding, "ftz" in words)
+        if "ftz" not in words:
+            quick = to_integer(into, kind, rounding, *limits(into))
     else:
         function = float_to_float(into, kind, words)
+        quick = between_floats(into, kind, mode, words)
+    if quick is not None and out is not None and out.dtype.itemsize == dtype_of(into).itemsize:
+        given = source.dtype if integer_in else TYPES[kind]
+        step = typed(quick, out, [source], dtype_of(into), given)
+        if step is not None:
+            return step
     return elementwise(function, out, [source])
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import elementwise
+from fragir.emulator.instructions.alu import elementwise, seen_as
 from fragir.emulator.instructions.floating_arithmetic import flush
+from fragir.emulator.instructions.floating_quick import pair_of_singles
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.numbers.formats import FORMATS, Format
 from fragir.emulator.numbers.narrowing import (
@@ -104,7 +105,12 @@ def convert_pairs(d: Decoder, ins: tree.Instruction, into: str, kind: str) -> St
     rows = [d.source(ins, i, f"u{width_of(kind)}", True) for i in range(1, 1 + given)]
     if scaled:
         rows.append(d.source(ins, 1 + given, "u16"))
-    return elementwise(function, d.wide_target(ins, d.operand(ins, 0), f"u{total}"), rows)
+    out = d.wide_target(ins, d.operand(ins, 0), f"u{total}")
+    quick = pair_of_singles(into, words) if given == 2 else None
+    views = [seen_as(row, np.dtype(np.float32)) for row in rows]
+    if quick is not None and all(row is not None for row in views):
+        return elementwise(quick, out, [row for row in views if row is not None])
+    return elementwise(function, out, rows)
 
 
 def _converter(words: tuple[str, ...], element: str, source: str) -> Callable[[Array, Any], Array]:

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.instructions.alu import Function, elementwise
-from fragir.emulator.instructions.approximate import approximate
+from fragir.emulator.instructions.alu import Function, elementwise, typed
+from fragir.emulator.instructions.approximate import approximate, core
 from fragir.emulator.instructions.floating_arithmetic import (
     ieee,
     modified,
+)
+from fragir.emulator.instructions.floating_quick import (
+    TYPES,
+    arithmetic,
+    extremes,
+    rounded_once,
 )
 from fragir.emulator.instructions.signs import (
     PROPERTIES,
@@ -74,10 +80,18 @@ def floating_kind(kind: str) -> tuple[str, str, bool]:
     return found
 
 
-def _build(d: Decoder, ins: Instruction, function: Function, kind: str) -> Step:
-    register = floating_kind(kind)[1]
+def _build(
+    d: Decoder, ins: Instruction, function: Function, kind: str, quick: Function | None = None
+) -> Step:
+    """`quick`: a shorter road to the same bits, where the rows let it be taken."""
+    form, register, _ = floating_kind(kind)
     sources = [d.source(ins, i, register) for i in range(1, d.count(ins))]
-    return elementwise(_wrapped(ins, function, kind), d.target(ins, 0, register), sources)
+    out = d.target(ins, 0, register)
+    if quick is not None:
+        step = typed(quick, out, sources, TYPES[form])
+        if step is not None:
+            return step
+    return elementwise(_wrapped(ins, function, kind), out, sources)
 
 
 def _mode(ins: Instruction) -> str:
@@ -93,8 +107,9 @@ def _arithmetic(d: Decoder, ins: Instruction) -> Step:
         return _mixed(d, ins, words[-2], kind)
     form = floating_kind(kind)[0]
     if name in ("div", "rcp", "sqrt") and ("approx" in words or "full" in words):
-        return _build(d, ins, approximate(name, form, words), kind)
-    return _build(d, ins, ieee(name, form, _mode(ins)), kind)
+        return _approximation(d, ins)
+    quick = arithmetic(name, form, _mode(ins), words)
+    return _build(d, ins, ieee(name, form, _mode(ins)), kind, quick)
 
 
 def _mixed(d: Decoder, ins: Instruction, into: str, kind: str) -> Step:
@@ -115,8 +130,10 @@ def _mixed(d: Decoder, ins: Instruction, into: str, kind: str) -> Step:
 
 
 def _approximation(d: Decoder, ins: Instruction) -> Step:
-    kind = ins.opcode[-1]
-    return _build(d, ins, approximate(ins.opcode[0], floating_kind(kind)[0], ins.opcode), kind)
+    name, words, kind = ins.opcode[0], ins.opcode, ins.opcode[-1]
+    form = floating_kind(kind)[0]
+    quick = rounded_once(core(name, words), form, words)
+    return _build(d, ins, approximate(name, form, words), kind, quick)
 
 
 def _extreme(d: Decoder, ins: Instruction) -> Step:
@@ -125,7 +142,8 @@ def _extreme(d: Decoder, ins: Instruction) -> Step:
     function = extreme(
         form, words[0] == "max", "NaN" in words, xorsign, "abs" in words and not xorsign
     )
-    return _build(d, ins, function, kind)
+    quick = extremes(words[0], form, words, d.count(ins) - 1)
+    return _build(d, ins, function, kind, quick)
 
 
 def _sign(d: Decoder, ins: Instruction) -> Step:

@@ -87,7 +87,7 @@ def _root(a: F64) -> F64:
     return to_odd(root, where(np.isfinite(root) & (root != 0), remainder, 0.0))
 
 
-_CORES: dict[str, Function] = {
+CORES: dict[str, Function] = {
     "add": _add,
     "sub": _subtract,
     "mul": _multiply,
@@ -106,7 +106,7 @@ def ieee(name: str, form: str, mode: str) -> Function:
         return _double(name, mode)
     if mode == "rn" and form == "f32" and name in _NATIVE_F32:
         return _NATIVE_F32[name]
-    core = _CORES[name]
+    core = CORES[name]
     shape = FORMATS[form]
     out = np.uint32 if form == "f32" else np.uint16
 

@@ -7,7 +7,7 @@ broadcast.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from fragir.emulator.report import EmulationError
 from fragir.emulator.tensor_cores.types import Settings
 from fragir.ptx import tree
 
-if TYPE_CHECKING:
-    pass
-
 SPACES = {
     "global": "global",
     "const": "global",
@@ -41,11 +38,11 @@ SPACES = {
     "param::entry": "param",
     "param::func": "param",
 }
-
-
 #: Spaces of variables that no thread writes: their addresses count from the start of the arena of
 #: global memory, where they come first, so that 32 bits hold them.
 WINDOWS = ("const", "param")
+#: Warps up to which a literal is written out for every lane, which halves the time of a step.
+FEW = 32
 
 
 class Negated:
@@ -115,6 +112,8 @@ class Decoder:
         self.settings = settings
         self.placed: Placed = program.code[0]
         self._constants: dict[tuple[str, int], Row] = {}
+        #: What checks share of an instruction, by its identity.
+        self.shared_by_checks: dict[int, Any] = {}
 
     @property
     def scope(self) -> Scope:
@@ -245,7 +244,7 @@ class Decoder:
                 raise self.error(ins, f"{ins.mnemonic} cannot take this operand")
 
     def constant(self, kind: str, value: int) -> Row:
-        """A literal as a row of zero strides."""
+        """A literal as a row, of zero strides where there are many warps."""
         key = (kind, value)
         found = self._constants.get(key)
         if found is None:
@@ -256,6 +255,7 @@ class Decoder:
                 bits = value & ((1 << (8 * dtype.itemsize)) - 1)
                 scalar = np.array(bits, UINT[dtype.itemsize]).view(dtype)
             found = np.broadcast_to(scalar, (self.machine.warps, LANES))
+            found = found.copy() if self.machine.warps <= FEW else found
             self._constants[key] = found
         return found
 

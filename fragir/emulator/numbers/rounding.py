@@ -15,20 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.numbers.formats import FORMATS, Format
-from fragir.emulator.numbers.types import F64
+from fragir.emulator.numbers.types import F64, some, where
 
 F32_NAN = np.uint32(0x7FFFFFFF)
 F16_NAN = np.uint16(0x7FFF)
+_ZERO = np.array(0, np.float64)
+_EVEN, _ONE, _MINUS = (np.array(n, np.int64) for n in (0, 1, -1))
 
 
 def to_odd(total: F64, error: F64) -> F64:
     """`total` + `error` (error: what rounding `total` to nearest lost) rounded to odd."""
     bits = total.view(np.int64)
-    inexact = ((error > 0) | (error < 0)) & ((bits & 1) == 0)
-    if not inexact.any():
+    above = error > _ZERO
+    inexact = (above | (error < _ZERO)) & ((bits & _ONE) == _EVEN)
+    if not some(inexact):
         return total
-    towards = np.where((error > 0) == (total > 0), 1, -1)
-    return np.where(inexact, bits + towards, bits).view(np.float64)
+    towards = where(above == (total > _ZERO), _ONE, _MINUS)
+    return where(inexact, bits + towards, bits).view(np.float64)
 
 
 def sum_odd(a: F64, b: F64) -> F64:
@@ -117,11 +120,11 @@ def decode(bits: npt.NDArray[Any], form: Format) -> F64:
     if form.name == "f64":
         return bits.astype(np.uint64).view(np.float64)
     if form.name in ("f32", "tf32"):
-        return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+        return bits.astype(np.uint32, copy=False).view(np.float32).astype(np.float64)
     if form.name == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     if form.name == "f16":
-        return bits.astype(np.uint16).view(np.float16).astype(np.float64)
+        return bits.astype(np.uint16, copy=False).view(np.float16).astype(np.float64)
     return _small_table(form)[bits.astype(np.int64) & ((2 << (form.fraction + form.exponent)) - 1)]
 
 

@@ -104,6 +104,16 @@ def count_of(opcode: tuple[str, ...]) -> int:
 where: Callable[[Any, Any, Any], Any] = np.where
 
 
+def some(flags: Bools) -> bool:
+    """Whether any is set. Of a few hundred, four times as fast as their method `any`."""
+    return 1 in flags.tobytes()
+
+
+def every(flags: Bools) -> bool:
+    """Whether all are set, as fast."""
+    return 0 not in flags.tobytes()
+
+
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Its values in ascending order, each once.
 
