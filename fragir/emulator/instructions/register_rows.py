@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class RegisterRows:
     """The registers of one operand of `n` neighbouring instructions: [count, n] rows."""
 
     def __init__(self, d: Decoder, ins: Sequence[tree.Instruction], vectors: Any, width: int):
-        self.file = d.machine.files[width]
+        self.file: npt.NDArray[Any] = d.machine.files[width]
         self.rows: list[list[Any]] | None = None
         numbers: list[list[int]] = []
         kind = f"u{width}"
@@ -98,3 +98,33 @@ class RegisterRows:
                 self.file[self.index, sel] = parts
         else:
             self.file[self.index[:, :, None], sel] = parts
+
+
+def plain_outputs(d: Decoder, group: Any, vectors: Any, width: int) -> RegisterRows | None:
+    """The registers of results; None where some are `_`."""
+    if any(isinstance(e, tree.Sink) for v in vectors for e in v):
+        return None
+    for one, vector in zip(group, vectors, strict=True):
+        for element in vector:
+            if d.register(one, element).width != width:
+                raise d.error(one, f"{one.mnemonic} needs {width}-bit registers here")
+    return RegisterRows(d, group, vectors, width)
+
+
+def outputs(d: Decoder, group: Any, vectors: Any, width: int) -> Callable[[Any, Any], None]:
+    """A writer of results; `_` elements are left out."""
+    plain = plain_outputs(d, group, vectors, width)
+    if plain is not None:
+        return plain.write
+    rows = [
+        [d.target_of(i, e, f"u{width}") for e in v] for i, v in zip(group, vectors, strict=True)
+    ]
+
+    def write(sel: Any, value: Any) -> None:
+        parts = value.reshape(value.shape[0], len(rows), -1, 32)
+        for n, vector in enumerate(rows):
+            for i, row in enumerate(vector):
+                if row is not None:
+                    row[sel] = parts[i, n]
+
+    return write

@@ -11,14 +11,17 @@ from fragir.emulator.checks.instrument import instrument, overriding
 from fragir.emulator.instructions.collective import needs
 from fragir.emulator.instructions.control import Control, guarded
 from fragir.emulator.instructions.operands import Decoder
+from fragir.emulator.instructions.products import fusible, mma_group
+from fragir.emulator.instructions.straight import StraightEncoder
 from fragir.emulator.instructions.table import step_of
-from fragir.emulator.instructions.warp_matrix import fusible, mma_group
 from fragir.emulator.instructions.wgmma import registers_of
 from fragir.emulator.machine.code import DecodedCode
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.scheduler import Scheduler
+from fragir.emulator.machine.straight import StraightBlocks
 from fragir.emulator.machine.watch import Watch
+from fragir.emulator.native.straight import functions
 from fragir.emulator.numbers.types import among, distinct
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import polling_edges, targets
@@ -55,13 +58,30 @@ class Decoding:
                 with statement(program, placed.ins):
                     leaders.update(targets(program, placed.ins, placed.scope))
         code = DecodedCode([None] * count, {}, leaders, {}, set())
-        scheduler = Scheduler(machine, program, code, self.watch, seed, trace)
-        control = Control(self.decoder, scheduler, polling_edges(program))
+        polling = polling_edges(program)
+        straight = self._straight(polling)
+        scheduler = Scheduler(machine, program, code, self.watch, seed, trace, straight)
+        control = Control(self.decoder, scheduler, polling)
         at = 0
         while at < count:
             with statement(program, program.code[at].ins):
                 at += self._decode_from(at, control, code)
         return scheduler
+
+    def _straight(self, polling: set[int]) -> StraightBlocks | None:
+        """What makes runs of instructions; nothing does where checks listen to each of them."""
+        library = functions() if not self.machine.hooks else None
+        if library is None:
+            return None
+
+        def uses_wgmma(ins: tree.Instruction) -> bool:
+            if not len(self.watched):
+                return False
+            touched = registers_of(self.decoder, list(ins.operands))
+            return len(among(touched, self.watched)) > 0
+
+        encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling)
+        return StraightBlocks(self.machine, encoder, library)
 
     def _decode_from(self, at: int, control: Control, code: DecodedCode) -> int:
         """Decode the instruction at a position and those that are fused with it: how many."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fragir.emulator.machine.issues import WARPGROUP, Issue, WgmmaStatement, expand
 from fragir.emulator.machine.lanes import Mask, Step
-from fragir.emulator.machine.memory import AccessFault
+from fragir.emulator.machine.wgmma_execution import WgmmaProduct
 from fragir.emulator.report import EmulationError, Finding
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Warpgroups:
         self.used: npt.NDArray[np.bool_] = np.zeros(shape, np.bool_)  # or read
         self.committed: npt.NDArray[np.int64] = np.zeros(machine.warps, np.int64)
         self.pending: list[Issue] = []
+        self.products: dict[int, WgmmaProduct] = {}  # by the statements, which live as long
         machine.on_wave.append(self.reset)
 
     def reset(self) -> None:
@@ -49,6 +50,14 @@ class Warpgroups:
         self.used[...] = False
         self.committed[...] = 0
         self.pending = []
+
+    def leave(self, gone: npt.NDArray[np.bool_]) -> None:
+        """What these warps have issued does not happen here."""
+        self.held[:, gone] = 0
+        parts = [(item, ~gone[item.warps]) for item in self.pending]
+        self.pending = [
+            item if stays.all() else item.part(stays) for item, stays in parts if stays.any()
+        ]
 
     # -- instructions ------------------------------------------------------------------------
 
@@ -180,49 +189,12 @@ class Warpgroups:
         self._execute(item)
 
     def _execute(self, item: Issue) -> None:
-        form, machine = item.form, self.machine
-        for hook in machine.hooks:
+        for hook in self.machine.hooks:
             hook.on_wgmma_execute(item)
-        every = expand(item.warps)
-        count = len(item.warps)
-        shape = (-1, count, WARPGROUP, 32)
-        d = self.file[form.d[:, None], every].reshape(shape)
-        a: Any = item.a
-        if form.a is not None:
-            a = self.file[form.a[:, None], every].reshape(shape)
-        memory = machine.memory
-        home = machine.block_of[item.warps].astype(np.int64) * memory.shared_stride
-
-        def read(addresses: Any) -> Any:
-            if addresses.size and int(addresses.max()) + 16 > memory.shared_size:
-                beyond = addresses.astype(np.int64) + 16 > memory.shared_size
-                text = (
-                    f"the wgmma of line {form.place[1]} reads at {int(addresses.max())}; "
-                    f"the block has {memory.shared_size}"
-                )
-                raise refuse(text, "out-of-bounds", addresses, int(np.flatnonzero(beyond)[0]))
-            at = addresses.astype(np.int64) + home[:, None]
-            if memory.poisoned:
-                try:
-                    memory.check_poison(memory.shared, at, 16)
-                except AccessFault as fault:
-                    text = f"the wgmma of line {form.place[1]} reads here: {fault.reason}"
-                    raise refuse(text, fault.kind, addresses, fault.index) from None
-            return memory.shared.bytes.reshape(-1, 16)[at >> 4]
-
-        def refuse(text: str, kind: str, addresses: Any, index: int) -> EmulationError:
-            error = EmulationError(text, kind=kind)
-            error.warp, error.lane = int(item.warps[index // addresses.shape[-1]]), 0
-            error.address = int(addresses.flat[index])
-            return error
-
-        options = dict(form.options)
-        if item.meta is not None:
-            options["e"] = item.meta
-        jobs = machine.jobs
-        result = form.op.execute(d, a, item.b, read, scale_d=item.scale, jobs=jobs, **options)
-        self.file[form.d[:, None], every] = result.reshape(len(form.d), -1, 32)
-        machine.report.statistics.mma += count
+        product = self.products.get(id(item.form))
+        if product is None:
+            product = self.products[id(item.form)] = WgmmaProduct(self.machine, item.form)
+        product.execute(item)
 
     # -- the registers that others touch -------------------------------------------------------
 

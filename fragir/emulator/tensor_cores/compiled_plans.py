@@ -40,7 +40,7 @@ from fragir.emulator.tensor_cores.wmma import Converted
 COLUMNS = 8
 NOTHING = -1000
 
-_ARITHMETIC = {
+_ARITHMETIC: dict[type[Any], int] = {
     FusedMma: 0,
     EmulatedFp8: 1,
     SoftwareM8N8K4: 2,
@@ -215,6 +215,15 @@ class CompiledPlan:
         native.chunk, native.kept, native.group = how.chunk, how.kept, how.group
 
 
+def _as_it_is(places: Any) -> Any:
+    return places
+
+
+def _by_row(places: Any) -> Any:
+    """A's elements `[k, m]` as `[m, k]`."""
+    return np.moveaxis(places, 0, -1)
+
+
 def _halves(depth: int) -> I32:
     """The columns in the order in which EmulatedFp8 takes them: those of the first HMMA first."""
     order = np.arange(depth, dtype=np.int32)
@@ -246,7 +255,7 @@ def _plan(
 
     made.fragment(native.a, a, left)
     made.fragment(native.b, b, right)
-    made.fragment(native.c, c, lambda places: places)
+    made.fragment(native.c, c, _as_it_is)
     native.parts = made.pointer(np.stack(d.parts), np.int32)
     native.d_count, native.d_per, native.d_bits = d.count, d.per, d.bits
     return made
@@ -266,6 +275,7 @@ def mma_plan(
     if plan.scale_blocks:
         sides = ((made.native.scale_a, select_a, True), (made.native.scale_b, select_b, False))
         for to, (byte, thread), rows in sides:
+            op.check_scales((byte, thread), rows=rows)
             to.lane = made.pointer(scale_lanes(thread, rows=rows), np.int32)
             to.shift, to.blocks = 8 * byte, plan.scale_blocks
     return made
@@ -279,8 +289,8 @@ def wgmma_plan(op: Wgmma, selector: int = 0) -> CompiledPlan:
     native.products, native.m, native.n, native.k = 1, 64, plan.n, plan.k
     native.depth = plan.a.extents[0]
     made.computes(plan.compute, native.depth)
-    made.fragment(native.a, plan.a, lambda places: np.moveaxis(places, 0, -1))
-    made.fragment(native.c, plan.d, lambda places: places)
+    made.fragment(native.a, plan.a, _by_row)
+    made.fragment(native.c, plan.d, _as_it_is)
     native.parts = made.pointer(np.stack(plan.d.parts), np.int32)
     native.d_count, native.d_per, native.d_bits = plan.d.count, plan.d.per, plan.d.bits
     if plan.metadata is not None:

@@ -126,15 +126,21 @@ class Mma(TensorOp):
             )
         return plan.d.store(cast(Codes, np.concatenate(cast(list[Any], results), axis=-1)))
 
+    def check_scales(self, select: tuple[int, int], *, rows: bool) -> None:
+        """FragirError for scale selectors `{byte-id, thread-id}` that are not legal."""
+        byte, thread = select
+        bytes_ = range(0, 4, self.plan.scale_blocks)
+        if byte not in bytes_ or thread not in range(2 if rows else 4):
+            raise FragirError(f"{self.mnemonic}: scale selector {{{byte}, {thread}}} is not legal")
+
     def scale_codes(self, words: U32, select: tuple[int, int], *, left: bool) -> Codes:
         """The scales in words `[W, 32]` by the selectors: `[rows or columns, blocks, W]`."""
         return self._scale(words, self.plan.scale_blocks, select, rows=left)
 
     def _scale(self, words: U32, blocks: int, select: tuple[int, int], *, rows: bool) -> Codes:
         """Scale codes `[rows or columns, blocks, W]`: block b of K uses byte `byte + b`."""
+        self.check_scales(select, rows=rows)
         byte, thread = select
-        if byte not in range(0, 4, blocks) or thread not in range(2 if rows else 4):
-            raise FragirError(f"{self.mnemonic}: scale selector {{{byte}, {thread}}} is not legal")
         found = words[:, scale_lanes(thread, rows=rows)].T  # [rows or columns, W]
         parts = [found >> np.uint32(8 * (byte + b)) & np.uint32(0xFF) for b in range(blocks)]
         return np.stack(parts, 1)
