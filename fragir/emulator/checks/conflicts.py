@@ -9,7 +9,7 @@ moved in sectors of 32 bytes. Both are remarks about an instruction, summed over
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,30 @@ _ABSENT = -1
 KEPT = 64  # patterns of an instruction whose price is remembered
 
 
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The dearest access of an instruction: what it costs more than it must, and whose it is.
+
+    `thread`: counted through the grid, a warp having 32. Of equals that of the lowest warp counts,
+    and of its own the first, so that it does not matter which blocks run together.
+    """
+
+    excess: int
+    thread: int
+    address: int
+    detail: str
+
+    def beats(self, other: Worst) -> bool:
+        if self.excess != other.excess:
+            return self.excess > other.excess
+        return self.thread // LANES < other.thread // LANES
+
+
+NOTHING = Worst(0, -1, 0, "")
+#: By instruction and kind of memory: passes or sectors paid, needed, and the dearest access.
+Costs: TypeAlias = "dict[tuple[int, bool], tuple[int, int, Worst]]"
+
+
 @dataclass(slots=True)
 class Cost:
     """What one instruction's accesses to one kind of memory have cost so far."""
@@ -40,10 +64,7 @@ class Cost:
     shared: bool
     paid: int = 0
     needed: int = 0
-    worst: int = 0
-    lane: int = 0
-    address: int = 0
-    detail: str = ""
+    worst: Worst = NOTHING
     patterns: dict[bytes, tuple[int, int, str]] = field(
         default_factory=dict[bytes, "tuple[int, int, str]"]
     )
@@ -54,6 +75,7 @@ class Conflicts(Hooks):
         super().__init__(machine, program)
         self.costs: dict[tuple[int, bool], Cost] = {}
         self._told: set[tuple[int, bool]] = set()
+        self._apart = False  # whether another process adds up
 
     def on_access(self, access: Access) -> None:
         words = access.instruction.opcode
@@ -76,7 +98,7 @@ class Conflicts(Hooks):
             relative = rows - rows[:, :1]
             if shared and access.size >= WORD and (relative == relative[0]).all():
                 least = relative[0] - relative[0].min()
-                self._add(cost, access, least, len(rows), int(warps[0]))
+                self._add(cost, access, least, len(rows), int(warps[0]), lanes)
                 return
         else:
             rows, warps = by_warp(at.ravel(), lanes.ravel())
@@ -86,17 +108,18 @@ class Conflicts(Hooks):
         base = first // unit * unit
         relative = np.where(present, rows - base[:, None], _ABSENT)
         if (relative == relative[0]).all():
-            self._add(cost, access, relative[0], len(rows), int(warps[0]))
+            self._add(cost, access, relative[0], len(rows), int(warps[0]), lanes)
             return
         price = passes_of if shared else sectors_of
         paid, needed = price(relative, access.size)
         worst = int((paid - needed).argmax())
-        self._add(cost, access, relative[worst], 1, int(warps[worst]))
+        self._add(cost, access, relative[worst], 1, int(warps[worst]), lanes)
         cost.paid += int(paid.sum() - paid[worst])
         cost.needed += int(needed.sum() - needed[worst])
 
-    @staticmethod
-    def _add(cost: Cost, access: Access, pattern: I64, times: int, warp: int) -> None:
+    def _add(
+        self, cost: Cost, access: Access, pattern: I64, times: int, warp: int, lanes: I64
+    ) -> None:
         """Count accesses of one pattern, made `times` times, by that warp among others."""
         text = pattern.tobytes()
         found = cost.patterns.get(text)
@@ -108,28 +131,60 @@ class Conflicts(Hooks):
         paid, needed, detail = found
         cost.paid += paid * times
         cost.needed += needed * times
-        if paid - needed > cost.worst:
-            cost.worst, cost.detail = paid - needed, detail
-            cost.lane = warp * LANES + int(np.flatnonzero(pattern != _ABSENT)[0])
-            cost.address = int(access.address.flat[0])
+        if paid - needed >= cost.worst.excess and paid > needed:
+            thread = self._base() + warp * LANES + int(np.flatnonzero(pattern != _ABSENT)[0])
+            if Worst(paid - needed, thread, 0, "").beats(cost.worst):
+                every = access.address.ravel()
+                own = int((lanes.ravel() // LANES == warp).argmax()) % every.size
+                cost.worst = Worst(paid - needed, thread, int(every[own]), detail)
+
+    def _base(self) -> int:
+        """The number of the wave's first thread, counted through the grid, a warp having 32."""
+        return self.machine.first_block * self.machine.warps_per_block * LANES
+
+    # -- blocks in several processes -----------------------------------------------------------
+
+    def take(self) -> Costs:
+        self._apart = True
+        taken = {key: (c.paid, c.needed, c.worst) for key, c in self.costs.items()}
+        for cost in self.costs.values():
+            cost.paid, cost.needed, cost.worst = 0, 0, NOTHING
+        return taken
+
+    def give(self, taken: Costs) -> None:
+        instructions = {id(placed.ins): placed.ins for placed in self.program.code}
+        for key, (paid, needed, worst) in taken.items():
+            cost = self.costs.get(key)
+            if cost is None:
+                cost = self.costs[key] = Cost(instructions[key[0]], key[1])
+            cost.paid += paid
+            cost.needed += needed
+            if worst.beats(cost.worst):
+                cost.worst = worst
 
     def on_finish(self) -> None:
+        if not self._apart:
+            self.conclude()
+
+    def conclude(self) -> None:
         total = self.machine.report.statistics.conflicts
         total.clear()
         for cost in self.costs.values():
             word = "passes" if cost.shared else "sectors"
             total[word] += cost.paid
             total[f"{word}_needed"] += cost.needed
-        for key, cost in self.costs.items():
+        for key, cost in sorted(self.costs.items(), key=lambda each: each[1].instruction.at):
             limit = cost.needed if cost.shared else EXCESS * cost.needed - 1
-            straddles = not cost.shared and cost.worst < 2
+            straddles = not cost.shared and cost.worst.excess < 2
             if cost.paid <= limit or straddles or key in self._told:
                 continue
             self._told.add(key)
             kind = "bank-conflict" if cost.shared else "uncoalesced"
             at = cost.instruction.at
-            message = f"{cost.instruction.mnemonic}: {cost.detail}"
-            self.found(self.program, at, kind, message, lane=cost.lane, address=cost.address)
+            worst = cost.worst
+            message = f"{cost.instruction.mnemonic}: {worst.detail}"
+            lane = worst.thread - self._base()
+            self.found(self.program, at, kind, message, lane=lane, address=worst.address)
 
 
 def by_warp(at: I64, lanes: I64) -> tuple[I64, I64]:

@@ -64,6 +64,21 @@ class Hooks(Observer):
         """Put something around a branch, call, ret, exit, bar or barrier (its guard included)."""
         return terminator
 
+    # -- blocks in several processes -------------------------------------------------------------
+
+    def take(self) -> Any:
+        """What it has summed up over waves, and starts anew with; None where there is no such sum.
+
+        From then on sums are made elsewhere: nothing is said of them but by `conclude`.
+        """
+        return None
+
+    def give(self, taken: Any) -> None:
+        """Adds what `take` returned, here or in another process."""
+
+    def conclude(self) -> None:
+        """All of a wave has been given: what there is to say of the sums is said."""
+
     # -- for subclasses --------------------------------------------------------------------------
 
     def report(

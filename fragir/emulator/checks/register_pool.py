@@ -137,6 +137,11 @@ class RegisterPool(Hooks):
             text = f"another warp of this warpgroup has executed the one at line {line} instead"
             self._say(ins, "divergent", text, warp)
 
+    def on_leave(self, warps: I64) -> None:
+        gone = set(self.machine.block_of[warps].tolist())
+        self.beyond = {block: found for block, found in self.beyond.items() if block not in gone}
+        self.order = {key: found for key, found in self.order.items() if key[0] not in gone}
+
     def on_finish(self) -> None:
         for ins, warp, total in self.beyond.values():
             text = (

@@ -123,6 +123,9 @@ class Synchronisation(Hooks):
                 self.say("cluster-barrier", self.sites.current, text, int(lanes[~arrived][0]), None)
             self.arrived[lanes] = False
 
+    def on_leave(self, warps: I64) -> None:
+        self.arrived.reshape(-1, LANES)[warps] = False
+
     def on_finish(self) -> None:
         """Those who have arrived at the cluster's barrier and exit know nothing of the others."""
         for lane in np.flatnonzero(self.arrived)[:1].tolist():
@@ -139,6 +142,9 @@ class Synchronisation(Hooks):
         """A lane must be in the membermask that it gives, and those it names must give the same."""
         members, site = d.row(ins, ins.operands[-1], "u32"), self.sites.of(ins)
         lane_ids = self.machine.lane_ids
+        literal = d.literal(ins, d.count(ins) - 1)
+        if literal is not None and ~literal & 0xFFFFFFFF == 0:
+            return step  # it names all
 
         def run(sel: Any, mask: Mask) -> None:
             named = members[sel]

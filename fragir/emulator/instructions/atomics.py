@@ -174,6 +174,8 @@ def atomic(d: Decoder, ins: tree.Instruction) -> Step:
                 apply = on_global if arena is memory.globals else function
                 cells = at + index * width if index else at
                 values = operands if which is None else [o[which] for o in operands]
+                if arena.footprint is not None:
+                    arena.footprint.note_written(cells, width * parts)
                 before = act(arena.view(width, parts), cells, shift, values, apply, machine)
                 if which is None:
                     old = before

@@ -191,7 +191,7 @@ def _run(
             at = begin if source.space == "global" else start
             runs = np.array([at + skip[0]]) if each == _ALL_BYTES else _chosen(at, size, each)
             outside = Region(runs, size - sum(skip) if each == _ALL_BYTES else 1)
-        targets = [(start, word)]
+        targets, shared = [(start, word)], outside
         if blocks is not None:
             targets = spread(memory, int(homes[index]), start, word, int(blocks[index]))
         for place, signal in targets:
@@ -220,6 +220,7 @@ def _run(
                     atomic=function is not None and writes,
                     exact=_chosen(begin, size, each) if reads and each != _ALL_BYTES else None,
                     region=outside,
+                    shares=shared,
                 )
             )
             outside = None  # of a multicast the first copy stands for all

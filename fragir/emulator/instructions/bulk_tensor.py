@@ -273,6 +273,7 @@ def _load(
             signal=word,
             size=size,
             region=region,
+            shares=region or Region(cells[inside], fields.unit.bytes),
         )
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -15,7 +16,10 @@ from fragir.emulator.instructions.table import OPCODES
 from fragir.emulator.launch import environment
 from fragir.emulator.launch.arguments import Arguments
 from fragir.emulator.launch.decoding import Decoding
+from fragir.emulator.launch.division import Again, Division
+from fragir.emulator.launch.jobs import jobs_of
 from fragir.emulator.launch.limits import check_launch, cluster_of, target_of
+from fragir.emulator.launch.obstacles import obstacle, unit_of
 from fragir.emulator.launch.placement import (
     initialise,
     lay_out_frames,
@@ -71,6 +75,7 @@ def run(
     output: TextIO | None = None,
     cooperative: bool | None = None,
     variables: Mapping[str, object] | None = None,
+    jobs: int | None = None,
 ) -> Report:
     """Run a kernel of a PTX text on the CPU.
 
@@ -91,6 +96,8 @@ def run(
     which the run is stopped with an error of the kind `limit`. `resident`: how many warps are on
     the machine together. `stack`: bytes a lane for recursive functions and alloca (default: up to
     64 KiB). `output`: a file that printf prints to; `Report.printed` has it in any case.
+    `jobs`: how many threads, and on Linux processes, may run a launch that is large enough; None:
+    FRAGIR_JOBS, or the cores that there are. Results, findings and statistics are those of one.
 
     Raises EmulationError for what goes wrong, with the place in the PTX, and PtxSyntaxError.
     """
@@ -111,7 +118,8 @@ def run(
     if not isinstance(cast("object", ptx), str | tree.Module):
         raise EmulationError(f"a program is PTX text or a Module, not {kind_of(ptx)}")
     module = parse(ptx) if isinstance(ptx, str) else ptx
-    launch = Launch(
+    made = partial(
+        Launch,
         module,
         entry,
         grid=_dim3("grid", grid),
@@ -132,11 +140,16 @@ def run(
         output=output,
         cooperative=cooperative,
         variables=variables or {},
-        watch=Watch(limit, heartbeat),
+        jobs=jobs_of(jobs),
     )
+    launch = made(watch=Watch(limit, heartbeat))
     launch.report.statistics.decode_seconds = time.perf_counter() - started
     try:
-        launch.run(progress)
+        try:
+            launch.run(progress)
+        except Again:
+            launch = made(watch=Watch(limit, heartbeat), divides=False)
+            launch.run(progress)
     except EmulationError as error:
         error.report = launch.report
         raise
@@ -186,6 +199,8 @@ class Launch:
         watch: Watch | None = None,
         cooperative: bool | None = None,
         variables: Mapping[str, object] = MappingProxyType({}),
+        jobs: int = 1,
+        divides: bool = True,
     ) -> None:
         self.report = Report()
         self.watch = watch or Watch(None)
@@ -230,7 +245,13 @@ class Launch:
             machine.stack_base, local = stack_of(local, stack, machine.warps)
         heap = HEAP if "malloc" in program.externs else 0
         try:
-            memory.commit(machine.warps, self.wave, static + shared, local, size, heap)
+            single = (seed, trace, None if asynchrony != "random" else 1, self.watch.seconds)
+            divides = divides and jobs > 1 and not (cooperative or fragments or checks)
+            divides = divides and all(each is None for each in single)
+            divides = divides and not obstacle(program, warps=total * warps, clusters=total // size)
+            memory.commit(
+                machine.warps, self.wave, static + shared, local, size, heap, forks=divides
+            )
         except MemoryError as error:
             need = sum(buffer.size for buffer in memory.buffers)
             raise EmulationError(
@@ -241,11 +262,26 @@ class Launch:
         initialise(program, memory)
         self.variables.load(memory)
         self.arguments.load()
-        machine.hooks = hooks_for(machine, program, check=check, fragments=fragments, checks=checks)
+        self.hooks = machine.hooks = hooks_for(
+            machine, program, check=check, fragments=fragments, checks=checks
+        )
         settings = Settings() if ptxas is None else Settings(_version(ptxas))
         with np.errstate(all="ignore"):
             decoding = Decoding(program, machine, name, settings, self.watch)
             self.scheduler = decoding.scheduler(seed, trace)
+        machine.jobs = jobs
+        self.division: Division | None = None
+        if memory.globals.shared and not machine.reads_clocks:
+            unit = unit_of(program)
+            self.division = Division(
+                machine,
+                self.scheduler,
+                self.hooks,
+                total=total,
+                wave=self.wave,
+                jobs=jobs,
+                unit=unit,
+            )
 
     # -- checks before anything runs -------------------------------------------------------------
 
@@ -262,21 +298,38 @@ class Launch:
     # -- running -----------------------------------------------------------------------------------
 
     def run(self, progress: Callable[[float], None] | None) -> None:
+        """Run all blocks, and bring back what they have written.
+
+        Raises Again where that must be done anew, in one process; nothing is brought back then.
+        """
+        division = self.division
         try:
             with np.errstate(all="ignore"):
-                while self.started < self.total:
-                    first = self.started
-                    self.started = min(first + self.wave, self.total)
-                    self.machine.start_wave(first, self.started - first)
-                    self.scheduler.run_wave()
-                    self.watch.share = self.started / self.total
-                    if progress is not None:
-                        progress(self.watch.share)
-        finally:
-            self._count()
-            self.arguments.store()
-            self.variables.store(self.memory)
+                if division is None:
+                    self._waves(progress)
+                else:
+                    division.run(progress)
+        except BaseException:
+            if division is None or not division.divided:
+                self._bring_back()
+            raise
+        self._bring_back()
         self.arguments.refuse_read_only()
+
+    def _waves(self, progress: Callable[[float], None] | None) -> None:
+        while self.started < self.total:
+            first = self.started
+            self.started = min(first + self.wave, self.total)
+            self.machine.start_wave(first, self.started - first)
+            self.scheduler.run_wave()
+            self.watch.share = self.started / self.total
+            if progress is not None:
+                progress(self.watch.share)
+
+    def _bring_back(self) -> None:
+        self._count()
+        self.arguments.store()
+        self.variables.store(self.memory)
 
     def _cancel(self) -> Dim3 | None:
         """Take the next cluster off the launch (clusterlaunchcontrol.try_cancel)."""
@@ -288,7 +341,7 @@ class Launch:
 
     def _count(self) -> None:
         statistics = self.report.statistics
-        for start, block in self.scheduler.blocks.items():
+        for start, block in sorted(self.scheduler.blocks.items()):
             end = block.end + (1 if block.terminator is not None else 0)
             for at in range(start, end):
                 name = self.program.code[at].ins.opcode[0]

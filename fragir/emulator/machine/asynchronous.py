@@ -6,6 +6,7 @@ Until then destinations in shared memory are poisoned (`Memory.poison`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fragir.emulator.machine.lanes import LANES, Mask, is_slice
 from fragir.emulator.machine.mbarriers import update
 from fragir.emulator.machine.state import State
 from fragir.emulator.machine.transfers import Arrival, Copy, Transfer
-from fragir.emulator.numbers.types import I64
+from fragir.emulator.numbers.types import I64, Bools
 
 
 class AsyncEngine:
@@ -34,6 +35,33 @@ class AsyncEngine:
     def reset(self) -> None:
         self.committed[...] = 0
         self.bulk_committed[...] = 0
+
+    def leave(self, gone: Bools) -> None:
+        """What these warps, of whole clusters, have issued does not happen here."""
+        memory = self.machine.memory
+        kept: list[Copy] = []
+        for copy in self.copies:
+            lost = gone[copy.lanes // LANES]
+            if not lost.any():
+                kept.append(copy)
+                continue
+            memory.set_poison(copy.into[lost], copy.size, 0)
+            if lost.all():
+                memory.poisoned -= 1
+            else:
+                kept.append(copy.part(~lost))
+        self.copies = kept
+        for item in self.transfers:
+            if gone[item.lanes[0] // LANES] and item.into is not None and item.poisons:
+                memory.set_poison(item.into, item.grain, 0)
+                memory.poisoned -= 1
+        self.transfers = [item for item in self.transfers if not gone[item.lanes[0] // LANES]]
+        parts = [(arrival, ~gone[arrival.lanes // LANES]) for arrival in self.arrivals]
+        self.arrivals = [
+            replace(arrival, at=arrival.at[stays], lanes=arrival.lanes[stays])
+            for arrival, stays in parts
+            if stays.any()
+        ]
 
     # -- cp.async --------------------------------------------------------------------------------
 
@@ -141,6 +169,7 @@ class AsyncEngine:
         self._execute(transfer)
 
     def _execute(self, transfer: Transfer) -> None:
+        transfer.note(self.machine.memory.globals.footprint)
         transfer.move(self.machine.memory)
         for hook in self.machine.hooks:
             hook.on_transfer_complete(transfer)

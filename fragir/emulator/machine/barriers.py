@@ -45,6 +45,14 @@ class BlockBarriers:
         self.cluster_arrivals[...] = 0
         self.cluster_phase[...] = 0
 
+    def leave(self, gone: Bools) -> None:
+        """Warps, of whole clusters, wait for nobody any more."""
+        self.waits[gone] = NONE
+        self.polled[gone] = NONE
+        blocks = distinct(self.machine.block_of[gone])
+        self.arrived[blocks] = 0
+        self.expected[blocks] = 0
+
     def _blocks(self, lanes: Any) -> Any:
         """[warp, lane] as [block, thread]."""
         return lanes.reshape(self.machine.blocks, -1)

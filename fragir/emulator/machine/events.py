@@ -143,5 +143,8 @@ class Observer:
     def on_wave(self) -> None:
         """New blocks are put on the machine; registers and shared memory are as at a start."""
 
+    def on_leave(self, warps: I64) -> None:
+        """These warps of the wave go on in another process, and are not seen here any more."""
+
     def on_finish(self) -> None:
         """Every lane of the wave has exited."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fragir.emulator.machine.asynchronous import AsyncEngine
 from fragir.emulator.machine.barriers import BlockBarriers
-from fragir.emulator.machine.state import State
+from fragir.emulator.machine.state import EXITED, State
 from fragir.emulator.machine.warpgroups import Warpgroups
 
 
@@ -21,6 +23,20 @@ class Machine(State):
         self.barriers = BlockBarriers(self)
         self.engine = AsyncEngine(self)
         self.wgmma = Warpgroups(self)
+
+    def leave(self, first: int, end: int) -> None:
+        """Of the blocks of this wave only first..end-1 go on here, counted within the wave.
+
+        The others go on in another process: nothing of them happens here any more.
+        """
+        gone = np.ones(self.warps, np.bool_)
+        gone[first * self.warps_per_block : end * self.warps_per_block] = False
+        self.key[gone] = EXITED
+        self.alive[gone] = False
+        for part in (self.barriers, self.engine, self.wgmma):
+            part.leave(gone)
+        for hook in self.hooks:
+            hook.on_leave(np.flatnonzero(gone[: self.resident]).astype(np.int64))
 
     def finish(self) -> None:
         """The blocks have ended: whatever is pending happens now, or is reported."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.machine.arena import Arena
 from fragir.emulator.machine.lanes import LANES, Mask, Row, Select
 from fragir.emulator.numbers.types import I64, UINT, Bools
 
@@ -51,33 +52,6 @@ class Buffer:
     @property
     def address(self) -> int:
         return GLOBAL_BASE + self.start
-
-
-class Arena:
-    """Bytes with a view for every access width, kept a multiple of 32 long."""
-
-    def __init__(self, size: int) -> None:
-        self.bytes = np.zeros((size + 31) // 32 * 32, np.uint8)
-        self._views: dict[tuple[int, int], npt.NDArray[Any]] = {}
-
-    def view(self, width: int, count: int = 1) -> npt.NDArray[Any]:
-        """The bytes as elements of `width` bytes; rows of `count` where count > 1."""
-        key = (width, count)
-        found = self._views.get(key)
-        if found is None:
-            flat = self.bytes
-            if self.bytes.size % (width * count):
-                flat = self.bytes[: self.bytes.size // (width * count) * (width * count)]
-            found = flat.view(UINT[width])
-            self._views[key] = found = found if count == 1 else found.reshape(-1, count)
-        return found
-
-    def gather(self, at: I64, width: int, count: int) -> npt.NDArray[Any]:
-        """Elements at aligned byte positions; a trailing axis of `count` where count > 1."""
-        return self.view(width, count)[at >> ((width * count).bit_length() - 1)]
-
-    def scatter(self, at: I64, width: int, count: int, value: Any) -> None:
-        self.view(width, count)[at >> ((width * count).bit_length() - 1)] = value
 
 
 class DeviceMemory:
@@ -121,15 +95,24 @@ class DeviceMemory:
         return buffer
 
     def commit(
-        self, warps: int, blocks: int, shared: int, local: int, cluster: int, heap: int = 0
+        self,
+        warps: int,
+        blocks: int,
+        shared: int,
+        local: int,
+        cluster: int,
+        heap: int = 0,
+        *,
+        forks: bool = False,
     ) -> None:
         """Make the arrays: `blocks` resident blocks of `shared` bytes, `local` bytes a lane.
 
-        `heap`: bytes behind all buffers that `heap_take` gives out.
+        `heap`: bytes behind all buffers that `heap_take` gives out. `forks`: whether processes
+        that are forked later shall write to the same global memory.
         """
         self._heap = [(self._end + GUARD + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, 0]
         self._heap[1] = self._heap[0] + heap
-        self.globals = Arena(self._heap[1] + GUARD)
+        self.globals = Arena(self._heap[1] + GUARD, forks)
         self._fresh = self._heap[0]
         if heap:
             self.buffers.append(Buffer("the heap", self._heap[0], heap))

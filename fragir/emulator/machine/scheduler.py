@@ -20,7 +20,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
-from fragir.emulator.machine.watch import Watch
+from fragir.emulator.machine.watch import Divide, Watch
 from fragir.emulator.numbers.types import distinct
 from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
@@ -50,6 +50,7 @@ class Scheduler:
         self._snapshot: tuple[int, int] | None = None
         self._idle = 0
         self._at = 0
+        self.divide: Divide | None = None
 
     # -- the loop --------------------------------------------------------------------------------
 
@@ -120,6 +121,8 @@ class Scheduler:
             while True:
                 block = self.blocks.get(at) or self.block(at)
                 width = self._width(sel)
+                if watch.left < width * block.size and self._divided(at, sel, mask):
+                    return
                 block.runs += width
                 watch.left -= width * block.size
                 if watch.left < 0:
@@ -238,13 +241,25 @@ class Scheduler:
             part = None
         return contiguous(warps[complete]), part
 
+    def _divided(self, at: int, sel: Any, mask: Mask) -> bool:
+        """Whether warps have left for another process: then it is to be seen anew who runs."""
+        if self.divide is None or not self.divide.due():
+            return False
+        self._stand(at, sel, mask)
+        self.divide.divide()
+        return True
+
+    def _stand(self, at: int, sel: Any, mask: Mask) -> None:
+        """Note in the keys where the lanes stand that run."""
+        key = self.machine.key
+        key[sel] = at if mask is None else np.where(mask, at, key[sel])
+
     def _look(self, at: int, sel: Any, mask: Mask) -> None:
         """Say how far the run is; stop it where it has reached its limit."""
         reason = self.watch.look(lambda: self._line(at))
         if reason is None:
             return
-        key = self.machine.key
-        key[sel] = at if mask is None else np.where(mask, at, key[sel])
+        self._stand(at, sel, mask)
         lines, _ = who_stands_where(self.machine, self.program)
         text = f"{self.program.entry} was stopped {reason}: " + "; ".join(lines)
         error = self.program.error(text, self.program.code[at].ins.at)

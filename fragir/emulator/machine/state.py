@@ -107,6 +107,7 @@ class State:
         self.cancel: Callable[[], Dim3 | None] | None = None
         self.depth: Row = np.zeros(shape, np.int32)
         self._reads = count(1 << 40, _TICK)  # of clocks
+        self.reads_clocks = False  # whether any instruction does
         self._special: dict[str, Row] = {}
         self._block_ids: npt.NDArray[np.int64] = np.zeros(self.warps, np.int64)
         self.dynamic_shared = 0
@@ -169,15 +170,19 @@ class State:
         return tuple(int(c) for c in base * size + _unflatten(np.array(rank), size))
 
     def place(self, warp: int) -> tuple[tuple[int, ...], int]:
-        """(ctaid, warp within the block) of a resident warp, for messages."""
-        coordinates = self.block_coordinates()[warp]
-        return tuple(int(c) for c in coordinates), warp % self.warps_per_block
+        """(ctaid, warp within the block) of a resident warp, for messages.
+
+        Warps of earlier waves have negative numbers.
+        """
+        block, local = divmod(warp, self.warps_per_block)
+        return self.coordinates_of(self.first_block + block), local
 
     # -- special registers -----------------------------------------------------------------------
 
     def special(self, name: str) -> Row | Clock | None:
         """The row of a special register (PTX ISA 9.2, section 10), without its %."""
         if name in _CLOCKS:
+            self.reads_clocks = True
             return Clock(self._reads, *_CLOCKS[name])
         found = self._special.get(name)
         if found is None:

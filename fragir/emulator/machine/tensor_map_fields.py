@@ -272,6 +272,8 @@ def read(memory: DeviceMemory, address: int) -> MapFields | None:
     start = address - GLOBAL_BASE
     if start < 0:
         return None
+    if memory.globals.footprint is not None:
+        memory.globals.footprint.note_read(np.arange(start, start + SIZE, 16), 16)
     return MapFields.unpack(memory.globals.bytes[start : start + SIZE].tobytes())
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.machine.footprints import Footprint
 from fragir.emulator.machine.memory import DeviceMemory
 from fragir.emulator.numbers.types import I64, distinct
 
@@ -64,6 +65,8 @@ class Copy:
                 start = int(self.source.flat[index])
                 part = np.zeros(self.size, np.uint8)
                 part[:number] = memory.globals.bytes[start : start + number]
+                if (footprint := memory.globals.footprint) is not None:
+                    footprint.note_read(self.source.flat[index : index + 1], self.size)
                 where = np.unravel_index(index, self.given.shape)
                 data[where] = part.view(data.dtype) if count > 1 else part.view(data.dtype)[0]
         memory.shared.scatter(self.into, width, count, data)
@@ -112,7 +115,8 @@ class Transfer:
     reads or writes of global memory.
     A load signals `size` bytes to the mbarrier at `signal`; a store belongs to bulk group `group`
     of its thread. `generic`: not of the asynchronous proxy (st.async, red.async). `atomic`: adds
-    to what is there, in any order with others that do.
+    to what is there, in any order with others that do. `shares`: the region that one copy of a
+    multicast stands for, where that is not this one.
     """
 
     move: Callable[[DeviceMemory], None]
@@ -128,6 +132,15 @@ class Transfer:
     atomic: bool = False
     exact: I64 | None = None
     region: Region | None = None
+    shares: Region | None = None
+
+    def note(self, footprint: Footprint | None) -> None:
+        """Notes what it reads or writes of global memory."""
+        region = self.region or self.shares
+        if footprint is None or region is None or not len(region.starts) or region.size <= 0:
+            return
+        write = self.group >= 0
+        (footprint.note_written if write else footprint.note_read)(*region.pieces())
 
     @property
     def poisons(self) -> bool:

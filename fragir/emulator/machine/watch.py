@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 from fragir.emulator.report import EmulationError
 
@@ -38,6 +38,7 @@ class Watch:
         self.instructions, self.seconds = read_limit(limit)
         self.heartbeat = heartbeat
         self.share = 0.0
+        self.elsewhere: Callable[[], int] = int  # warp instructions of other processes
         self._looked = self._granted = 0  # instructions executed at the last look; until the next
         self._started = self._beat = time.perf_counter()
         self.left = 0
@@ -48,6 +49,11 @@ class Watch:
         if self.instructions is not None:
             room = min(room, self.instructions - self._looked)
         self.left = self._granted = room
+
+    @property
+    def executed(self) -> int:
+        """Warp instructions so far."""
+        return self._looked + self._granted - self.left
 
     def look(self, line: Callable[[], int | None]) -> str | None:
         """Why the run has to stop now, None where it may go on; `line`: where it is."""
@@ -60,9 +66,21 @@ class Watch:
             return f"at its limit of {self.seconds:.3g} seconds, {spent}"
         if self.heartbeat is not None and now - self._beat > BEAT:
             self._beat = now
-            self.heartbeat(Moment(self.share, self._looked, line()))
+            self.heartbeat(Moment(self.share, self._looked + self.elsewhere(), line()))
         self._grant()
         return None
+
+
+class Divide(Protocol):
+    """Who gives some of the warps that run to other processes."""
+
+    def due(self) -> bool:
+        """Whether it is time for that."""
+        ...
+
+    def divide(self) -> None:
+        """Does it; every lane's key says where it stands."""
+        ...
 
 
 def read_limit(limit: object) -> tuple[int | None, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,10 @@ class BlockExits:
         self._known: dict[int, I32] = {}
         #: Arrivals at mbarriers of other blocks: (position, column) -> the latest record.
         self._remote: dict[tuple[int, int], int] = {}
+        self._gone: set[int] = set()  # blocks that go on in another process
+
+    def leave(self, blocks: Iterable[int]) -> None:
+        self._gone.update(blocks)
 
     def may_exit(self, lanes: I64, vector: I32 | None) -> None:
         """A relaxed barrier hands on no data, but all have come to it."""
@@ -47,6 +52,8 @@ class BlockExits:
         clocks, shared = self.clocks, self.places
         per, stride = self.machine.warps_per_block * LANES, self.machine.memory.shared_stride
         for block in range(self.machine.resident // self.machine.warps_per_block):
+            if block in self._gone:
+                continue
             lanes = block * per + np.arange(per)
             known = clocks.rows(lanes)[0].max(axis=0)[None]
             if block in self._known:

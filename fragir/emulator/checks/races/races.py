@@ -174,6 +174,9 @@ class Races(Hooks):
     def on_mbarrier(self, kind: Event, position: int, lanes: I64) -> None:
         self.phases.event(kind, position, lanes)
 
+    def on_leave(self, warps: I64) -> None:
+        self.exits.leave(self.machine.block_of[warps].tolist())
+
     def on_finish(self) -> None:
         self.exits.finish()
         if self.clocks.now >= ASYNC and not self._late:
