@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fragir.emulator.checks.address_origins import Origin, Origins, place_of
 from fragir.emulator.checks.hooks import Hooks
-from fragir.emulator.checks.instrument import address_of
+from fragir.emulator.checks.located import address_of
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES, Mask, Step
 from fragir.emulator.machine.memory import CLUSTER_SHIFT, GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW

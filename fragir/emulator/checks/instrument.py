@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.checks.foreign import Guarded
 from fragir.emulator.checks.hooks import Hooks
+from fragir.emulator.checks.located import LocatedAccess, locate
 from fragir.emulator.instructions.async_store import UNIT, filled
 from fragir.emulator.instructions.register_rows import whole_warps
 from fragir.emulator.instructions.warp_matrix import wmma_places
 from fragir.emulator.machine.events import Access, AccessKind, Observer
-from fragir.emulator.machine.lanes import LANES, Mask, Step
-from fragir.emulator.numbers.types import count_of, kind_of, width_of
-from fragir.ptx.tree import Address
+from fragir.emulator.machine.lanes import Mask, Step
 
 if TYPE_CHECKING:
-    from fragir.emulator.instructions.operands import Decoder, MemoryOperand
+    from fragir.emulator.instructions.operands import Decoder
     from fragir.ptx.tree import Instruction
 
 
@@ -31,16 +31,16 @@ def instrument(d: Decoder, group: Sequence[Instruction], step: Step) -> Step:
     hooks = d.machine.hooks
     if not hooks:
         return step
+    located: LocatedAccess | None = None
     if len(group) == 1:
-        step = _observe(d, group[0], step, overriding(hooks, "on_access"))
+        located = locate(d, group[0])
+        d.shared_by_checks[id(group[0])] = located
+        step = _observe(d, group[0], step, overriding(hooks, "on_access"), located)
     for hook in overriding(hooks, "wrap"):
+        if located is not None and isinstance(hook, Guarded):
+            step, located = located.around(step), None  # a user's check may call it as it likes
         step = hook.wrap(d, group, step)
-    return step
-
-
-def address_of(ins: Instruction) -> int:
-    """The first of an instruction's operands that is an address."""
-    return next(i for i, o in enumerate(ins.operands) if isinstance(o, Address))
+    return step if located is None else located.around(step)
 
 
 def _observe_fill(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
@@ -76,7 +76,13 @@ def _observe_fragment(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[
     return run
 
 
-def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -> Step:
+def _observe(
+    d: Decoder,
+    ins: Instruction,
+    step: Step,
+    hooks: Sequence[Hooks],
+    located: LocatedAccess | None,
+) -> Step:
     """Tell `hooks` of the accesses of one instruction."""
     row = d.program.opcode(ins)
     if not row.access or not hooks:
@@ -85,35 +91,13 @@ def _observe(d: Decoder, ins: Instruction, step: Step, hooks: Sequence[Hooks]) -
         return _observe_fragment(d, ins, step, hooks)
     if row.bits == "fill":
         return _observe_fill(d, ins, step, hooks)
-    kind: AccessKind = row.access
-    place: MemoryOperand = d.place(ins, address_of(ins), d.space(ins))
-    machine = d.machine
-    matrix = row.together == "warp"
-    if matrix:
-        rows = 8 * next((int(w[1:]) for w in ins.opcode if w in ("x1", "x2", "x4")), 1)
-        if "m16n16" in ins.opcode or "m16n8" in ins.opcode:
-            rows = min(2 * rows, LANES) if "m16n16" in ins.opcode else rows
-        size = 16
-    else:
-        rows = LANES
-        size = width_of(kind_of(ins.opcode)) // 8 * count_of(ins.opcode)
-    lane_ids = machine.lane_ids
+    assert located is not None
+    of, told = located.of, [hook.on_access for hook in hooks]
 
     def run(sel: Any, mask: Mask) -> None:
-        if matrix:
-            used: Mask = None
-            warps: Any = np.arange(machine.warps)[sel]
-            if mask is not None:
-                warps = warps[mask.any(axis=1)]
-            lanes = lane_ids[warps][:, :rows]
-            address = place.at(warps, None)[:, :rows]
-        else:
-            used, warps = mask, sel
-            address = place.at(sel, mask)
-            lanes = lane_ids[sel] if mask is None else lane_ids[sel][mask]
-        access = Access(kind, ins, place.space, address, size, lanes, warps, used, machine.memory)
-        for hook in hooks:
-            hook.on_access(access)
+        access = of(sel, mask)
+        for tell in told:
+            tell(access)
         step(sel, mask)
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import numpy as np
 from fragir.emulator.checks.definedness.atomics import Shadowed
 from fragir.emulator.checks.definedness.registers import Undefined
 from fragir.emulator.checks.definedness.uses import Uses
-from fragir.emulator.checks.instrument import address_of
+from fragir.emulator.checks.located import address_of, located
 from fragir.emulator.checks.planes import PlaneDecoder
 from fragir.emulator.machine.lanes import LANES, Mask, Step
-from fragir.emulator.machine.memory import GLOBAL_BASE
-from fragir.emulator.numbers.types import count_of
+from fragir.emulator.machine.memory import GLOBAL_BASE, Arena
+from fragir.emulator.numbers.types import I64, count_of
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -30,12 +31,47 @@ class AccessedBits:
         self.machine, self.undefined, self.uses = machine, undefined, uses
         self.plane = undefined.plane
 
+    def _beside(self, arena: Arena) -> Arena | None:
+        """The bits of a space that may hold undefined ones."""
+        memory = self.machine.memory
+        if arena is memory.shared:
+            return self.plane.memory.shared
+        return self.plane.memory.local if arena is memory.local else None
+
     def load(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
         if not any(r in self.undefined.tracked for r in each.written):
             return []
         if d.place(ins, 1, d.space(ins)).space == "global":
             return self.undefined.clear(each.written)
-        return [PlaneDecoder(d, self.plane).repeat(ins)]
+        repeat, found = PlaneDecoder(d, self.plane).repeat(ins), located(d, ins)
+        undefined, look = self.undefined, self.undefined.settle(each.written)
+        written = undefined.bits(each.written)
+        if found is None:
+            return [self._looked_at(repeat, each.written)]
+
+        def run(sel: Any, mask: Mask) -> None:
+            access = found.of(sel, mask)
+            for arena, at, _ in access.parts():
+                beside = self._beside(arena)
+                if beside is not None and cells(beside, access.size, at).any():
+                    break
+            else:
+                if not undefined.doubtful & written:
+                    return
+            repeat(sel, mask)
+            look()
+
+        return [run]
+
+    def _looked_at(self, step: Step, written: Sequence[Register]) -> Step:
+        """A step that writes registers' bits, whatever they are."""
+        look = self.undefined.settle(written)
+
+        def run(sel: Any, mask: Mask) -> None:
+            step(sel, mask)
+            look()
+
+        return run
 
     def matrix(self, d: Decoder, ins: tree.Instruction, each: Roles) -> list[Step]:
         """wmma.load and wmma.store; their stride counts as an address."""
@@ -46,7 +82,8 @@ class AccessedBits:
         if load and place.space == "global":
             return steps + self.undefined.clear(each.written)
         if load:
-            return [*steps, PlaneDecoder(d, self.plane).repeat(ins, (2,))]
+            repeat = PlaneDecoder(d, self.plane).repeat(ins, (2,))
+            return [*steps, self._looked_at(repeat, each.written)]
         checks = self.uses.checks(ins, each.operands[1], "stored to global memory", place)
         if place.space == "global":
             return steps + checks
@@ -68,7 +105,7 @@ class AccessedBits:
             return self.uses.checks(ins, data, what, place)
         repeat = PlaneDecoder(d, self.plane).repeat(ins)
         if place.space != "generic":
-            return [repeat]
+            return [self._defined(d, ins, data, repeat)]
         checks = self.uses.checks(ins, data, what, place)
         memory, globals_ = self.machine.memory, self.plane.memory.globals
 
@@ -91,7 +128,26 @@ class AccessedBits:
                 return
             repeat(sel, mask)
 
-        return [run]
+        return [self._defined(d, ins, data, run)]
+
+    def _defined(self, d: Decoder, ins: tree.Instruction, data: list[Register], step: Step) -> Step:
+        """The step of a store; where all that it stores is defined, something simpler."""
+        found, undefined, bits = located(d, ins), self.undefined, self.undefined.bits(data)
+        if found is None or found.rows:
+            return step
+
+        def run(sel: Any, mask: Mask) -> None:
+            if undefined.doubtful & bits:
+                step(sel, mask)
+                return
+            access = found.of(sel, mask)
+            for arena, at, _ in access.parts():
+                beside = self._beside(arena)
+                if beside is not None:
+                    view, shift = seen(beside, access.size)
+                    view[at >> shift] = 0
+
+        return run
 
     def atomic(
         self, d: Decoder, ins: tree.Instruction, each: Roles, data: list[Register]
@@ -103,9 +159,22 @@ class AccessedBits:
             return checks + self.undefined.clear(each.written)
         outs = self.undefined.rows(each.written)
         shadowed = Shadowed(d, ins, self.plane, outs)
+        found, undefined = located(d, ins), self.undefined
+        involved = undefined.bits([*data, *each.written])
+        look = undefined.settle(each.written)
+        memory, beside = self.machine.memory, self.plane.memory.shared
 
         def run(sel: Any, mask: Mask) -> None:
+            if found is not None and not undefined.doubtful & involved:
+                access = found.of(sel, mask)
+                if not any(
+                    cells(beside, access.size, at).any()
+                    for arena, at, _ in access.parts()
+                    if arena is memory.shared
+                ):
+                    return
             shadowed.run(place, sel, mask)
+            look()
             if (
                 place.space == "generic"
                 and (lanes := self._on_global(place, sel, mask)) is not None
@@ -121,3 +190,14 @@ class AccessedBits:
         lanes = lanes if mask is None else mask.copy()
         lanes[lanes] = place.at(sel, mask).ravel() >= GLOBAL_BASE
         return lanes if lanes.any() else None
+
+
+def seen(arena: Arena, size: int) -> tuple[Any, int]:
+    """An arena as cells of accesses of `size` bytes, and how far positions are shifted."""
+    return arena.view(min(size, 8), max(size >> 3, 1)), size.bit_length() - 1
+
+
+def cells(arena: Arena, size: int, at: I64) -> Any:
+    """What accesses of `size` bytes at positions find."""
+    view, shift = seen(arena, size)
+    return view[at >> shift]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fragir.emulator.checks.definedness.spreading import full, logic
-from fragir.emulator.checks.instrument import address_of
+from fragir.emulator.checks.located import address_of
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.access import get
 from fragir.emulator.instructions.atomics import act, legal, operand_rows

@@ -42,6 +42,18 @@ class Computing:
             return []
         if not sources or same:
             return self.undefined.clear(outs)
+        steps = self._steps(d, ins, each, sources, outs)
+        return self.undefined.if_doubtful(steps, sources, outs)
+
+    def _steps(
+        self,
+        d: Decoder,
+        ins: tree.Instruction,
+        each: Roles,
+        sources: list[Register],
+        outs: list[Register],
+    ) -> list[Step]:
+        row = d.program.opcode(ins)
         plane = PlaneDecoder(d, self.plane)
         if isinstance(row.bits, Moves):
             return self._move(plane, ins, each, outs, row.bits.steering)

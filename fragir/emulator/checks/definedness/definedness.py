@@ -81,7 +81,15 @@ class Definedness(Hooks):
             before = self._shadow(d, group[0])
         if bits in ("copy", "bulk copy"):
             before.append(self.copies.remember(group[0]))
-        return sequence([*before, step])
+        if not before:
+            return step
+        first = sequence(before)
+
+        def run(sel: Any, mask: Mask) -> None:
+            first(sel, mask)
+            step(sel, mask)
+
+        return run
 
     def wrap_guard(self, d: Decoder, instruction: tree.Instruction, step: Step) -> Step:
         guard = self.flow.of(instruction).guard
@@ -120,10 +128,19 @@ class Definedness(Hooks):
         if d.program.routine(name.text) is None and calls.extern(name) is None:
             called = d.registers(name)
             checks = self.uses.checks(ins, called, "the function that is called")
-        return [*checks, calls.begin(ins)]
+        return [*checks, self._moving(calls.begin(ins))]
 
     def _results(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
-        return [Calls(PlaneDecoder(d, self.plane)).end(ins)]
+        return [self._moving(Calls(PlaneDecoder(d, self.plane)).end(ins))]
+
+    def _moving(self, step: Step) -> Step:
+        """A step that may write any register of a function."""
+
+        def run(sel: Any, mask: Mask) -> None:
+            step(sel, mask)
+            self.undefined.doubt_all()
+
+        return run
 
     def _shadow(self, d: Decoder, ins: tree.Instruction) -> list[Step]:
         """What happens to the undefined bits at one instruction, before it happens itself."""
@@ -176,4 +193,15 @@ class Definedness(Hooks):
         row = self.plane.row(moved[0]) if moved else None
         out = self.plane.row(each.written[0])
         step = self.shuffles.step(d, ins, out, row, name)
-        return [*steps, step, *self.undefined.clear(each.written[1:])]
+        involved = self.undefined.bits([*moved, each.written[0]])
+        look = self.undefined.settle(each.written[:1])
+        members = d.literal(ins, d.count(ins) - 1)
+        whole = members is not None and ~members & 0xFFFFFFFF == 0
+
+        def run(sel: Any, mask: Mask) -> None:
+            if whole and mask is None and not self.undefined.doubtful & involved:
+                return  # every lane gives something defined
+            step(sel, mask)
+            look()
+
+        return [*steps, run, *self.undefined.clear(each.written[1:])]

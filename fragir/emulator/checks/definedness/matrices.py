@@ -52,7 +52,7 @@ class Matrices:
             for width, rows in clear.items():
                 files[width][rows[:, None], warps] = 0
 
-        return [run]
+        return self.undefined.if_doubtful([run], [r for _, r in read], written)
 
     def wgmma(self, item: Issue) -> None:
         form = item.form

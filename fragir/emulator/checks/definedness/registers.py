@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fragir.emulator.checks.definedness.spreading import full
 from fragir.emulator.checks.planes import Plane
+from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.machine.lanes import Mask, Row, Step, store
 from fragir.emulator.program.dataflow import dataflow
 from fragir.emulator.program.entities import Register
@@ -41,12 +42,17 @@ class Undefined:
             self._unwritten | read_from_elsewhere,
             lambda ins: program.opcode(ins).bits not in _OWN,
         )
+        #: Registers, as bits of `Dataflow`, that may hold undefined bits at this moment: no other
+        #: row of the plane has a one.
+        self.doubtful = 0
+        self._everything = self.bits(sorted(self.tracked, key=lambda r: (r.width, r.index)))
 
     def start_wave(self) -> None:
         self.plane.reset()
         for register in self._unwritten:
             row = self.plane.row(register)
             row[...] = full(np.ones((), np.bool_), row.dtype)
+        self.doubtful = self.bits(self._unwritten)
 
     def row(self, register: Register) -> Row:
         return self.plane.row(register)
@@ -55,12 +61,61 @@ class Undefined:
         """Those of the registers that are followed."""
         return [self.plane.row(r) for r in registers if r in self.tracked]
 
+    # -- which registers are in doubt --------------------------------------------------------------
+
+    def bits(self, registers: Iterable[Register]) -> int:
+        """Those of the registers that are followed, as bits of `doubtful`."""
+        return self.flow.bits(r for r in registers if r in self.tracked)
+
+    def doubt_all(self) -> None:
+        """Anything may have been written: calls move what frames hold."""
+        self.doubtful = self._everything
+
+    def settle(self, registers: Iterable[Register]) -> Callable[[], None]:
+        """What looks, after some registers were written, whether they hold undefined bits."""
+        rows = [(self.bits([r]), self.plane.row(r)) for r in registers if r in self.tracked]
+
+        def look() -> None:
+            doubtful = self.doubtful
+            for bit, row in rows:
+                doubtful = doubtful | bit if row.any() else doubtful & ~bit
+            self.doubtful = doubtful
+
+        return look
+
+    def if_doubtful(
+        self, steps: Sequence[Step], read: Iterable[Register], written: Iterable[Register]
+    ) -> list[Step]:
+        """Steps that change nothing where neither what they read nor what they write is in doubt.
+
+        With defined operands they give defined results.
+        """
+        if not steps:
+            return []
+        involved = self.bits([*read, *written])
+        look, inner = self.settle(written), sequence(steps)
+        if not self.bits(written):
+
+            def check(sel: Any, mask: Mask) -> None:
+                if self.doubtful & involved:
+                    inner(sel, mask)
+
+            return [check]
+
+        def run(sel: Any, mask: Mask) -> None:
+            if self.doubtful & involved:
+                inner(sel, mask)
+                look()
+
+        return [run]
+
     def clear(self, registers: Iterable[Register]) -> list[Step]:
         """Make registers defined in the lanes that take part."""
-        rows = self.rows(registers)
+        some = list(registers)
+        rows = self.rows(some)
 
         def run(sel: Any, mask: Mask) -> None:
             for row in rows:
                 store(row, sel, mask, 0)
 
-        return [run] if rows else []
+        return self.if_doubtful([run] if rows else [], (), some)

@@ -79,9 +79,10 @@ class Uses:
         place: MemoryOperand | None = None,
     ) -> list[Step]:
         """Steps that report undefined bits of registers in the lanes that take part."""
+        registers = list(dict.fromkeys(registers))
         rows = [
             (self.undefined.row(r), self.undefined.flow.name(ins, r))
-            for r in dict.fromkeys(registers)
+            for r in registers
             if r in self.undefined.tracked
         ]
         if not rows:
@@ -102,4 +103,4 @@ class Uses:
                     count = int(bad.sum())
                     self.complain(ins, name, what, warp, lane, count, address)
 
-        return [run]
+        return self.undefined.if_doubtful([run], registers, ())

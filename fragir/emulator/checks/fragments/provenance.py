@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fragir.emulator.checks.instrument import address_of
+from fragir.emulator.checks.located import address_of
 from fragir.emulator.checks.planes import Plane, PlaneDecoder
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step, store

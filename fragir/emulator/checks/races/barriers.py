@@ -82,7 +82,13 @@ class Barriers:
         if scope == "cluster":
             self._cluster(kind, lanes)
             return
-        blocks = lanes // (machine.warps_per_block * LANES)
+        per = machine.warps_per_block * LANES
+        if kind == "release" and machine.cluster_size == 1 and len(lanes) % per == 0 and len(lanes):
+            first, last = int(lanes[0]), int(lanes[-1])  # lanes ascend
+            if first % per == 0 and last - first + 1 == len(lanes):
+                clocks.join_whole_blocks(first, last + 1)
+                return
+        blocks = lanes // per
         if kind == "release" and machine.cluster_size == 1:
             alive = machine.alive.reshape(machine.blocks, -1).sum(axis=1)
             whole = np.bincount(blocks, minlength=machine.blocks) == alive

@@ -158,10 +158,16 @@ class Clocks:
     def join_blocks(self, lanes: I64) -> None:
         """`lanes` are all that is alive of some blocks, which are clusters of their own."""
         blocks = distinct(lanes // self.lanes)
+        self._join((blocks[:, None] * self.lanes + np.arange(self.lanes)).ravel(), blocks)
+
+    def join_whole_blocks(self, start: int, end: int) -> None:
+        """The same of the lanes from `start` to `end`."""
+        self._join(slice(start, end), range(start // self.lanes, end // self.lanes))
+
+    def _join(self, rows: Any, blocks: Any) -> None:
         everybody = len(blocks) * self.lanes == len(self.floor)
-        rows: Any = slice(None)
-        if not everybody:
-            rows = (blocks[:, None] * self.lanes + np.arange(self.lanes)).ravel()
+        if everybody:
+            rows = slice(None)
         count = len(blocks) * self.lanes
         shape = (self.planes, len(blocks), self.lanes, -1)
         if self.width > self.lanes:
@@ -173,8 +179,11 @@ class Clocks:
             common = np.broadcast_to(fenced.max(axis=1, keepdims=True), fenced.shape)
             self.known[plane, rows] = common.reshape(count, -1)
         self.floor[rows] = self.now
-        self.lowest = int(self.floor.min())
-        self.uneven[rows if everybody else rows // LANES] = False
+        self.lowest = self.now if everybody else int(self.floor.min())
+        if everybody:
+            self.uneven[...] = False
+        else:
+            self.uneven[np.arange(len(self.floor))[rows] // LANES] = False
         self.now += 1
 
     def join_warps(self, lanes: I64) -> None:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.checks.races.ledger import READ, READ_ELSEWHERE, ROOM, WRITE, Ledger, LedgerRoom
+from fragir.emulator.checks.races.ledger import (
+    READ,
+    READ_ELSEWHERE,
+    ROOM,
+    WRITE,
+    Ledger,
+    LedgerRoom,
+)
 from fragir.emulator.checks.races.records import COLUMN_MASK, STRONG, site_of
 from fragir.emulator.checks.races.scopes import BLOCK, CLUSTER, DEVICE
 from fragir.emulator.machine.lanes import LANES
@@ -23,7 +30,11 @@ from fragir.emulator.numbers.types import I32, I64, Bools, distinct
 if TYPE_CHECKING:
     from fragir.emulator.checks.races.clocks import Clocks
     from fragir.emulator.checks.races.clusters import Clusters
+    from fragir.emulator.checks.races.groups import AccessGroup
     from fragir.emulator.machine.machine import Machine
+
+#: Of a column, the part that names the warp.
+_WARP = COLUMN_MASK >> 5 << 5
 
 __all__ = ["READ", "READ_ELSEWHERE", "WRITE", "Clash", "GlobalPlaces", "Ledger"]
 
@@ -93,40 +104,45 @@ class GlobalPlaces:
             "writes to it"
         )
 
-    def clashes(
-        self, ledger: Ledger, kinds: tuple[int, ...], rows: I64, lanes: I64, scope: int
-    ) -> list[Clash]:
-        """The accesses that nothing orders.
+    def clash(
+        self,
+        ledger: Ledger,
+        kind: int,
+        rows: I64,
+        group: AccessGroup,
+        mine: I64,
+        owner: I32,
+        scope: int,
+    ) -> Clash | None:
+        """The accesses that nothing orders after the last ones of a kind.
 
-        Two strong accesses do not race where the scope of each (`scope` of these) has the other.
+        `mine`, `owner`: the records and owners of the accesses. Two strong accesses do not race
+        where the scope of each (`scope` of these) has the other.
         """
-        mine = self.owner_of[lanes]
-        found: list[Clash] = []
-        for kind in kinds:
-            owners = ledger.owners[kind][rows]
-            some = owners != 0
-            if not some.any():
-                continue
-            index, part = np.nonzero(some)
-            where = rows[index, part]
-            recs, owner = ledger.records[kind][where], owners[index, part]
-            who = lanes[index]
-            here = owner == mine[index]
-            bad = np.zeros(len(who), np.bool_)
-            own = self.clocks.own[who]
-            here_apart = here & (recs & COLUMN_MASK >> 5 << 5 != own >> 5 << 5)
-            if here_apart.any():
-                bad[here_apart] = self.clocks.unordered(who[here_apart], recs[here_apart])
-            far = ~here
-            if scope:
-                strong = self._both_strong(recs, own, here, scope)
-                bad &= ~strong
-                far &= ~strong
-            if far.any():
-                bad[far] = self.clusters.unknown(who[far], recs[far], owner[far])
-            if bad.any():
-                found.append(Clash(kind, index[bad], where[bad], recs[bad], owner[bad]))
-        return found
+        owners, recs = ledger.owners[kind][rows], ledger.records[kind][rows]
+        apart = (recs ^ mine[:, None]) & _WARP != 0  # from another warp
+        apart |= owners != owner[:, None]
+        apart &= owners != 0
+        if not apart.any():
+            return None
+        index, part = np.nonzero(apart)
+        recs, owners = recs[index, part], owners[index, part]
+        who = group.lanes[index]
+        own = self.clocks.own[who]
+        here = owners == owner[index]
+        far = ~here
+        bad = np.zeros(len(who), np.bool_)
+        if here.any():
+            bad[here] = self.clocks.unordered(who[here], recs[here])
+        if scope:
+            strong = self._both_strong(recs, own, here, scope)
+            bad &= ~strong
+            far &= ~strong
+        if far.any():
+            bad[far] = self.clusters.unknown(who[far], recs[far], owners[far])
+        if not bad.any():
+            return None
+        return Clash(kind, index[bad], rows[index, part][bad], recs[bad], owners[bad])
 
     def beyond(self, ledger: Ledger, rows: I64, lanes: I64, scope: int) -> Clash:
         """Writes in one step that a strong write's scope has not.

@@ -17,6 +17,7 @@ from fragir.emulator.checks.races.global_places import (
     GlobalPlaces,
     Ledger,
 )
+from fragir.emulator.checks.races.groups import AccessGroup
 from fragir.emulator.checks.races.records import STRONG, record, site_of
 from fragir.emulator.checks.races.scopes import DEVICE
 from fragir.emulator.checks.races.shuffles import ToldByShuffle
@@ -24,7 +25,7 @@ from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, Bools
 
 if TYPE_CHECKING:
-    from fragir.emulator.checks.races.lost_updates import LostUpdates
+    from fragir.emulator.checks.races.lost_updates import Lost, LostUpdates
     from fragir.emulator.machine.transfers import Copy
 
 LOST = READ_ELSEWHERE + 1  # beside the kinds of records: an update that gets lost
@@ -56,44 +57,72 @@ class GlobalRaces:
         self.overlap = False
         self.suspects: list[Suspects] = []
 
-    def access(self, kind: str, site: int, at: I64, lanes: I64, size: int, scope: int) -> None:
-        clocks, whole = self.clocks, self.places
+    def access(self, kind: str, site: int, group: AccessGroup, size: int, scope: int) -> None:
+        clocks = self.clocks
         if kind == "store":
             clocks.now += 1  # later than what has been read
-        for ledger, which in whole.by_buffer(at):
+        for ledger, which in self.places.by_buffer(group.at):
             if ledger.copied and kind != "load":
                 ledger.note_copied()
-            rows, kept = ledger.rows(at[which], size)
+            part = group.some(which)
+            rows, kept = ledger.rows(part.at, size)
+            if kept is not None:
+                part = part.some(kept)
             if not len(rows):
                 continue
-            who = lanes[which] if kept is None else lanes[which][kept]
-            mine = record(clocks.now, clocks.own[who], site, scope > 0)
-            owner = whole.owner_of[who]
+            mine = record(clocks.now, part.pick(clocks.own), site, scope > 0)
+            owner = part.pick(self.places.owner_of)
             if kind == "load":
-                kinds = (WRITE,) if ledger.written else ()
-                if ledger.written and self._through_cache(site):
-                    self._read_only(site, ledger, rows, who)
-                    kinds = ()
-                for clash in whole.clashes(ledger, kinds, rows, who, scope):
+                self._load(site, ledger, part, rows, mine, owner, scope)
+            else:
+                self._store(kind, site, ledger, part, rows, mine, owner, scope)
+
+    def _load(
+        self,
+        site: int,
+        ledger: Ledger,
+        part: AccessGroup,
+        rows: I64,
+        mine: I64,
+        owner: I32,
+        scope: int,
+    ) -> None:
+        if ledger.written:
+            if self._through_cache(site):
+                self._read_only(site, ledger, rows, part.lanes)
+            elif clash := self.places.clash(ledger, WRITE, rows, part, mine, owner, scope):
+                self._suspect(site, part.lanes, ledger, clash, "load")
+        ledger.note_read(rows, mine, owner, part.apart)
+
+    def _store(
+        self,
+        kind: str,
+        site: int,
+        ledger: Ledger,
+        part: AccessGroup,
+        rows: I64,
+        mine: I64,
+        owner: I32,
+        scope: int,
+    ) -> None:
+        whole, who = self.places, part.lanes
+        for how in (WRITE, READ, READ_ELSEWHERE):
+            if ledger.noted[how]:
+                clash = whole.clash(ledger, how, rows, part, mine, owner, scope)
+                if clash is not None:
                     self._suspect(site, who, ledger, clash, kind)
-                ledger.note_read(rows, mine, owner)
-                continue
-            kinds = (WRITE, READ, READ_ELSEWHERE) if ledger.touched else ()
-            for clash in whole.clashes(ledger, kinds, rows, who, scope):
-                self._suspect(site, who, ledger, clash, kind)
-            plain = kind == "store" and not scope and self.updates.loads
-            lost = (
-                [self.updates.before(ledger, site, rows, who, mine, owner)]
-                if plain and ledger.written
-                else []
-            )
-            warps, lanes_too = ledger.note_write(rows, mine, owner)
-            self.overlap |= warps
-            if warps and 0 < scope < DEVICE:
-                self._suspect(site, who, ledger, whole.beyond(ledger, rows, who, scope), kind)
-            if plain and lanes_too:
-                lost.append(self.updates.together(ledger, site, rows, mine, owner))
-            for index, row, recs in lost:
+        plain = kind == "store" and not scope and self.updates.loads
+        lost: list[Lost] = []
+        if plain and ledger.written:
+            lost.append(self.updates.before(ledger, site, rows, who, mine, owner))
+        warps, lanes_too = ledger.note_write(rows, mine, owner, part.apart)
+        self.overlap |= warps
+        if warps and 0 < scope < DEVICE:
+            self._suspect(site, who, ledger, whole.beyond(ledger, rows, who, scope), kind)
+        if plain and lanes_too:
+            lost.append(self.updates.together(ledger, site, rows, mine, owner))
+        for index, row, recs in lost:
+            if len(index):
                 nobody = np.zeros(len(index), np.int32)
                 self._suspect(site, who, ledger, Clash(LOST, index, row, recs, nobody), kind)
 
@@ -212,4 +241,4 @@ class GlobalRaces:
             whole = copy.given.ravel() == copy.size
             at, lanes = at[whole], lanes[whole]
         if at.size:
-            self.access("load", self.sites.current, at, lanes, copy.size, 0)
+            self.access("load", self.sites.current, AccessGroup(at, lanes), copy.size, 0)

@@ -64,8 +64,8 @@ class Ledger:
         self.start, self.size, self.shift = start, size, 4
         self.room = room or LedgerRoom()
         self._full, self._forgets = full, forgets
-        #: Whether anything has been noted, and whether a write was.
-        self.touched = self.written = False
+        #: Of what kinds anything has been noted.
+        self.noted = [False, False, False]
         #: What bulk copies have read while nothing was written: region, record, owner.
         self.copied: deque[tuple[Region, int, int]] = deque(maxlen=LATEST)
         self._copies = 0  # so many were put there
@@ -90,6 +90,11 @@ class Ledger:
         self.owners: I32 = np.zeros((3, count), np.int32)
 
     @property
+    def written(self) -> bool:
+        """Whether anybody has written there."""
+        return self.noted[WRITE]
+
+    @property
     def page_rows(self) -> int:
         """The rows of a page."""
         return 1 << PAGE_SHIFT - self.shift
@@ -97,7 +102,7 @@ class Ledger:
     def refine(self, shift: int) -> None:
         """Make places smaller."""
         times = 1 << (self.shift - shift)
-        if not self.touched:
+        if not any(self.noted):
             self.room.left += self.rows_taken
             self.shift = shift
             self._begin()
@@ -114,7 +119,7 @@ class Ledger:
         # No room for finer places: what was known of coarse ones would accuse the innocent.
         self._refuse()
         self.room.left += self.rows_taken
-        self.shift, self.touched, self.written = shift, False, False
+        self.shift, self.noted = shift, [False, False, False]
         self._begin()
 
     def _become_pages(self) -> None:
@@ -204,36 +209,48 @@ class Ledger:
 
     # -- accesses ----------------------------------------------------------------------------------
 
-    def note_read(self, rows: I64, mine: I64, owner: I32) -> None:
-        """`mine`, `owner`: one for each access."""
-        self.touched = True
+    def note_read(self, rows: I64, mine: I64, owner: I32, apart: bool = False) -> None:
+        """`mine`, `owner`: one for each access; `apart`: no two access one place."""
         records, owners = self.records[READ], self.owners[READ]
         who, rec = owner[:, None], mine[:, None]
-        before = owners[rows]
-        moved = (before != who) & (before != 0)
-        if moved.any():
-            there = rows[moved]
-            self.records[READ_ELSEWHERE, there] = records[there]
-            self.owners[READ_ELSEWHERE, there] = before[moved]
+        if self.noted[READ]:
+            before = owners[rows]
+            moved = before != who
+            moved &= before != 0
+            if moved.any():
+                there = rows[moved]
+                self._elsewhere(there, records[there], before[moved])
+        self.noted[READ] = True
         records[rows] = rec
         owners[rows] = who
+        if apart:
+            return
         lost = owners[rows] != who
         if lost.any():
             there = rows[lost]
-            self.records[READ_ELSEWHERE, there] = np.broadcast_to(rec, rows.shape)[lost]
-            self.owners[READ_ELSEWHERE, there] = np.broadcast_to(who, rows.shape)[lost]
+            rec, who = np.broadcast_to(rec, rows.shape), np.broadcast_to(who, rows.shape)
+            self._elsewhere(there, rec[lost], who[lost])
 
-    def note_write(self, rows: I64, mine: I64, owner: I32) -> tuple[bool, bool]:
+    def _elsewhere(self, rows: I64, records: I64, owners: I32) -> None:
+        self.noted[READ_ELSEWHERE] = True
+        self.records[READ_ELSEWHERE, rows] = records
+        self.owners[READ_ELSEWHERE, rows] = owners
+
+    def note_write(
+        self, rows: I64, mine: I64, owner: I32, apart: bool = False
+    ) -> tuple[bool, bool]:
         """Whether several warps write one place, and whether several lanes do."""
-        self.touched = self.written = True
+        self.noted[WRITE] = True
         records, owners = self.records[WRITE], self.owners[WRITE]
         records[rows] = mine[:, None]
         owners[rows] = owner[:, None]
-        apart = (records[rows] ^ mine[:, None]) & COLUMN_MASK
-        others = owners[rows] != owner[:, None]
-        if not apart.any() and not others.any():
+        if apart:
             return False, False
-        return bool((apart >> 5 != 0).any() or others.any()), True
+        differ = (records[rows] ^ mine[:, None]) & COLUMN_MASK
+        others = owners[rows] != owner[:, None]
+        if not differ.any() and not others.any():
+            return False, False
+        return bool((differ >> 5 != 0).any() or others.any()), True
 
     def note_copy(self, region: Region, rec: int, owner: int) -> None:
         """A bulk copy reads; `note_copied` notes it where it may matter."""

@@ -61,11 +61,15 @@ class LostUpdates:
         lane stores. Before the store is noted. Of several lanes that read together one is known:
         for the others it must be that nothing orders the two writes.
         """
-        last, read = ledger.records[WRITE][rows], ledger.records[READ][rows]
+        last = ledger.records[WRITE][rows]
         apart = (last ^ mine[:, None]) & COLUMN_MASK
-        bad = (apart != 0) & (apart < 32) & (ledger.owners[WRITE][rows] == owner[:, None])
+        bad = (apart != 0) & (apart < 32)
         if not bad.any():
             return NONE
+        bad &= ledger.owners[WRITE][rows] == owner[:, None]
+        if not bad.any():
+            return NONE
+        read = ledger.records[READ][rows]
         who = np.broadcast_to(lanes[:, None], bad.shape)
         reader = (read ^ mine[:, None]) & COLUMN_MASK == 0
         bad &= reader | self.clocks.unordered(who, last)

@@ -11,7 +11,7 @@ write might not know of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from fragir.emulator.machine.lanes import LANES
 from fragir.emulator.numbers.types import I32, I64, U32, count_of, kind_of, width_of
 
 if TYPE_CHECKING:
+    from fragir.emulator.checks.races.groups import AccessGroup
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.program.program import Program
 
@@ -38,9 +39,12 @@ class SharedPlaces:
         places = -(-count // unit)
         self.written: I64 = np.zeros(places, np.int64)
         self.alone = machine.cluster_size == 1
-        self.slot_of = np.arange(machine.warps * LANES) // LANES % self.warps
+        warp = np.arange(machine.warps * LANES) // LANES
+        self.slot_of, self.block_of = warp % self.warps, warp // self.warps
         self.apart = places * (self.warps + 1) <= LIMIT
         self.columns = self.warps + 1 if self.apart else 2
+        if not self.apart:
+            self.slot_of[...] = 0
         self.read: I64 = np.zeros((places, self.columns), np.int64)
         self.masks: U32 = np.zeros((places, self.columns), np.uint32)
         self.read_time: I32 = np.zeros(places, np.int32)
@@ -65,33 +69,45 @@ class SharedPlaces:
 
     def places(self, at: I64, size: int) -> I64:
         """Where accesses of `size` bytes at byte positions lie: one more axis."""
-        return (at[..., None] >> self.shift) + np.arange(max(size >> self.shift, 1))
+        first = at[..., None] >> self.shift
+        parts = size >> self.shift
+        return first if parts <= 1 else first + np.arange(parts)
 
-    def slots(self, at: I64, lanes: I64) -> I64:
-        """The column of `read` for accesses of lanes at positions."""
-        slot = self.slot_of[lanes]
-        if not self.apart:
-            slot = np.zeros_like(slot)
+    def slots(self, group: AccessGroup) -> I64:
+        """The column of `read` for accesses of lanes."""
+        slot = group.pick(self.slot_of)
         if self.alone:
             return slot
-        block = lanes // LANES // self.warps
-        return np.where(at // max(self.stride, 1) == block, slot, self.columns - 1)
+        block = group.pick(self.block_of)
+        return np.where(group.at // max(self.stride, 1) == block, slot, self.columns - 1)
 
     # -- reads -----------------------------------------------------------------------------------
 
-    def note_reads(self, places: I64, at: I64, lanes: I64, mine: I64, lowest: int) -> None:
-        """Lanes read places `[lane, place]` of their accesses; `lowest`: what is settled."""
-        index = places * self.columns + self.slots(at, lanes)[:, None]
+    def note_reads(
+        self, places: I64, group: AccessGroup, mine: I64, lowest: int, settled: bool = False
+    ) -> None:
+        """Lanes read places `[lane, place]` of their accesses; `lowest`: what is settled.
+
+        `settled`: all that has been read there is, for certain.
+        """
+        index = places * self.columns + self.slots(group)[:, None]
         read, masks = self.read.reshape(-1), self.masks.reshape(-1)
-        before = read[index]
-        late = before >> TIME_SHIFT > lowest
-        masks_before = masks[index] if late.any() else None
+        before: Any = None
+        masks_before: Any = None
+        late: Any = None
+        if not settled:
+            before = read[index]
+            late = before >> TIME_SHIFT > lowest
+            masks_before = masks[index] if late.any() else None
         read[index] = mine[:, None]
-        bits = np.broadcast_to(self.bit_of[lanes][:, None], index.shape)
+        bits = group.pick(self.bit_of)[:, None]
         masks[index] = bits
-        lost = read[index] != mine[:, None]
-        if lost.any():  # several lanes read one place together
-            np.bitwise_or.at(masks, index[lost], bits[lost])
+        lost: Any = np.False_
+        if not group.apart:
+            lost = read[index] != mine[:, None]
+            if lost.any():  # several lanes read one place together
+                bits = np.broadcast_to(bits, index.shape)
+                np.bitwise_or.at(masks, index[lost], bits[lost])
         if masks_before is None:
             return
         other = before & COLUMN_MASK >> 5 << 5 != mine[:, None] & COLUMN_MASK >> 5 << 5

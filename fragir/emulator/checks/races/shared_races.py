@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fragir.emulator.checks.races.context import Context
+from fragir.emulator.checks.races.groups import AccessGroup
 from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
 from fragir.emulator.checks.races.records import (
     COLUMN_BITS,
@@ -33,11 +34,12 @@ from fragir.emulator.numbers.types import I64, Bools
 if TYPE_CHECKING:
     from fragir.emulator.machine.transfers import Copy
 
-_NEVER = (1 << 31) - 1
-
 
 class SharedRaces:
-    """`strong_writes`: whether atomics or strong stores may act on shared memory."""
+    """`strong_writes`: whether atomics or strong stores may act on shared memory.
+
+    `overlap`: whether lanes of one store have written one place; who asks has to clear it.
+    """
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class SharedRaces:
         self.machine, self.clocks = context.machine, context.clocks
         self.sites, self.findings = context.sites, context.findings
         self.places, self.mbarriers, self.told = places, mbarriers, told
-        self.strong_writes = strong_writes
+        self.strong_writes, self.overlap = strong_writes, False
         code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
         self._writing = np.array(
             [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
@@ -126,8 +128,9 @@ class SharedRaces:
         places = self.places.places(at, size)
         return places, np.broadcast_to(lanes[:, None], places.shape), places << self.places.shift
 
-    def read(self, site: int, at: I64, lanes: I64, size: int, strong: bool) -> None:
+    def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> None:
         shared, clocks = self.places, self.clocks
+        at, lanes = group.at, group.lanes
         places = shared.places(at, size)
         recs = shared.written[places]
         if not clocks.settled(recs):
@@ -139,8 +142,9 @@ class SharedRaces:
                 self.clash_first("write", site, bad, who, where, recs)
         if self.strong_writes and not strong:
             self._after_strong_writes(site, at, lanes, size)
-        mine = record(clocks.now, clocks.own[lanes], site, strong)
-        shared.note_reads(places, at, lanes, mine, clocks.lowest)
+        mine = record(clocks.now, group.pick(clocks.own), site, strong)
+        settled = int(shared.read_time[places].max()) <= clocks.lowest
+        shared.note_reads(places, group, mine, clocks.lowest, settled)
         shared.read_time[places] = clocks.now
 
     def _after_strong_writes(self, site: int, at: I64, lanes: I64, size: int) -> None:
@@ -159,30 +163,33 @@ class SharedRaces:
     def write(
         self,
         site: int,
-        at: I64,
-        lanes: I64,
+        group: AccessGroup,
         size: int,
         strong: bool = False,
         time: int | None = None,
     ) -> None:
         shared, clocks = self.places, self.clocks
+        at, lanes = group.at, group.lanes
         places = shared.places(at, size)
         recs = shared.written[places]
-        late = recs >> TIME_SHIFT > clocks.lowest
-        if strong:
-            late &= recs & STRONG == 0
-        if late.any():
-            _, who, where = self._spread(at, lanes, size)
-            bad = clocks.unordered(who, recs) & late
-            if bad.any() and time is None:
-                self._suspect(site, bad, who, where, recs)
-            elif bad.any():
-                self.clash_first("write", site, bad, who, where, recs)
+        if not clocks.settled(recs):
+            late = recs >> TIME_SHIFT > clocks.lowest
+            if strong:
+                late &= recs & STRONG == 0
+            if late.any():
+                _, who, where = self._spread(at, lanes, size)
+                bad = clocks.unordered(who, recs) & late
+                if bad.any() and time is None:
+                    self._suspect(site, bad, who, where, recs)
+                elif bad.any():
+                    self.clash_first("write", site, bad, who, where, recs)
         self.after_reads(site, places, np.broadcast_to(lanes[:, None], places.shape), strong)
-        mine = record(clocks.now if time is None else time, clocks.own[lanes], site, strong)
+        mine = record(clocks.now if time is None else time, group.pick(clocks.own), site, strong)
         shared.written[places] = mine[:, None]
+        if not group.apart and (shared.written[places] != mine[:, None]).any():
+            self.overlap = True
         if strong:  # an atomic reads too, and the last write does not know of all before it
-            shared.note_reads(places, at, lanes, mine, _NEVER)
+            shared.note_reads(places, group, mine, clocks.lowest, settled=True)
             shared.read_time[places] = clocks.now
 
     def after_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
@@ -269,7 +276,8 @@ class SharedRaces:
     def copy_issued(self, copy: Copy) -> None:
         """What cp.async writes is not there before it is done."""
         lanes = copy.lanes.ravel()
-        self.write(self.sites.current, copy.into.ravel(), lanes, copy.size, time=PENDING)
+        group = AccessGroup(copy.into.ravel(), lanes)
+        self.write(self.sites.current, group, copy.size, time=PENDING)
 
     def copy_complete(self, copy: Copy) -> None:
         clocks, shared = self.clocks, self.places

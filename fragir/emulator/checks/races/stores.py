@@ -46,13 +46,13 @@ class Stores:
         size = width * len(rows)
 
         def run(sel: Any, mask: Mask) -> None:
-            self.globally.overlap = False
+            self.shared.overlap = self.globally.overlap = False
             step(sel, mask)
             if self.shared.suspects:
                 self.shared.resolve()
             if self.globally.suspects:
                 self.globally.resolve()
-            if place.space == "global" and not self.globally.overlap:
+            if not self.globally.overlap and not self.shared.overlap:
                 return
             lanes = get(machine.lane_ids, sel, mask)
             address = place.at(sel, mask)
