@@ -174,7 +174,9 @@ class Synchronisation(Hooks):
             self._at_cluster(lanes)
         if kind != "release" or not len(lanes) or scope == "cluster":
             return
-        key = self.machine.key.ravel()[lanes]
+        first, last = int(lanes[0]), int(lanes[-1])
+        together = last - first + 1 == len(lanes)  # neighbours, in order
+        key = self.machine.key.ravel()[slice(first, last + 1) if together else lanes]
         blocked = key & BLOCKED != 0
         if not blocked.any() or (key == key[0]).all():
             return

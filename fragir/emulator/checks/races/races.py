@@ -31,6 +31,7 @@ from fragir.emulator.checks.races.findings import Findings
 from fragir.emulator.checks.races.global_copies import GlobalCopies
 from fragir.emulator.checks.races.global_places import GlobalPlaces
 from fragir.emulator.checks.races.global_races import GlobalRaces
+from fragir.emulator.checks.races.groups import AccessGroup
 from fragir.emulator.checks.races.lost_updates import LostUpdates
 from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
 from fragir.emulator.checks.races.mbarrier_phases import MbarrierPhases
@@ -131,16 +132,16 @@ class Races(Hooks):
         for arena, at, lanes in access.parts():
             if not at.size:
                 continue
-            at, lanes = at.ravel(), lanes.ravel()
             if arena is memory.globals:
                 if "param" not in words and "const" not in words:
-                    self.globally.access(access.kind, site, at, lanes, access.size, scope)
+                    group = AccessGroup.of(access, at, lanes)
+                    self.globally.access(access.kind, site, group, access.size, scope)
             elif arena is not memory.shared:
                 continue
             elif access.kind == "load":
-                self.shared.read(site, at, lanes, access.size, strong)
+                self.shared.read(site, AccessGroup.of(access, at, lanes), access.size, strong)
             else:
-                self.shared.write(site, at, lanes, access.size, strong)
+                self.shared.write(site, AccessGroup.of(access, at, lanes), access.size, strong)
         if self.by_memory and strong:
             self.strong.hand_on(access, scope)
 
