@@ -11,6 +11,9 @@ import pytest
 
 from tests.browser import BrowserThread, Pages, opened, summary
 
+# A core has a test process of its own already. Tests of several jobs ask for them.
+os.environ.setdefault("FRAGIR_JOBS", "1")
+
 _THREAD = pytest.StashKey[BrowserThread]()
 
 

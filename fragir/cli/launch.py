@@ -12,6 +12,7 @@ from fragir.cli.argument_files import Loaded, LoadedArguments
 from fragir.cli.arguments import ArrayArgument, CommandArgument, Tensor, files_of, read_arguments
 from fragir.cli.command import Progress, note
 from fragir.cli.files import read_text
+from fragir.cli.jobs import jobs_option
 from fragir.cli.limit import NONE, Limit, limit_option
 from fragir.cli.query import is_count
 from fragir.cli.variables import variable_option
@@ -65,6 +66,7 @@ class LaunchOptions:
     ptxas: str | None = None
     variables: Mapping[str, ArrayArgument] = field(default_factory=dict[str, ArrayArgument])
     limit: Limit = NONE
+    jobs: int | None = None
 
 
 def launch_options(function: F) -> F:
@@ -103,6 +105,7 @@ def launch_options(function: F) -> F:
             help="Imitate what this ptxas makes of instructions that the machine lacks.",
         ),
         limit_option,
+        jobs_option,
         variable_option,
     ]
     for option in reversed(options):
@@ -177,6 +180,7 @@ def emulate(
         progress=progress,
         heartbeat=progress.beat if progress is not None else None,
         limit=limit or launch.limit,
+        jobs=launch.jobs,
     )
 
 

@@ -10,6 +10,7 @@ import click
 
 from fragir.cli.command import FINDING, command, json_option, note, passes_option, print_json
 from fragir.cli.files import read_text
+from fragir.cli.jobs import jobs_option
 from fragir.cli.limit import NONE, Limit, limit_option
 from fragir.cli.trial import RanOn, Trial
 from fragir.cli.trial_report import show
@@ -121,6 +122,7 @@ EXAMPLES = (
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @limit_option
+@jobs_option
 @click.option(
     "--expect",
     "expected",
@@ -163,6 +165,7 @@ def main(
     inputs: Kind,
     seed: int,
     limit: Limit,
+    jobs: int | None,
     expected: dict[str, str],
     rtol: float | None,
     allowed: float,
@@ -183,9 +186,10 @@ def main(
     place, machine = _place(on)
     target = target or machine or DEFAULT_TARGET
     name = "<stdin>" if program == "-" else program
-    trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine, limit)
-    if place == "gpu" and limit != NONE:
-        raise FragirError("--limit is for the emulator", hint="add --on emulator")
+    trial = Trial(read_text(program, "MLIR"), name, entry, target, place, machine, limit, jobs)
+    for option, asked in (("--limit", limit != NONE), ("--jobs", jobs is not None)):
+        if place == "gpu" and asked:
+            raise FragirError(f"{option} is for the emulator", hint="add --on emulator")
     trial.resident = resident
     if passes is not None:
         from fragir import pipeline

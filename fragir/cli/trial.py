@@ -38,6 +38,7 @@ class Trial:
     place: RanOn
     machine: str | None
     limit: Limit = NONE
+    jobs: int | None = None
     passes: list[ModulePass] | None = None
     """Those that are applied, where not those that the program needs."""
     resident: int | None = None
@@ -250,6 +251,7 @@ class Trial:
                     "heartbeat": progress.beat,
                     "target": self.target,
                     "limit": self.limit,
+                    "jobs": self.jobs,
                     "output": STDERR,
                 }
             self.timed(

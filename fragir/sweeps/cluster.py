@@ -35,6 +35,8 @@ _CONFIG = {
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
     "distributed.worker.profile.enabled": False,
+    # Every core has a worker.
+    "distributed.nanny.environ.FRAGIR_JOBS": 1,
     # A task that keeps Python's lock for minutes is ended by its limit, not its worker given up.
     "distributed.scheduler.worker-ttl": None,
 }
