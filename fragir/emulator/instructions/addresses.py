@@ -31,10 +31,15 @@ _WINDOWS = {
 }
 
 
+def window_of(ins: Instruction) -> int:
+    """Where the space that an opcode names begins among generic addresses."""
+    return next((w for space, w in _WINDOWS.items() if space in ins.opcode), 0)
+
+
 def convert(d: Decoder, ins: Instruction) -> Step:
     """cvta: between a space's addresses and generic ones."""
     kind = kind_of(ins.opcode)
-    window = next((w for space, w in _WINDOWS.items() if space in ins.opcode), 0)
+    window = window_of(ins)
     source, out = d.source(ins, 1, kind), d.target(ins, 0, kind)
     if window == 0:
         return copy(out, source)

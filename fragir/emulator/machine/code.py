@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
+
+if TYPE_CHECKING:
+    from fragir.emulator.machine.straight import StraightRun
 
 #: A terminator ends a block: the next position if it is one for all lanes, or None where it has
 #: written `key` itself.
@@ -36,7 +39,12 @@ class BasicBlock:
     collective: bool
     warpgroup: bool
     size: int  # instructions, the terminator among them
+    start: int
+    #: What is called for `pairs`: the same, or runs of them.
+    parts: list[tuple[int, Step]]
     runs: int = 0
+    visits: int = 0
+    loop: StraightRun | None = None  # all of it, and it branches back to its own beginning
 
 
 def whole_warpgroups(sel: Any) -> bool:

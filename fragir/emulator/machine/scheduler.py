@@ -20,6 +20,7 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
+from fragir.emulator.machine.straight import WARM, StraightBlocks, StraightRun
 from fragir.emulator.machine.watch import Divide, Watch
 from fragir.emulator.numbers.types import distinct
 from fragir.emulator.program.failure import CheckFailure, failure
@@ -40,8 +41,10 @@ class Scheduler:
         watch: Watch,
         seed: int | None,
         trace: TextIO | None = None,
+        straight: StraightBlocks | None = None,
     ) -> None:
         self.machine, self.program, self.code = machine, program, code
+        self.straight = straight
         self.watch = watch
         self.blocks: dict[int, BasicBlock] = {}
         self.shuffle = seed is not None
@@ -57,12 +60,16 @@ class Scheduler:
     def run_wave(self) -> None:
         """Run until every lane of the resident blocks has exited."""
         self._snapshot, self._idle = None, 0
-        while True:
-            group = self._pick()
-            if group is not None:
-                self._execute(*group)
-            elif not self._end_round():
-                return
+        try:
+            while True:
+                group = self._pick()
+                if group is not None:
+                    self._execute(*group)
+                elif not self._end_round():
+                    return
+        finally:
+            if self.straight is not None:
+                self.straight.count()
 
     def _pick(self) -> tuple[int, Any, Mask, int] | None:
         key = self.machine.key[: self.machine.resident]
@@ -109,7 +116,7 @@ class Scheduler:
                 end += 1
             last = code.terminators.get(end)
             size = end - start + (last is not None)
-            found = BasicBlock(pairs, end, last, collective, warpgroup, size)
+            found = BasicBlock(pairs, end, last, collective, warpgroup, size, start, pairs)
             self.blocks[start] = found
         return found
 
@@ -137,8 +144,15 @@ class Scheduler:
                         return
                     sel, mask = left
                     position = block.end
+                elif block.loop is not None:
+                    position = block.start
+                    self._turns(block, block.loop, sel, mask)
                 else:
-                    for position, step in block.pairs:
+                    if block.visits < WARM and self.straight is not None:
+                        block.visits += 1
+                        if block.visits == WARM:
+                            self.straight.prepare(block)
+                    for position, step in block.parts:
                         step(sel, mask)
                 if block.terminator is None:
                     after: int | None = block.end
@@ -162,14 +176,44 @@ class Scheduler:
                 if problem.line is not None:
                     raise
                 if not isinstance(problem, CheckFailure):
+                    position = self._inside(block, position)
                     raise self._placed(problem, position, sel) from None
             at = self._stopped_at(block, position, mask)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 
     def _stopped_at(self, block: BasicBlock, position: int, mask: Mask) -> int:
-        """Where an exception came from: `position`, or the step that `_run_split` was at."""
-        split = (mask is not None and block.collective) or block.warpgroup
-        return self._at if split else position
+        """Where an exception came from: `position`, or what ran in its place."""
+        if (mask is not None and block.collective) or block.warpgroup:
+            return self._at
+        return self._inside(block, position)
+
+    @staticmethod
+    def _inside(block: BasicBlock, position: int) -> int:
+        """The instruction that ran by itself within the run at `position`, if that is one."""
+        run = next((step for at, step in block.parts if at == position), None)
+        if isinstance(run, StraightRun) and run.stopped is not None:
+            return run.stopped
+        return position
+
+    def _turns(self, block: BasicBlock, loop: StraightRun, sel: Any, mask: Mask) -> None:
+        """Turns of a loop, as many as go by before somebody has to look; accounts for all but one.
+
+        The last branch is left to the terminator.
+        """
+        taken = self.back_edges.get(block.end, 0)
+        each = self._width(sel) * block.size
+        most = 0
+        if not self.shuffle and self.trace is None:
+            most = min(BUDGET - taken, self.watch.left // each)
+        loop.begun = 1
+        try:
+            loop(sel, mask, 1 + max(most, 0))
+        finally:
+            further = loop.begun - 1
+            if further:
+                block.runs += further * self._width(sel)
+                self.watch.left -= further * each
+                self.back_edges[block.end] = taken + further
 
     @staticmethod
     def _width(sel: Any) -> int:
@@ -246,6 +290,8 @@ class Scheduler:
         if self.divide is None or not self.divide.due():
             return False
         self._stand(at, sel, mask)
+        if self.straight is not None:
+            self.straight.count()
         self.divide.divide()
         return True
 
@@ -285,6 +331,8 @@ class Scheduler:
     def _end_round(self) -> bool:
         machine = self.machine
         machine.report.statistics.rounds += 1
+        if self.straight is not None:
+            self.straight.note_stores()
         key = machine.key[: machine.resident]
         if int(key.min()) >= EXITED:
             machine.finish()

@@ -1,0 +1,85 @@
+/* Straight-line runs: neighbouring instructions of one basic block, for some warps, in one call.
+ *
+ * native/straight.py has the same structures for numpy. Addresses are 64-bit numbers there, so
+ * they are here: nothing depends on the size of a pointer.
+ */
+#ifndef FRAGIR_STRAIGHT_H
+#define FRAGIR_STRAIGHT_H
+
+#include "core.h"
+
+enum { LANES = 32, CHUNK = 8, GROUP = CHUNK * LANES }; /* warps taken together, their lanes */
+
+/* How an operand is read. */
+enum {
+  DIRECT = 0,   /* [warp][lane], or CHUNK equal warps of a constant (warp stride 0) */
+  STRIDED = 1,  /* any other strides */
+  INVERTED = 2, /* a predicate read through `!` */
+};
+
+/* A row: lane l of warp w lies at base + w * warp + l * lane. base 0: there is none. */
+typedef struct {
+  uint64_t base;
+  int64_t warp;
+  int32_t lane;
+  int16_t size; /* bytes */
+  int16_t how;
+} Operand;
+
+enum { ELEMENTS = 0, COMPARE = 1, LOAD = 2, STORE = 3 }; /* Code.kind */
+enum { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 }; /* Code.space */
+enum { AND = 1, OR = 2, XOR = 3 };                       /* Code.combine */
+
+/* One operation. Its operands are `first`.. in the run's list, `count` of them:
+ *   ELEMENTS: the sources; out is written
+ *   COMPARE:  a, b, where combine is not 0 a predicate; out is p, other q
+ *   LOAD, STORE: the address, then a row for each element of `width` bytes */
+typedef struct {
+  int32_t kind, function; /* in the table of functions */
+  int32_t number;         /* of the instruction within its run */
+  int32_t first, count;
+  int32_t times; /* elements in a lane of out: 2 of packed types */
+  int32_t combine;
+  int32_t space, width, is_signed; /* is_signed: loads into wider registers extend the sign */
+  int64_t immediate;               /* of the function; LOAD, STORE: added to the address */
+  Operand guard, out, other;
+} Code;
+
+/* Memory of the machine. */
+typedef struct {
+  uint64_t globals, shared, local;        /* first bytes */
+  uint64_t starts, ends;                  /* int64 [buffers]: of buffers in global memory */
+  uint64_t shared_home, local_home;       /* int64 [warp][lane] */
+  uint64_t totals;                        /* int64 [8]: bytes loaded by space, then stored */
+  uint64_t read, written; /* a mark for each unit of global memory; 0: nobody asks (footprints.py) */
+  int64_t unit_shift, globals_size;
+  int64_t buffers, shared_size, local_size, cluster;
+  uint64_t global_base, shared_window, local_window;
+} Memory;
+
+typedef struct {
+  uint64_t codes, operands, memory; /* of Code, of Operand, one Memory */
+  int64_t count, instructions;      /* codes; instructions that they are made of */
+  Operand branch;                   /* the guard of the branch back to the beginning */
+  int64_t loops;                    /* whether there is such a branch: 1 always, 2 by the guard */
+} Run;
+
+typedef void (*Function)(void *out, void *const *in, long n, int64_t immediate);
+
+/* Number of functions, and their names with a blank behind each, in the order of the tables. */
+EXPORT const char *fragir_straight_names(void);
+
+/* Executes `count` warps: first.. or, where list is not 0, those of the int64 list; mask (bytes of
+ * [count][lane]) says which lanes take part, 0 all. It begins at instruction `from`, and where the
+ * run is a loop whose lanes all branch back, executes up to `turns` turns of it.
+ * Result: turns begun << 32 | instruction at which it stopped, without any effect of that one;
+ * that is `instructions` where the last turn was completed. */
+EXPORT int64_t fragir_straight(const Run *run, int64_t first, int64_t count, const int64_t *list,
+                               const uint8_t *mask, int64_t turns, int64_t from);
+
+/* The same for each kind of CPU. */
+typedef int64_t Machine(const Run *, int64_t, int64_t, const int64_t *, const uint8_t *, int64_t,
+                        int64_t);
+Machine straight_base, straight_avx2, straight_avx512;
+
+#endif

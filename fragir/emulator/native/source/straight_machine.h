@@ -1,0 +1,398 @@
+/* The register machine of straight-line runs, for one kind of CPU: MACHINE is its name.
+ *
+ * Operations between two accesses to memory are executed for CHUNK warps, then for the next CHUNK,
+ * so that rows stay in the cache; an access is checked for all warps before any lane makes it.
+ */
+#include <string.h>
+
+#include "straight_functions.h"
+
+static char *at(uint64_t address) { return (char *)(uintptr_t)address; }
+
+/* -- rows -------------------------------------------------------------------------------------- */
+
+/* The lanes of `warps` neighbours from `warp` on, side by side; `room` is used where they are not. */
+static void *read_row(const Operand *operand, long warp, long warps, void *room) {
+  char *base = at(operand->base) + warp * operand->warp;
+  uint8_t inverted = operand->how == INVERTED;
+  if (operand->how == DIRECT) return base;
+#define COPY(type, change)                                            \
+  for (long w = 0; w < warps; w++)                                    \
+    for (long l = 0; l < LANES; l++) {                                \
+      const char *from = base + w * operand->warp + l * operand->lane; \
+      ((type *)room)[w * LANES + l] = *(const type *)from change;     \
+    }                                                                 \
+  break;
+  switch (operand->size) {
+    case 1: COPY(uint8_t, ^ inverted)
+    case 2: COPY(uint16_t, )
+    case 4: COPY(uint32_t, )
+    default: COPY(uint64_t, )
+  }
+#undef COPY
+  return room;
+}
+
+typedef enum { NONE, SOME, EVERY } Share;
+
+/* Which of n lanes take part, by mask and guard; written to `lanes` where that is SOME. */
+static Share taking_part(const Operand *guard, const uint8_t *mask, long warp, long warps,
+                         uint8_t *lanes) {
+  long n = warps * LANES;
+  uint8_t room[GROUP];
+  if (!guard->base && !mask) return EVERY;
+  const uint8_t *holds = guard->base ? read_row(guard, warp, warps, room) : mask;
+  uint64_t all = 0x0101010101010101u, any = 0;
+  for (long i = 0; i < n; i += 8) {
+    uint64_t part, other;
+    memcpy(&part, holds + i, 8);
+    if (mask) {
+      memcpy(&other, mask + i, 8);
+      part &= other;
+    }
+    memcpy(lanes + i, &part, 8);
+    all &= part, any |= part;
+  }
+  return !any ? NONE : all == 0x0101010101010101u ? EVERY : SOME;
+}
+
+/* Values into the lanes of a row that take part. */
+static void write_row(const Operand *out, long warp, long n, const void *values,
+                      const uint8_t *lanes) {
+  char *base = at(out->base) + warp * out->warp;
+  switch (out->size) {
+#define KEEP(type)                                                       \
+  for (long i = 0; i < n; i++) {                                         \
+    type *o = (type *)base + i, v = ((const type *)values)[i];           \
+    *o = lanes[i] ? v : *o;                                              \
+  }                                                                      \
+  break;
+    case 1: KEEP(uint8_t)
+    case 2: KEEP(uint16_t)
+    case 4: KEEP(uint32_t)
+    default: KEEP(uint64_t)
+#undef KEEP
+  }
+}
+
+/* -- operations on registers --------------------------------------------------------------------- */
+
+static void compute(const Code *code, const Operand *operands, const Function *functions, long warp,
+                    long warps, const uint8_t *mask) {
+  uint64_t rooms[4][GROUP], result[GROUP];
+  uint8_t lanes[GROUP];
+  void *in[4];
+  long n = warps * LANES;
+  Share share = taking_part(&code->guard, mask, warp, warps, lanes);
+  if (share == NONE) return;
+  const Operand *sources = operands + code->first;
+  long read = code->kind == COMPARE ? 2 : code->count;
+  for (long i = 0; i < read; i++) in[i] = read_row(sources + i, warp, warps, rooms[i]);
+  Function function = functions[code->function];
+  if (code->kind == ELEMENTS) {
+    if (share == EVERY) {
+      function(at(code->out.base) + warp * code->out.warp, in, n * code->times, code->immediate);
+    } else {
+      function(result, in, n * code->times, code->immediate);
+      write_row(&code->out, warp, n, result, lanes);
+    }
+    return;
+  }
+  uint8_t *p = (uint8_t *)result, *q = p + GROUP;
+  function(p, in, n, code->immediate);
+  for (long i = 0; i < n; i++) q[i] = p[i] ^ 1;
+  if (code->combine) {
+    const uint8_t *c = read_row(sources + 2, warp, warps, rooms[2]);
+    if (code->combine == AND) for (long i = 0; i < n; i++) p[i] &= c[i], q[i] &= c[i];
+    if (code->combine == OR) for (long i = 0; i < n; i++) p[i] |= c[i], q[i] |= c[i];
+    if (code->combine == XOR) for (long i = 0; i < n; i++) p[i] ^= c[i], q[i] ^= c[i];
+  }
+  if (share == EVERY) memset(lanes, 1, (size_t)n);
+  if (code->out.base) write_row(&code->out, warp, n, p, lanes);
+  if (code->other.base) write_row(&code->other, warp, n, q, lanes);
+}
+
+/* -- memory -------------------------------------------------------------------------------------- */
+
+/* Where a place of global memory is; 0 where it is in no buffer. `known`: the buffer found last. */
+static uint64_t in_buffer(const Memory *m, int64_t place, int64_t size, int64_t *known) {
+  const int64_t *starts = (const int64_t *)at(m->starts), *ends = (const int64_t *)at(m->ends);
+  int64_t found = *known;
+  if (found < 0 || place < starts[found] || place + size > ends[found]) {
+    int64_t low = 0, high = m->buffers; /* the last that begins at or before the place */
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (starts[middle] <= place) low = middle + 1;
+      else high = middle;
+    }
+    found = low - 1;
+    if (found < 0 || place < 0 || place + size > ends[found]) return 0;
+    *known = found;
+  }
+  return m->globals + (uint64_t)place;
+}
+
+static uint64_t in_block(uint64_t arena, uint64_t homes, int64_t home, uint64_t offset, int64_t size,
+                         int64_t room) {
+  if (offset > (uint64_t)room || (int64_t)offset + size > room) return 0;
+  return arena + (uint64_t)((const int64_t *)at(homes))[home] + offset;
+}
+
+/* The same where all lanes take part and are in one buffer, or in their own memory: 0 where not. */
+static int locate_all(const Code *code, const Operand *operand, const Memory *m, long warp,
+                      long warps, int64_t size, uint64_t *places) {
+  uint64_t room[GROUP], low = ~(uint64_t)0, high = 0, any = 0;
+  const void *row = read_row(operand, warp, warps, room);
+  long n = warps * LANES;
+  if (code->space == GENERIC) return 0;
+  if (operand->size == 4) {
+    const uint32_t *addresses = row;
+    uint32_t least = ~0u, most = 0, bits = 0, add = (uint32_t)code->immediate;
+    for (long i = 0; i < n; i++) {
+      uint32_t address = addresses[i] + add;
+      least = address < least ? address : least;
+      most = address > most ? address : most;
+      bits |= address;
+      places[i] = address;
+    }
+    low = least, high = most, any = bits;
+  } else {
+    const uint64_t *addresses = row;
+    for (long i = 0; i < n; i++) {
+      uint64_t address = addresses[i] + (uint64_t)code->immediate;
+      low = address < low ? address : low;
+      high = address > high ? address : high;
+      any |= address;
+      places[i] = address;
+    }
+  }
+  if (any & (uint64_t)(size - 1)) return 0;
+  if (code->space == GLOBAL) {
+    int64_t known = -1, buffer;
+    if (!in_buffer(m, (int64_t)(low - m->global_base), size, &known)) return 0;
+    buffer = known;
+    if (!in_buffer(m, (int64_t)(high - m->global_base), size, &known) || known != buffer) return 0;
+    for (long i = 0; i < n; i++) places[i] += m->globals - m->global_base;
+    return 1;
+  }
+  int own = code->space == SHARED;
+  int64_t space = own ? m->shared_size : m->local_size;
+  const int64_t *home = (const int64_t *)at(own ? m->shared_home : m->local_home) + warp * LANES;
+  uint64_t arena = own ? m->shared : m->local;
+  if (high > (uint64_t)space || (int64_t)high + size > space) return 0;
+  for (long i = 0; i < n; i++) places[i] += arena + (uint64_t)home[i];
+  return 1;
+}
+
+/* The places of the lanes that take part; 0 where one may not be accessed, or not by this road. */
+static int locate(const Code *code, const Operand *operand, const Memory *m, long warp, long warps,
+                  const uint8_t *lanes, int64_t size, uint64_t *places) {
+  uint64_t room[GROUP];
+  int64_t known = -1;
+  if (!lanes && locate_all(code, operand, m, warp, warps, size, places)) return 1;
+  const void *row = read_row(operand, warp, warps, room);
+  for (long i = 0; i < warps * LANES; i++) {
+    if (lanes && !lanes[i]) continue;
+    uint64_t address = operand->size == 8
+                           ? ((const uint64_t *)row)[i] + (uint64_t)code->immediate
+                           : ((const uint32_t *)row)[i] + (uint32_t)code->immediate;
+    int64_t home = warp * LANES + i;
+    uint64_t place = 0;
+    if (address & (uint64_t)(size - 1)) return 0;
+    int space = code->space;
+    if (space == GENERIC) {
+      space = GLOBAL;
+      if (address >= m->shared_window && address - m->shared_window < (uint64_t)1 << 32) {
+        space = SHARED, address -= m->shared_window;
+        if (m->cluster > 1) return 0;
+      } else if (address >= m->local_window && address - m->local_window < (uint64_t)1 << 32) {
+        space = LOCAL, address -= m->local_window;
+      }
+    }
+    if (space == GLOBAL) place = in_buffer(m, (int64_t)(address - m->global_base), size, &known);
+    else if (space == SHARED)
+      place = in_block(m->shared, m->shared_home, home, address, size, m->shared_size);
+    else place = in_block(m->local, m->local_home, home, address, size, m->local_size);
+    if (!place) return 0;
+    places[i] = place;
+  }
+  return 1;
+}
+
+#define EACH_LANE for (long i = 0; i < n; i++) if (!lanes || lanes[i])
+
+/* Whether elements of all lanes lie one behind the other. */
+static int side_by_side(const uint64_t *places, long n, int width) {
+  uint64_t off = 0;
+  for (long i = 0; i < n; i++) off |= places[i] ^ (places[0] + (uint64_t)(i * width));
+  return off == 0;
+}
+
+static void load_row(const Code *code, const Operand *out, long warp, long n, const uint8_t *lanes,
+                     const uint64_t *places, long element) {
+  long offset = element * code->width;
+  char *base = at(out->base) + warp * out->warp;
+  if (!lanes && code->count == 2 && code->width == out->size &&
+      side_by_side(places, n, code->width)) {
+    memcpy(base, at(places[0]), (size_t)(n * code->width));
+    return;
+  }
+#define MOVE(into, from)                                    \
+  EACH_LANE {                                               \
+    from value;                                             \
+    memcpy(&value, at(places[i]) + offset, sizeof value);   \
+    ((into *)base)[i] = (into)value;                        \
+  }                                                         \
+  return;
+  switch (code->width * 100 + out->size * 10 + code->is_signed) {
+    case 110: case 111: MOVE(uint8_t, uint8_t)
+    case 120: MOVE(uint16_t, uint8_t)
+    case 140: MOVE(uint32_t, uint8_t)
+    case 180: MOVE(uint64_t, uint8_t)
+    case 121: MOVE(uint16_t, int8_t)
+    case 141: MOVE(uint32_t, int8_t)
+    case 181: MOVE(uint64_t, int8_t)
+    case 220: case 221: MOVE(uint16_t, uint16_t)
+    case 240: MOVE(uint32_t, uint16_t)
+    case 280: MOVE(uint64_t, uint16_t)
+    case 241: MOVE(uint32_t, int16_t)
+    case 281: MOVE(uint64_t, int16_t)
+    case 440: case 441: MOVE(uint32_t, uint32_t)
+    case 480: MOVE(uint64_t, uint32_t)
+    case 481: MOVE(uint64_t, int32_t)
+    default: MOVE(uint64_t, uint64_t)
+  }
+#undef MOVE
+}
+
+static void store_lane(char *to, const void *row, long i, int width) {
+  switch (width) {
+    case 1: *(uint8_t *)to = ((const uint8_t *)row)[i]; break;
+    case 2: memcpy(to, (const uint16_t *)row + i, 2); break;
+    case 4: memcpy(to, (const uint32_t *)row + i, 4); break;
+    default: memcpy(to, (const uint64_t *)row + i, 8);
+  }
+}
+
+/* One access by `warps` neighbours, after `locate`: the number of lanes. */
+static long move(const Code *code, const Operand *operands, const Memory *m, long warp, long warps,
+                 const uint8_t *lanes, const uint64_t *places) {
+  long n = warps * LANES, count = 0;
+  const Operand *rows = operands + code->first + 1;
+  long elements = code->count - 1;
+  if (code->kind == LOAD) {
+    for (long e = 0; e < elements; e++)
+      if (rows[e].base) load_row(code, rows + e, warp, n, lanes, places, e);
+  } else {
+    uint64_t rooms[8][GROUP];
+    const void *values[8];
+    for (long e = 0; e < elements; e++) values[e] = read_row(rows + e, warp, warps, rooms[e]);
+    /* Lane by lane: the highest is the last where several write one place. */
+    if (elements == 1 && !lanes && side_by_side(places, n, code->width)) {
+      memcpy(at(places[0]), values[0], (size_t)(n * code->width));
+    } else if (elements == 1) {
+      EACH_LANE store_lane(at(places[i]), values[0], i, code->width);
+    } else {
+      EACH_LANE for (long e = 0; e < elements; e++)
+        store_lane(at(places[i]) + e * code->width, values[e], i, code->width);
+    }
+  }
+  EACH_LANE count++;
+  uint64_t marks = code->kind == LOAD ? m->read : m->written;
+  if (marks) {
+    int64_t units = elements * code->width >> m->unit_shift;
+    EACH_LANE {
+      uint64_t place = places[i] - m->globals;
+      if (place < (uint64_t)m->globals_size)
+        memset(at(marks) + (place >> m->unit_shift), 1, (size_t)(units ? units : 1));
+    }
+  }
+  return count;
+}
+
+/* -- the machine --------------------------------------------------------------------------------- */
+
+/* The warps of one call, a chunk of neighbours at a time. */
+typedef struct {
+  int64_t first, count;
+  const int64_t *list;
+  const uint8_t *mask;
+} Warps;
+
+static int64_t chunk(const Warps *warps, int64_t index, int64_t *warp, const uint8_t **mask) {
+  int64_t most = warps->count - index < CHUNK ? warps->count - index : CHUNK, n = 1;
+  *warp = warps->list ? warps->list[index] : warps->first + index;
+  *mask = warps->mask ? warps->mask + index * LANES : 0;
+  if (!warps->list) return most;
+  while (n < most && warps->list[index + n] == *warp + n) n++;
+  return n;
+}
+
+static int access_memory(const Code *code, const Operand *operands, const Memory *memory,
+                         const Warps *warps) {
+  uint64_t places[GROUP];
+  uint8_t lanes[GROUP];
+  int64_t size = (int64_t)code->width * (code->count - 1), moved = 0, warp, n;
+  const uint8_t *mask;
+  int whole = warps->count <= CHUNK && !warps->list;
+  for (int pass = whole; pass < 2; pass++) {
+    for (int64_t index = 0; index < warps->count; index += n) {
+      n = chunk(warps, index, &warp, &mask);
+      Share share = taking_part(&code->guard, mask, warp, n, lanes);
+      const uint8_t *some = share == EVERY ? 0 : lanes;
+      if (share == NONE) continue;
+      if (!locate(code, operands + code->first, memory, warp, n, some, size, places)) return 0;
+      if (pass) moved += move(code, operands, memory, warp, n, some, places);
+    }
+  }
+  int64_t *totals = (int64_t *)at(memory->totals);
+  totals[code->space + (code->kind == STORE ? 4 : 0)] += size * moved;
+  return 1;
+}
+
+/* Whether every lane that is there takes the branch back. */
+static int again(const Run *run, const Warps *warps) {
+  int64_t warp, n;
+  const uint8_t *mask;
+  uint8_t room[GROUP];
+  if (run->loops != 2) return run->loops == 1;
+  for (int64_t index = 0; index < warps->count; index += n) {
+    n = chunk(warps, index, &warp, &mask);
+    const uint8_t *taken = read_row(&run->branch, warp, n, room);
+    for (long i = 0; i < n * LANES; i++)
+      if (!taken[i] && (!mask || mask[i])) return 0;
+  }
+  return 1;
+}
+
+int64_t MACHINE(const Run *run, int64_t first, int64_t count, const int64_t *list,
+                const uint8_t *mask, int64_t turns, int64_t from) {
+  const Code *codes = (const Code *)at(run->codes);
+  const Operand *operands = (const Operand *)at(run->operands);
+  const Memory *memory = (const Memory *)at(run->memory);
+  const Function *functions = FUNCTIONS;
+  const Warps warps = {first, count, list, mask};
+  int64_t turn = 0, start = 0;
+  while (start < run->count && codes[start].number < from) start++;
+  for (;;) {
+    turn++;
+    for (int64_t i = start; i < run->count;) {
+      int64_t end = i, n, warp;
+      const uint8_t *part;
+      while (end < run->count && codes[end].kind <= COMPARE) end++;
+      for (int64_t index = 0; index < count && end > i; index += n) {
+        n = chunk(&warps, index, &warp, &part);
+        for (int64_t c = i; c < end; c++)
+          compute(codes + c, operands, functions, warp, n, part);
+      }
+      i = end;
+      if (i < run->count) {
+        if (!access_memory(codes + i, operands, memory, &warps))
+          return turn << 32 | codes[i].number;
+        i++;
+      }
+    }
+    if (turn >= turns || !again(run, &warps)) return turn << 32 | run->instructions;
+    start = 0;
+  }
+}

@@ -1,0 +1,120 @@
+"""Straight-line runs as the compiled library takes them: source/straight.h for numpy."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.native import library
+
+LANES, CHUNK = 32, 8
+GROUP = LANES * CHUNK
+DIRECT, STRIDED, INVERTED = 0, 1, 2
+ELEMENTS, COMPARE, LOAD, STORE = 0, 1, 2, 3
+SPACES = ("global", "shared", "local", "generic")
+COMBINE = {"and": 1, "or": 2, "xor": 3}
+#: Modifiers in the immediate of a function, beside the two bits of its rounding.
+ROUNDINGS = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
+MODIFIERS = {"ftz": 4, "sat": 8, "relu": 16, "NaN": 32}
+#: Elements of a load or store, and sources of another operation, at most.
+MOST = 8
+
+OPERAND = np.dtype(
+    [("base", "u8"), ("warp", "i8"), ("lane", "i4"), ("size", "i2"), ("how", "i2")], align=True
+)
+CODE = np.dtype(
+    [
+        *((name, "i4") for name in ("kind", "function", "number", "first", "count", "times")),
+        *((name, "i4") for name in ("combine", "space", "width", "signed")),
+        ("immediate", "i8"),
+        *((name, OPERAND) for name in ("guard", "out", "other")),
+    ],
+    align=True,
+)
+MEMORY = np.dtype(
+    [
+        *((name, "u8") for name in ("globals", "shared", "local", "starts", "ends")),
+        *((name, "u8") for name in ("shared_home", "local_home", "totals", "read", "written")),
+        *((name, "i8") for name in ("unit_shift", "globals_size")),
+        *((name, "i8") for name in ("buffers", "shared_size", "local_size", "cluster")),
+        *((name, "u8") for name in ("global_base", "shared_window", "local_window")),
+    ],
+    align=True,
+)
+RUN = np.dtype(
+    [
+        *((name, "u8") for name in ("codes", "operands", "memory")),
+        *((name, "i8") for name in ("count", "instructions")),
+        ("branch", OPERAND),
+        ("loops", "i8"),
+    ],
+    align=True,
+)
+
+
+class RowOperand(NamedTuple):
+    """A row of registers as the library reads it, and what keeps its memory alive."""
+
+    fields: tuple[int, int, int, int, int]
+    keeps: Any
+
+
+NO_ROW = RowOperand((0, 0, 0, 0, 0), None)
+
+
+def row_operand(row: npt.NDArray[Any], warps: int, inverted: bool = False) -> RowOperand:
+    """A row [warp, lane] of any strides; `inverted`: a predicate that is read through `!`."""
+    size = row.dtype.itemsize
+    if row.shape != (warps, LANES):
+        row = np.broadcast_to(row, (warps, LANES))
+    warp, lane = row.strides
+    if not inverted and warp == 0 and lane == 0:  # a constant, for all warps of a chunk
+        row = np.full(GROUP, row[0, 0])
+        lane = size
+    direct = not inverted and lane == size and warp in (0, LANES * size)
+    if direct and warp == 0 and row.size != GROUP:
+        direct = False
+    how = INVERTED if inverted else DIRECT if direct else STRIDED
+    base: int = row.__array_interface__["data"][0]
+    return RowOperand((base, warp, lane, size, how), row)
+
+
+class StraightFunctions(NamedTuple):
+    """What the library has: its call, and the numbers of its functions by their names."""
+
+    call: Callable[..., int]
+    numbers: dict[str, int]
+
+
+def functions() -> StraightFunctions | None:
+    """The compiled library's; None where it is not in use."""
+    return None if library.quick() is None else _functions()
+
+
+@cache
+def _functions() -> StraightFunctions:
+    found = library.quick()
+    assert found is not None
+    found.fragir_straight_names.restype = ctypes.c_char_p
+    names: bytes = found.fragir_straight_names()
+    call: Any = found.fragir_straight
+    call.argtypes = [ctypes.c_void_p, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2]
+    call.argtypes += [ctypes.c_int64] * 2
+    call.restype = ctypes.c_int64
+    return StraightFunctions(call, {name: at for at, name in enumerate(names.decode().split())})
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """The address of an array's first element."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def operands_array(operands: Sequence[RowOperand]) -> npt.NDArray[Any]:
+    """Operands beside each other, as the library takes them."""
+    return np.array([operand.fields for operand in operands] or [NO_ROW.fields], OPERAND)
