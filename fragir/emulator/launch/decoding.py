@@ -19,7 +19,7 @@ from fragir.emulator.machine.code import DecodedCode
 from fragir.emulator.machine.lanes import Step
 from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.scheduler import Scheduler
-from fragir.emulator.machine.straight import StraightBlocks
+from fragir.emulator.machine.straight_blocks import StraightBlocks
 from fragir.emulator.machine.watch import Watch
 from fragir.emulator.native.straight import functions
 from fragir.emulator.numbers.types import among, distinct

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fragir.emulator.machine.lanes import Mask, Step, is_slice
-
-if TYPE_CHECKING:
-    from fragir.emulator.machine.straight import StraightRun
+from fragir.emulator.machine.straight import StraightRun
 
 #: A terminator ends a block: the next position if it is one for all lanes, or None where it has
 #: written `key` itself.

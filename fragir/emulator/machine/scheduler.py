@@ -20,7 +20,8 @@ from fragir.emulator.machine.machine import Machine
 from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
-from fragir.emulator.machine.straight import WARM, StraightBlocks, StraightRun
+from fragir.emulator.machine.straight import StraightRun
+from fragir.emulator.machine.straight_blocks import WARM, StraightBlocks
 from fragir.emulator.machine.watch import Divide, Watch
 from fragir.emulator.numbers.types import distinct
 from fragir.emulator.program.failure import CheckFailure, failure

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fragir.emulator.instructions.straight import StraightEncoder
 from fragir.emulator.launch.launch import Launch
-from fragir.emulator.machine.straight import StraightBlocks
+from fragir.emulator.machine.straight_blocks import StraightBlocks
 from fragir.ptx.reader import parse
 
 INTEGERS = [f"{s}{n}" for n in (16, 32, 64) for s in "us"]
