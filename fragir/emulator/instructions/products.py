@@ -19,7 +19,7 @@ from fragir.emulator.instructions.register_rows import (
     whole_warps,
 )
 from fragir.emulator.instructions.rules import needs
-from fragir.emulator.machine.lanes import Mask, Step, is_slice
+from fragir.emulator.machine.lanes import Mask, Step, number_of
 from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.tensor_cores import Mma
@@ -106,7 +106,7 @@ class _Products:
         if not self.chosen:
             self.choose()
         words = {name: row[sel] for name, row in self.words.items()}
-        warps = sel.stop - sel.start if is_slice(sel) else len(sel)
+        warps = number_of(sel)
         self.machine.report.statistics.mma += warps * self.count
         jobs = self.machine.jobs
         if self.core is None:

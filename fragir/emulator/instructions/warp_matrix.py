@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fragir.emulator.instructions.compiled_matrices import compiled_matrices
 from fragir.emulator.instructions.register_rows import (
     RegisterRows,
     operation,
     outputs,
+    plain_outputs,
     whole_warps,
 )
 from fragir.emulator.instructions.rules import apart
-from fragir.emulator.machine.lanes import Mask, Step
+from fragir.emulator.machine.lanes import Mask, Step, number_of
 from fragir.emulator.machine.memory import SHARED_WINDOW, AccessFault
 from fragir.emulator.numbers.types import where
 from fragir.emulator.program.opcode import Moves, Opcode, always
@@ -66,10 +68,15 @@ def _load_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     place = d.place(ins, 1, d.space(ins))
     vector = _registers(d, ins, 0, op.r.count)
     write = outputs(d, [ins], [vector], 32)
+    plain = plain_outputs(d, [ins], [vector], 32)
     memory, counted = d.machine.memory, d.machine.report.statistics.loaded
+    compiled = compiled_matrices(d.machine, op, place, plain)
 
     def run(sel: Any, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
+        if compiled is not None and compiled(sel):
+            counted["shared"] += 16 * op.rows * number_of(sel)
+            return
         at = row_positions(d, place, sel, op.rows)
         data = memory.shared.bytes.reshape(-1, 16)[at >> 4]
         counted["shared"] += 16 * at.size
@@ -84,9 +91,14 @@ def _store_matrix(d: Decoder, ins: tree.Instruction) -> Step:
     place = d.place(ins, 0, d.space(ins))
     registers = RegisterRows(d, [ins], [_registers(d, ins, 1, op.r.count)], 32)
     machine = d.machine
+    compiled = compiled_matrices(machine, op, place, registers)
 
     def run(sel: Any, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
+        if compiled is not None and compiled(sel):
+            machine.report.statistics.stored["shared"] += 16 * op.rows * number_of(sel)
+            machine.progress = True
+            return
         at = row_positions(d, place, sel, op.rows)
         machine.memory.shared.bytes.reshape(-1, 16)[at >> 4] = op.execute(registers.read(sel))
         machine.report.statistics.stored["shared"] += 16 * at.size

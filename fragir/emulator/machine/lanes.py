@@ -28,6 +28,11 @@ def is_slice(sel: Any) -> bool:
     return type(sel) is slice
 
 
+def number_of(sel: Any) -> int:
+    """How many warps a selection has."""
+    return sel.stop - sel.start if is_slice(sel) else len(sel)
+
+
 def store(row: Row, sel: Select, mask: Mask, value: Any) -> None:
     """Write `value` into the selected lanes of a row."""
     if mask is None:

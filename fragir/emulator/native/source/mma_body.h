@@ -204,6 +204,23 @@ ALWAYS char *row_of(const Operand *o, int64_t count, int r, int64_t i, int64_t a
     return (char *)o->base + (o->rows[r * count + i] * o->pitch + at * 32) * size;
 }
 
+/* One register of a warp; the sizes are constants, so that no loop is called for it. */
+ALWAYS void copy_row(void *to, const void *from, int wide) {
+    if (wide) memcpy(to, from, 256);
+    else memcpy(to, from, 128);
+}
+
+/* Rows of one warp lie far apart, at multiples of a power of two as a rule: without this each of
+ * them would be waited for.
+ */
+ALWAYS void fetch_rows(const Operand *o, int64_t count, int registers, int64_t i, int64_t at,
+                       int wide) {
+    for (int r = 0; r < registers; r++) {
+        const char *row = row_of(o, count, r, i, at, wide ? 8 : 4);
+        for (int line = 0; line < (wide ? 256 : 128); line += 64) __builtin_prefetch(row + line);
+    }
+}
+
 /* Instructions i0 <= i < i1 of warps first <= w < last of the selection; 1: no memory. */
 int NAME(mma)(const Mma *j, int64_t first, int64_t last, int64_t i0, int64_t i1) {
     const Plan *p = j->plan;
@@ -233,6 +250,14 @@ int NAME(mma)(const Mma *j, int64_t first, int64_t last, int64_t i0, int64_t i1)
                     (uint8_t)(j->scale_b[w * 32 + p->scale_b.lane[n]] >> (p->scale_b.shift + 8 * x));
         }
         for (int64_t i = i0; i < i1; i++) {
+            int64_t next = i + 1 < i1 ? i + 1 : i0; /* then that of the next warp */
+            int64_t of = i + 1 < i1 || w + 1 == last ? w : w + 1;
+            int64_t then = j->warps ? j->warps[of] : j->origin + of;
+            fetch_rows(&j->c, j->count, p->c.count, next, j->c.by_place ? of : then, wide);
+            if (of != w || !done[j->a.slot[next]])
+                fetch_rows(&j->a, j->count, p->a.count, next, j->a.by_place ? of : then, wide);
+            if (of != w || !done[j->a.slots + j->b.slot[next]])
+                fetch_rows(&j->b, j->count, p->b.count, next, j->b.by_place ? of : then, wide);
             for (int side = 0; side < 2; side++) {
                 const Operand *o = side ? &j->b : &j->a;
                 const Fragment *f = side ? &p->b : &p->a;
@@ -240,13 +265,13 @@ int NAME(mma)(const Mma *j, int64_t first, int64_t last, int64_t i0, int64_t i1)
                 if (*flag) continue;
                 *flag = 1;
                 for (int r = 0; r < f->count; r++)
-                    memcpy((char *)room.words + r * 32 * size,
-                           row_of(o, j->count, r, i, o->by_place ? w : warp, size), 32 * size);
+                    copy_row((char *)room.words + r * 32 * size,
+                             row_of(o, j->count, r, i, o->by_place ? w : warp, size), wide);
                 read_values(p, !side, &room, (side ? room.b : room.a) + o->slot[i]);
             }
             for (int r = 0; r < p->c.count; r++)
-                memcpy((char *)room.words + r * 32 * size,
-                       row_of(&j->c, j->count, r, i, j->c.by_place ? w : warp, size), 32 * size);
+                copy_row((char *)room.words + r * 32 * size,
+                         row_of(&j->c, j->count, r, i, j->c.by_place ? w : warp, size), wide);
             if (wide)
                 for (int x = 0; x < p->c.elements; x++) room.c[x] = room.words[p->c.word[x]];
             else
@@ -258,8 +283,8 @@ int NAME(mma)(const Mma *j, int64_t first, int64_t last, int64_t i0, int64_t i1)
             else
                 put_words(p, &room, (uint32_t *)room.words, 32);
             for (int r = 0; r < p->d_count; r++)
-                memcpy(row_of(&j->d, j->count, r, i, j->d.by_place ? w : warp, size),
-                       (char *)room.words + r * 32 * size, 32 * size);
+                copy_row(row_of(&j->d, j->count, r, i, j->d.by_place ? w : warp, size),
+                         (char *)room.words + r * 32 * size, wide);
         }
     }
     if (p->direction) fesetround(mode);
