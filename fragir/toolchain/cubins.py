@@ -1,7 +1,8 @@
-"""The cache of cubins on disk.
+"""The cache of cubins on disk, and of what nvdisasm says of them.
 
-One file an entry: a line of JSON that describes it, then the cubin. Its name is a hash of
-everything the cubin depends on: the PTX, the target, the version of the assembler. Writing is
+One file an entry: a line of JSON that describes it, then the cubin, nothing where the text is all.
+Its name is a hash of everything it depends on: the PTX, the target, the version of the assembler,
+or the cubin, the options and the version of nvdisasm. Writing is
 atomic, so several processes may share the cache. A digest covers the whole entry, its name too:
 what is damaged, edited, or no file counts as absent. When the files together pass the limit, those
 used longest ago go first.

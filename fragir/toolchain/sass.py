@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from fragir.errors import FragirError
+from fragir.toolchain import cubins
 from fragir.toolchain.find import NVDISASM, execute, find
 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
@@ -51,13 +53,19 @@ def live_registers(cubin: bytes, *, version: str | None = None) -> dict[str, dic
 
 
 def _run(cubin: bytes, options: list[str], version: str | None) -> str:
+    """What nvdisasm prints, from the cache of `cubins` where it has been asked before."""
     tool = find(NVDISASM, version)
+    key = cubins.key("nvdisasm", tool.version, " ".join(options), sha256(cubin).hexdigest())
+    kept = cubins.load(key)
+    if kept is not None:
+        return kept[1]
     with tempfile.TemporaryDirectory(prefix="fragir-") as folder:
         Path(folder, "kernel.cubin").write_bytes(cubin)
         done = execute([str(tool.path), *options, "kernel.cubin"], cwd=Path(folder))
     if done.returncode != 0:
         said = " ".join((done.stderr or done.stdout).split()) or f"exit status {done.returncode}"
         raise FragirError(f"nvdisasm {tool.version} cannot read this cubin: {said}")
+    cubins.store(key, b"", done.stdout)
     return done.stdout
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,18 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+_KEPT = os.environ.get("FRAGIR_CACHE")
+
+
+@pytest.fixture
+def kept_cubins(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache that all tests share, for those that run the same programs again and again."""
+    if _KEPT is None:
+        monkeypatch.delenv("FRAGIR_CACHE")
+    else:
+        monkeypatch.setenv("FRAGIR_CACHE", _KEPT)
 
 
 @pytest.fixture

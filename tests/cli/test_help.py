@@ -48,6 +48,7 @@ def execute(line: str, folder: Path) -> int:
         return subprocess.run([sys.executable, *words[1:]], check=False).returncode
 
 
+@pytest.mark.usefixtures("kept_cubins")
 @pytest.mark.parametrize("name", ["", *sorted(COMMANDS)])
 def test_examples_work(
     name: str, in_folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

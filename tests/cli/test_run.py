@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 Fragir = Callable[..., Any]
+pytestmark = pytest.mark.usefixtures("kept_cubins")
 
 GEMM = """\
 func.func @gemm(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>, %alpha: f32) {

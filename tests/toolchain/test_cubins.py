@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fragir.errors import FragirError
-from fragir.toolchain import cubins, ptxas
+from fragir.toolchain import cubins, ptxas, sass
 
 LOG = "ptxas info    : Used 8 registers\n"
 
@@ -272,3 +273,35 @@ def test_assembling_uses_it(cache_folder: Path, monkeypatch: pytest.MonkeyPatch)
     path.write_bytes(edited)
     with pytest.raises(AssertionError, match="again"):
         ptxas.assemble(ptx, "sm_80")
+
+
+def test_a_disassembly_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By cubin and options; what nvdisasm refuses is not."""
+    cubin = ptxas.assemble(EMPTY, "sm_80").cubin
+    plain, lines = sass.disassemble(cubin), sass.disassemble(cubin, lines=True)
+    assert "EXIT" in plain
+    calls: list[Sequence[str]] = []
+    execute = sass.execute
+
+    def counted(command: Sequence[str], *, cwd: Path | None = None) -> Any:
+        calls.append(command)
+        return execute(command, cwd=cwd)
+
+    monkeypatch.setattr(sass, "execute", counted)
+    assert sass.disassemble(cubin) == plain
+    assert sass.disassemble(cubin, lines=True) == lines
+    assert calls == []
+    for _ in range(2):
+        with pytest.raises(FragirError, match="cannot read this cubin"):
+            sass.disassemble(b"no cubin")
+    assert len(calls) == 2
+    cubins.clear()
+    assert sass.disassemble(cubin) == plain
+    assert len(calls) == 3
+
+
+EMPTY = """.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry k() { ret; }
+"""
