@@ -8,12 +8,16 @@ the environment, the package is built without it. CC, CFLAGS and LDFLAGS are res
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -44,10 +48,10 @@ FLAGS = [
 ]
 
 
-def digest() -> int:
-    """A number of the sources: `fragir_core_sources()` of a library says which it is built from."""
+def digest(files: Sequence[Path]) -> int:
+    """A number of files: `fragir_core_sources()` of a library is that of all its sources."""
     number = 0
-    for path in FILES:
+    for path in files:
         number = zlib.crc32(path.name.encode() + path.read_bytes(), number)
     return number
 
@@ -62,11 +66,14 @@ class BuildCore(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         target = Path(self.build_lib, LIBRARY)
-        target.unlink(missing_ok=True)  # of other sources, should this fail
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             made = Path(folder, target.name)
-            compile_core(made)
+            try:
+                Compiler(Path(self.build_temp)).library(made)
+            except CompileError:
+                target.unlink(missing_ok=True)  # it is of other sources
+                raise
             made.chmod(0o755)
             made.replace(target)
 
@@ -81,22 +88,70 @@ class BuildCore(build_ext):
             place.unlink(missing_ok=True)
 
 
-def compile_core(made: Path) -> None:
-    """The library from all sources; CompileError where there is no compiler that can."""
-    if os.name == "nt" and "CC" not in os.environ:
-        raise CompileError("the emulator's core is built by gcc or clang: set CC")
-    compiler = shlex.split(os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc"))
-    flags = [*FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
-    links = [*shlex.split(os.environ.get("LDFLAGS", "")), "-lm"]
-    names = [path.name for path in FILES if path.suffix == ".c"]
-    command = [*compiler, *flags, f"-DFRAGIR_CORE_SOURCES={digest()}u", "-shared", *names]
-    try:
-        # Names without folders: nothing of the machine's paths gets into the library.
-        subprocess.run(
-            [*command, "-o", str(made.resolve()), *links], cwd=ROOT / NATIVE / "source", check=True
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise CompileError(f"the emulator's core was not built: {error}") from None
+class Compiler:
+    """The machine's C compiler. What it made is kept by what it was made from."""
+
+    def __init__(self, kept: Path) -> None:
+        if os.name == "nt" and "CC" not in os.environ:
+            raise CompileError("the emulator's core is built by gcc or clang: set CC")
+        self.kept = kept
+        self.command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+        self.flags = [*FLAGS, *given("CFLAGS")]
+        self.version = self._run("--version")
+
+    def _run(self, *words: str | Path) -> bytes:
+        # In the sources' folder, without its name: no path of the machine gets into the library.
+        command = [*self.command, *words]
+        folder = ROOT / NATIVE / "source"
+        try:
+            return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise CompileError(f"the emulator's core was not built: {error}") from None
+
+    def compiled(self, source: Path, to: Path) -> Path:
+        """The object of a source, in a folder of one's own."""
+        flags = list(self.flags)
+        if source.name == "core.c":
+            flags.append(f"-DFRAGIR_CORE_SOURCES={digest(FILES)}u")
+        parts = f"{digest(with_headers(source)):08x}-{zlib.crc32(self.version):08x}"
+        words = zlib.crc32(shlex.join([*self.command, *flags]).encode())
+        kept = self.kept / f"{source.stem}-{parts}-{words:08x}.o"
+        made = to / f"{source.stem}.o"
+        if kept.is_file():
+            shutil.copyfile(kept, made)
+            return made
+        self._run(*flags, "-c", source.name, "-o", made.resolve())
+        beside = kept.with_name(f"{kept.name}.{os.getpid()}")
+        for old in self.kept.glob(f"{source.stem}-*.o"):
+            old.unlink(missing_ok=True)
+        shutil.copyfile(made, beside)
+        beside.replace(kept)
+        return made
+
+    def library(self, made: Path) -> None:
+        """The library of all sources, compiled side by side."""
+        sources = [path for path in FILES if path.suffix == ".c"]
+        self.kept.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(self.compiled, sources, [made.parent] * len(sources)))
+        names = [path.resolve() for path in objects]
+        self._run("-shared", "-o", made.resolve(), *names, *given("LDFLAGS"), "-lm")
+
+
+def with_headers(source: Path) -> list[Path]:
+    """A source, and what it includes of the sources, and so on."""
+    found = [source]
+    for path in found:
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text("utf-8"), re.M):
+            header = path.with_name(name)
+            if header in FILES and header not in found:
+                found.append(header)
+    return found
+
+
+def given(variable: str) -> list[str]:
+    """The words of an environment variable."""
+    return shlex.split(os.environ.get(variable, ""))
 
 
 class CoreWheel(bdist_wheel):

@@ -1,9 +1,10 @@
 """The lowest versions that pyproject.toml declares work, on every Python that is installed.
 
-An environment for each: the wheel, the lowest version of what it requires, pytest. There every
-module is imported, README's commands are run, and tests/cli; on the running Python with the lowest
-versions of the extras too, on the others those of tests/cli that can differ. What is pinned
-exactly (NVIDIA's tools) is what the running environment has: it is linked, not installed anew.
+An environment for each: the wheel, one for all of them, the lowest version of what it requires,
+pytest. There every module is imported, README's commands are run, and tests/cli; on the running
+Python with the lowest versions of the extras too, on the others those of tests/cli that can differ.
+What is pinned exactly (NVIDIA's tools) is what the running environment has: it is linked, not
+installed anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -107,20 +107,6 @@ def run(command: Sequence[str | Path], cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of the tree."""
-    folder = tmp_path_factory.mktemp("wheel")
-    listed = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT)
-    for name in filter(None, listed.split("\0")):
-        if os.path.lexists(ROOT / name) and not name.startswith(("tests/", "benchmarks/corpus")):
-            (folder / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / "tree" / name, follow_symlinks=False)
-    run([sys.executable, "-m", "build", "--wheel", "--outdir", folder, folder / "tree"], folder)
-    (found,) = folder.glob("*.whl")
-    return found
-
-
 def linked(folder: Path) -> Path:
     """A folder for `sys.path` with NVIDIA's tools, as they are installed here, and nothing else."""
     wanted = {
@@ -151,7 +137,9 @@ def _information(distribution: Distribution) -> Path:
 
 @pytest.fixture(scope="module", params=[RUNNING, *OTHERS])
 def environment(
-    request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    built: tuple[Path, Path],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Path]:
     """A version of Python and the `bin` of an environment with the lowest versions."""
     version: str = request.param
@@ -173,7 +161,7 @@ def environment(
     install = [sys.executable, "-m", "pip", "--python", python, "install", *options]
     pinned = [f"{name}=={number}" for name, number in low.items()]
     run([*install, "--constraint", constraints, *pinned, *TOOLS], folder)
-    run([*install, "--no-deps", wheel], folder)
+    run([*install, "--no-deps", built[1]], folder)
     site = run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder)
     tools = linked(folder / "tools")
     Path(site.strip(), "nvidia-tools.pth").write_text(f"{tools}\n")
@@ -208,6 +196,13 @@ def _others(low: dict[str, str]) -> Iterator[str]:
 def test_imports(environment: tuple[str, Path], tmp_path: Path) -> None:
     place = run([environment[1] / "python", "-c", IMPORT_EVERYTHING], tmp_path)
     assert not Path(place.strip()).is_relative_to(ROOT)
+
+
+def test_core(environment: tuple[str, Path], built: tuple[Path, Path], tmp_path: Path) -> None:
+    """The compiled core is one library for every Python."""
+    script = "from fragir.emulator.native.library import core; print(core())"
+    wanted = "numpy" if built[1].stem.endswith("-any") else "compiled"
+    assert run([environment[1] / "python", "-c", script], tmp_path).split() == [wanted]
 
 
 def test_readme(environment: tuple[str, Path], tmp_path: Path) -> None:

@@ -9,23 +9,30 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from packaging.metadata import Metadata
 
+from tests.packaging.building import (
+    C_SOURCES,
+    EPOCH,
+    LIBRARY,
+    ROOT,
+    build,
+    checksums,
+    copy_tree,
+    run,
+    sources,
+)
+
 pytestmark = pytest.mark.packaging
 
-ROOT = Path(__file__).resolve().parents[2]
 HOMES = {"fragir/": "fragir/", "dialects/": "fragir/dialects/", "passes/": "fragir/passes/"}
-
-EPOCH = "1700000000"
 
 KERNEL = """\
 .version 7.0
@@ -55,77 +62,17 @@ print(json.dumps({"file": fragir.__file__, "modules": names}))
 """
 
 
-def run(command: Sequence[str | Path], cwd: Path, stdin: str = "", **more: str) -> str:
-    """Runs a command outside the tree, without what points into it; its stdout."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
-    environment = {**kept, **more}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def sources() -> list[str]:
-    """The files that belong to the project: those of git, new ones too."""
-    listed = run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT
-    ).split("\0")
-    return [name for name in listed if name and os.path.lexists(ROOT / name)]
-
-
-def copy_tree(to: Path, *, links: bool) -> Path:
-    """A copy of the sources, as git checks them out with links or, without, as text files."""
-    for name in sources():
-        target = to / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_symlink() and not links:
-            target.write_text(os.readlink(ROOT / name))
-        else:
-            shutil.copy2(ROOT / name, target, follow_symlinks=False)
-    return to
-
-
-def build(tree: Path) -> tuple[Path, Path]:
-    """The sdist of a tree, and the wheel that is built from that sdist."""
-    run([sys.executable, "-m", "build", "--outdir", "../dist", "."], tree, SOURCE_DATE_EPOCH=EPOCH)
-    (sdist,) = tree.parent.glob("dist/*.tar.gz")
-    (wheel,) = tree.parent.glob("dist/*.whl")
-    return sdist, wheel
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("links")
-    return build(copy_tree(folder / "tree", links=True))
-
-
-@pytest.fixture(scope="module")
-def environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with nothing but the wheel and what it requires."""
-    folder = tmp_path_factory.mktemp("environment")
-    run([sys.executable, "-m", "venv", "venv"], folder)
-    programs = folder / "venv" / "bin"
-    pip = [programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run([*pip, "--constraint", ROOT / "constraints.txt", built[1]], folder)
-    return programs
-
-
 def test_wheel_has_every_source_file(built: tuple[Path, Path]) -> None:
+    """But for the C of the compiled core, in whose place it has the library (test_core.py)."""
     with zipfile.ZipFile(built[1]) as wheel:
-        names = set(wheel.namelist())
+        names = {n for n in wheel.namelist() if not n.startswith(LIBRARY)}
     wanted = {
         packaged + name.removeprefix(home)
         for name in sources()
         for home, packaged in HOMES.items()
         if name.startswith(home) and not (ROOT / name).is_symlink()
     }
+    wanted -= {name for name in wanted if name.startswith(C_SOURCES)}
     assert "fragir/py.typed" in wanted
     assert wanted - names == set()
     metadata = {name for name in names if re.match(r"fragir-[0-9.]+\.dist-info/", name)}
@@ -136,7 +83,7 @@ def test_sdist_has_what_a_packager_needs(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     top = {"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt", "mkdocs.yml"}
-    kept = ("tests/", "docs/", "examples/", "benchmarks/")
+    kept = ("tests/", "docs/", "examples/", "benchmarks/", C_SOURCES)
     wanted = top | {name for name in sources() if name.startswith(kept)}
     assert wanted - names == set()
 
@@ -191,11 +138,9 @@ def test_links_as_text_files_give_the_same_wheel(built: tuple[Path, Path], tmp_p
     """As git checks them out where the file system has no links."""
     tree = copy_tree(tmp_path / "tree", links=False)
     assert (tree / "fragir" / "dialects").read_text() == "../dialects"
-    _, other = build(tree)
-    with zipfile.ZipFile(built[1]) as first, zipfile.ZipFile(other) as second:
-        assert {i.filename: i.CRC for i in first.infolist() if "RECORD" not in i.filename} == {
-            i.filename: i.CRC for i in second.infolist() if "RECORD" not in i.filename
-        }
+    _, other = build(tree, FRAGIR_PURE="1")  # the core is not compiled again for this
+    wanted = {n: c for n, c in checksums(built[1]).items() if not n.startswith(LIBRARY)}
+    assert checksums(other) == wanted
 
 
 def test_every_module_imports(environment: Path, tmp_path: Path) -> None:
