@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from fragir.emulator import EmulationError, run
 from fragir.emulator.launch import decoding
 from fragir.emulator.machine import scheduler
+from fragir.emulator.machine.straight import StraightRun
+from fragir.emulator.machine.straight_blocks import WARM
 from fragir.emulator.native.straight import functions
 from fragir.emulator.report import Report
 from tests.emulator.native.straight_forms import forms
@@ -176,3 +178,97 @@ def test_programs_run_as_step_by_step(text: str, seed: int, shape: tuple[int, in
     grid, block = shape
     warps = grid * ((block + 31) // 32)
     both(text, [buffer(warps, seed), 12345], grid=(grid,), block=(block,))
+
+
+LOOP = f"""{HEAD}
+L: {{body}}
+  add.u32 %r7, %r7, 1; setp.lt.u32 %p3, %r7, {{turns}}; @%p3 bra L;{TAIL}"""
+
+
+def _loop(body: str, turns: str = "40") -> str:
+    return LOOP.replace("{body}", body).replace("{turns}", turns)
+
+
+#: An access that goes wrong in the 21st turn, of one lane or many, between others that do not.
+FAULTS = {
+    "past its buffer": "mad.wide.u32 %d5, %r7, %r4, %d6; ld.global.u32 %r0, [%d5];",
+    "past its buffer, stored": "mad.wide.u32 %d5, %r7, %r4, %d6; st.global.u32 [%d5], %r0;",
+    "a vector": "mad.wide.u32 %d5, %r7, %r4, %d6; ld.global.v2.u32 {%r0, %r1}, [%d5];",
+    "in no space": "mul.wide.u32 %d5, %r4, %r4; add.u64 %d5, %d5, %d6; st.u32 [%d5], %r0;",
+    "past the block's memory": "mad.lo.u32 %r5, %r7, %r4, %r6; ld.shared.u32 %r0, [%r5];",
+    "misaligned": "shr.u32 %r5, %r4, 12; add.u32 %r5, %r5, %r6; st.shared.u32 [%r5], %r0;",
+    "guarded": "setp.ne.u32 %p1, %r4, 0; @%p1 ld.shared.u32 %r0, [%r6+4096];",
+    "another width": "shr.u32 %r5, %r4, 10; mul.wide.u32 %d5, %r5, 1; add.u64 %d5, %d5, %d6;"
+    " ld.global.v2.u64 {%d0, %d1}, [%d5];",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("lane", ["-1", "37"])
+def test_a_fault_in_the_middle_is_that_of_its_step(name: str, lane: str) -> None:
+    # %r4 is 0 but for that lane, or for all, in that turn.
+    which = "mov.u32 %r4, %tid.x; setp.eq.u32 %p0, %r4, LANE;".replace("LANE", lane)
+    if lane == "-1":
+        which = "setp.eq.u32 %p0, %r4, %r4;"
+    body = f"""{which} setp.eq.and.u32 %p0, %r7, 20, %p0; selp.u32 %r4, 4096, 0, %p0;
+      st.global.u32 [%d6+44], %r7; st.shared.u32 [%r6+8], %r7; {FAULTS[name]}
+      st.global.u32 [%d6+48], %r0;"""
+    found = both(_loop(body), [buffer(6, 3), 1], grid=(3,), block=(64,))
+    assert found.error is not None
+    assert "lane" in found.error[0]
+
+
+@pytest.mark.parametrize("limit", [1, 37, 500, 1001, 20000, 40000])
+@pytest.mark.parametrize("grid", [1, 5])
+def test_limits_stop_at_the_same_instruction(limit: int, grid: int) -> None:
+    text = _loop("xor.b32 %r0, %r0, %r7; fma.rn.f32 %r1, %r0, %r2, %r3;", "9000")
+    found = both(text, [buffer(grid, 1), 1], grid=(grid,), limit=limit)
+    assert found.error is not None
+    assert found.error[1] == "limit"
+
+
+@pytest.mark.parametrize("turns", [5000, 9000])
+def test_a_loop_that_is_parked_is_parked_after_as_many_turns(turns: int) -> None:
+    """The other lanes wait in a higher place: they run when the loop's budget is spent."""
+    text = f"""{HEAD}
+      mov.u32 %r0, %tid.x; setp.gt.u32 %p0, %r0, 7; @%p0 bra H;
+    L: add.u32 %r7, %r7, 1; st.global.u32 [common], %r7; setp.lt.u32 %p3, %r7, {turns}; @%p3 bra L;
+      bra E;
+    H: ld.global.u32 %r1, [common];
+    E: ld.global.u32 %r2, [common]; {TAIL}"""
+    assert both(text, [buffer(2, 5), 1], grid=(2,)).error is None
+
+
+def test_traces_and_schedules_are_the_same() -> None:
+    text = _loop(
+        "add.u32 %r0, %r0, %r7; @%p0 st.global.u32 [%d6+4], %r0; @%p1 bra S; not.b32 %r1, %r0; S:"
+    )
+    for options in ({"traced": True}, {"schedule": 3}, {"schedule": 3, "traced": True}):
+        found = both(text, [buffer(4, 9), 1], grid=(2,), block=(64,), **options)
+        assert found.error is None
+
+
+def test_a_copy_that_is_pending_is_found_in_a_run() -> None:
+    body = """setp.eq.u32 %p0, %r7, 30; @%p0 cp.async.ca.shared.global [%r6], [%d6], 16;
+      L2: add.u32 %r1, %r1, 1; ld.shared.u32 %r0, [%r6+4]; add.u32 %r0, %r0, 1;"""
+    found = both(_loop(body), [buffer(2, 2), 1], grid=(1,), block=(64,))
+    assert found.error is not None
+    assert found.error[1] == "pending-copy"
+
+
+def test_runs_are_made_and_loops_turn_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparisons above compare something."""
+    turns: list[int] = []
+    plain = StraightRun.__call__
+
+    def counted(self: StraightRun, *arguments: Any) -> None:
+        plain(self, *arguments)
+        turns.append(self.begun)
+
+    monkeypatch.setattr(StraightRun, "__call__", counted)
+    outcome(_loop("xor.b32 %r0, %r0, %r7; ld.shared.u32 %r2, [%r6];"), [buffer(1, 1), 1])
+    assert turns == [1, 40 - WARM]
+    turns.clear()
+    outcome(_loop("xor.b32 %r0, %r0, %r7; bar.sync 0;"), [buffer(1, 1), 1])
+    assert len(turns) > 40
+    assert max(turns) == 1
