@@ -181,6 +181,7 @@ class Division:
         except MemoryError:
             self._refused = True
             return
+        self.divided = True
         self._before = [hook.take() for hook in self.hooks]
         for number in range(1, parts):
             footprint = Footprint(size, self.unit, marks[number - 1])
@@ -188,7 +189,6 @@ class Division:
                 child = self._fork(number, footprint)
             except OSError as problem:
                 raise Again from problem
-            self.divided = True
             if child is None:
                 self._become(number, footprint)
                 break
