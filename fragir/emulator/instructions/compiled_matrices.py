@@ -95,8 +95,7 @@ def compiled_matrices(
     library = quick()
     if library is None or registers is None or registers.rows is not None:
         return None
-    row: Any = place.row
-    if not isinstance(row, np.ndarray) or row.dtype.itemsize not in (4, 8):
+    if type(place.row) is not np.ndarray or place.row.dtype.itemsize not in (4, 8):
         return None
     if op.fragment.bits not in (8, 16) or (isinstance(op, Ldmatrix) and op.packed_bits):
         return None

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from fragir.emulator.tensor_cores import Mma, Wgmma, tensor_instruction
 from fragir.emulator.tensor_cores.compiled import CompiledMma, CompiledWgmma, FileRows
+from fragir.emulator.tensor_cores.cores import MmaCore, WgmmaCore
+from fragir.emulator.tensor_cores.numba_core import NumbaMma, NumbaWgmma
 from fragir.errors import FragirError
 from fragir.isa import instructions
 
@@ -142,16 +144,16 @@ def metadata(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def mma_case(
-    op: Mma, rng: np.random.Generator, kind: str, warps: int, library: ctypes.CDLL
+    op: Mma, rng: np.random.Generator, kind: str, warps: int, library: ctypes.CDLL | None
 ) -> tuple[Array, Array]:
-    """D by numpy and by the core: `[count, warps, 32]`."""
+    """D by numpy and by the compiled core, or without one by numba: `[count, warps, 32]`."""
     _, a_type, b_type, c_type = types_of(op)
     one = "close" if kind == "cancelling" else kind
     a = registers(rng, a_type, one, (op.a.count, warps, 32))
     b = registers(rng, b_type, one, (op.b.count, warps, 32))
-    c = registers(rng, c_type, one, (op.c.count, warps, 32))
+    c: Array = registers(rng, c_type, one, (op.c.count, warps, 32))
     options: dict[str, Any] = {}
-    words: dict[str, Array] = {}
+    words: dict[str, Any] = {}
     if op.e is not None:
         words["e"] = metadata(rng, (1, warps, 32))
         options["selector"] = int(rng.choice(op.selectors))
@@ -172,7 +174,12 @@ def mma_case(
         c = first ^ c.dtype.type(signs)
         c ^= rng.integers(0, 4, c.shape, c.dtype)
     wanted = op.execute(a, b, c, **options, **words)
-    compiled = CompiledMma(library, op, 1, None, None, None, None, **options)
+    places = (1, None, None, None, None)
+    compiled: MmaCore = (
+        NumbaMma(op, *places, **options)
+        if library is None
+        else CompiledMma(library, op, *places, **options)
+    )
     got = np.zeros_like(wanted)
     arrays = {"d": got, "a": a, "b": b, "c": c}
     compiled(slice(0, warps), arrays=arrays, **{k: v[0] for k, v in words.items()})
@@ -180,7 +187,7 @@ def mma_case(
 
 
 def wgmma_case(
-    op: Wgmma, rng: np.random.Generator, kind: str, groups: int, library: ctypes.CDLL
+    op: Wgmma, rng: np.random.Generator, kind: str, groups: int, library: ctypes.CDLL | None
 ) -> Iterator[tuple[Array, Array]]:
     """D by numpy and by the core, A from registers and from shared memory."""
     d_type, a_type, b_type, _ = types_of(op)
@@ -231,15 +238,35 @@ def wgmma_case(
         wanted = op.execute(d, a, b_words, read, scale_d=scale_d, e=e, **options)
         got = file.copy()
         rows = np.arange(op.d.count)[:, None]
-        compiled = CompiledWgmma(
-            library,
-            op,
-            FileRows(got, rows),
-            None if from_shared else FileRows(got, np.arange(op.d.count, op.d.count + 4)[:, None]),
-            **options,
+        left_rows = FileRows(got, np.arange(op.d.count, op.d.count + 4)[:, None])
+        operands = FileRows(got, rows), None if from_shared else left_rows
+        compiled: WgmmaCore = (
+            NumbaWgmma(op, *operands, **options)
+            if library is None
+            else CompiledWgmma(library, op, *operands, **options)
         )
         left = op.addresses(a_words, left=True, transposed=transposes) if from_shared else None
         right = op.addresses(b_words, left=False, transposed=transposes)
         home = np.zeros(groups, np.int64)
         compiled(first, memory, home, left, right, scale_d, e)
         yield wanted.reshape(op.d.count, -1, 32), got[: op.d.count, every]
+
+
+def results(
+    op: Mma | Wgmma, rng: np.random.Generator, kind: str, count: int, library: ctypes.CDLL | None
+) -> Iterator[tuple[Array, Array]]:
+    """D by numpy and by a core, for `count` warps or warpgroups."""
+    if isinstance(op, Wgmma):
+        yield from wgmma_case(op, rng, kind, count, library)
+    else:
+        yield mma_case(op, rng, kind, count, library)
+
+
+def by_arithmetic() -> list[list[Case]]:
+    """The cases in groups that compute alike: they differ in shape, or in where operands lie."""
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases():
+        op = case.op
+        sparse = op.plan.metadata is not None
+        groups.setdefault((op.opcode[0], sparse, op.plan.compute), []).append(case)
+    return list(groups.values())
