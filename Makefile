@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 EXAMPLE ?= examples/gemm.py
 SOURCES := $(wildcard fragir dialects passes tests benchmarks examples docs/hooks setup.py)
 CORE := setup.py $(wildcard fragir/emulator/native/source/*.[ch])
+# What runs with the emulator's other cores too: arithmetic of tensor cores, and whole kernels.
+ANY_CORE := $(patsubst %,tests/emulator/test_%.py,gemm tensor_mma tensor_model tensor_wgmma wmma correct_kernels)
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 
 .NOTPARALLEL:
@@ -29,6 +31,8 @@ check: $(VENV)/developed ## Lint, formatting, types and the imports between room
 
 pytest: $(VENV)/developed ## The tests, those for a GPU too where there is one
 	$(BIN)/python -m pytest -q -n auto
+	FRAGIR_CORE=numba $(BIN)/python -m pytest -q -n auto $(ANY_CORE)
+	FRAGIR_CORE=numpy $(BIN)/python -m pytest -q -n auto $(ANY_CORE)
 
 package-check: $(VENV)/developed ## Build the package and try it in an empty environment
 	$(BIN)/python -m pytest -q -m packaging
