@@ -44,7 +44,8 @@ def obstacle(program: Program, *, warps: int, clusters: int) -> str | None:
             return f"{row.name} takes blocks off the launch"
         if row.tensor_map == "changes":
             return f"{row.name} changes tensor maps"
-        if strength(row, words) and space_of(words) not in ("shared", "local"):
+        accesses = row.access or row.strong  # fences and barriers alone reach nobody
+        if accesses and strength(row, words) and space_of(words) not in ("shared", "local"):
             return f"{'.'.join(words)} may reach other blocks"
     return None
 
