@@ -261,6 +261,11 @@ def _plan(
     return made
 
 
+#: Plans by the operation's own and the immediates. Operations are made once and kept
+#: (`opcode.tensor_instruction`), and these hold theirs: an identity is never another's.
+_MADE: dict[tuple[object, ...], tuple[object, CompiledPlan]] = {}
+
+
 def mma_plan(
     op: Mma,
     selector: int = 0,
@@ -269,6 +274,9 @@ def mma_plan(
 ) -> CompiledPlan:
     """The plan of an mma with its immediates (those of forms that have them)."""
     plan = op.plan
+    key = (id(plan), selector, select_a, select_b)
+    if key in _MADE:
+        return _MADE[key][1]
     made = _plan(plan.a, plan.b, plan.c, plan.d, plan.compute, plan.metadata)
     if plan.metadata is not None:
         made.metadata(plan.metadata, selector)
@@ -278,12 +286,16 @@ def mma_plan(
             op.check_scales((byte, thread), rows=rows)
             to.lane = made.pointer(scale_lanes(thread, rows=rows), np.int32)
             to.shift, to.blocks = 8 * byte, plan.scale_blocks
+    _MADE[key] = plan, made
     return made
 
 
 def wgmma_plan(op: Wgmma, selector: int = 0) -> CompiledPlan:
     """The plan of a wgmma; B's registers, which it has not, are left out."""
     plan = op.plan
+    key = (id(plan), selector)
+    if key in _MADE:
+        return _MADE[key][1]
     made = CompiledPlan()
     native = made.native
     native.products, native.m, native.n, native.k = 1, 64, plan.n, plan.k
@@ -295,4 +307,5 @@ def wgmma_plan(op: Wgmma, selector: int = 0) -> CompiledPlan:
     native.d_count, native.d_per, native.d_bits = plan.d.count, plan.d.per, plan.d.bits
     if plan.metadata is not None:
         made.metadata(plan.metadata, selector)
+    _MADE[key] = plan, made
     return made
