@@ -15,18 +15,19 @@ from .outcomes import Array, alike
 ROWS, COLUMNS, THREADS = 8, 32, 64  # of a tile of words; of a block
 
 #: Each cluster gets a tile by one copy, for all its blocks; each block adds 1 and stores its own.
-TILES = f"""
+TILES = """
 .version 8.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u16 mask)
-{{
+{
     .reg .pred %p<4>; .reg .b16 %h; .reg .b32 %r<16>; .reg .b64 %rd<8>;
     .reg .b32 %tid, %m, %b, %y;
     .shared .align 128 .b8 memory[1024];
     .shared .align 8 .b64 barrier;
     mov.u32 %tid, %tid.x; mov.u32 %r0, %clusterid.x; mov.u32 %r1, %cluster_ctarank;
-    mov.u32 %m, memory; mov.u32 %b, barrier; mov.u64 %rd0, map; cvta.param.u64 %rd0, %rd0; ld.param.u16 %h, [mask];
+    mov.u32 %m, memory; mov.u32 %b, barrier;
+    mov.u64 %rd0, map; cvta.param.u64 %rd0, %rd0; ld.param.u16 %h, [mask];
     setp.eq.u32 %p0, %tid, 0; setp.eq.and.u32 %p1, %r1, 0, %p0; shl.b32 %y, %r0, 3;
     @%p0 mbarrier.init.shared.b64 [%b], 1;
     @%p0 fence.mbarrier_init.release.cluster;
