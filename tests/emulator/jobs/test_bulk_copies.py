@@ -35,8 +35,8 @@ TILES = """
     bar.sync 0;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     mov.u32 %r2, 0;
-    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"""
-TILES += """.multicast::cluster [%m], [%rd0, {%r2, %y}], [%b], %h;
+    @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes\
+.multicast::cluster [%m], [%rd0, {%r2, %y}], [%b], %h;
 W:  add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 20; @%p2 bra W;
 L:  mbarrier.try_wait.parity.shared.b64 %p3, [%b], 0; @!%p3 bra L;
     shl.b32 %r3, %tid, 4; add.u32 %r3, %m, %r3;
