@@ -24,7 +24,7 @@ from fragir.emulator.program.expressions import constant_or_none
 from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.tensor_cores import Mma
 from fragir.emulator.tensor_cores.compiled import FileRows
-from fragir.emulator.tensor_cores.cores import MmaCore, mma_core
+from fragir.emulator.tensor_cores.cores import MmaCore, computed, decided, mma_core
 from fragir.ptx import tree
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Products:
         self.given = [name for name, rows in self.sources.items() if rows.rows is not None]
 
     def choose(self) -> None:
-        """What computes: decided when the run is first executed."""
+        """What computes: decided when the run is first executed, or later (`decided`)."""
         places: dict[str, FileRows | None] = {
             name: None if rows.rows is not None else FileRows(rows.file, rows.index)
             for name, rows in self.sources.items()
@@ -99,7 +99,7 @@ class _Products:
         result = self.result
         places["d"] = None if result is None else FileRows(result.file, result.index)
         self.core = mma_core(self.op, self.count, **places, **self.fixed)
-        self.chosen = True
+        self.chosen = self.core is not None or decided(self.op)
 
     def run(self, sel: Any, mask: Mask) -> None:
         sel = whole_warps(sel, mask)
@@ -113,6 +113,8 @@ class _Products:
             operands = [rows.read(sel) for rows in self.sources.values()]
             options = {**self.fixed, **{name: word[None] for name, word in words.items()}}
             self.write(sel, self.op.execute(*operands, jobs=jobs, **options))
+            if not self.chosen:
+                computed(self.op, warps * self.count)
             return
         arrays = {name: np.ascontiguousarray(self.sources[name].read(sel)) for name in self.given}
         if self.result is not None:

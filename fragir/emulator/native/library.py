@@ -90,6 +90,8 @@ def why_not_faster() -> str | None:
     name = core()
     if name == "compiled":
         return None
+    if name == "numba" and numba_trouble:
+        return f"{numba_trouble[0]}; numpy computes"
     if os.environ.get(VARIABLE):
         return f"{VARIABLE} asks for it"
     ways = ["fragir installed again where there is gcc or clang (in a clone: make core)"]
@@ -104,6 +106,10 @@ def _reason(name: CoreName) -> str | None:
     if name == "numba" and not _has_numba():
         return "numba is not installed"
     return None
+
+
+numba_trouble: list[str] = []
+"""Why numba, which is installed, cannot be used: found out when it is first needed."""
 
 
 @cache
