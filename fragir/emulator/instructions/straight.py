@@ -14,7 +14,8 @@ from fragir.emulator.instructions import straight_access, straight_floating, str
 from fragir.emulator.instructions.floating import KINDS
 from fragir.emulator.instructions.operands import Decoder
 from fragir.emulator.instructions.straight_rows import Encode, NoStraightCode, read
-from fragir.emulator.machine.straight import LoopBranch, StraightCode
+from fragir.emulator.machine.straight import Ending, StraightCode
+from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import StraightFunctions
 from fragir.emulator.program.flow import targets
 from fragir.ptx.tree import Instruction
@@ -77,15 +78,26 @@ class StraightEncoder:
             return straight_floating.ENCODERS[words[0]]
         return _OTHERS.get(words[0])
 
-    def branch(self, at: int) -> LoopBranch | None:
-        """The branch at a position where it goes to one place, and no loop that polls is closed."""
+    def ending(self, at: int) -> Ending:
+        """How the terminator at a position ends its block, where the library can look at it."""
         d = self.decoder
         d.placed = placed = d.program.code[at]
-        ins = placed.ins
-        if at in self.polling or d.program.opcode(ins).ends != "branch" or len(ins.operands) != 1:
-            return None
+        ins, ends = placed.ins, d.program.opcode(placed.ins).ends
+        if ends == "barrier" and ins.guard is None and self._is_for_everybody(ins):
+            return Ending(native.BARRIER)
+        if ends != "branch" or len(ins.operands) != 1 or at in self.polling:
+            return Ending()
         (to,) = targets(d.program, ins, placed.scope)
         if ins.guard is None:
-            return LoopBranch(to, None, False)
+            return Ending(native.JUMP, to)
         row = d.row(ins, ins.guard.register, "pred")
-        return LoopBranch(to, row, ins.guard.negated)
+        return Ending(native.BRANCH, to, row, ins.guard.negated)
+
+    def _is_for_everybody(self, ins: Instruction) -> bool:
+        """A barrier of the whole block, which stops nobody where all of them come together."""
+        d = self.decoder
+        words = [w for w in ins.opcode[1:] if w not in ("cta", "aligned")]
+        if words != ["sync"] or d.literal(ins, 0) is None:
+            return False
+        threads = d.machine.warps_per_block * native.LANES
+        return d.count(ins) == 1 or d.literal(ins, 1) == threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TextIO
 
 import numpy as np
@@ -22,7 +23,7 @@ from fragir.emulator.machine.scheduler import Scheduler
 from fragir.emulator.machine.straight_blocks import StraightBlocks
 from fragir.emulator.machine.watch import Watch
 from fragir.emulator.native.straight import functions
-from fragir.emulator.numbers.types import among, distinct
+from fragir.emulator.numbers.types import I64, among, distinct
 from fragir.emulator.program.failure import statement
 from fragir.emulator.program.flow import polling_edges, targets
 from fragir.emulator.program.program import Program
@@ -68,7 +69,7 @@ class Decoding:
                 at += self._decode_from(at, control, code)
         return scheduler
 
-    def _straight(self, polling: set[int]) -> StraightBlocks | None:
+    def _straight(self, polling: set[int]) -> Callable[[I64, int], StraightBlocks] | None:
         """What makes runs of instructions; nothing does where checks listen to each of them."""
         library = functions() if not self.machine.hooks else None
         if library is None:
@@ -80,8 +81,11 @@ class Decoding:
             touched = registers_of(self.decoder, list(ins.operands))
             return len(among(touched, self.watched)) > 0
 
-        encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling)
-        return StraightBlocks(self.machine, encoder, library)
+        def make(taken: I64, budget: int) -> StraightBlocks:
+            encoder = StraightEncoder(self.decoder, library, uses_wgmma, polling)
+            return StraightBlocks(self.machine, encoder, library, taken, budget)
+
+        return make
 
     def _decode_from(self, at: int, control: Control, code: DecodedCode) -> int:
         """Decode the instruction at a position and those that are fused with it: how many."""

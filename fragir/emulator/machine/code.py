@@ -42,7 +42,7 @@ class BasicBlock:
     parts: list[tuple[int, Step]]
     runs: int = 0
     visits: int = 0
-    loop: StraightRun | None = None  # all of it, and it branches back to its own beginning
+    whole: StraightRun | None = None  # all of it as one run
 
 
 def whole_warpgroups(sel: Any) -> bool:

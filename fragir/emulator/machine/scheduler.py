@@ -9,6 +9,7 @@ completes, parked lanes go on. A round that changes nothing is a deadlock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TextIO
 from zlib import crc32
 
@@ -23,7 +24,7 @@ from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.straight import StraightRun
 from fragir.emulator.machine.straight_blocks import WARM, StraightBlocks
 from fragir.emulator.machine.watch import Divide, Watch
-from fragir.emulator.numbers.types import distinct
+from fragir.emulator.numbers.types import I64, distinct
 from fragir.emulator.program.failure import CheckFailure, failure
 from fragir.emulator.program.program import Program
 from fragir.emulator.report import EmulationError
@@ -42,14 +43,18 @@ class Scheduler:
         watch: Watch,
         seed: int | None,
         trace: TextIO | None = None,
-        straight: StraightBlocks | None = None,
+        straight: Callable[[I64, int], StraightBlocks] | None = None,
     ) -> None:
         self.machine, self.program, self.code = machine, program, code
-        self.straight = straight
+        self._make_straight = straight
+        self.straight: StraightBlocks | None = None
         self.watch = watch
         self.blocks: dict[int, BasicBlock] = {}
         self.shuffle = seed is not None
-        self.back_edges: dict[int, int] = {}
+        #: Backward branches taken in this round, by position.
+        self.back_edges: I64 = np.zeros(len(program.code), np.int64)
+        #: Whether blocks may be run without a look between them: schedules and traces look.
+        self._straight_on = seed is None and trace is None
         self.trace = trace
         self._snapshot: tuple[int, int] | None = None
         self._idle = 0
@@ -145,14 +150,14 @@ class Scheduler:
                         return
                     sel, mask = left
                     position = block.end
-                elif block.loop is not None:
+                elif block.whole is not None and self._straight_on:
+                    block, first = self._go_straight(block.whole, sel, mask, others)
                     position = block.start
-                    self._turns(block, block.loop, sel, mask)
+                    assert block.whole is not None
+                    block.whole.finish(sel, mask, first)
                 else:
-                    if block.visits < WARM and self.straight is not None:
-                        block.visits += 1
-                        if block.visits == WARM:
-                            self.straight.prepare(block)
+                    if block.visits < WARM:
+                        self._visit(block)
                     for position, step in block.parts:
                         step(sel, mask)
                 if block.terminator is None:
@@ -182,6 +187,22 @@ class Scheduler:
             at = self._stopped_at(block, position, mask)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 
+    def _visit(self, block: BasicBlock) -> None:
+        """Counts visits of a block; one that comes often is looked through for runs."""
+        block.visits += 1
+        if block.visits == WARM and self._make_straight is not None:
+            if self.straight is None:
+                self.straight = self._make_straight(self.back_edges, BUDGET)
+            self.straight.prepare(block)
+
+    def _go_straight(
+        self, run: StraightRun, sel: Any, mask: Mask, others: int
+    ) -> tuple[BasicBlock, int]:
+        """Run a block and those behind it, as `StraightBlocks.go` does: where it stopped."""
+        assert self.straight is not None
+        block, at, self.watch.left = self.straight.go(run, sel, mask, self.watch.left, others)
+        return block, at
+
     def _stopped_at(self, block: BasicBlock, position: int, mask: Mask) -> int:
         """Where an exception came from: `position`, or what ran in its place."""
         if (mask is not None and block.collective) or block.warpgroup:
@@ -195,26 +216,6 @@ class Scheduler:
         if isinstance(run, StraightRun) and run.stopped is not None:
             return run.stopped
         return position
-
-    def _turns(self, block: BasicBlock, loop: StraightRun, sel: Any, mask: Mask) -> None:
-        """Turns of a loop, as many as go by before somebody has to look; accounts for all but one.
-
-        The last branch is left to the terminator.
-        """
-        taken = self.back_edges.get(block.end, 0)
-        each = self._width(sel) * block.size
-        most = 0
-        if not self.shuffle and self.trace is None:
-            most = min(BUDGET - taken, self.watch.left // each)
-        loop.begun = 1
-        try:
-            loop(sel, mask, 1 + max(most, 0))
-        finally:
-            further = loop.begun - 1
-            if further:
-                block.runs += further * self._width(sel)
-                self.watch.left -= further * each
-                self.back_edges[block.end] = taken + further
 
     @staticmethod
     def _width(sel: Any) -> int:
@@ -323,7 +324,7 @@ class Scheduler:
         """Whether the lanes that take the backward branch at `position` park."""
         if polls:  # in another order a loop may come round before what it looks for has happened
             return not self.shuffle or self.machine.random.random() < 0.5
-        taken = self.back_edges.get(position, 0) + 1
+        taken = int(self.back_edges[position]) + 1
         self.back_edges[position] = taken
         return taken > BUDGET
 
@@ -340,7 +341,7 @@ class Scheduler:
             for hook in machine.hooks:
                 hook.on_finish()
             return False
-        self.back_edges.clear()
+        self.back_edges[:] = 0
         if machine.engine.end_round():
             machine.progress = True
         held = (key & (PARKED | WAITING)) != 0

@@ -36,12 +36,16 @@ class StraightCode:
     guard: RowOperand = NO_ROW
 
 
-class LoopBranch(NamedTuple):
-    """A branch back that polls nothing: where to, and the guard that it takes its lanes by."""
+class Ending(NamedTuple):
+    """How a block ends: FALLING to BARRIER of the library, or OTHER.
 
-    to: int
-    row: Row | None
-    negated: bool
+    A branch goes to `to`, of the lanes that `row` names where it is BRANCH.
+    """
+
+    kind: int = native.OTHER
+    to: int = -1
+    row: Row | None = None
+    negated: bool = False
 
 
 class Encodes(Protocol):
@@ -51,30 +55,37 @@ class Encodes(Protocol):
         """The operations of an instruction; None where its own step has to run."""
         ...
 
-    def branch(self, at: int) -> LoopBranch | None:
-        """A branch that can close a loop."""
+    def ending(self, at: int) -> Ending:
+        """How the terminator at a position ends its block."""
         ...
+
+
+class Walking(NamedTuple):
+    """The library's call and what it is told with each."""
+
+    call: Callable[..., int]
+    walk: native.Walk
+    address: int
+    waits: Callable[[], int]  # whether accesses must look at more than a call does
 
 
 @dataclass(eq=False)
 class StraightRun:
     """A step of several instructions; `stopped`: the position of the one that runs by itself."""
 
-    call: Callable[..., int]
-    address: int
+    walking: Walking
+    number: int  # of the piece
     positions: list[int]
     steps: list[Step]
-    waits: Callable[[], int] | None  # whether its accesses must look at more than the call does
+    accesses: bool  # whether some of them do
     keeps: Any
     stopped: int | None = None
-    begun: int = 0  # turns of the last call
 
-    def __call__(self, sel: Any, mask: Mask, turns: int = 1) -> None:
-        """One turn, or up to so many while all lanes branch back; `begun` says how many."""
-        self.begun, start, end = 1, 0, len(self.steps)
-        if self.waits is not None and self.waits():
-            self._by_steps(sel, mask, 0, end)
-            return
+    def __call__(self, sel: Any, mask: Mask) -> None:
+        self._from(sel, mask, 0)
+
+    def go(self, sel: Any, mask: Mask, start: int, on: int) -> int:
+        """One call, from an instruction on: where it stopped, in which piece `walk.piece` says."""
         listed = given = None
         if is_slice(sel):
             first, count = sel.start, sel.stop - sel.start
@@ -84,16 +95,29 @@ class StraightRun:
         if mask is not None:
             mask = np.ascontiguousarray(mask)
             given = native.address_of(mask)
-        result = self.call(self.address, first, count, listed, given, turns, 0)
-        self.begun = result >> 32
-        while (start := result & 0xFFFFFFFF) < end:
-            self._by_steps(sel, mask, start, start + 1)
-            if start + 1 == end:
-                return
-            result = self.call(self.address, first, count, listed, given, 1, start + 1)
+        walking = self.walking
+        return walking.call(walking.address, first, count, listed, given, start, on)
 
-    def _by_steps(self, sel: Any, mask: Mask, start: int, end: int) -> None:
-        for index in range(start, end):
-            self.stopped = self.positions[index]
-            self.steps[index](sel, mask)
+    def finish(self, sel: Any, mask: Mask, at: int) -> None:
+        """What is left of this run: the instruction that a call stopped at, and all behind it."""
+        if at < len(self.steps):
+            self._by_step(sel, mask, at)
+            self._from(sel, mask, at + 1)
+
+    def _from(self, sel: Any, mask: Mask, at: int) -> None:
+        end, walking = len(self.steps), self.walking
+        while at < end:
+            if self.accesses and walking.waits():
+                self._by_step(sel, mask, at)
+                at += 1
+                continue
+            walking.walk.piece = self.number
+            at = self.go(sel, mask, at, 0)
+            if at < end:
+                self._by_step(sel, mask, at)
+                at += 1
+
+    def _by_step(self, sel: Any, mask: Mask, at: int) -> None:
+        self.stopped = self.positions[at]
+        self.steps[at](sel, mask)
         self.stopped = None

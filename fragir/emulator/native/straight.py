@@ -46,15 +46,34 @@ MEMORY = np.dtype(
     ],
     align=True,
 )
-RUN = np.dtype(
+PIECE = np.dtype(
     [
-        *((name, "u8") for name in ("codes", "operands", "memory")),
-        *((name, "i8") for name in ("count", "instructions")),
+        *((name, "u8") for name in ("codes", "operands")),
+        *((name, "i8") for name in ("count", "instructions", "ending", "position", "size")),
+        *((name, "i8") for name in ("next", "to", "next_position", "to_position")),
         ("branch", OPERAND),
-        ("loops", "i8"),
     ],
     align=True,
 )
+OTHER, FALLING, JUMP, BRANCH, BARRIER = range(5)
+
+
+class Walk(ctypes.Structure):
+    """What one call may do, and where it came to."""
+
+    pieces: int
+    memory: int
+    runs: int
+    taken: int
+    budget: int
+    left: int
+    others: int
+    whole: int
+    piece: int
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("pieces", "memory", "runs", "taken")),
+        *((name, ctypes.c_int64) for name in ("budget", "left", "others", "whole", "piece")),
+    ]
 
 
 class RowOperand(NamedTuple):

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.instructions.straight import StraightEncoder
 from fragir.emulator.launch.launch import Launch
-from fragir.emulator.machine.straight_blocks import StraightBlocks
+from fragir.emulator.machine.straight_blocks import WARM
 from fragir.ptx.reader import parse
 
 INTEGERS = [f"{s}{n}" for n in (16, 32, 64) for s in "us"]
@@ -194,10 +193,11 @@ class Machine:
         )
         self.machine = self.launch.machine
         self.machine.start_wave(0, warps)
-        blocks = self.launch.scheduler.straight
-        assert isinstance(blocks, StraightBlocks)
-        self.blocks, self.encoder = blocks, blocks.encoder
-        assert isinstance(self.encoder, StraightEncoder)
+        scheduler = self.launch.scheduler
+        scheduler.block(0).visits = WARM - 1
+        getattr(scheduler, "_visit")(scheduler.block(0))
+        assert scheduler.straight is not None
+        self.blocks, self.encoder = scheduler.straight, scheduler.straight.encoder
 
     def step(self, at: int) -> Any:
         return self.launch.scheduler.code.steps[at]
@@ -207,7 +207,7 @@ class Machine:
         codes = self.encoder.codes(at)
         if codes is None:
             return None
-        return self.blocks.run_of([at], [self.step(at)], codes, [0] * len(codes), None)
+        return self.blocks.run_of([at], [self.step(at)], codes, [0] * len(codes))
 
 
 def hard_bits(random: np.random.Generator, width: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:

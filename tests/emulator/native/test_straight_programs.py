@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from fragir.emulator import EmulationError, run
 from fragir.emulator.launch import decoding
 from fragir.emulator.machine import scheduler
-from fragir.emulator.machine.straight import StraightRun
-from fragir.emulator.machine.straight_blocks import WARM
+from fragir.emulator.machine.straight_blocks import StraightBlocks
 from fragir.emulator.native.straight import functions
 from fragir.emulator.report import Report
 from tests.emulator.native.straight_forms import forms
@@ -256,19 +255,24 @@ def test_a_copy_that_is_pending_is_found_in_a_run() -> None:
     assert found.error[1] == "pending-copy"
 
 
-def test_runs_are_made_and_loops_turn_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_made_and_go_on_from_block_to_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparisons above compare something."""
-    turns: list[int] = []
-    plain = StraightRun.__call__
+    calls: list[int] = []
+    plain = StraightBlocks.go
 
-    def counted(self: StraightRun, *arguments: Any) -> None:
-        plain(self, *arguments)
-        turns.append(self.begun)
+    def counted(self: StraightBlocks, *arguments: Any) -> Any:
+        result = plain(self, *arguments)
+        calls.append(int(self.runs.sum()))
+        return result
 
-    monkeypatch.setattr(StraightRun, "__call__", counted)
-    outcome(_loop("xor.b32 %r0, %r0, %r7; ld.shared.u32 %r2, [%r6];"), [buffer(1, 1), 1])
-    assert turns == [1, 40 - WARM]
-    turns.clear()
-    outcome(_loop("xor.b32 %r0, %r0, %r7; bar.sync 0;"), [buffer(1, 1), 1])
-    assert len(turns) > 40
-    assert max(turns) == 1
+    monkeypatch.setattr(StraightBlocks, "go", counted)
+    for body in (
+        "xor.b32 %r0, %r0, %r7; ld.shared.u32 %r2, [%r6];",
+        "xor.b32 %r0, %r0, %r7; bar.sync 0; add.u32 %r0, %r0, 3;",
+        "and.b32 %r0, %r7, 1; setp.eq.u32 %p0, %r0, 0; @%p0 bra S; add.u32 %r1, %r1, 1; S:",
+    ):
+        calls.clear()
+        outcome(_loop(body, "400"), [buffer(1, 1), 1])
+        # Blocks that call after call has begun by itself, all but those before they were known.
+        assert calls[-1] >= 350
+        assert len(calls) <= 20

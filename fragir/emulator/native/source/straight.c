@@ -11,12 +11,12 @@ static const char NAMES[] =
 
 EXPORT const char *fragir_straight_names(void) { return NAMES; }
 
-EXPORT int64_t fragir_straight(const Run *run, int64_t first, int64_t count, const int64_t *list,
-                               const uint8_t *mask, int64_t turns, int64_t from) {
+EXPORT int64_t fragir_straight(Walk *walk, int64_t first, int64_t count, const int64_t *list,
+                               const uint8_t *mask, int64_t from, int64_t on) {
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
   int level = fragir_core_level();
-  if (level >= LEVEL_AVX512) return straight_avx512(run, first, count, list, mask, turns, from);
-  if (level >= LEVEL_AVX2) return straight_avx2(run, first, count, list, mask, turns, from);
+  if (level >= LEVEL_AVX512) return straight_avx512(walk, first, count, list, mask, from, on);
+  if (level >= LEVEL_AVX2) return straight_avx2(walk, first, count, list, mask, from, on);
 #endif
-  return straight_base(run, first, count, list, mask, turns, from);
+  return straight_base(walk, first, count, list, mask, from, on);
 }

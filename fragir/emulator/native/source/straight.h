@@ -57,12 +57,35 @@ typedef struct {
   uint64_t global_base, shared_window, local_window;
 } Memory;
 
+/* How a piece ends. */
+enum {
+  OTHER = 0,   /* with what is not done here */
+  FALLING = 1, /* it goes on behind it */
+  JUMP = 2,    /* all lanes branch */
+  BRANCH = 3,  /* the lanes that `branch` names do */
+  BARRIER = 4, /* it goes on where all warps of the machine are there */
+};
+
+/* A straight piece of the program. */
 typedef struct {
-  uint64_t codes, operands, memory; /* of Code, of Operand, one Memory */
-  int64_t count, instructions;      /* codes; instructions that they are made of */
-  Operand branch;                   /* the guard of the branch back to the beginning */
-  int64_t loops;                    /* whether there is such a branch: 1 always, 2 by the guard */
-} Run;
+  uint64_t codes, operands;    /* of Code, of Operand */
+  int64_t count, instructions; /* codes; instructions that they are made of */
+  int64_t ending, position;    /* of the last instruction in the program */
+  int64_t size;                /* what the watch counts: instructions and the ending */
+  int64_t next, to;            /* the pieces behind it and at the branch's target; -1: none known */
+  int64_t next_position, to_position;
+  Operand branch;
+} Piece;
+
+/* What one call may do, and where it came to. */
+typedef struct {
+  uint64_t pieces, memory; /* of Piece; one Memory */
+  uint64_t runs, taken;    /* int64: warps that began each piece; branches back by position */
+  int64_t budget;          /* of those, in one round */
+  int64_t left, others;    /* instructions until somebody looks; where other lanes stand */
+  int64_t whole;           /* whether all warps of the machine are there */
+  int64_t piece;           /* where it came to */
+} Walk;
 
 typedef void (*Function)(void *out, void *const *in, long n, int64_t immediate);
 
@@ -70,16 +93,16 @@ typedef void (*Function)(void *out, void *const *in, long n, int64_t immediate);
 EXPORT const char *fragir_straight_names(void);
 
 /* Executes `count` warps: first.. or, where list is not 0, those of the int64 list; mask (bytes of
- * [count][lane]) says which lanes take part, 0 all. It begins at instruction `from`, and where the
- * run is a loop whose lanes all branch back, executes up to `turns` turns of it.
- * Result: turns begun << 32 | instruction at which it stopped, without any effect of that one;
- * that is `instructions` where the last turn was completed. */
-EXPORT int64_t fragir_straight(const Run *run, int64_t first, int64_t count, const int64_t *list,
-                               const uint8_t *mask, int64_t turns, int64_t from);
+ * [count][lane]) says which lanes take part, 0 all. It begins at instruction `from` of walk->piece.
+ * Where `on` it goes from piece to piece as long as all lanes go together, what comes next is known
+ * and below `others`, and `left` and `budget` allow it; it counts what it begins.
+ * Result: the instruction of walk->piece at which it stopped, without any effect of that one; that
+ * is its `instructions` where the ending is to be looked at, which has no effect yet. */
+EXPORT int64_t fragir_straight(Walk *walk, int64_t first, int64_t count, const int64_t *list,
+                               const uint8_t *mask, int64_t from, int64_t on);
 
 /* The same for each kind of CPU. */
-typedef int64_t Machine(const Run *, int64_t, int64_t, const int64_t *, const uint8_t *, int64_t,
-                        int64_t);
+typedef int64_t Machine(Walk *, int64_t, int64_t, const int64_t *, const uint8_t *, int64_t, int64_t);
 Machine straight_base, straight_avx2, straight_avx512;
 
 #endif

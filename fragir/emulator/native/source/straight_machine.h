@@ -77,8 +77,8 @@ static void write_row(const Operand *out, long warp, long n, const void *values,
 
 /* -- operations on registers --------------------------------------------------------------------- */
 
-static void compute(const Code *code, const Operand *operands, const Function *functions, long warp,
-                    long warps, const uint8_t *mask) {
+static void compute(const Code *code, const Operand *operands, long warp, long warps,
+                    const uint8_t *mask) {
   uint64_t rooms[4][GROUP], result[GROUP];
   uint8_t lanes[GROUP];
   void *in[4];
@@ -88,7 +88,7 @@ static void compute(const Code *code, const Operand *operands, const Function *f
   const Operand *sources = operands + code->first;
   long read = code->kind == COMPARE ? 2 : code->count;
   for (long i = 0; i < read; i++) in[i] = read_row(sources + i, warp, warps, rooms[i]);
-  Function function = functions[code->function];
+  Function function = FUNCTIONS[code->function];
   if (code->kind == ELEMENTS) {
     if (share == EVERY) {
       function(at(code->out.base) + warp * code->out.warp, in, n * code->times, code->immediate);
@@ -350,49 +350,75 @@ static int access_memory(const Code *code, const Operand *operands, const Memory
   return 1;
 }
 
-/* Whether every lane that is there takes the branch back. */
-static int again(const Run *run, const Warps *warps) {
+/* Which of the lanes that are there take a branch. */
+static Share taking(const Operand *branch, const Warps *warps) {
   int64_t warp, n;
   const uint8_t *mask;
   uint8_t room[GROUP];
-  if (run->loops != 2) return run->loops == 1;
+  int any = 0, all = 1;
   for (int64_t index = 0; index < warps->count; index += n) {
     n = chunk(warps, index, &warp, &mask);
-    const uint8_t *taken = read_row(&run->branch, warp, n, room);
-    for (long i = 0; i < n * LANES; i++)
-      if (!taken[i] && (!mask || mask[i])) return 0;
+    const uint8_t *taken = read_row(branch, warp, n, room);
+    for (long i = 0; i < n * LANES; i++) {
+      uint8_t there = mask ? mask[i] : 1;
+      any |= taken[i] & there, all &= taken[i] | !there;
+    }
+    if (any && !all) return SOME;
   }
-  return 1;
+  return all ? EVERY : NONE;
 }
 
-int64_t MACHINE(const Run *run, int64_t first, int64_t count, const int64_t *list,
-                const uint8_t *mask, int64_t turns, int64_t from) {
-  const Code *codes = (const Code *)at(run->codes);
-  const Operand *operands = (const Operand *)at(run->operands);
-  const Memory *memory = (const Memory *)at(run->memory);
-  const Function *functions = FUNCTIONS;
-  const Warps warps = {first, count, list, mask};
-  int64_t turn = 0, start = 0;
-  while (start < run->count && codes[start].number < from) start++;
-  for (;;) {
-    turn++;
-    for (int64_t i = start; i < run->count;) {
-      int64_t end = i, n, warp;
-      const uint8_t *part;
-      while (end < run->count && codes[end].kind <= COMPARE) end++;
-      for (int64_t index = 0; index < count && end > i; index += n) {
-        n = chunk(&warps, index, &warp, &part);
-        for (int64_t c = i; c < end; c++)
-          compute(codes + c, operands, functions, warp, n, part);
-      }
-      i = end;
-      if (i < run->count) {
-        if (!access_memory(codes + i, operands, memory, &warps))
-          return turn << 32 | codes[i].number;
-        i++;
-      }
+/* The operations of a piece: the instruction that stopped it, or their number. */
+static int64_t run_piece(const Piece *piece, const Memory *memory, const Warps *warps,
+                         int64_t from) {
+  const Code *codes = (const Code *)at(piece->codes);
+  const Operand *operands = (const Operand *)at(piece->operands);
+  int64_t i = 0;
+  while (i < piece->count && codes[i].number < from) i++;
+  while (i < piece->count) {
+    int64_t end = i, n, warp;
+    const uint8_t *part;
+    while (end < piece->count && codes[end].kind <= COMPARE) end++;
+    for (int64_t index = 0; index < warps->count && end > i; index += n) {
+      n = chunk(warps, index, &warp, &part);
+      for (int64_t c = i; c < end; c++) compute(codes + c, operands, warp, n, part);
     }
-    if (turn >= turns || !again(run, &warps)) return turn << 32 | run->instructions;
-    start = 0;
+    i = end;
+    if (i < piece->count) {
+      if (!access_memory(codes + i, operands, memory, warps)) return codes[i].number;
+      i++;
+    }
+  }
+  return piece->instructions;
+}
+
+int64_t MACHINE(Walk *walk, int64_t first, int64_t count, const int64_t *list, const uint8_t *mask,
+                int64_t from, int64_t on) {
+  const Piece *pieces = (const Piece *)at(walk->pieces);
+  const Memory *memory = (const Memory *)at(walk->memory);
+  int64_t *runs = (int64_t *)at(walk->runs), *taken = (int64_t *)at(walk->taken);
+  const Warps warps = {first, count, list, mask};
+  for (;;) {
+    const Piece *piece = pieces + walk->piece;
+    int64_t stopped = run_piece(piece, memory, &warps, from);
+    if (stopped < piece->instructions || !on) return stopped;
+    int jumps = piece->ending == JUMP;
+    if (piece->ending == OTHER || (piece->ending == BARRIER && !walk->whole)) return stopped;
+    if (piece->ending == BRANCH) {
+      Share share = taking(&piece->branch, &warps);
+      if (share == SOME) return stopped;
+      jumps = share == EVERY;
+    }
+    int64_t next = jumps ? piece->to : piece->next;
+    int64_t position = jumps ? piece->to_position : piece->next_position;
+    int back = jumps && position <= piece->position;
+    if (next < 0 || position >= walk->others) return stopped;
+    if (back && taken[piece->position] >= walk->budget) return stopped;
+    if (walk->left < count * pieces[next].size) return stopped;
+    if (back) taken[piece->position]++;
+    walk->left -= count * pieces[next].size;
+    runs[next] += count;
+    walk->piece = next;
+    from = 0;
   }
 }
