@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fragir.emulator.machine.footprints import Footprint
+from fragir.emulator.machine.footprints import READ, WRITTEN, Footprint
 from fragir.emulator.numbers.types import I64, UINT
 
 
@@ -51,11 +51,13 @@ class Arena:
 
     def gather(self, at: I64, width: int, count: int) -> npt.NDArray[Any]:
         """Elements at aligned byte positions; a trailing axis of `count` where count > 1."""
+        index = at >> ((width * count).bit_length() - 1)
         if self.footprint is not None:
-            self.footprint.note_read(at, width * count)
-        return self.view(width, count)[at >> ((width * count).bit_length() - 1)]
+            self.footprint.note(READ, index, width * count)
+        return self.view(width, count)[index]
 
     def scatter(self, at: I64, width: int, count: int, value: Any) -> None:
+        index = at >> ((width * count).bit_length() - 1)
         if self.footprint is not None:
-            self.footprint.note_written(at, width * count)
-        self.view(width, count)[at >> ((width * count).bit_length() - 1)] = value
+            self.footprint.note(WRITTEN, index, width * count)
+        self.view(width, count)[index] = value

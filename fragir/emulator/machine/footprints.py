@@ -16,6 +16,7 @@ from fragir.emulator.numbers.types import I64, UINT
 #: Marks looked at together.
 _CHUNK = 1 << 20
 _LARGEST = 8  # marks made by one store
+READ, WRITTEN = 0, 1
 
 
 class Footprint:
@@ -30,10 +31,9 @@ class Footprint:
         self.shift = unit.bit_length() - 1
         if marks is None:
             marks = np.zeros(2 * room, np.uint8)
-        self.read, self.written = marks[:room], marks[room : 2 * room]
+        self.read, self.written = self.halves = marks[:room], marks[room : 2 * room]
         self._views = [
-            {width: half.view(UINT[width]) for width in (1, 2, 4, 8)}
-            for half in (self.read, self.written)
+            {width: half.view(UINT[width]) for width in (1, 2, 4, 8)} for half in self.halves
         ]
 
     @staticmethod
@@ -43,19 +43,28 @@ class Footprint:
 
     def note_read(self, at: I64, size: int) -> None:
         """Bytes were read: `size` (a power of two) at each position, a multiple of `size`."""
-        self._note(0, at, size)
+        self.note(READ, at >> (size.bit_length() - 1), size)
 
     def note_written(self, at: I64, size: int) -> None:
         """Bytes were written, or both."""
-        self._note(1, at, size)
+        self.note(WRITTEN, at >> (size.bit_length() - 1), size)
 
-    def _note(self, kind: int, at: I64, size: int) -> None:
-        count = max(size >> self.shift, 1)  # marks of each access
-        for offset in range(0, count, _LARGEST):
-            width = min(count, _LARGEST)
-            where = (at >> self.shift) + offset if count > _LARGEST else at >> self.shift
-            marks = self._views[kind][width]
-            marks[where >> (width.bit_length() - 1)] = 0x0101010101010101 & ((1 << 8 * width) - 1)
+    def note(self, kind: int, index: I64, size: int) -> None:
+        """The same of positions counted in accesses of that size."""
+        if not index.size:
+            return
+        more = self.shift + 1 - size.bit_length()
+        if more > 0:  # smaller than a unit
+            index, size = index >> more, size << more
+        count = size >> self.shift  # marks of each access
+        low, high = int(index.min()), int(index.max())
+        if high - low < index.size:  # as good as all in between, and much faster
+            self.halves[kind][low * count : (high + 1) * count] = 1
+            return
+        width = min(count, _LARGEST)
+        marks, ones = self._views[kind][width], 0x0101010101010101 & ((1 << 8 * width) - 1)
+        for part in range(count // width):
+            marks[index if count == width else index * (count // width) + part] = ones
 
     def meets(self, other: Footprint) -> bool:
         """Whether one has written what the other has read or written."""
