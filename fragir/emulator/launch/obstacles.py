@@ -12,6 +12,7 @@ import sys
 
 from fragir.emulator.checks.races.scopes import strength
 from fragir.emulator.numbers.types import count_of, kind_of, width_of
+from fragir.emulator.program.opcode import Opcode
 from fragir.emulator.program.program import Program
 
 #: Warps of a launch below which more of them at once take no longer: numpy's calls are what costs.
@@ -39,7 +40,7 @@ def obstacle(program: Program, *, warps: int, clusters: int) -> str | None:
     others = sorted(program.externs - _HARMLESS)
     if others:
         return f"{others[0]} is called, which is one for all blocks"
-    for row, words in program.rows():
+    for row, words in _distinct(program):
         if row.takes_cluster:
             return f"{row.name} takes blocks off the launch"
         if row.tensor_map == "changes":
@@ -48,6 +49,11 @@ def obstacle(program: Program, *, warps: int, clusters: int) -> str | None:
         if accesses and strength(row, words) and space_of(words) not in ("shared", "local"):
             return f"{'.'.join(words)} may reach other blocks"
     return None
+
+
+def _distinct(program: Program) -> list[tuple[Opcode, tuple[str, ...]]]:
+    """The rows of a program's instructions, each opcode once."""
+    return [(row, words) for words, row in {words: row for row, words in program.rows()}.items()]
 
 
 def space_of(words: tuple[str, ...]) -> str:
@@ -59,7 +65,7 @@ def space_of(words: tuple[str, ...]) -> str:
 def unit_of(program: Program) -> int:
     """Bytes of the smallest access to global memory, at most 4: the unit of footprints."""
     unit = _UNIT
-    for row, words in program.rows():
+    for row, words in _distinct(program):
         plain = row.access and not row.together and row.bits != "fill"
         if plain and space_of(words) in ("global", "generic"):
             unit = min(unit, max(width_of(kind_of(words)) // 8, 1) * count_of(words))
