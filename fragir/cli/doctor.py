@@ -129,9 +129,11 @@ def _gpu() -> tuple[dict[str, object] | None, str | None]:
 
 def _core(problems: list[str]) -> dict[str, str | None] | None:
     """What runs the emulator's steps, and why nothing faster does."""
-    from fragir.emulator.native import library
+    from fragir.emulator.native import library, numba_choice
 
     try:
+        if library.core() == "numba":
+            numba_choice.works()
         name = library.core()
     except FragirError as error:
         problems.append(str(error))

@@ -90,14 +90,13 @@ def why_not_faster() -> str | None:
     name = core()
     if name == "compiled":
         return None
-    if name == "numba" and numba_trouble:
-        return f"{numba_trouble[0]}; numpy computes"
     if os.environ.get(VARIABLE):
         return f"{VARIABLE} asks for it"
     ways = ["fragir installed again where there is gcc or clang (in a clone: make core)"]
-    if name == "numpy":
+    trouble = f"; {numba_trouble[0]}" if numba_trouble else ""
+    if name == "numpy" and not trouble:
         ways.append("numba (pip install 'fragir[fast]')")
-    return f"the compiled core: {reason()}; faster would be {' or '.join(ways)}"
+    return f"the compiled core: {reason()}; faster would be {' or '.join(ways)}{trouble}"
 
 
 def _reason(name: CoreName) -> str | None:
@@ -105,6 +104,8 @@ def _reason(name: CoreName) -> str | None:
         return loaded().reason
     if name == "numba" and not _has_numba():
         return "numba is not installed"
+    if name == "numba" and numba_trouble:
+        return numba_trouble[0]
     return None
 
 

@@ -3,7 +3,8 @@
 numba takes time before it gains any: to be imported, and to load what it compiled once on this
 machine, or to compile it. So numpy computes until it has done as many products in this process as
 would have taken that time; then numba does, in the middle of a launch too. FRAGIR_CORE=numba takes
-it from the start. Where numba does not work, numpy computes, and `library.why_not_faster` says why.
+it from the start. Where numba does not work, `library.core()` says numpy from then on, and
+`library.why_not_faster` why.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ COLD = 1_000_000 * _MMA
 """The same where it must compile: 6 s of numpy."""
 
 
-class _Numba:
+class NumbaState:
     """What this process knows of numba."""
 
     def __init__(self) -> None:
@@ -31,57 +32,63 @@ class _Numba:
         self.on_disk: bool | None = None
 
 
-_numba = _Numba()
+state = NumbaState()
 
 
 def count(products: int) -> None:
     """numpy has computed products that numba could have."""
-    _numba.products += products
+    state.products += products
 
 
 def undecided() -> bool:
     """Whether numba may compute later what numpy computes now."""
-    return library.core() == "numba" and not library.numba_trouble
+    return library.core() == "numba"
 
 
 def ready() -> bool:
     """Whether numba is to compute now."""
-    if library.core() != "numba" or library.numba_trouble:
+    if library.core() != "numba":
         return False
     if not os.environ.get(library.VARIABLE):
-        if _numba.products < WARM:
+        if state.products < WARM:
             return False
-        if _numba.products < COLD and not _on_disk():
+        if state.products < COLD and not _on_disk():
             return False
+    return works()
+
+
+def works() -> bool:
+    """Whether numba can be imported. FragirError where it cannot and FRAGIR_CORE asks for it."""
     return _module() is not None
 
 
 def give_up(problem: Exception) -> None:
-    """numba cannot compile: numpy computes from now on."""
+    """numba cannot compile: numpy computes. FragirError where FRAGIR_CORE asks for numba."""
     first = str(problem).strip().split("\n", 1)[0]
     library.numba_trouble.append(f"numba does not work here: {type(problem).__name__}: {first}")
+    library.core()
 
 
 def _module() -> ModuleType | None:
-    if _numba.module is None:
+    if state.module is None:
         try:
             from fragir.emulator.native import numba_mma
         except Exception as problem:  # whatever a numba that does not fit raises
             give_up(problem)
         else:
-            _numba.module = numba_mma
-    return _numba.module
+            state.module = numba_mma
+    return state.module
 
 
 def _on_disk() -> bool:
     """Whether numba's cache has an mma or wgmma, compiled since this package was installed."""
-    if _numba.on_disk is None:
+    if state.on_disk is None:
         module = _module()
-        _numba.on_disk = False
+        state.on_disk = False
         if module is not None:
             place: str | None = module.cache_path()
             built = Path(str(module.__file__)).stat().st_mtime
             if place is not None:
                 found = Path(place).glob("numba_mma.*.nbi")
-                _numba.on_disk = any(path.stat().st_mtime >= built for path in found)
-    return _numba.on_disk
+                state.on_disk = any(path.stat().st_mtime >= built for path in found)
+    return state.on_disk

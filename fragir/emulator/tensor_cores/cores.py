@@ -72,7 +72,7 @@ def _by_numba(op: Mma | Wgmma, make: Callable[[], T]) -> T | None:
         return None
     try:
         return make()
-    except FragirError:  # of the instruction
+    except (FragirError, AssertionError):  # of the instruction
         raise
     except Exception as problem:  # numba's own, of whatever kind
         numba_choice.give_up(problem)

@@ -262,6 +262,7 @@ def results(
         yield mma_case(op, rng, kind, count, library)
 
 
+@cache
 def by_arithmetic() -> list[list[Case]]:
     """The cases in groups that compute alike: they differ in shape, or in where operands lie."""
     groups: dict[tuple[object, ...], list[Case]] = {}

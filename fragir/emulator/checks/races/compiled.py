@@ -1,0 +1,240 @@
+"""The common case of an access to shared or global memory, by the compiled core.
+
+`native/source/planes.c` judges and notes an access in one pass, or says that it cannot: where
+something may have to be reported it has changed nothing, and numpy does all of it. Both leave the
+same records.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fragir.emulator.checks.races.ledger import PAGE_SHIFT, READ_ELSEWHERE, Ledger
+from fragir.emulator.checks.races.records import record
+from fragir.emulator.machine.lanes import LANES, is_slice
+from fragir.emulator.native import library
+from fragir.emulator.numbers.types import I32, I64, U32
+
+if TYPE_CHECKING:
+    from fragir.emulator.checks.races.clocks import Clocks
+    from fragir.emulator.checks.races.groups import AccessGroup
+    from fragir.emulator.checks.races.shared_places import SharedPlaces
+
+#: What the functions give: see planes.h.
+BY_NUMPY, OVERLAP, LANES_TOO, PUSHED, LOGGED, ELSEWHERE = 1, 2, 4, 8, 16, 32
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+
+
+class KnowledgePointers(ctypes.Structure):
+    _fields_ = (
+        *((name, _POINTER) for name in ("floor", "warp_floor", "known")),
+        *((name, _NUMBER) for name in ("width", "lanes", "block")),
+        ("owner_of", _POINTER),
+        ("strengths", _POINTER),
+        ("sites", _NUMBER),
+    )
+
+
+class GroupPointers(ctypes.Structure):
+    _fields_ = (
+        ("at", _POINTER),
+        ("lanes", _POINTER),
+        *((name, _NUMBER) for name in ("first", "count", "size")),
+    )
+
+
+class SharedPointers(ctypes.Structure):
+    _fields_ = (
+        *(
+            (name, _POINTER)
+            for name in (
+                *("written", "read", "masks", "read_time", "logged"),
+                *("slot_of", "block_of"),
+            )
+        ),
+        *((name, _NUMBER) for name in ("columns", "shift", "stride", "alone")),
+        *((name, _POINTER) for name in ("before", "pushed_places", "pushed_records")),
+        *((name, _POINTER) for name in ("before_masks", "pushed_masks")),
+        ("pushed", _NUMBER),
+    )
+
+
+class GlobalPointers(ctypes.Structure):
+    _fields_ = (
+        ("records", _POINTER),
+        ("owners", _POINTER),
+        ("rows", _NUMBER),
+        ("table", _POINTER),
+        *((name, _NUMBER) for name in ("start", "size", "shift", "page_shift")),
+    )
+
+
+def _at(array: npt.NDArray[Any]) -> int:
+    return array.__array_interface__["data"][0]
+
+
+class CompiledLedgers:
+    """`strengths`: of the instruction at each site (`GlobalPlaces`)."""
+
+    def __init__(
+        self,
+        quick: ctypes.PyDLL,
+        clocks: Clocks,
+        shared: SharedPlaces,
+        strengths: npt.NDArray[np.int8],
+    ) -> None:
+        self.clocks, self.shared = clocks, shared
+        self._own: list[npt.NDArray[Any]] = [shared.slot_of, shared.block_of, strengths]
+        self._known: npt.NDArray[np.int32] | None = None
+        self._owner_of: I32 | None = None
+        self._knowledge, self._group, self._shared = (
+            KnowledgePointers(),
+            GroupPointers(),
+            SharedPointers(),
+        )
+        self._knowledge.floor, self._knowledge.warp_floor = (
+            _at(clocks.floor),
+            _at(clocks.warp_floor),
+        )
+        self._knowledge.lanes = clocks.lanes
+        self._knowledge.block = clocks.machine.warps_per_block * LANES
+        self._knowledge.strengths, self._knowledge.sites = _at(strengths), len(strengths)
+        pointers = self._shared
+        for name in ("written", "read", "masks", "read_time", "slot_of", "block_of"):
+            setattr(pointers, name, _at(getattr(shared, name)))
+        pointers.columns, pointers.shift = shared.columns, shared.shift
+        pointers.stride, pointers.alone = max(shared.stride, 1), int(shared.alone)
+        self._room(1024)
+        self._ledgers: dict[int, tuple[Ledger, I64, GlobalPointers]] = {}
+        common = [ctypes.byref(x) for x in (self._knowledge, self._shared, self._group)]
+        self._k, self._s, self._g = common
+        types = [_POINTER, _POINTER, _POINTER, _NUMBER]
+        self._read = self._function(quick.fragir_shared_read, [*types, _NUMBER])
+        self._write = self._function(quick.fragir_shared_write, [*types, _NUMBER, ctypes.c_int])
+        integers = [ctypes.c_int, ctypes.c_int]
+        self._global_read = self._function(quick.fragir_global_read, [*types, *integers])
+        self._global_write = self._function(
+            quick.fragir_global_write, [*types, *integers, ctypes.c_int]
+        )
+
+    @staticmethod
+    def _function(function: Any, arguments: list[Any]) -> Any:
+        function.argtypes, function.restype = arguments, ctypes.c_int
+        return function
+
+    def _room(self, places: int) -> None:
+        """Arrays for what a call remembers of every place that it accesses."""
+        self._capacity = places
+        self._before: I64 = np.empty(places, np.int64)
+        self._before_masks: U32 = np.empty(places, np.uint32)
+        self._pushed: tuple[I64, I64, U32] = (
+            np.empty(places, np.int64),
+            np.empty(places, np.int64),
+            np.empty(places, np.uint32),
+        )
+        pointers = self._shared
+        pointers.before, pointers.before_masks = _at(self._before), _at(self._before_masks)
+        pointers.pushed_places, pointers.pushed_records, pointers.pushed_masks = (
+            _at(x) for x in self._pushed
+        )
+
+    def _prepare(self, group: AccessGroup, size: int) -> Any:
+        """Fill in what changes; gives what must stay alive during the call."""
+        clocks, pointers = self.clocks, self._group
+        if self._known is not clocks.known:
+            self._known = clocks.known
+            self._knowledge.known, self._knowledge.width = _at(clocks.known), clocks.width
+        at = np.ascontiguousarray(group.at, np.int64)
+        pointers.at, pointers.count, pointers.size = _at(at), len(at), size
+        if group.sel is not None and is_slice(group.sel):
+            pointers.lanes, pointers.first = None, group.sel.start * LANES
+            return at
+        lanes = np.ascontiguousarray(group.lanes, np.int64)
+        pointers.lanes = _at(lanes)
+        return at, lanes
+
+    # -- shared memory -----------------------------------------------------------------------------
+
+    def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> bool:
+        """A read of shared memory; whether that was all."""
+        shared, clocks = self.shared, self.clocks
+        alive = self._prepare(group, size)
+        if len(group.at) * max(size >> shared.shift, 1) > self._capacity:
+            self._room(2 * len(group.at) * max(size >> shared.shift, 1))
+        base = record(clocks.now, 0, site, strong)
+        found: int = self._read(self._k, self._s, self._g, base, clocks.lowest)
+        del alive
+        if found == PUSHED:
+            count: int = self._shared.pushed
+            places, records, masks = self._pushed
+            some = places[:count].copy(), records[:count].copy(), masks[:count].copy()
+            shared.log.push(*some, clocks.lowest)
+        return found != BY_NUMPY
+
+    def write(self, site: int, group: AccessGroup, size: int, strong: bool, time: int) -> int:
+        """The same of a write: BY_NUMPY; or OVERLAP, LOGGED, both or neither."""
+        shared = self.shared
+        alive = self._prepare(group, size)
+        self._shared.logged = _at(shared.log.logged)
+        base, logs = record(time, 0, site, strong), int(shared.log.entries > 0)
+        found: int = self._write(self._k, self._s, self._g, base, self.clocks.lowest, logs)
+        del alive
+        return found
+
+    # -- global memory -----------------------------------------------------------------------------
+
+    def _ledger(self, ledger: Ledger) -> Any:
+        known = self._ledgers.get(id(ledger))
+        if known is None or known[1] is not ledger.records:
+            pointers = GlobalPointers()
+            pointers.records, pointers.owners = _at(ledger.records), _at(ledger.owners)
+            pointers.rows = ledger.records.shape[1]
+            pointers.table = None if ledger.table is None else _at(ledger.table)
+            pointers.start, pointers.size = ledger.start, ledger.size
+            pointers.shift = ledger.shift
+            pointers.page_shift = PAGE_SHIFT
+            known = self._ledgers[id(ledger)] = ledger, ledger.records, pointers
+        return ctypes.byref(known[2])
+
+    def access(
+        self,
+        kind: str,
+        site: int,
+        group: AccessGroup,
+        size: int,
+        scope: int,
+        ledger: Ledger,
+        owner_of: I32,
+        updates: bool,
+    ) -> int:
+        """An access to one buffer: BY_NUMPY; or OVERLAP, LANES_TOO, both or neither."""
+        if (size & -size).bit_length() - 1 < ledger.shift:
+            return BY_NUMPY  # its places become smaller
+        if self._owner_of is not owner_of:
+            self._owner_of, self._knowledge.owner_of = owner_of, _at(owner_of)
+        alive = self._prepare(group, size)
+        base = record(self.clocks.now, 0, site, scope > 0)
+        noted = sum(1 << kind for kind, some in enumerate(ledger.noted) if some)
+        where = self._ledger(ledger)
+        found: int
+        if kind == "load":
+            found = self._global_read(self._k, where, self._g, base, scope, noted)
+        else:
+            found = self._global_write(self._k, where, self._g, base, scope, noted, int(updates))
+        del alive
+        if found & ELSEWHERE:
+            ledger.noted[READ_ELSEWHERE] = True
+            found -= ELSEWHERE
+        return found
+
+
+def compiled_ledgers(
+    clocks: Clocks, shared: SharedPlaces, strengths: npt.NDArray[np.int8]
+) -> CompiledLedgers | None:
+    """What the compiled core has for a launch; None where it is not in use."""
+    quick = library.quick()
+    return None if quick is None else CompiledLedgers(quick, clocks, shared, strengths)

@@ -1,0 +1,337 @@
+/* What checks remember beside memory: see planes.h. */
+
+#include "planes.h"
+
+#define COLUMN ((int64_t)0xFFFF)
+#define WARP (COLUMN >> 5 << 5)
+#define STRONG ((int64_t)1 << 32)
+
+enum { TIME = 33, SITE = 16, WRITE_KIND = 0, READ_KIND = 1, FAR_KIND = 2 };
+enum { BLOCK_SCOPE = 1, CLUSTER_SCOPE = 2, DEVICE_SCOPE = 3 };
+
+static inline int64_t lane_of(const Group *g, int64_t i) {
+  return g->lanes ? g->lanes[i] : g->first + i;
+}
+
+/* Whether positions ascend: then no two lanes access one place. */
+static int apart(const Group *g) {
+  for (int64_t i = 1; i < g->count; i++)
+    if (g->at[i] <= g->at[i - 1]) return 0;
+  return 1;
+}
+
+/* Whether a lane does not know an access (Clocks.unordered). */
+static inline int unknown(const Knowledge *k, int64_t lane, int64_t own, int64_t rec) {
+  int64_t time = rec >> TIME;
+  if (time <= k->floor[lane]) return 0;
+  int64_t column = rec & COLUMN;
+  if (column == own) return 0;
+  if (column >> 5 == own >> 5 && time <= k->warp_floor[lane]) return 0;
+  if (column >= k->width) column = k->width - 1;
+  return time > k->known[lane * k->width + column];
+}
+
+/* -- shared memory ----------------------------------------------------------------------------- */
+
+static inline int64_t parts_of(int64_t size, int64_t shift) {
+  int64_t parts = size >> shift;
+  return parts < 1 ? 1 : parts;
+}
+
+/* The reads of a lane are kept in the column of its warp, those of other blocks in the last one. */
+static inline int64_t slot(const SharedLedger *s, int64_t at, int64_t lane) {
+  if (s->alone || at / s->stride == s->block_of[lane]) return s->slot_of[lane];
+  return s->columns - 1;
+}
+
+static void note_reads(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
+                       int64_t lowest, int single, int settled) {
+  int64_t parts = parts_of(g->size, s->shift), count = 0;
+  int late = 0;
+  for (int64_t i = 0; i < g->count && !settled; i++) {
+    int64_t column = slot(s, g->at[i], lane_of(g, i));
+    for (int64_t p = 0; p < parts; p++, count++) {
+      int64_t index = ((g->at[i] >> s->shift) + p) * s->columns + column;
+      s->before[count] = s->read[index];
+      s->before_masks[count] = s->masks[index];
+      late |= s->before[count] >> TIME > lowest;
+    }
+  }
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane);
+    for (int64_t p = 0; p < parts; p++) {
+      int64_t place = (g->at[i] >> s->shift) + p, index = place * s->columns + column;
+      s->read[index] = base | lane % k->lanes;
+      s->masks[index] = (uint32_t)1 << (lane & 31);
+      s->read_time[place] = (int32_t)(base >> TIME);
+    }
+  }
+  if (single && !late) return;
+  for (int64_t i = 0; i < g->count && !single; i++) { /* several lanes read one place together */
+    int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane);
+    for (int64_t p = 0; p < parts; p++) {
+      int64_t index = ((g->at[i] >> s->shift) + p) * s->columns + column;
+      if (s->read[index] != (base | lane % k->lanes))
+        s->masks[index] |= (uint32_t)1 << (lane & 31);
+    }
+  }
+  if (!late) return;
+  count = 0;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t lane = lane_of(g, i), column = slot(s, g->at[i], lane), own = lane % k->lanes;
+    for (int64_t p = 0; p < parts; p++, count++) {
+      int64_t place = (g->at[i] >> s->shift) + p, index = place * s->columns + column;
+      int64_t before = s->before[count];
+      if (before >> TIME <= lowest || s->read[index] != (base | own)) continue;
+      if (!((before ^ own) & WARP) && !(s->before_masks[count] & ~s->masks[index])) continue;
+      s->pushed_places[s->pushed] = place;
+      s->pushed_records[s->pushed] = before;
+      s->pushed_masks[s->pushed++] = s->before_masks[count];
+    }
+  }
+}
+
+EXPORT int fragir_shared_read(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
+                              int64_t lowest) {
+  int64_t parts = parts_of(g->size, s->shift);
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t lane = lane_of(g, i);
+    for (int64_t p = 0; p < parts; p++) {
+      int64_t rec = s->written[(g->at[i] >> s->shift) + p];
+      if (rec >> TIME <= lowest || (base & rec & STRONG)) continue;
+      if (unknown(k, lane, lane % k->lanes, rec)) return BY_NUMPY;
+    }
+  }
+  s->pushed = 0;
+  note_reads(k, s, g, base, lowest, apart(g), 0);
+  return s->pushed ? PUSHED : DONE;
+}
+
+/* Whether a lane does not know one of the last reads of a place. */
+static int unknown_read(const Knowledge *k, const SharedLedger *s, int64_t place, int64_t lane,
+                        int64_t lowest, int64_t strong) {
+  int64_t own = lane % k->lanes;
+  for (int64_t c = 0; c < s->columns; c++) {
+    int64_t rec = s->read[place * s->columns + c];
+    if (rec >> TIME <= lowest || (strong & rec)) continue;
+    uint32_t mask = s->masks[place * s->columns + c];
+    if (!(mask & (mask - 1))) {
+      if (unknown(k, lane, own, rec)) return 1;
+      continue;
+    }
+    for (int64_t other = 0; other < 32; other++)
+      if (mask >> other & 1 && unknown(k, lane, own, (rec & ~(int64_t)31) | other)) return 1;
+  }
+  return 0;
+}
+
+EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
+                               int64_t lowest, int logs) {
+  int64_t parts = parts_of(g->size, s->shift), strong = base & STRONG;
+  int result = DONE, single = apart(g);
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t lane = lane_of(g, i);
+    for (int64_t p = 0; p < parts; p++) {
+      int64_t place = (g->at[i] >> s->shift) + p, rec = s->written[place];
+      int32_t time = s->read_time[place];
+      if (rec >> TIME > lowest && !(strong & rec) && unknown(k, lane, lane % k->lanes, rec))
+        return BY_NUMPY;
+      if (time > lowest && time > k->floor[lane] &&
+          unknown_read(k, s, place, lane, lowest, strong))
+        return BY_NUMPY;
+      if (logs && s->logged[place]) result |= LOGGED;
+    }
+  }
+  for (int64_t i = 0; i < g->count; i++)
+    for (int64_t p = 0; p < parts; p++)
+      s->written[(g->at[i] >> s->shift) + p] = base | lane_of(g, i) % k->lanes;
+  for (int64_t i = 0; i < g->count && !single && !(result & OVERLAP); i++)
+    for (int64_t p = 0; p < parts; p++)
+      if (s->written[(g->at[i] >> s->shift) + p] != (base | lane_of(g, i) % k->lanes))
+        result |= OVERLAP;
+  if (strong) note_reads(k, s, g, base, lowest, single, 1);
+  return result;
+}
+
+/* -- global memory ----------------------------------------------------------------------------- */
+
+/* The row of the first place of an access; -1: its page has none, or it is in another buffer. */
+static inline int64_t row_of(const GlobalLedger *l, int64_t at) {
+  int64_t offset = at - l->start;
+  if (offset < 0 || offset >= l->size) return -1;
+  if (!l->table) return offset >> l->shift;
+  int64_t page = l->table[offset >> l->page_shift];
+  int64_t inside = offset & (((int64_t)1 << l->page_shift) - 1);
+  return page < 0 ? -1 : (page << (l->page_shift - l->shift)) + (inside >> l->shift);
+}
+
+/* Whether both are strong, and the scope of each has the other thread. */
+static int both_strong(const Knowledge *k, int64_t rec, int64_t own, int here, int scope) {
+  if (!(rec & STRONG)) return 0;
+  int64_t site = rec >> SITE & COLUMN;
+  int reach = k->strengths[site < k->sites ? site : k->sites - 1];
+  int same = (rec & COLUMN) / k->block == own / k->block;
+  int needed = !here ? DEVICE_SCOPE : same ? BLOCK_SCOPE : CLUSTER_SCOPE;
+  return (reach < scope ? reach : scope) >= needed;
+}
+
+/* Whether numpy must look at an access after the last one of a kind. */
+static inline int clashes(const Knowledge *k, const GlobalLedger *l, int kind, int64_t row,
+                          int64_t lane, int scope) {
+  int32_t owner = l->owners[kind * l->rows + row], mine = k->owner_of[lane];
+  if (!owner) return 0;
+  int64_t rec = l->records[kind * l->rows + row], own = lane % k->lanes;
+  if (owner == mine && !((rec ^ own) & WARP)) return 0;
+  if (scope && both_strong(k, rec, own, owner == mine, scope)) return 0;
+  return owner != mine || unknown(k, lane, own, rec);
+}
+
+EXPORT int fragir_global_read(const Knowledge *k, const GlobalLedger *l, const Group *g,
+                              int64_t base, int scope, int noted) {
+  int64_t parts = parts_of(g->size, l->shift);
+  int64_t *records = l->records + READ_KIND * l->rows, *far = l->records + FAR_KIND * l->rows;
+  int32_t *owners = l->owners + READ_KIND * l->rows, *far_owners = l->owners + FAR_KIND * l->rows;
+  int result = DONE;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]);
+    if (row < 0) return BY_NUMPY;
+    for (int64_t p = 0; p < parts && noted & 1 << WRITE_KIND; p++)
+      if (clashes(k, l, WRITE_KIND, row + p, lane_of(g, i), scope)) return BY_NUMPY;
+  }
+  for (int64_t i = 0; i < g->count && noted & 1 << READ_KIND; i++) {
+    int64_t row = row_of(l, g->at[i]);
+    int32_t mine = k->owner_of[lane_of(g, i)];
+    for (int64_t p = row; p < row + parts; p++)
+      if (owners[p] != mine && owners[p]) {
+        far[p] = records[p], far_owners[p] = owners[p];
+        result = ELSEWHERE;
+      }
+  }
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
+    for (int64_t p = row; p < row + parts; p++)
+      records[p] = base | lane % k->lanes, owners[p] = k->owner_of[lane];
+  }
+  if (apart(g)) return result;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
+    for (int64_t p = row; p < row + parts; p++)
+      if (owners[p] != k->owner_of[lane]) {
+        far[p] = base | lane % k->lanes, far_owners[p] = k->owner_of[lane];
+        result = ELSEWHERE;
+      }
+  }
+  return result;
+}
+
+EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const Group *g,
+                               int64_t base, int scope, int noted, int updates) {
+  int64_t parts = parts_of(g->size, l->shift);
+  int64_t *records = l->records + WRITE_KIND * l->rows;
+  int32_t *owners = l->owners + WRITE_KIND * l->rows;
+  int result = DONE;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i), own = lane % k->lanes;
+    if (row < 0) return BY_NUMPY;
+    for (int64_t p = row; p < row + parts; p++) {
+      for (int kind = WRITE_KIND; kind <= FAR_KIND; kind++)
+        if (noted >> kind & 1 && clashes(k, l, kind, p, lane, scope)) return BY_NUMPY;
+      if (updates && noted & 1 << WRITE_KIND) { /* another lane of the warp has written there */
+        int64_t differ = (records[p] ^ own) & COLUMN;
+        if (differ && differ < 32 && owners[p] == k->owner_of[lane]) return BY_NUMPY;
+      }
+    }
+  }
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
+    for (int64_t p = row; p < row + parts; p++)
+      records[p] = base | lane % k->lanes, owners[p] = k->owner_of[lane];
+  }
+  if (apart(g)) return result;
+  for (int64_t i = 0; i < g->count; i++) {
+    int64_t row = row_of(l, g->at[i]), lane = lane_of(g, i);
+    for (int64_t p = row; p < row + parts; p++) {
+      int64_t differ = (records[p] ^ lane % k->lanes) & COLUMN;
+      int others = owners[p] != k->owner_of[lane];
+      if (differ || others) result |= LANES_TOO;
+      if (differ >> 5 || others) result |= OVERLAP;
+    }
+  }
+  return result;
+}
+
+/* -- what accesses cost ------------------------------------------------------------------------ */
+
+enum { BANKS = 32, WORD = 4, SECTOR = 32 };
+
+/* Passes of the lanes that are served together: the most different words in one bank. */
+static int64_t passes(const int64_t *at, int64_t count, int64_t size) {
+  int64_t words[BANKS][BANKS];
+  int used[BANKS] = {0}, most = 0;
+  int64_t parts = size < WORD ? 1 : size / WORD;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t p = 0; p < parts; p++) {
+      int64_t word = at[i] / WORD + p;
+      int bank = (int)(word & (BANKS - 1)), n = 0;
+      while (n < used[bank] && words[bank][n] != word) n++;
+      if (n < used[bank]) continue;
+      words[bank][used[bank]++] = word;
+      if (used[bank] > most) most = used[bank];
+    }
+  return most;
+}
+
+/* Adds a number to a list of different ones; `most`: the greatest so far, as they mostly ascend. */
+static inline int add(int64_t *list, int count, int64_t *most, int64_t number) {
+  if (count && number <= *most)
+    for (int i = count; i-- > 0;)
+      if (list[i] == number) return count;
+  if (!count || number > *most) *most = number;
+  list[count] = number;
+  return count + 1;
+}
+
+static void sectors(const int64_t *at, int64_t count, int64_t size, int64_t *paid,
+                    int64_t *needed) {
+  int64_t starts[32], touched[64], last = 0, farthest = 0;
+  int different = 0, sectors_ = 0;
+  for (int64_t i = 0; i < count; i++) {
+    different = add(starts, different, &last, at[i]);
+    sectors_ = add(touched, sectors_, &farthest, at[i] / SECTOR);
+    sectors_ = add(touched, sectors_, &farthest, (at[i] + size - 1) / SECTOR);
+  }
+  *paid = sectors_;
+  *needed = (different * size + SECTOR - 1) / SECTOR;
+}
+
+EXPORT int fragir_prices(const int64_t *at, const int64_t *lanes, int64_t first, int64_t count,
+                         int64_t size, int shared, int64_t *found) {
+  int64_t group = BANKS * WORD / (size < WORD ? WORD : size); /* lanes that are served together */
+  if (group < 1) group = 1;
+  if (group > BANKS) group = BANKS;
+  for (int64_t i = 1; lanes && i < count; i++)
+    if (lanes[i] <= lanes[i - 1]) return 0;
+  found[0] = found[1] = found[2] = found[3] = 0;
+  for (int64_t i = 0; i < count;) {
+    int64_t warp = (lanes ? lanes[i] : first + i) >> 5, paid = 0, needed = 0, end = i;
+    if (shared) {
+      while (end < count && (lanes ? lanes[end] : first + end) >> 5 == warp) {
+        int64_t start = end, part = (lanes ? lanes[end] : first + end) / group;
+        while (end < count && (lanes ? lanes[end] : first + end) / group == part) end++;
+        paid += passes(at + start, end - start, size);
+        needed++;
+      }
+    } else {
+      while (end < count && (lanes ? lanes[end] : first + end) >> 5 == warp) end++;
+      sectors(at + i, end - i, size, &paid, &needed);
+    }
+    found[0] += paid;
+    found[1] += needed;
+    if (paid - needed > found[2]) {
+      found[2] = paid - needed;
+      found[3] = warp;
+    }
+    i = end;
+  }
+  return 1;
+}

@@ -1,0 +1,83 @@
+/* What checks remember beside memory: who accessed a place last (checks/races).
+ *
+ * A record is one access in 63 bits (checks/races/records.py): from high to low its time, one bit of
+ * strength, 16 of its instruction, 16 of its column: the lane in its cluster, or an agent. Functions
+ * here do the common case of an access, or say that numpy must do it: then they have changed nothing.
+ */
+#ifndef FRAGIR_PLANES_H
+#define FRAGIR_PLANES_H
+
+#include "core.h"
+
+/* Who knows what of whom: checks/races/clocks.py has the arrays, by lane of the machine. */
+typedef struct {
+  const int32_t *floor, *warp_floor;
+  const int32_t *known; /* [lane][column]; its first plane */
+  int64_t width;        /* columns */
+  int64_t lanes;        /* of a cluster */
+  int64_t block;        /* lanes of a block */
+  const int32_t *owner_of;
+  const int8_t *strengths; /* of the instructions, the last for all others */
+  int64_t sites;
+} Knowledge;
+
+/* The lanes of an access: at[i] is the byte position of lanes[i], or of first + i. */
+typedef struct {
+  const int64_t *at, *lanes;
+  int64_t first, count, size; /* size: bytes of each */
+} Group;
+
+/* checks/races/shared_places.py. */
+typedef struct {
+  int64_t *written, *read;
+  uint32_t *masks;
+  int32_t *read_time;
+  const uint8_t *logged;
+  const int64_t *slot_of, *block_of;
+  int64_t columns, shift, stride, alone;
+  /* Room for what a call has to remember of each place that it accesses, and for what it gives
+   * back: reads that it has pushed out. */
+  int64_t *before, *pushed_places, *pushed_records;
+  uint32_t *before_masks, *pushed_masks;
+  int64_t pushed;
+} SharedLedger;
+
+/* checks/races/ledger.py: [write, read, read elsewhere][row]. */
+typedef struct {
+  int64_t *records;
+  int32_t *owners;
+  int64_t rows;
+  const int64_t *table; /* of pages; NULL: a row is a place */
+  int64_t start, size, shift, page_shift;
+} GlobalLedger;
+
+enum {
+  DONE = 0,
+  BY_NUMPY = 1, /* nothing is done */
+  OVERLAP = 2,  /* several lanes of the step have written one place; in global memory, warps */
+  LANES_TOO = 4,
+  PUSHED = 8,    /* reads were pushed out */
+  LOGGED = 16,   /* the log has reads of these places */
+  ELSEWHERE = 32 /* reads of another cluster were noted */
+};
+
+/* `base`: the record without its column; `lowest`: the time up to which all know all. */
+EXPORT int fragir_shared_read(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
+                              int64_t lowest);
+EXPORT int fragir_shared_write(const Knowledge *k, SharedLedger *s, const Group *g, int64_t base,
+                               int64_t lowest, int logs);
+
+/* `scope`: of a strong access, else 0. `noted`: a bit for each kind that may have records.
+ * `updates`: whether the stored values may come from loads. */
+EXPORT int fragir_global_read(const Knowledge *k, const GlobalLedger *l, const Group *g,
+                              int64_t base, int scope, int noted);
+EXPORT int fragir_global_write(const Knowledge *k, const GlobalLedger *l, const Group *g,
+                               int64_t base, int scope, int noted, int updates);
+
+/* What accesses of `count` ascending lanes cost, of `size` bytes each: passes of shared memory
+ * (checks/conflicts.py), or sectors of global memory. `found`: paid, needed, the most that a warp
+ * pays more than it must, and the first warp that does. 0: lanes do not ascend, nothing is done. */
+EXPORT int fragir_prices(const int64_t *at, const int64_t *lanes, int64_t first, int64_t count,
+                         int64_t size, int shared, int64_t *found);
+
+#endif
