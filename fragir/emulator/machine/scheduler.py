@@ -22,7 +22,7 @@ from fragir.emulator.machine.memory import AccessFault
 from fragir.emulator.machine.standstill import deadlock, who_stands_where
 from fragir.emulator.machine.state import BLOCKED, EXITED, PARKED, WAITING
 from fragir.emulator.machine.straight import StraightRun
-from fragir.emulator.machine.straight_blocks import WARM, StraightBlocks
+from fragir.emulator.machine.straight_blocks import MANY, WARM, StraightBlocks
 from fragir.emulator.machine.watch import Divide, Watch
 from fragir.emulator.numbers.types import I64, distinct
 from fragir.emulator.program.failure import CheckFailure, failure
@@ -157,7 +157,7 @@ class Scheduler:
                     block.whole.finish(sel, mask, first)
                 else:
                     if block.visits < WARM:
-                        self._visit(block)
+                        self._visit(block, width)
                     for position, step in block.parts:
                         step(sel, mask)
                 if block.terminator is None:
@@ -187,10 +187,10 @@ class Scheduler:
             at = self._stopped_at(block, position, mask)
             raise failure(self.program, self.program.code[at].ins, problem) from problem
 
-    def _visit(self, block: BasicBlock) -> None:
+    def _visit(self, block: BasicBlock, warps: int) -> None:
         """Counts visits of a block; one that comes often is looked through for runs."""
-        block.visits += 1
-        if block.visits == WARM and self._make_straight is not None:
+        block.visits += 1 + warps // MANY
+        if block.visits >= WARM and self._make_straight is not None:
             if self.straight is None:
                 self.straight = self._make_straight(self.back_edges, BUDGET)
             self.straight.prepare(block)

@@ -23,7 +23,9 @@ from fragir.emulator.machine.straight import Encodes, Ending, StraightCode, Stra
 from fragir.emulator.native import straight as native
 from fragir.emulator.native.straight import RowOperand, StraightFunctions, row_operand
 
-WARM = 8  # visits of a block before it is encoded: most code runs once
+#: Visits of a block before it is encoded, which takes as long as some ten steps of one warp: most
+#: code runs once. A visit of so many warps counts twice, and so on.
+WARM, MANY = 8, 64
 _ROOM = 64  # pieces that there is room for at first
 
 

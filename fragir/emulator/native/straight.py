@@ -130,6 +130,8 @@ def _functions() -> StraightFunctions:
 
 def address_of(array: npt.NDArray[Any]) -> int:
     """The address of an array's first element."""
+    if array.dtype.names is not None:  # of a structure, the interface lists all fields
+        return array.ctypes.data
     address: int = array.__array_interface__["data"][0]
     return address
 

@@ -195,7 +195,7 @@ class Machine:
         self.machine.start_wave(0, warps)
         scheduler = self.launch.scheduler
         scheduler.block(0).visits = WARM - 1
-        getattr(scheduler, "_visit")(scheduler.block(0))
+        getattr(scheduler, "_visit")(scheduler.block(0), 1)
         assert scheduler.straight is not None
         self.blocks, self.encoder = scheduler.straight, scheduler.straight.encoder
 
