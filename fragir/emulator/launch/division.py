@@ -1,6 +1,6 @@
 """Blocks side by side: forked processes run some of a launch's blocks each, in the same memory.
 
-A launch begins in one process. Once it has taken `AFTER` seconds the blocks that are left are cut
+A launch begins in one process. Once it has computed for `AFTER` seconds, the blocks left are cut
 into as many ranges as there are jobs, and a process is forked for each range but the first. Each
 goes on where the launch was: with its blocks of the wave that runs, the others leave it; then with
 those of later waves.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fragir.emulator.machine.machine import Machine
     from fragir.emulator.machine.scheduler import Scheduler
 
-#: Seconds that a launch has taken before it is divided: some ten times what that costs.
+#: Seconds of computing before a launch is divided: some ten times what that costs.
 AFTER = 0.05
 _TICK = 0.1  # seconds between two looks while others are waited for
 #: What a process tells on the board: blocks done, warp instructions, whether all is in vain.
@@ -121,7 +121,7 @@ class Division:
 
     def run(self, progress: Callable[[float], None] | None) -> None:
         """Run all blocks. Raises Again, or what goes wrong before the launch is divided."""
-        self._began = time.perf_counter()
+        self._began = time.thread_time()
         self.scheduler.divide = self
         try:
             self._waves(progress)
@@ -162,7 +162,7 @@ class Division:
             if self._board[:, _FAILED].any():
                 raise Again
             return False
-        late = time.perf_counter() - self._began > AFTER
+        late = time.thread_time() - self._began > AFTER
         return late and not self._refused and not self.report.findings
 
     def divide(self) -> None:
