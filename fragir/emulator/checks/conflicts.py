@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from fragir.emulator.checks.compiled_prices import compiled_prices
 from fragir.emulator.checks.hooks import Hooks
 from fragir.emulator.machine.events import Access
 from fragir.emulator.machine.lanes import LANES
@@ -75,14 +76,21 @@ class Conflicts(Hooks):
         super().__init__(machine, program)
         self.costs: dict[tuple[int, bool], Cost] = {}
         self._told: set[tuple[int, bool]] = set()
+        self._prices = compiled_prices()
+        #: By instruction: whether it is looked at.
+        self._counts: dict[int, bool] = {}
         self._apart = False  # whether another process adds up
 
     def on_access(self, access: Access) -> None:
-        words = access.instruction.opcode
-        if access.space == "local" or self.program.opcode(access.instruction).bits == "fill":
+        ins = access.instruction
+        counts = self._counts.get(id(ins))
+        if counts is None:  # what goes through caches of its own is not counted
+            words = ins.opcode
+            counts = self.program.opcode(ins).bits != "fill"
+            counts &= "param" not in words and "const" not in words
+            self._counts[id(ins)] = counts
+        if not counts or access.space == "local":
             return
-        if "param" in words or "const" in words:
-            return  # through caches of their own
         for arena, at, lanes in access.parts():
             if at.size and arena is not self.machine.memory.local:
                 self._count(access, arena, at, lanes)
@@ -93,50 +101,60 @@ class Conflicts(Hooks):
         cost = self.costs.get(key)
         if cost is None:
             cost = self.costs[key] = Cost(access.instruction, shared)
+        if self._prices is not None:
+            found = self._prices.total(at, lanes, access.size, shared)
+            if found is not None:
+                paid, needed, excess, warp = found
+                cost.paid += paid
+                cost.needed += needed
+                if excess and excess >= cost.worst.excess:
+                    which = lanes.ravel() // LANES == warp
+                    rows, _ = by_warp(at.ravel()[which], lanes.ravel()[which])
+                    self._weigh(cost, access, _relative(rows, shared)[0], excess, warp, lanes)
+                return
         if at.ndim == 2 and at.shape[1] == LANES:
             rows, warps = at, lanes[:, 0] // LANES
-            relative = rows - rows[:, :1]
-            if shared and access.size >= WORD and (relative == relative[0]).all():
-                least = relative[0] - relative[0].min()
-                self._add(cost, access, least, len(rows), int(warps[0]), lanes)
-                return
         else:
             rows, warps = by_warp(at.ravel(), lanes.ravel())
-        unit = WORD if shared else SECTOR
-        present = rows != _ABSENT
-        first = np.where(present, rows, np.iinfo(np.int64).max).min(axis=1)
-        base = first // unit * unit
-        relative = np.where(present, rows - base[:, None], _ABSENT)
-        if (relative == relative[0]).all():
-            self._add(cost, access, relative[0], len(rows), int(warps[0]), lanes)
-            return
-        price = passes_of if shared else sectors_of
-        paid, needed = price(relative, access.size)
-        worst = int((paid - needed).argmax())
-        self._add(cost, access, relative[worst], 1, int(warps[worst]), lanes)
-        cost.paid += int(paid.sum() - paid[worst])
-        cost.needed += int(needed.sum() - needed[worst])
+        relative = _relative(rows, shared)
+        first = relative[0]
+        price = self._price(cost, access, first)
+        same = (relative == first).all(axis=1)
+        alike = int(same.sum())
+        cost.paid += price[0] * alike
+        cost.needed += price[1] * alike
+        excess, which = price[0] - price[1], 0
+        if alike < len(rows):
+            others = np.flatnonzero(~same)
+            paid, needed = (passes_of if shared else sectors_of)(relative[others], access.size)
+            cost.paid += int(paid.sum())
+            cost.needed += int(needed.sum())
+            most = int((paid - needed).argmax())
+            if int(paid[most] - needed[most]) > excess:
+                excess, which = int(paid[most] - needed[most]), int(others[most])
+        if excess and excess >= cost.worst.excess:
+            self._weigh(cost, access, relative[which], excess, int(warps[which]), lanes)
 
-    def _add(
-        self, cost: Cost, access: Access, pattern: I64, times: int, warp: int, lanes: I64
-    ) -> None:
-        """Count accesses of one pattern, made `times` times, by that warp among others."""
+    def _price(self, cost: Cost, access: Access, pattern: I64) -> tuple[int, int, str]:
+        """(paid, needed, in words) of a pattern."""
         text = pattern.tobytes()
         found = cost.patterns.get(text)
         if found is None:
-            price = passes if cost.shared else sectors
-            found = price(pattern, access.size)
+            found = (passes if cost.shared else sectors)(pattern, access.size)
             if len(cost.patterns) < KEPT:
                 cost.patterns[text] = found
-        paid, needed, detail = found
-        cost.paid += paid * times
-        cost.needed += needed * times
-        if paid - needed >= cost.worst.excess and paid > needed:
-            thread = self._base() + warp * LANES + int(np.flatnonzero(pattern != _ABSENT)[0])
-            if Worst(paid - needed, thread, 0, "").beats(cost.worst):
-                every = access.address.ravel()
-                own = int((lanes.ravel() // LANES == warp).argmax()) % every.size
-                cost.worst = Worst(paid - needed, thread, int(every[own]), detail)
+        return found
+
+    def _weigh(
+        self, cost: Cost, access: Access, pattern: I64, excess: int, warp: int, lanes: I64
+    ) -> None:
+        """Keep the access of a warp where it is the dearest so far."""
+        thread = self._base() + warp * LANES + int(np.flatnonzero(pattern != _ABSENT)[0])
+        if Worst(excess, thread, 0, "").beats(cost.worst):
+            every = access.address.ravel()
+            own = int((lanes.ravel() // LANES == warp).argmax()) % every.size
+            detail = self._price(cost, access, pattern)[2]
+            cost.worst = Worst(excess, thread, int(every[own]), detail)
 
     def _base(self) -> int:
         """The number of the wave's first thread, counted through the grid, a warp having 32."""
@@ -185,6 +203,16 @@ class Conflicts(Hooks):
             message = f"{cost.instruction.mnemonic}: {worst.detail}"
             lane = worst.thread - self._base()
             self.found(self.program, at, kind, message, lane=lane, address=worst.address)
+
+
+def _relative(rows: I64, shared: bool) -> I64:
+    """Positions `[warp, lane]` counted from the first word or sector that each warp touches."""
+    unit = WORD if shared else SECTOR
+    present = rows != _ABSENT
+    if present.all():
+        return rows - (rows.min(axis=1) // unit * unit)[:, None]
+    first = np.where(present, rows, np.iinfo(np.int64).max).min(axis=1)
+    return np.where(present, rows - (first // unit * unit)[:, None], _ABSENT)
 
 
 def by_warp(at: I64, lanes: I64) -> tuple[I64, I64]:

@@ -66,6 +66,8 @@ class Extents(Hooks):
             self._add(symbol)
         #: Of what is looked at, by instruction and operand: the variables it may touch.
         self.allowed: dict[tuple[int, int], list[VariableExtent]] = {}
+        #: Of loads, stores and atomics: which operand is looked at.
+        self._looked_at: dict[int, int] = {}
         self._current: tree.Instruction | None = None  # the asynchronous one that runs
         self._said: set[int] = set()
 
@@ -97,6 +99,8 @@ class Extents(Hooks):
                 found = self._variables(origin)
                 if found and not self._is_safe(d, ins, index, found):
                     self.allowed[id(ins), index] = found
+                    if row.access and index == address_of(ins):
+                        self._looked_at[id(ins)] = index
         if row.bits in _TOLD:
             return self._around(d, ins, step)
         if row.bits in ("bulk copy", "store later"):
@@ -164,8 +168,8 @@ class Extents(Hooks):
 
     def on_access(self, access: Access) -> None:
         ins = access.instruction
-        index = address_of(ins)
-        if (id(ins), index) not in self.allowed:
+        index = self._looked_at.get(id(ins))
+        if index is None:
             return
         address = access.address
         if self.program.opcode(ins).bits == "fill":  # positions, not addresses

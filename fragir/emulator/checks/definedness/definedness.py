@@ -25,7 +25,6 @@ from fragir.emulator.checks.definedness.shuffles import Shuffles
 from fragir.emulator.checks.definedness.uses import Uses
 from fragir.emulator.checks.hooks import Hooks, preceded
 from fragir.emulator.checks.planes import PlaneDecoder
-from fragir.emulator.instructions.alu import sequence
 from fragir.emulator.instructions.calls import Calls
 from fragir.emulator.machine.lanes import Mask, Step
 from fragir.emulator.program.dataflow import Roles
@@ -81,28 +80,12 @@ class Definedness(Hooks):
             before = self._shadow(d, group[0])
         if bits in ("copy", "bulk copy"):
             before.append(self.copies.remember(group[0]))
-        if not before:
-            return step
-        first = sequence(before)
-
-        def run(sel: Any, mask: Mask) -> None:
-            first(sel, mask)
-            step(sel, mask)
-
-        return run
+        return self.undefined.before(before, step)
 
     def wrap_guard(self, d: Decoder, instruction: tree.Instruction, step: Step) -> Step:
         guard = self.flow.of(instruction).guard
         before = self.uses.checks(instruction, [guard] if guard else [], "the guard")
-        if not before:
-            return step
-        (check,) = before
-
-        def run(sel: Any, mask: Mask) -> None:
-            check(sel, mask)
-            step(sel, mask)
-
-        return run
+        return self.undefined.before(before, step)
 
     def wrap_terminator(
         self, d: Decoder, instruction: tree.Instruction, terminator: Terminator

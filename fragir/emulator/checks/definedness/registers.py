@@ -45,6 +45,8 @@ class Undefined:
         #: Registers, as bits of `Dataflow`, that may hold undefined bits at this moment: no other
         #: row of the plane has a one.
         self.doubtful = 0
+        #: What `if_doubtful` has made: the registers, and the step without the question.
+        self._doubtful_steps: dict[Step, tuple[int, Step]] = {}
         self._everything = self.bits(sorted(self.tracked, key=lambda r: (r.width, r.index)))
 
     def start_wave(self) -> None:
@@ -100,14 +102,40 @@ class Undefined:
                 if self.doubtful & involved:
                     inner(sel, mask)
 
+            self._doubtful_steps[check] = involved, inner
             return [check]
+
+        def followed(sel: Any, mask: Mask) -> None:
+            inner(sel, mask)
+            look()
 
         def run(sel: Any, mask: Mask) -> None:
             if self.doubtful & involved:
-                inner(sel, mask)
-                look()
+                followed(sel, mask)
 
+        self._doubtful_steps[run] = involved, followed
         return [run]
+
+    def before(self, steps: Sequence[Step], step: Step) -> Step:
+        """A step with others ahead of it."""
+        if not steps:
+            return step
+        first = sequence(steps)
+        if (known := self._doubtful_steps.get(first)) is not None:
+            involved, inner = known
+
+            def run(sel: Any, mask: Mask) -> None:
+                if self.doubtful & involved:
+                    inner(sel, mask)
+                step(sel, mask)
+
+            return run
+
+        def both(sel: Any, mask: Mask) -> None:
+            first(sel, mask)
+            step(sel, mask)
+
+        return both
 
     def clear(self, registers: Iterable[Register]) -> list[Step]:
         """Make registers defined in the lanes that take part."""

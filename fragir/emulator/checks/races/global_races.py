@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.races.compiled import (
+    BY_NUMPY,
+    LANES_TOO,
+    OVERLAP,
+    CompiledLedgers,
+)
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.global_places import (
     READ,
@@ -55,16 +61,27 @@ class GlobalRaces:
         self.sites, self.findings = context.sites, context.findings
         self.places, self.updates, self.told = places, updates, told
         self.overlap = False
+        self.compiled: CompiledLedgers | None = None
+        #: The buffer that the instruction at a site has accessed last.
+        self._guesses: dict[int, Ledger] = {}
         self.suspects: list[Suspects] = []
 
     def access(self, kind: str, site: int, group: AccessGroup, size: int, scope: int) -> None:
         clocks = self.clocks
         if kind == "store":
             clocks.now += 1  # later than what has been read
+        guess = self._guesses.get(site)  # an instruction mostly stays in one buffer
+        if guess is not None and (not guess.copied or kind == "load"):
+            if self._quickly(kind, site, group, size, scope, guess):
+                return
         for ledger, which in self.places.by_buffer(group.at):
             if ledger.copied and kind != "load":
                 ledger.note_copied()
             part = group.some(which)
+            if self.compiled is not None and ledger is not guess:
+                self._guesses[site] = ledger
+                if self._quickly(kind, site, part, size, scope, ledger):
+                    continue
             rows, kept = ledger.rows(part.at, size)
             if kept is not None:
                 part = part.some(kept)
@@ -76,6 +93,39 @@ class GlobalRaces:
                 self._load(site, ledger, part, rows, mine, owner, scope)
             else:
                 self._store(kind, site, ledger, part, rows, mine, owner, scope)
+
+    def _quickly(
+        self, kind: str, site: int, part: AccessGroup, size: int, scope: int, ledger: Ledger
+    ) -> bool:
+        """The common case by the compiled core; whether that was all."""
+        assert self.compiled is not None
+        if kind == "load" and ledger.written and self._through_cache(site):
+            return False
+        plain = kind == "store" and not scope and self.updates.loads
+        owner_of = self.places.owner_of
+        found = self.compiled.access(kind, site, part, size, scope, ledger, owner_of, plain)
+        if found == BY_NUMPY:
+            return False
+        ledger.noted[READ if kind == "load" else WRITE] = True
+        warps = found & OVERLAP != 0
+        self.overlap |= warps
+        who = part.lanes
+        if warps and 0 < scope < DEVICE:
+            rows = ledger.places(part.at, size)
+            beyond = self.places.beyond(ledger, rows, who, scope)
+            self._suspect(site, who, ledger, beyond, kind)
+        if plain and found & LANES_TOO:
+            rows = ledger.places(part.at, size)
+            mine = record(self.clocks.now, part.pick(self.clocks.own), site)
+            owner = part.pick(owner_of)
+            self._lost(site, ledger, who, self.updates.together(ledger, site, rows, mine, owner))
+        return True
+
+    def _lost(self, site: int, ledger: Ledger, who: I64, lost: Lost) -> None:
+        index, rows, recs = lost
+        if len(index):
+            nobody = np.zeros(len(index), np.int32)
+            self._suspect(site, who, ledger, Clash(LOST, index, rows, recs, nobody), "store")
 
     def _load(
         self,
@@ -121,10 +171,8 @@ class GlobalRaces:
             self._suspect(site, who, ledger, whole.beyond(ledger, rows, who, scope), kind)
         if plain and lanes_too:
             lost.append(self.updates.together(ledger, site, rows, mine, owner))
-        for index, row, recs in lost:
-            if len(index):
-                nobody = np.zeros(len(index), np.int32)
-                self._suspect(site, who, ledger, Clash(LOST, index, row, recs, nobody), kind)
+        for one in lost:
+            self._lost(site, ledger, who, one)
 
     def _through_cache(self, site: int) -> bool:
         """Whether a load may see what was in memory before."""

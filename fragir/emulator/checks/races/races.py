@@ -26,6 +26,7 @@ from fragir.emulator.checks.races.block_exits import BlockExits
 from fragir.emulator.checks.races.bulk_copies import BulkCopies
 from fragir.emulator.checks.races.clocks import Clocks
 from fragir.emulator.checks.races.clusters import Clusters
+from fragir.emulator.checks.races.compiled import compiled_ledgers
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.findings import Findings
 from fragir.emulator.checks.races.global_copies import GlobalCopies
@@ -80,6 +81,8 @@ class Races(Hooks):
             and "global" not in words
             for row, words in program.rows()
         )
+        #: Of instructions: the site, the strength, whether it reads constants or parameters.
+        self._known: dict[int, tuple[int, int, bool]] = {}
         self._late = False  # whether times are out of their range
         self.by_memory = bool(reach)  # whether plain memory is used to synchronise
         self.clocks = clocks = Clocks(machine, kinds, reach)
@@ -107,6 +110,9 @@ class Races(Hooks):
         self.globally = GlobalRaces(context, self.global_places, updates, self.told)
         self.global_copies = GlobalCopies(context, self.globally)
         self.stores = Stores(context, self.shared, self.globally)
+        by_site = self.global_places.strengths
+        self.shared.compiled = compiled_ledgers(clocks, self.shared_places, by_site)
+        self.globally.compiled = self.shared.compiled
         if len(program.code) > SITE_MASK:
             machine.report.notes.append(
                 f"races: the instructions from the {SITE_MASK:,}th on are not told apart"
@@ -124,16 +130,20 @@ class Races(Hooks):
     def on_access(self, access: Access) -> None:
         if access.space == "local":
             return
-        words = access.instruction.opcode
-        scope = strength(self.program.opcode(access.instruction), words)
+        ins = access.instruction
+        known = self._known.get(id(ins))
+        if known is None:
+            windowed = "param" in ins.opcode or "const" in ins.opcode
+            scope = strength(self.program.opcode(ins), ins.opcode)
+            known = self._known[id(ins)] = self.sites.of(ins), scope, windowed
+        site, scope, windowed = known
         strong = scope > 0
-        site = self.sites.of(access.instruction)
         memory = self.machine.memory
         for arena, at, lanes in access.parts():
             if not at.size:
                 continue
             if arena is memory.globals:
-                if "param" not in words and "const" not in words:
+                if not windowed:
                     group = AccessGroup.of(access, at, lanes)
                     self.globally.access(access.kind, site, group, access.size, scope)
             elif arena is not memory.shared:

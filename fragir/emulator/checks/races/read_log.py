@@ -40,6 +40,12 @@ class ReadLog:
             self._parts = [(places, records, masks)]
         return self._parts[0]
 
+    def everything(self) -> list[tuple[int, int, int]]:
+        """(place, record, mask) of all reads in it, in order."""
+        if not self._parts:
+            return []
+        return sorted(zip(*(part.tolist() for part in self._whole()), strict=True))
+
     def _compact(self, lowest: int) -> None:
         """Leave out what is settled, and what lanes have read again since."""
         places, records, masks = self._whole()

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fragir.emulator.checks.races.compiled import (
+    BY_NUMPY,
+    LOGGED,
+    OVERLAP,
+    CompiledLedgers,
+)
 from fragir.emulator.checks.races.context import Context
 from fragir.emulator.checks.races.groups import AccessGroup
 from fragir.emulator.checks.races.mbarrier_objects import MbarrierObjects
@@ -53,6 +59,7 @@ class SharedRaces:
         self.sites, self.findings = context.sites, context.findings
         self.places, self.mbarriers, self.told = places, mbarriers, told
         self.strong_writes, self.overlap = strong_writes, False
+        self.compiled: CompiledLedgers | None = None
         code, row = self.sites.program.code[: SITE_MASK + 1], self.sites.program.opcode
         self._writing = np.array(
             [row(p.ins).access != "load" or bool(row(p.ins).together) for p in code]
@@ -130,6 +137,9 @@ class SharedRaces:
 
     def read(self, site: int, group: AccessGroup, size: int, strong: bool) -> None:
         shared, clocks = self.places, self.clocks
+        if self.compiled is not None and (strong or not self.strong_writes):
+            if self.compiled.read(site, group, size, strong):
+                return
         at, lanes = group.at, group.lanes
         places = shared.places(at, size)
         recs = shared.written[places]
@@ -170,6 +180,16 @@ class SharedRaces:
     ) -> None:
         shared, clocks = self.places, self.clocks
         at, lanes = group.at, group.lanes
+        if self.compiled is not None and not shared.chunk_read.shape[1]:
+            when = clocks.now if time is None else time
+            found = self.compiled.write(site, group, size, strong, when)
+            if found != BY_NUMPY:
+                if found & LOGGED:
+                    places = shared.places(at, size)
+                    who = np.broadcast_to(lanes[:, None], places.shape)
+                    self._after_logged_reads(site, places, who, strong)
+                self.overlap |= found & OVERLAP != 0
+                return
         places = shared.places(at, size)
         recs = shared.written[places]
         if not clocks.settled(recs):
@@ -207,14 +227,7 @@ class SharedRaces:
                 open_ &= recs & STRONG == 0
             if open_.any():
                 self._unknown_reads(site, places[late], who[late], recs, open_)
-        if (found := shared.log.forgotten(places)) is not None:
-            which, recs = found
-            lanes, where = who.reshape(-1)[which], places.reshape(-1)[which] << shared.shift
-            bad = clocks.unordered(lanes, recs)
-            if strong:
-                bad &= recs & STRONG == 0
-            if bad.any():
-                self.clash_first("read", site, bad, lanes, where, recs)
+        self._after_logged_reads(site, places, who, strong)
         if shared.chunk_read.shape[1]:
             where = places << shared.shift
             recs = shared.chunk_read[where[:, :: max(CHUNK // shared.unit, 1)] // CHUNK]
@@ -222,6 +235,18 @@ class SharedRaces:
             bad = clocks.unordered(lanes, recs)
             if bad.any():
                 self.clash_first("source", site, bad, lanes, where[:, :1, None], recs)
+
+    def _after_logged_reads(self, site: int, places: I64, who: I64, strong: bool) -> None:
+        """The same of what later reads have pushed out."""
+        shared = self.places
+        if (found := shared.log.forgotten(places)) is not None:
+            which, recs = found
+            lanes, where = who.reshape(-1)[which], places.reshape(-1)[which] << shared.shift
+            bad = self.clocks.unordered(lanes, recs)
+            if strong:
+                bad &= recs & STRONG == 0
+            if bad.any():
+                self.clash_first("read", site, bad, lanes, where, recs)
 
     def _unknown_reads(self, site: int, places: I64, who: I64, recs: I64, late: Bools) -> None:
         """`recs` `[access, slot]`: the last reads of places, each for the lanes of its mask."""
